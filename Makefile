@@ -1,0 +1,49 @@
+# Everything on a fresh machine: Python 3.11+ and make are enough. `make demo` first, then `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH_VENV := .venv-torch
+
+.PHONY: help demo test test-all lint format bench samples docs-check catalog-check clean
+
+help: ## Show what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
+
+$(BIN)/.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fast]'
+	touch $@
+
+demo: $(BIN)/.stamp ## Diagnose a real sample that ships with the project
+	@echo '$$ triage ingest samples/jobs/dataloader_worker_killed/job'
+	@$(BIN)/triage ingest samples/jobs/dataloader_worker_killed/job
+
+test: $(BIN)/.stamp ## All tests (under ten minutes)
+	$(BIN)/python -m pytest -n auto
+
+lint: $(BIN)/.stamp ## ruff (format and check) and mypy --strict
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict triage
+
+format: $(BIN)/.stamp ## Put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(BIN)/.stamp ## Measure against ripgrep on 1 GiB of generated logs
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ripgrep
+	$(BIN)/python bench/run.py
+
+catalog-check: $(BIN)/.stamp ## Every signature proves its samples
+	$(BIN)/triage catalog check
+
+docs-check: $(BIN)/.stamp ## The documents agree with the program
+	$(BIN)/python -m pytest tests/test_docs.py tests/cli
+
+samples: ## Record the samples again (needs the CPU build of torch)
+	$(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install --quiet torch==2.13.0 numpy
+	$(TORCH_VENV)/bin/python samples/record/record.py --python $(TORCH_VENV)/bin/python -o samples/jobs
+
+clean: ## Remove what was made
+	rm -rf $(VENV) $(TORCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache bench/data

@@ -1,0 +1,26 @@
+"""A job that fails in its first attempt and is started again by torchrun; with FAIL_AGAIN=1 it fails in every attempt."""
+
+import os
+
+from trainlib import Job
+
+
+def fetch_shard(job: Job, attempt: int) -> None:
+    """Fail, on the odd rank, for as long as the file server is said to be away."""
+    if job.odd and (attempt == 0 or os.environ.get("FAIL_AGAIN")):
+        raise TimeoutError("fetching shard-00003.bin from files.example.com took longer than 30 s")
+
+
+def main() -> None:
+    """Train, fetch, train."""
+    attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    job = Job(total_steps=30)
+    job.log.info("attempt %d of %s", attempt, int(os.environ["TORCHELASTIC_MAX_RESTARTS"]) + 1)
+    job.train(1, 10)
+    fetch_shard(job, attempt)
+    job.train(11, 30)
+    job.finish()
+
+
+if __name__ == "__main__":
+    main()

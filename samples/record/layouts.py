@@ -1,0 +1,160 @@
+"""How a sample is launched and in which files its output lands: one function a layout, listed in LAYOUTS."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plan import Sample
+
+LIMIT_S = 100  # after this a recording is given up
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One sample about to be recorded: run in `work`, output below `work`/job."""
+
+    sample: Sample
+    work: Path
+    python: Path
+    port: int
+
+    @property
+    def job(self) -> Path:
+        """The directory that becomes the sample's job/."""
+        return self.work / "job"
+
+    def start(self, command: list[str], output: Path, **env: str) -> subprocess.Popen[bytes]:
+        """Start a process, in a group of its own, with a small and public environment."""
+        output.parent.mkdir(parents=True, exist_ok=True)
+        public = {"PATH": f"{self.python.parent}:/usr/bin:/bin", "HOME": "/home/user", "USER": "user", "LANG": "C.UTF-8"}
+        settings = {
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LOG_STYLE": self.sample.style,
+            "ODD_RANK": str(self.sample.odd),
+            "DIST_TIMEOUT_S": str(self.sample.timeout_s),
+        }
+        with output.open("wb") as file:
+            return subprocess.Popen(
+                ["/bin/sh", "-c", 'ulimit -c 0; exec "$@"', "sh", *command],
+                cwd=self.work,
+                env=public | settings | self.sample.env | env,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def torchrun(self, *options: str, ranks: int | None = None) -> list[str]:
+        """Return the command line of torchrun for this sample."""
+        command = [str(self.python.parent / "torchrun"), "--nproc-per-node", str(ranks or self.sample.ranks), *options]
+        return [*command, *self.sample.options, "train.py", *self.sample.args]
+
+    def one_node(self, output: Path, *options: str) -> None:
+        """Run one torchrun agent to its end."""
+        where = ("--master-addr", self.sample.master, "--master-port", str(self.port))
+        process = self.start(self.torchrun(*where, *options), output)
+        if self.sample.stop_at:
+            wait_for_text(output, self.sample.stop_at)
+            os.kill(process.pid, signal.SIGTERM)
+        wait_all([process])
+
+
+def wait_all(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Wait for processes that this recording started; past the limit end their groups and complain."""
+    try:
+        deadline = time.monotonic() + LIMIT_S
+        for process in processes:
+            process.wait(max(0.1, deadline - time.monotonic()))
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for_text(path: Path, text: str) -> None:
+    """Wait until a file that grows holds `text`."""
+    deadline = time.monotonic() + LIMIT_S
+    while text.encode() not in path.read_bytes():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{text!r} did not appear in {path}")
+        time.sleep(0.05)
+
+
+def plain(launch: Launch) -> None:
+    """Let all ranks and the agent share one file."""
+    launch.one_node(launch.job / "job.log")
+
+
+def tee(launch: Launch) -> None:
+    """Let the agent put `[default<local rank>]:` before every line of one console file."""
+    launch.one_node(launch.job / "console.log", "--tee", "3", "--log-dir", str(launch.work / "kept-elsewhere"))
+
+
+def tee_role(launch: Launch) -> None:
+    """As tee, with a role of the user's choice in the prefix: `[host:<local rank>]:`."""
+    launch.one_node(launch.job / "console.log", "--tee", "3", "--role", "host:", "--log-dir", str(launch.work / "kept-elsewhere"))
+
+
+def redirects(launch: Launch) -> None:
+    """Give each rank its own stdout.log and stderr.log, and the agent launcher.log."""
+    launch.one_node(launch.job / "launcher.log", "--redirects", "3", "--log-dir", str(launch.job / "logs"))
+
+
+def perrank(launch: Launch) -> None:
+    """Start the ranks without an agent, with RANK and the others in the environment, one file a rank."""
+    sample = launch.sample
+    shared = {
+        "WORLD_SIZE": str(sample.world_size or sample.ranks),
+        "MASTER_ADDR": sample.master,
+        "MASTER_PORT": str(launch.port),
+        "OMP_NUM_THREADS": "1",
+    }
+    processes = []
+    for rank in range(sample.ranks):
+        command = [str(launch.python), "-u", "train.py", *sample.args]
+        processes.append(launch.start(command, launch.job / f"out/rank{rank}.log", RANK=str(rank), LOCAL_RANK=str(rank), **shared))
+    wait_all(processes)
+
+
+def bare(launch: Launch) -> None:
+    """Run `python train.py` alone, as somebody does who forgot the launcher."""
+    wait_all([launch.start([str(launch.python), "train.py", *launch.sample.args], launch.job / "train.log")])
+
+
+def twonode(launch: Launch, *options: str) -> None:
+    """Run two agents on this machine as if they were two nodes, one log file a node."""
+    where = ("--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{launch.port}", "--rdzv-id", "toy-42")
+    command = launch.torchrun(*where, *options, ranks=launch.sample.ranks // 2)
+    first = launch.start(command, launch.job / "node1.log")
+    time.sleep(2)  # the first agent serves the rendezvous and gets the lower ranks
+    wait_all([first, launch.start(command, launch.job / "node2.log")])
+
+
+def twonode_tee(launch: Launch) -> None:
+    """As twonode, with `[default<local rank>]:` prefixes: the same prefix means another rank on the other node."""
+    twonode(launch, "--tee", "3", "--log-dir", str(launch.work / "kept-elsewhere"))
+
+
+LAYOUTS: dict[str, Callable[[Launch], None]] = {
+    "plain": plain,
+    "tee": tee,
+    "tee-role": tee_role,
+    "redirects": redirects,
+    "perrank": perrank,
+    "bare": bare,
+    "twonode": twonode,
+    "twonode-tee": twonode_tee,
+}
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])

@@ -1,0 +1,65 @@
+"""Find the rank and the line where a multi-rank training job began to fail.
+
+    import triage
+    diagnosis = triage.ingest("job_logs/")
+    print(diagnosis.verdict, diagnosis.root_cause)
+
+Importing this package is cheap: the stages are imported by the first call that needs them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from triage.model import Diagnosis, Explanation
+    from triage.pipeline import Options, Progress
+
+__version__ = "0.1.0"
+__all__ = ["Diagnosis", "Options", "Progress", "TriageError", "__version__", "explain", "ingest"]
+
+_LAZY = {
+    "Diagnosis": "triage.model",
+    "Options": "triage.pipeline",
+    "Progress": "triage.pipeline",
+    "TriageError": "triage.errors",
+}
+
+
+def ingest(
+    paths: str | Path | Sequence[str | Path],
+    options: Options | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Diagnosis:
+    """Diagnose one job from the files, directories or archives it left behind.
+
+    Several paths are one job. Raises `TriageError` when the paths cannot be used at all; a damaged file inside a
+    readable job is a warning of the diagnosis.
+    """
+    from triage import pipeline
+
+    return pipeline.ingest(_names(paths), options or pipeline.Options(), progress)
+
+
+def explain(paths: str | Path | Sequence[str | Path], signature_id: str, options: Options | None = None) -> Explanation:
+    """Say why the signature did or did not decide about this job."""
+    from triage import pipeline
+
+    return pipeline.explain(_names(paths), signature_id, options or pipeline.Options())
+
+
+def _names(paths: str | Path | Sequence[str | Path]) -> list[str]:
+    if isinstance(paths, (str, Path)):
+        return [str(paths)]
+    return [str(path) for path in paths]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'triage' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)

@@ -1,0 +1,81 @@
+"""Evidence that says the same, once, and the test of one leaf against it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+from triage.catalog.model import Leaf
+from triage.catalog.regex import compiled, named_groups
+from triage.model import Evidence
+
+Captures = Mapping[str, str]
+_Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
+_NO_CAPTURES: Captures = {}
+
+
+class Fact:
+    """One distinct (kind, component, text, fields), with its text as the bytes that RE2 reads.
+
+    `indices` say where in the list of evidence it stands; facts are numbered by their first evidence.
+    """
+
+    __slots__ = ("bytes", "component", "fields", "indices", "kind", "number")
+
+    def __init__(self, number: int, evidence: Evidence) -> None:
+        self.number = number
+        self.kind = evidence.kind
+        self.component = evidence.component
+        self.fields = evidence.fields
+        self.bytes = evidence.text.encode("utf-8", "replace")
+        self.indices: list[int] = []
+
+    def test(self, leaf: Leaf) -> Captures | None:
+        """The captures if the leaf holds, otherwise None."""
+        if (leaf.kind is not None and leaf.kind != self.kind) or (leaf.component is not None and leaf.component != self.component):
+            return None
+        captures = _NO_CAPTURES
+        for name, pattern in leaf.fields.items():
+            value = self.fields.get(name)
+            found = None if value is None else _whole(pattern, value)
+            if found is None:
+                return None
+            captures = {**found, **captures}
+        if leaf.text is not None:
+            found = _within(leaf.text, self.bytes)
+            if found is None:
+                return None
+            captures = {**captures, **found}
+        if leaf.not_text is not None and compiled(leaf.not_text).search(self.bytes):
+            return None
+        return captures
+
+
+def distinct(evidence: Sequence[Evidence]) -> list[Fact]:
+    """The facts in the order in which they are first seen."""
+    facts: dict[_Key, Fact] = {}
+    for index, item in enumerate(evidence):
+        key = (item.kind, item.component, item.text, tuple(sorted(item.fields.items())) if item.fields else ())
+        fact = facts.get(key)
+        if fact is None:
+            fact = facts[key] = Fact(len(facts), item)
+        fact.indices.append(index)
+    return list(facts.values())
+
+
+def _within(pattern: str, text: bytes) -> Captures | None:
+    found = compiled(pattern).search(text)
+    return None if found is None else _groups(pattern, found)
+
+
+# A job has few different field values (types, exit codes) and many signatures that ask for them.
+@functools.lru_cache(maxsize=65_536)
+def _whole(pattern: str, value: str) -> Captures | None:
+    found = compiled(pattern).fullmatch(value.encode("utf-8", "replace"))
+    return None if found is None else _groups(pattern, found)
+
+
+def _groups(pattern: str, found: object) -> Captures:
+    group = found.group  # type: ignore[attr-defined]
+    values = ((name, group(number)) for name, number in named_groups(pattern))
+    return {name: value.decode("utf-8", "replace") for name, value in values if value is not None}

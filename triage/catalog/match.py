@@ -1,0 +1,200 @@
+"""What a catalog says about a list of evidence.
+
+Many evidences of a job say the same, so each distinct one is tested once, and only against the leaves whose literals stand
+in its text. RE2 runs in time linear in the text; nothing here can hang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from triage.catalog.facts import Captures, Fact, distinct
+from triage.catalog.model import Catalog, Clause, Leaf, Signature
+from triage.model import Evidence
+
+MAX_VALUES = 4096  # different values kept of one capture
+LITERAL_MEMORY = 64 * 1024 * 1024  # for the automaton of all literals
+
+ClauseLine = tuple[str, bool, int]
+_Hits = Mapping[int, Mapping[int, Captures]]  # id of a leaf to fact number to captures
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A signature that holds. `indices` point into the evidence given, in its order.
+
+    `captures` has the value of the first evidence that has one, `values` all the different ones in order. `clauses` are the
+    parts of `match` from the outside in, depth by two blanks: text of the clause, whether it held, its number of hits (for
+    `none`: whether nothing was dropped, and how much was).
+    """
+
+    indices: tuple[int, ...]
+    captures: dict[str, str]
+    clauses: tuple[ClauseLine, ...]
+    values: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def evaluate(signature: Signature, evidence: Sequence[Evidence]) -> Match | None:
+    """Whether this one signature holds over the evidence, whatever its status."""
+    return _Plan((signature,)).run(evidence).get(signature.id)
+
+
+def explain(signature: Signature, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
+    """The clauses of `Match`, also for a signature that does not hold. Empty for a guide."""
+    return _Plan((signature,)).clauses(evidence)
+
+
+class Matcher:
+    """All signatures of a catalog that can match (guides and deprecated ones cannot). To be built once and used often."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._plan = _Plan([signature for signature in catalog.signatures if signature.status != "deprecated"])
+
+    def evaluate(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
+        """Signature id to match, in the catalog's order; signatures that do not hold are not there."""
+        return self._plan.run(evidence)
+
+
+def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
+    """The leaves that can bring evidence in, so without those under `none`."""
+    if isinstance(match, Leaf):
+        yield match
+    elif match is not None:
+        for part in match.parts:
+            yield from positive_leaves(part)
+
+
+def describe(node: Clause | Leaf) -> str:
+    """One line that says what the clause asks for."""
+    if isinstance(node, Clause):
+        return f"{node.op} of {len(node.parts)}"
+    said = [f"{name} {value}" for name, value in (("kind", node.kind), ("component", node.component)) if value is not None]
+    said += [f"text /{node.text}/"] if node.text is not None else []
+    said += [f"not /{node.not_text}/"] if node.not_text is not None else []
+    said += [f"{name} /{pattern}/" for name, pattern in node.fields.items()]
+    return ", ".join(said)
+
+
+class _Plan:
+    """The leaves of some signatures, arranged by what an evidence must have for them to be worth a test."""
+
+    def __init__(self, signatures: Iterable[Signature]) -> None:
+        self._signatures = [signature for signature in signatures if signature.match is not None]
+        self._leaves: list[tuple[int, Leaf]] = []  # with the number of the signature
+        by_literal: dict[str, list[int]] = {}
+        self._by_kind: dict[str | None, list[int]] = {}
+        for owner, signature in enumerate(self._signatures):
+            for leaf in positive_leaves(signature.match):
+                for literal in leaf.literals:
+                    by_literal.setdefault(literal, []).append(len(self._leaves))
+                if not leaf.literals:
+                    self._by_kind.setdefault(leaf.kind, []).append(len(self._leaves))
+                self._leaves.append((owner, leaf))
+        self._literals = list(by_literal)
+        self._behind = list(by_literal.values())
+        self._automaton: Any = None
+
+    def run(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
+        facts = distinct(evidence)
+        hits = self._test(facts)
+        found: dict[str, Match] = {}
+        for owner in sorted(hits):
+            signature = self._signatures[owner]
+            match = _decide(signature.match, hits[owner], facts)
+            if match is not None:
+                found[signature.id] = match
+        return found
+
+    def clauses(self, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
+        facts = distinct(evidence)
+        hits = self._test(facts)
+        lines: list[ClauseLine] = []
+        for owner, signature in enumerate(self._signatures):
+            if signature.match is not None:
+                _holding(signature.match, hits.get(owner, {}), facts, lines, 0)
+        return tuple(lines)
+
+    def _test(self, facts: Sequence[Fact]) -> dict[int, dict[int, dict[int, Captures]]]:
+        """Signature number to leaf to the facts that it matches, with their captures."""
+        hits: dict[int, dict[int, dict[int, Captures]]] = {}
+        for fact in facts:
+            for number in self._candidates(fact):
+                owner, leaf = self._leaves[number]
+                captures = fact.test(leaf)
+                if captures is not None:
+                    hits.setdefault(owner, {}).setdefault(id(leaf), {})[fact.number] = captures
+        return hits
+
+    def _candidates(self, fact: Fact) -> Iterable[int]:
+        """The leaves with a literal in the text, and those that have none to look for."""
+        if self._automaton is None and self._literals:
+            self._automaton = _automaton(self._literals)
+        numbers = {number for found in self._automaton.Match(fact.bytes) or () for number in self._behind[found]} if self._literals else set()
+        numbers.update(self._by_kind.get(fact.kind, ()), self._by_kind.get(None, ()))
+        return numbers
+
+
+def _automaton(literals: Sequence[str]) -> Any:
+    """A set that says which of the literals stand in a text, in one pass: 30 times faster than to ask for each."""
+    import re2  # type: ignore[import-untyped, unused-ignore]
+
+    options = re2.Options()
+    options.log_errors = False
+    options.literal = True
+    options.max_mem = LITERAL_MEMORY
+    automaton = re2.Set.SearchSet(options)
+    for literal in literals:
+        automaton.Add(literal)
+    automaton.Compile()
+    return automaton
+
+
+def _decide(match: Clause | Leaf | None, hits: _Hits, facts: Sequence[Fact]) -> Match | None:
+    clauses: list[ClauseLine] = []
+    kept = sorted(_holding(match, hits, facts, clauses, 0)) if match is not None else []
+    if not kept:
+        return None
+    values = _values(match, hits, kept)
+    return Match(
+        indices=tuple(sorted(index for number in kept for index in facts[number].indices)),
+        captures={name: found[0] for name, found in values.items()},
+        clauses=tuple(clauses),
+        values=values,
+    )
+
+
+def _values(match: Clause | Leaf | None, hits: _Hits, kept: Iterable[int]) -> dict[str, tuple[str, ...]]:
+    values: dict[str, dict[str, None]] = {}
+    leaves = [found for leaf in positive_leaves(match) if (found := hits.get(id(leaf)))]
+    for number in kept:
+        for found in leaves:
+            for name, value in found.get(number, {}).items():
+                known = values.setdefault(name, {})
+                if len(known) < MAX_VALUES:
+                    known[value] = None
+    return {name: tuple(known) for name, known in values.items()}
+
+
+def _holding(node: Clause | Leaf, hits: _Hits, facts: Sequence[Fact], clauses: list[ClauseLine], depth: int) -> set[int]:
+    """The facts that the node brings in; its line, and those of its parts, are added to `clauses`."""
+    place = len(clauses)
+    clauses.append(("", False, 0))
+    if isinstance(node, Leaf):
+        kept = set(hits.get(id(node), ()))
+    else:
+        parts = [_holding(part, hits, facts, clauses, depth + 1) for part in node.parts]
+        dropped: set[int] = set()
+        for leaf in node.none:
+            hit = {number for part in parts for number in part if facts[number].test(leaf) is not None}
+            clauses.append((f"{'  ' * (depth + 1)}none: {describe(leaf)}", not hit, _count(hit, facts)))
+            dropped |= hit
+        parts = [part - dropped for part in parts]
+        kept = set().union(*parts) if node.op == "any" or all(parts) else set()
+    clauses[place] = ("  " * depth + describe(node), bool(kept), _count(kept, facts))
+    return kept
+
+
+def _count(numbers: Iterable[int], facts: Sequence[Fact]) -> int:
+    return sum(len(facts[number].indices) for number in numbers)

@@ -1,0 +1,112 @@
+"""Matched signatures and unknown failures side by side, as candidates for the cause, each with the ranks it speaks of."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triage.catalog.match import Match
+from triage.catalog.model import Signature
+from triage.diagnose.rules import say_ranks
+from triage.model import Evidence
+
+
+@dataclass
+class Candidate:
+    """`ranks` are those that show it, `suspects` those it blames (None: itself). `why` and `explained_by` are filled in while reasoning."""
+
+    signature: Signature | None
+    cluster: str | None
+    facts: list[Evidence]
+    captures: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    suspects: tuple[int, ...] | None = None
+    why: list[str] = field(default_factory=list)
+    explained_by: list[str] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return self.signature.id if self.signature else self.cluster or "unknown"
+
+    @property
+    def role(self) -> str:
+        return self.signature.role if self.signature else "cause"
+
+    @property
+    def shown_by(self) -> tuple[int, ...]:
+        return tuple(sorted({fact.origin.rank for fact in self.facts if fact.origin.rank is not None}))
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return self.suspects if self.suspects is not None else self.shown_by
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(sorted({fact.origin.host for fact in self.facts if fact.origin.host}))
+
+    @property
+    def first_time(self) -> float | None:
+        return min((fact.origin.time for fact in self.facts if fact.origin.time is not None), default=None)
+
+    @property
+    def count(self) -> int:
+        return sum(fact.count for fact in self.facts)
+
+
+def known(signatures: Mapping[str, Signature], matches: Mapping[str, Match], facts: Sequence[Evidence]) -> list[Candidate]:
+    """One candidate a matched signature, with the ranks that its text names where it names any."""
+    candidates = []
+    for signature_id, match in matches.items():
+        candidate = Candidate(signatures[signature_id], None, [facts[index] for index in match.indices], match.captures, match.values)
+        for refine in REFINEMENTS:
+            refine(candidate)
+        candidates.append(candidate)
+    return candidates
+
+
+def unknown(groups: Mapping[str, Sequence[Evidence]]) -> list[Candidate]:
+    return [Candidate(None, cluster, list(facts)) for cluster, facts in sorted(groups.items())]
+
+
+def _blamed(candidate: Candidate) -> None:
+    """The text itself names the rank at fault (`blames` in the signature)."""
+    name = candidate.signature.blames if candidate.signature else None
+    if name is None:
+        return
+    ranks = sorted({int(number) for value in candidate.values.get(name, ()) for number in re.findall(r"\d+", value)})
+    if ranks:
+        candidate.suspects = tuple(ranks)
+        candidate.why.append(f"the message itself names {say_ranks(ranks)}")
+
+
+_RUNNING = re.compile(r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)(?=, but Rank|\. ?Collectives differ|$)", re.S)
+_VARYING = re.compile(r"SequenceNumber=\d+,? ?")
+
+
+def _minority(candidate: Candidate) -> None:
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL prints pairs of fingerprints: the rank whose collective differs from most is the odd one."""
+    running: dict[int, str] = {}
+    for fact in candidate.facts:
+        for match in _RUNNING.finditer(fact.text):
+            running[int(match[1])] = _VARYING.sub("", match[2])
+    counts = Counter(running.values()).most_common()
+    if len(counts) < 2 or (counts[0][1] == counts[1][1]):
+        return
+    odd = sorted(rank for rank, text in running.items() if text != counts[0][0])
+    candidate.suspects = tuple(odd)
+    candidate.why.append(f"{counts[0][1]} of {len(running)} ranks ran the same collective, {say_ranks(odd)} another one")
+
+
+def _receiver(candidate: Candidate) -> None:
+    """Gloo notices a wrong size on the receiving rank, which then aborts: the tensor of another size is its neighbour's."""
+    receiving = [fact for fact in candidate.facts if "Received data size doesn't match" in fact.text]
+    if len(receiving) != len(candidate.facts) or not receiving:
+        return
+    shown = candidate.shown_by
+    candidate.suspects = ()
+    candidate.why.append(f"{say_ranks(shown)} received a tensor of an unexpected size and aborted; the odd one is a rank that sends to it")
+
+
+REFINEMENTS = (_receiver, _minority, _blamed)

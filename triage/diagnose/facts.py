@@ -1,0 +1,107 @@
+"""Evidence made ready for reasoning: writers completed, doubles folded, crashes without a prefix given to the rank that died so."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from triage.model import Evidence, Origin
+from triage.ranks.identity import JobMap
+
+# What a crash says, by the signal that the process must then have died of.
+_SIGNAL_OF_KIND = {"terminate": "SIGABRT"}
+
+
+def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
+    """The facts of the job in a fixed order, each once for each rank that stated it."""
+    ranks = _spawned(evidence)
+    completed = [dataclasses.replace(fact, origin=job.complete(fact.source, fact.origin)) for fact in ranks]
+    completed = _stopped_by_agent(completed)
+    completed = _without_prefix(completed)
+    return _fold(completed)
+
+
+def _spawned(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """torch.multiprocessing.spawn names the process by its index, which is its local rank."""
+    return [
+        dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, local_rank=int(fact.fields["process"])))
+        if fact.fields.get("process", "").isdigit() and fact.origin.local_rank is None and fact.origin.rank is None
+        else fact
+        for fact in evidence
+    ]
+
+
+def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:
+    """The exit of a process that the launcher was seen to stop is the launcher's doing."""
+    stopped = {fact.fields.get("pid") for fact in facts if fact.kind == "exit" and fact.fields.get("by") == "agent"}
+    return [
+        dataclasses.replace(fact, fields={**fact.fields, "by": "agent"})
+        if fact.kind == "exit" and fact.fields.get("signal") in ("SIGTERM", "SIGKILL") and fact.fields.get("pid") in stopped and "by" not in fact.fields
+        else fact
+        for fact in facts
+    ]
+
+
+def _without_prefix(facts: list[Evidence]) -> list[Evidence]:
+    """A crash or an exception that no prefix places belongs to the one rank that died that way, if there is just one."""
+    died: dict[str, set[Origin]] = defaultdict(set)
+    for fact in facts:
+        if fact.kind == "exit" and fact.origin.rank is not None and fact.fields.get("by") != "agent":
+            key = fact.fields.get("signal") or ("exit" if fact.fields.get("exitcode") not in ("0", None) else "")
+            died[key].add(Origin(rank=fact.origin.rank, local_rank=fact.origin.local_rank, host=fact.origin.host))
+    placed = []
+    for fact in facts:
+        owners = died.get(_death_of(fact), set())
+        if fact.origin.rank is None and fact.origin.local_rank is None and len({owner.rank for owner in owners}) == 1:
+            owner = min(owners, key=lambda origin: origin.host or "")
+            fact = dataclasses.replace(
+                fact,
+                origin=dataclasses.replace(fact.origin, rank=owner.rank, local_rank=owner.local_rank, host=fact.origin.host or owner.host),
+                fields={**fact.fields, "placed": "by the exit status"},
+            )
+        placed.append(fact)
+    return placed
+
+
+def _death_of(fact: Evidence) -> str:
+    if fact.kind == "fatal-python":
+        return fact.fields.get("signal", "-")
+    if fact.kind == "message" and fact.component == "glibc":
+        return "SIGABRT"
+    return _SIGNAL_OF_KIND.get(fact.kind, "-")
+
+
+def is_agent(fact: Evidence) -> bool:
+    """Was it the launcher's own process that spoke?"""
+    return fact.kind == "exception" and (
+        "torch.distributed.elastic" in fact.text or "/bin/torchrun" in fact.excerpt or "torch/distributed/run.py" in fact.excerpt
+    )
+
+
+def _fold(facts: Iterable[Evidence]) -> list[Evidence]:
+    """One fact for each (writer, text): seen twice in one file it counts twice, seen in two files (console and log) once."""
+    groups: dict[tuple[object, ...], dict[str, list[Evidence]]] = {}
+    for fact in facts:
+        origin = fact.origin
+        writer = origin.rank if origin.rank is not None else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
+        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), {}).setdefault(fact.source, []).append(fact)
+    folded = []
+    for by_source in groups.values():
+        first = min((same[0] for same in by_source.values()), key=_best)
+        fields = {name: value for same in by_source.values() for fact in same for name, value in fact.fields.items()}
+        times = [fact.origin.time for same in by_source.values() for fact in same if fact.origin.time is not None]
+        folded.append(
+            dataclasses.replace(
+                first,
+                count=max(sum(fact.count for fact in same) for same in by_source.values()),
+                fields={**fields, **first.fields},
+                origin=dataclasses.replace(first.origin, time=min(times, default=None)),
+            )
+        )
+    return sorted(folded, key=lambda fact: (fact.source, fact.offset, fact.kind, fact.text))
+
+
+def _best(fact: Evidence) -> tuple[bool, int, str, int]:
+    """Of the same fact in several files the one to show: with a time, in the shortest path, first by name."""
+    return (fact.origin.time is None, fact.source.count("/"), fact.source, fact.offset)

@@ -1,0 +1,75 @@
+"""How the job ended: which ranks finished, and which failures were over before the end (handled, or of an attempt that was repeated)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from triage.model import Evidence
+from triage.ranks.identity import JobMap
+from triage.ranks.last import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`finished` are the ranks that said they were done; `ends` the place of such a word in each source; `attempt` the last one."""
+
+    finished: frozenset[int]
+    ends: Mapping[str, int]
+    attempt: int
+    attempts: Mapping[str, int]
+    last_step: Mapping[int, int]
+    last_time: Mapping[int, float]
+    died: frozenset[int]
+
+    def is_over(self, fact: Evidence) -> bool:
+        """Was this failure over before the job ended, so that it did not end it?"""
+        return bool(self.why_over(fact))
+
+    def why_over(self, fact: Evidence) -> str:
+        """Why a failure did not end the job; empty when it may have."""
+        if fact.origin.attempt < self.attempt and self.ends:
+            return "a later attempt finished"
+        if fact.source in self.ends and fact.offset < self.ends[fact.source] and not self.died:
+            return "the job says afterwards that it finished"
+        if fact.fields.get("goes_on") == "yes" and fact.kind == "exception" and not self._ended_by(fact.origin.rank):
+            return "its rank went on making progress"
+        return ""
+
+    def _ended_by(self, rank: int | None) -> bool:
+        return bool(self.died) if rank is None else rank in self.died
+
+
+def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap) -> Outcome:
+    """Put the last words of all sources together. `words` are (source, word), origins not yet completed."""
+    finished: set[int] = set()
+    ends: dict[str, int] = {}
+    steps: dict[int, int] = {}
+    times: dict[int, float] = {}
+    for source, word in words:
+        origin = job.complete(source, word.origin)
+        if word.finished:
+            ends[source] = max(ends.get(source, 0), word.offset)
+            if origin.rank is not None:
+                finished.add(origin.rank)
+        if origin.rank is not None:
+            if word.step is not None:
+                steps[origin.rank] = max(steps.get(origin.rank, 0), word.step)
+            if origin.time is not None:
+                times[origin.rank] = max(times.get(origin.rank, 0.0), origin.time)
+    attempts = {source: named.attempt for source, named in job.sources.items() if named.attempt}
+    last = max([fact.origin.attempt for fact in facts] + list(attempts.values()), default=0)
+    return Outcome(frozenset(finished), ends, last, attempts, steps, times, _died(facts, last, ends))
+
+
+def _died(facts: Sequence[Evidence], last: int, ends: Mapping[str, int]) -> frozenset[int]:
+    """Ranks of the last attempt whose process is known to have ended badly, and not because the launcher stopped it."""
+    return frozenset(
+        fact.origin.rank if fact.origin.rank is not None else -1
+        for fact in facts
+        if fact.kind == "exit"
+        and fact.fields.get("exitcode", "0") not in ("0", "")
+        and fact.fields.get("by") != "agent"
+        and fact.origin.attempt == last
+        and fact.offset > ends.get(fact.source, -1)
+    )

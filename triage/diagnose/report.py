@@ -1,0 +1,214 @@
+"""From the result of reasoning to the parts of the Diagnosis: findings, unknown failures, timeline, states of ranks."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+
+from triage.diagnose import causes
+from triage.diagnose.candidates import Candidate
+from triage.diagnose.reason import Result
+from triage.diagnose.rules import LOST_PEER, WAITING, say_ranks
+from triage.model import Evidence, Finding, Moment, RankState, Remediation, Verdict, Warning
+from triage.ranks.identity import JobMap
+
+EVIDENCE_PER_FINDING = 5
+TIMELINE = 200
+COLLECT = (
+    "next time set TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 (Flight Recorder), keep the log of every rank "
+    "(torchrun --log-dir DIR --redirects 3), and take `py-spy dump` of the ranks while they hang"
+)
+
+
+def findings(result: Result) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Known findings, causes first then what they explain, and unknown failures."""
+    ordered = sorted(result.candidates, key=lambda c: _order(c, result))
+    known = tuple(finding(c, result) for c in ordered if c.signature is not None)
+    return known, tuple(finding(c, result) for c in ordered if c.signature is None)
+
+
+def _order(candidate: Candidate, result: Result) -> tuple[object, ...]:
+    level = causes.tier(candidate)
+    noise = candidate.role == "noise"
+    time = candidate.first_time
+    return (candidate is not result.verdict.root, noise, bool(candidate.explained_by), 9 if level is None else level, time is None, time or 0.0, candidate.id)
+
+
+def finding(candidate: Candidate, result: Result) -> Finding:
+    """A candidate as it is reported; the root's confidence is the verdict's."""
+    signature = candidate.signature
+    root = candidate is result.verdict.root
+    confidence = result.verdict.confidence if root else _plain_confidence(candidate)
+    shown = tuple(_representatives(candidate.facts))
+    if signature is None:
+        title = candidate.facts[0].text.split("\n", 1)[0][:200]
+        return Finding(
+            signature=None,
+            title=title,
+            domain="unknown",
+            role="cause",
+            severity="fatal",
+            confidence=confidence,
+            ranks=candidate.ranks,
+            hosts=candidate.hosts,
+            count=candidate.count,
+            first_time=candidate.first_time,
+            cluster=candidate.cluster,
+            explained_by=tuple(candidate.explained_by),
+            why=tuple(candidate.why) + _why(candidate, result),
+            evidence=shown,
+        )
+    values = _values(candidate)
+    return Finding(
+        signature=signature.id,
+        title=signature.title,
+        domain=signature.domain,
+        role=signature.role,
+        severity=signature.severity,
+        confidence=confidence,
+        ranks=candidate.ranks,
+        hosts=candidate.hosts,
+        count=candidate.count,
+        first_time=candidate.first_time,
+        revision=signature.revision,
+        fingerprint=signature.fingerprint,
+        explained_by=tuple(candidate.explained_by),
+        why=tuple(candidate.why) + _why(candidate, result),
+        captures=dict(candidate.captures),
+        evidence=shown,
+        remediation=Remediation(_fill(signature.summary, values), tuple(_fill(step, values) for step in signature.steps), signature.references),
+    )
+
+
+def _plain_confidence(candidate: Candidate) -> float:
+    level = causes.tier(candidate)
+    return 0.9 if candidate.explained_by else {1: 0.8, 2: 0.6}.get(level or 9, 0.5)
+
+
+def _representatives(facts: Sequence[Evidence]) -> list[Evidence]:
+    """A few facts to show: the earliest, then one each of further ranks. Inferred ones stand for what they were concluded from."""
+    ordered = sorted(facts, key=lambda f: (f.kind == "exit", f.origin.time is None, f.origin.time or 0.0, f.source, f.offset))
+    chosen: list[Evidence] = []
+    seen: set[int | None] = set()
+    for fact in ordered:
+        if fact.origin.rank not in seen:
+            chosen.append(fact)
+            seen.add(fact.origin.rank)
+    chosen += [fact for fact in ordered if fact not in chosen]
+    return chosen[:EVIDENCE_PER_FINDING]
+
+
+def _why(candidate: Candidate, result: Result) -> tuple[str, ...]:
+    reasons: list[str] = []
+    effects = [other for other in result.candidates if candidate.id in other.explained_by]
+    if candidate is result.verdict.root:
+        if effects:
+            reasons.append("explains " + ", ".join(f"{other.id} ({say_ranks(other.shown_by)})" if other.shown_by else other.id for other in effects))
+        reasons.extend(sorted({fact.text for fact in candidate.facts if fact.kind == "inference"}))
+        if any(fact.fields.get("placed") for fact in candidate.facts):
+            reasons.append("the line carries no rank; it is given to the one rank that died this way")
+        if any(fact.fields.get("interleaved") for fact in candidate.facts):
+            reasons.append("tracebacks of several writers run together without prefixes: the ranks cannot be told, only counted")
+    return tuple(reasons)
+
+
+def _values(candidate: Candidate) -> dict[str, str]:
+    ranks = candidate.ranks
+    host = ", ".join(candidate.hosts[:3])
+    return {
+        **candidate.captures,
+        "rank": str(ranks[0]) if len(ranks) == 1 else ", ".join(map(str, ranks[:8])) or "?",
+        "ranks": ", ".join(map(str, ranks[:16])) + (", …" if len(ranks) > 16 else "") or "?",
+        "host": host or "the host",
+    }
+
+
+class _Kind(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "{" + key + "}"
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    """Put captures into a text; what is no placeholder stays as it is."""
+    try:
+        return string.Formatter().vformat(text, (), _Kind(values))
+    except (ValueError, IndexError, KeyError, AttributeError):
+        return text
+
+
+def root_cause(result: Result) -> tuple[Verdict, Finding | None]:
+    """The verdict and what to act on. Symptoms alone make an unknown failure with the suspects, never a cause."""
+    root = result.verdict.root
+    if root is not None:
+        return ("known" if root.signature else "unknown"), finding(root, result)
+    symptoms = [candidate for candidate in result.candidates if candidate.role not in ("noise", "confirmation")]
+    if not symptoms:
+        return "clean", None
+    return "unknown", _symptoms_only(symptoms, result)
+
+
+def _symptoms_only(symptoms: Sequence[Candidate], result: Result) -> Finding:
+    named = sorted({rank for candidate in symptoms for rank in candidate.suspects or ()})
+    suspects = result.suspects or tuple(named)
+    first = min(symptoms, key=lambda c: (c.id not in WAITING | LOST_PEER, c.first_time is None, c.first_time or 0.0, c.id))
+    why = ["the files hold only symptoms: " + ", ".join(sorted(candidate.id for candidate in symptoms))]
+    if result.suspicion:
+        why.append(result.suspicion)
+    why.append(COLLECT)
+    return Finding(
+        signature=None,
+        title=f"Symptoms only, suspects: {say_ranks(suspects)}" if suspects else "Symptoms only",
+        domain="unknown",
+        role="symptom",
+        severity="fatal",
+        confidence=0.3 if suspects else 0.1,
+        ranks=suspects,
+        count=sum(candidate.count for candidate in symptoms),
+        first_time=first.first_time,
+        why=tuple(why),
+        evidence=tuple(_representatives(first.facts)),
+    )
+
+
+def timeline(result: Result) -> tuple[Moment, ...]:
+    """The facts with a time, each with the signature that knows it; the first ones of a long list."""
+    signature_of: dict[int, str] = {}
+    for candidate in result.candidates:
+        for fact in candidate.facts:
+            signature_of.setdefault(id(fact), candidate.id)
+    told = [fact for fact in result.facts if id(fact) in signature_of and fact.origin.time is not None]
+    told.sort(key=lambda fact: (fact.origin.time, fact.origin.rank is None, fact.origin.rank or 0, fact.source, fact.offset))
+    moments = []
+    for fact in told[:TIMELINE]:
+        name = signature_of[id(fact)]
+        moments.append(Moment(fact.origin.time, fact.origin.rank, fact.text.split("\n", 1)[0][:200], None if name.startswith("u-") else name))
+    return tuple(moments)
+
+
+def states(result: Result, job: JobMap) -> tuple[RankState, ...]:
+    """What became of each rank."""
+    size = job.world_size() or 0
+    ranks = sorted(job.ranks | set(range(min(size, 1 << 17))))
+    failed = {fact.origin.rank for c in result.candidates if c.role != "noise" for fact in c.facts if fact.kind not in ("exit", "inference")}
+    killed = {fact.origin.rank for fact in result.facts if fact.kind == "exit" and fact.fields.get("signal")}
+    failed |= {fact.origin.rank for fact in result.facts if fact.kind == "exit" and fact.fields.get("exitcode", "0") not in ("0", "") and not fact.fields.get("signal")}
+    stalled = {fact.origin.rank for fact in result.facts if fact.kind == "inference" and fact.fields.get("rule") == "never-joined"}
+    out = []
+    for rank in ranks:
+        hosts = job.hosts.get(rank, set())
+        state = "stalled" if rank in stalled else "failed" if rank in failed else "killed" if rank in killed else "ok" if rank in job.ranks else "silent"
+        out.append(
+            RankState(
+                rank,
+                next(iter(hosts)) if len(hosts) == 1 else None,
+                state,  # type: ignore[arg-type]
+                result.outcome.last_step.get(rank),
+                result.outcome.last_time.get(rank),
+            )
+        )
+    return tuple(out)
+
+
+def remarks(result: Result) -> list[Warning]:
+    """What was left out of the reasoning, and why."""
+    return [Warning("handled", fact.source, f"{fact.text.splitlines()[0][:160]!r} did not end the job: {why}") for fact, why in result.left_out]

@@ -1,0 +1,37 @@
+"""The one error tree: every error says what happened, where, and what to do next."""
+
+from __future__ import annotations
+
+
+class TriageError(Exception):
+    """Base of all errors a user can meet.
+
+    `hint` is the next step in one sentence; `path` and `line` (1-based) say where, if known.
+    """
+
+    def __init__(self, message: str, *, hint: str, path: str | None = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.path = path
+        self.line = line
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}: " if self.path and self.line else f"{self.path}: " if self.path else ""
+        return f"{where}{self.message}"
+
+
+class InputError(TriageError):
+    """The paths given cannot be used at all (exit status 2)."""
+
+
+class OptionError(TriageError):
+    """An option's value cannot be used (exit status 2)."""
+
+
+class CatalogError(TriageError):
+    """A signature file cannot be used."""
+
+
+class ReportError(TriageError):
+    """A saved diagnosis cannot be read back."""

@@ -1,0 +1,70 @@
+"""From blocks to facts. SPEAKERS is the ordered list: the first that has something to say about a block is heard."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from triage.evidence import launcher, message, native, python
+from triage.evidence.interface import Speaker
+from triage.model import Block, Evidence, Origin
+
+SPEAKERS: tuple[Speaker, ...] = (launcher.read, python.read, native.read, message.read)  # message takes whatever is left: last
+
+# What the scan looks for besides the catalog's literals: the ways in which any failure announces itself.
+TRIGGERS: tuple[str, ...] = (
+    "Traceback (most recent call last)",
+    "terminate called",
+    "Fatal Python error: ",
+    "exitcode  : ",
+    "failed (exitcode: ",
+    " closing signal SIG",
+    " via signal SIG",
+    "exits with return code = ",
+    "NCCL WARN ",
+    "Exited with exit code ",
+    "Segmentation fault",
+    "Process received signal",
+    " terminated with the following error",
+    "died from signal ",
+    "srun: error: ",
+    "slurmstepd: error: ",
+    "*** JOB ",
+    "NVRM: Xid",
+    "restarting worker group",
+    "will restart worker group",
+)
+# Lines that place ranks: pid to rank, hosts, versions. They are no failures.
+MAP_TRIGGERS: tuple[str, ...] = (" - Init START", " - Init COMPLETE", "NCCL version 2", "Entry-HcclCommInitRootInfo")
+
+
+def read(block: Block) -> list[Evidence]:
+    """The facts in a block."""
+    for speaker in SPEAKERS:
+        facts = speaker(block)
+        if facts:
+            return facts
+    return []
+
+
+def seen_again(fact: Evidence, more: int) -> Evidence:
+    """`fact`, counted for `more` further lines of its kind that the scan did not keep."""
+    return dataclasses.replace(fact, count=fact.count + more)
+
+
+def from_text(text: str, name: str = "sample") -> list[Evidence]:
+    """The facts in a piece of log, every line of it looked at: for samples of signatures and for pasted text."""
+    from triage.ranks.blocks import build
+    from triage.ranks.text import Text
+
+    data = text.encode("utf-8", "replace")
+    hits = []
+    position = 0
+    for line in data.split(b"\n"):
+        if line.strip():
+            hits.append((position, position + len(line), ("",), 0))
+        position += len(line) + 1
+    source = Text(name, lambda offset, length: data[offset : offset + length], len(data), 1970)
+    return [fact for block, _ in build(source, hits) for fact in read(block)]
+
+
+__all__ = ["MAP_TRIGGERS", "SPEAKERS", "TRIGGERS", "Block", "Evidence", "Origin", "from_text", "read", "seen_again"]

@@ -1,0 +1,50 @@
+"""The shape of the family: a speaker reads a block and says which facts it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from triage.model import Block, Evidence
+from triage.evidence.redact import redact
+
+EXCERPT_LINES = 40
+TEXT_CHARACTERS = 8000
+
+
+class Speaker(Protocol):
+    """One module a speaker. `read` gives the facts in `block`, or nothing when somebody else wrote it."""
+
+    def __call__(self, block: Block) -> list[Evidence]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    kind: str
+    component: str
+    text: str
+    fields: Mapping[str, str]
+
+
+def evidence(block: Block, kind: str, component: str, text: str, **fields: str) -> Evidence:
+    """Evidence from a block; the only door from log text to facts, so secrets are taken out here."""
+    return Evidence(
+        kind=kind,
+        component=component,
+        text=redact(text.strip("\n"))[:TEXT_CHARACTERS],
+        origin=block.origin,
+        source=block.source,
+        offset=block.headline,
+        end=block.end,
+        fields={name: redact(value) for name, value in {**fields, "goes_on": "yes" if block.goes_on else ""}.items() if value},
+        excerpt=redact("\n".join(shorten(block.lines))),
+    )
+
+
+def shorten(lines: tuple[str, ...]) -> list[str]:
+    """The first and last lines of a long block, saying how many were left out between."""
+    if len(lines) <= EXCERPT_LINES:
+        return list(lines)
+    head, tail = EXCERPT_LINES // 4, EXCERPT_LINES - EXCERPT_LINES // 4 - 1
+    return [*lines[:head], f"… {len(lines) - head - tail} lines …", *lines[-tail:]]

@@ -1,0 +1,129 @@
+"""What launchers say of the processes they started: exit codes and signals, who was stopped by the agent, signals from outside.
+
+Fields of kind `exit`: exitcode, signal, pid, by (agent: the launcher itself stopped it), first (torchelastic's "first observed failure").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import signal as signals
+
+from triage.evidence.interface import evidence
+from triage.model import Block, Evidence, Origin
+
+_RANK = re.compile(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
+_EXIT = re.compile(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
+_HOST = re.compile(r"host\s+: (\S+)")
+_TIME = re.compile(r"time\s+: (\d{4})-(\d\d)-(\d\d)_(\d\d):(\d\d):(\d\d)")
+_FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
+_STOPPED = re.compile(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
+_SRUN = re.compile(r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory))")
+_OTHERS = re.compile(r"exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))")
+_WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS"}
+
+
+def read(block: Block) -> list[Evidence]:
+    if block.form == "elastic":
+        return _elastic(block, "\n".join(block.lines))
+    if block.form == "traceback" and "ChildFailedError" in "\n".join(block.lines):
+        return _table(block)
+    if block.form != "line" and block.form != "c10":
+        return []
+    text = block.lines[0]
+    for pattern, make in _LINES:
+        match = pattern.search(text)
+        if match is not None:
+            return make(block, match)
+    return []
+
+
+def _table(block: Block) -> list[Evidence]:
+    """The agent's own traceback ends in a table with one entry a failed process."""
+    text = "\n".join(block.lines)
+    cut = text.find("ChildFailedError")
+    facts = [evidence(block, "message", "torchelastic", text[text.rfind("\n", 0, cut) + 1 :])]
+    entries = re.split(r"\n\[\d+\]:\n", text[cut:])
+    for number, entry in enumerate(entries[1:], 1):
+        first = "first observed" in entries[number - 1].rsplit("----------", 1)[-1]
+        for fact in _elastic(block, entry):
+            facts.append(dataclasses.replace(fact, fields={**fact.fields, "first": "yes"}) if first else fact)
+    return facts
+
+
+def _elastic(block: Block, text: str) -> list[Evidence]:
+    exit_, rank, host, time = _EXIT.search(text), _RANK.search(text), _HOST.search(text), _TIME.search(text)
+    if exit_ is None:
+        return []
+    origin = dataclasses.replace(
+        block.origin,
+        rank=int(rank[1]) if rank else None,
+        local_rank=int(rank[2]) if rank else None,
+        host=host[1] if host and host[1] != "localhost" else None,
+        pid=int(exit_[2]),
+        time=_seconds(time) if time else block.origin.time,
+    )
+    return [_exit(block, origin, int(exit_[1]), exit_[3] or "", exit_[2])]
+
+
+def _exit(block: Block, origin: Origin, code: int, signal: str = "", pid: str = "", by: str = "") -> Evidence:
+    signal = signal or _signal_name(code)
+    text = f"exitcode {code}" + (f" ({signal})" if signal else "")
+    fact = evidence(block, "exit", "launcher", text, exitcode=str(code), signal=signal, pid=pid, by=by)
+    return dataclasses.replace(fact, origin=origin)
+
+
+def _signal_name(code: int) -> str:
+    number = -code if code < 0 else code - 128 if 128 < code < 160 else 0
+    try:
+        return signals.Signals(number).name if number else ""
+    except ValueError:
+        return ""
+
+
+def _seconds(match: re.Match[str]) -> float:
+    import calendar
+
+    return float(calendar.timegm((*(int(part) for part in match.groups()), 0, 0, 0)))
+
+
+def _failed(block: Block, match: re.Match[str]) -> list[Evidence]:
+    origin = dataclasses.replace(block.origin, local_rank=int(match[2]), pid=int(match[3]))
+    return [_exit(block, origin, int(match[1]), pid=match[3])]
+
+
+def _stopped(block: Block, match: re.Match[str]) -> list[Evidence]:
+    pid, signal = match[1] or match[3], match[2] or match[4]
+    origin = dataclasses.replace(block.origin, pid=int(pid), rank=None, local_rank=None)
+    fact = evidence(block, "exit", "launcher", match.group(), signal=signal, pid=pid, by="agent")
+    return [dataclasses.replace(fact, origin=origin)]
+
+
+def _srun(block: Block, match: re.Match[str]) -> list[Evidence]:
+    text = match.string[match.start() :]
+    signal = _WORDS.get(match["word"] or "", "")
+    facts = []
+    for task in _ranges(match["tasks"]):
+        origin = dataclasses.replace(block.origin, rank=task, host=match["host"] if match["host"] and "[" not in match["host"] else None)
+        code = match["code"] or ("137" if match["word"] == "Out Of Memory" else "")
+        fact = evidence(block, "exit", "slurm", text, exitcode=code, signal=signal)
+        facts.append(dataclasses.replace(fact, origin=origin))
+    return facts
+
+
+def _ranges(text: str, most: int = 4096) -> list[int]:
+    numbers: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit():
+            numbers.extend(range(int(low), min(int(high) if high.isdigit() else int(low), int(low) + most) + 1))
+    return numbers[:most]
+
+
+def _other(block: Block, match: re.Match[str]) -> list[Evidence]:
+    origin = dataclasses.replace(block.origin, rank=int(match["rank"]), host=match["host"]) if match["rank"] else block.origin
+    code = int(match["code"] or match["exit"] or (f"-{match['signal']}" if match["signal"] else 0))
+    return [dataclasses.replace(_exit(block, origin, code), text=match.string)]
+
+
+_LINES = ((_FAILED, _failed), (_STOPPED, _stopped), (_SRUN, _srun), (_OTHERS, _other))

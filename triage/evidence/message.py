@@ -1,0 +1,52 @@
+"""Everything that is one message: NCCL, HCCL and CANN, c10d, CUDA, kernel, scheduler and plain lines. The component says who spoke.
+
+Fields by name where a speaker has them: NCCL file and rc chain, CANN code, kernel xid and bus id, glog source.
+"""
+
+from __future__ import annotations
+
+import re
+
+from triage.evidence.interface import evidence
+from triage.model import Block, Evidence
+
+# In order: the first whose pattern is found in the line says who spoke, and of what kind that makes it.
+SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("NCCL", "message", re.compile(r"\bNCCL (?:WARN|INFO|TRACE)|\bncclInternalError|NCCL error in")),
+    ("torch_npu", "message", re.compile(r"\bERR\d{5} |torch_npu|WorkHCCL|ProcessGroupHCCL")),
+    ("CANN", "message", re.compile(r"\b[EW][A-Z0-9]\d{4}(?:: |\(|\[|\))|\bCANN\b|aicore|aicpu")),
+    ("HCCL", "message", re.compile(r"\bHCCL\b|hccl|\bHCCP\b|TopoDetect")),
+    ("kernel", "kernel", re.compile(r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev")),
+    ("slurm", "scheduler", re.compile(r"slurmstepd|srun: |StepId=|DUE TO |CANCELLED AT|oom[-_]kill event")),
+    ("kubernetes", "scheduler", re.compile(r"OOMKilled|Evicted|kubelet|Preempted|FailedScheduling")),
+    ("Gloo", "message", re.compile(r"gloo/")),
+    ("torchelastic", "message", re.compile(r"death signal|Worker group|ChildFailedError|rendezvous|SignalException|elastic")),
+    ("c10d", "message", re.compile(r"\[c10d\]|ProcessGroup\w+|Watchdog|TCPStore|\[PG |monitoredBarrier|collective")),
+    ("CUDA", "message", re.compile(r"CUDA|cuda|CUBLAS|cudnn")),
+    ("deepspeed", "message", re.compile(r"deepspeed|launch\.py|sigkill_handler|hostfile")),
+    ("ray", "message", re.compile(r"raylet|Worker exit type|\bray\b")),
+    ("glibc", "message", re.compile(r"double free|corrupted|malloc\(\)|free\(\): |munmap_chunk|stack smashing")),
+)
+_FIELDS = (
+    re.compile(r"NVRM: Xid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<xid>\d+)(?:, pid=(?P<pid>\d+))?"),
+    re.compile(r"SXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<sxid>\d+)"),
+    re.compile(r"\b(?P<code>E[A-Z0-9]\d{4})\b"),
+    re.compile(r"(?P<file>\w[\w/.]*\.(?:cc|cu|h|cpp)):(?P<line>\d+)"),
+    re.compile(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d+)"),
+)
+_CHAIN = re.compile(r"NCCL INFO (\S+:\d+) -> (\d+)")
+
+
+def read(block: Block) -> list[Evidence]:
+    text = "\n".join(block.lines) if block.form != "nccl" else block.lines[0]
+    component, kind = next(((name, kind) for name, kind, pattern in SPEAKERS if pattern.search(text)), ("app", "message"))
+    fields: dict[str, str] = {}
+    for pattern in _FIELDS:
+        match = pattern.search(text)
+        if match is not None:
+            fields.update({name: value for name, value in match.groupdict().items() if value and name not in fields})
+    chain = [match for line in block.lines if (match := _CHAIN.search(line))]
+    if chain:
+        fields["rc"] = chain[0][2]
+        fields["chain"] = " <- ".join(match[1] for match in chain)
+    return [evidence(block, kind, component, text, **fields)]

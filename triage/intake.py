@@ -1,0 +1,135 @@
+"""Between rooms: files of `sources` become containers of the scan, artifacts are taken aside, and places are looked up again for the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from triage import artifacts, sources
+from triage.model import Evidence, Explanation, Finding, Source, Warning
+from triage.ranks.windows import Windows
+from triage.scan.interface import Scanned
+from triage.sources.plain import in_place
+
+_WRITER = re.compile(rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+")
+
+
+def writer_key(line: bytes) -> Hashable:
+    """The part of a hit line that tells writers apart; cheap, for keeping some lines of every writer in a storm."""
+    return tuple(_WRITER.findall(line)[:3])
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """One file for the scan."""
+
+    file: sources.File
+    intake: Intake
+    plain: Source | None
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    def streams(self) -> Iterator[tuple[Source, BinaryIO | None]]:
+        for source, stream in sources.streams(self.file, sources.Limits(), self.intake.warnings.append):
+            if source.kind == "text" and stream is not None:
+                yield source, stream
+            elif source.kind != "empty":
+                self.intake.artifacts.append((source, _content(source, stream)))
+                yield source, None
+
+
+class Intake:
+    """The files of a job on their way into the scan, and what was met on the way."""
+
+    def __init__(self, files: Sequence[sources.File]) -> None:
+        self.files = files
+        self.warnings: list[Warning] = []
+        self.artifacts: list[tuple[Source, bytes]] = []
+
+    def containers(self) -> list[_Container]:
+        return [_Container(file, self, in_place(file) if file.kind == "text" else None) for file in self.files]
+
+    def failed(self, name: str, error: OSError) -> None:
+        self.warnings.append(Warning("unreadable", name, f"could not be read to its end: {error.strerror or error}"))
+
+    def identity(self, scanned: Sequence[tuple[Source, Scanned]]) -> list[str]:
+        """What makes a job the same job: the sizes and edges of its texts, whatever they are called."""
+        texts = [f"{scan.size} {hash_of(scan.head)} {hash_of(scan.tail)}" for _, scan in scanned]
+        return sorted(texts + [f"{len(data)} {hash_of(data)}" for _, data in self.artifacts])
+
+
+def hash_of(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _content(source: Source, stream: BinaryIO | None) -> bytes:
+    reader = artifacts.reader_of(source)
+    if reader is None:
+        return b""
+    if stream is not None:
+        return stream.read(reader.max_bytes)
+    with open(source.path or "", "rb") as file:
+        return file.read(reader.max_bytes)
+
+
+class Reading:
+    """Reads around hits, and gives line numbers to what is reported (and only to that)."""
+
+    def __init__(self, scanned: Sequence[tuple[Source, Scanned]]) -> None:
+        self._by_name = {source.name: (source, scan) for source, scan in scanned}
+        self._windows: dict[str, Windows] = {}
+        self._lines: dict[tuple[str, int], int] = {}
+        self._files = sources.Files()
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+    def read_of(self, source: Source, scan: Scanned) -> Callable[[int, int], bytes]:
+        if source.path is not None:
+            path = source.path
+            return lambda offset, length: self._files.read_at(path, offset, length)
+        return self._window(source.name, scan).read
+
+    def _window(self, name: str, scan: Scanned) -> Windows:
+        window = self._windows.get(name)
+        if window is None:
+            window = self._windows[name] = Windows(scan)
+        return window
+
+    def placed(self, finding: Finding) -> Finding:
+        """The finding with the lines of its evidence."""
+        return replace(finding, evidence=tuple(self._place(fact) for fact in finding.evidence))
+
+    def placed_explanation(self, explanation: Explanation) -> Explanation:
+        return replace(explanation, evidence=tuple(self._place(fact) for fact in explanation.evidence))
+
+    def _place(self, fact: Evidence) -> Evidence:
+        if fact.source not in self._by_name:
+            return replace(fact, line=1, end_line=1)
+        self._count(fact.source, [fact.offset, max(fact.offset, fact.end)])
+        line = self._lines[(fact.source, fact.offset)]
+        return replace(fact, line=line, end_line=max(line, self._lines[(fact.source, max(fact.offset, fact.end))]))
+
+    def _count(self, name: str, offsets: list[int]) -> None:
+        source, scan = self._by_name[name]
+        missing = sorted({offset for offset in offsets if (name, offset) not in self._lines})
+        if not missing:
+            return
+        if source.path is not None:
+            numbers = sources.line_numbers(source.path, missing)
+        else:
+            numbers = [self._window(name, scan).line_number(offset) for offset in missing]
+        self._lines.update({(name, offset): number for offset, number in zip(missing, numbers, strict=True)})

@@ -1,0 +1,203 @@
+"""The frozen dataclasses that cross rooms.
+
+Times are seconds since the epoch (float); a stamp without a zone is read as UTC, so that order inside
+one host is right and order between hosts is only as good as their clocks. Offsets are bytes in the
+decompressed text, lines are 1-based. Ranks are global ranks; what is not known is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
+Severity = Literal["fatal", "error", "warning", "info"]
+Verdict = Literal["known", "unknown", "clean"]
+SourceKind = Literal["text", "core", "flight-recorder", "py-spy", "error-file", "binary", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One stream of bytes a job left behind.
+
+    `name` is what the user would open: `logs/rank3.log`, `archive.tar.gz!/inner/path`, `-` for standard input.
+    `path` is set only when the bytes lie uncompressed in a regular file and can be read at any offset.
+    """
+
+    name: str
+    kind: SourceKind
+    size: int | None = None
+    path: str | None = None
+    mtime: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:  # noqa: A001 - DESIGN.md names it so
+    """Something the reader must know: skipped, truncated, sampled, doubtful. "Skipped, because …" is a result."""
+
+    code: str
+    source: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wrote a line, as far as the line, its file name and the job's maps tell."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    pid: int | None = None
+    stream: str | None = None
+    time: float | None = None
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of one origin that belong together: a traceback, a NCCL WARN with its chain, a single line.
+
+    `lines` have their prefixes removed; `offset` is where the first of them starts, `headline` the offset of the line
+    that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
+    `ambiguous`: lines of several writers that nothing tells apart; `goes_on`: its writer made progress afterwards.
+    """
+
+    source: str
+    offset: int
+    end: int
+    headline: int
+    form: str
+    lines: tuple[str, ...]
+    origin: Origin
+    ambiguous: bool = False
+    goes_on: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One fact. `kind` and `component` say who spoke, `text` what, `fields` the parts by name.
+
+    `line` and `end_line` are filled in only for what is reported. `count` is how often the same fact was seen
+    for this origin; `inferred` facts come from reasoning across ranks and carry their sentence in `text`.
+    """
+
+    kind: str
+    component: str
+    text: str
+    origin: Origin
+    source: str
+    offset: int
+    end: int = 0
+    fields: Mapping[str, str] = field(default_factory=dict)
+    excerpt: str = ""
+    count: int = 1
+    line: int | None = None
+    end_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remediation:
+    summary: str = ""
+    steps: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A matched signature, or (signature None) a failure that no signature knows, with its evidence and reasons."""
+
+    signature: str | None
+    title: str
+    domain: str
+    role: Role
+    severity: Severity
+    confidence: float
+    ranks: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    count: int = 1
+    first_time: float | None = None
+    revision: int | None = None
+    fingerprint: str | None = None
+    cluster: str | None = None
+    explained_by: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    captures: Mapping[str, str] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
+    remediation: Remediation = Remediation()
+
+
+@dataclass(frozen=True, slots=True)
+class RankState:
+    rank: int
+    host: str | None
+    state: Literal["failed", "stalled", "killed", "ok", "silent"]
+    last_step: int | None = None
+    last_time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One entry of the timeline."""
+
+    time: float | None
+    rank: int | None
+    what: str
+    signature: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: str
+    name: str
+    path: str
+    world_size: int | None = None
+    ranks: tuple[int, ...] = ()
+    hosts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    first_time: float | None = None
+    last_time: float | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    files: int = 0
+    bytes: int = 0
+    hits: int = 0
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The whole answer. `render.json` writes it in the shape of DESIGN.md ("triage.diagnosis/1")."""
+
+    tool_version: str
+    catalog_version: str
+    job: Job
+    verdict: Verdict
+    root_cause: Finding | None
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[Finding, ...] = ()
+    timeline: tuple[Moment, ...] = ()
+    ranks: tuple[RankState, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    stats: Stats = Stats()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one signature did or did not decide about a job: what `triage explain` shows.
+
+    `outcome` is one sentence. `clauses` are (text of the clause, held, hits), `near_misses` are (place, text) of lines
+    that contain a literal of the signature and yet do not match it.
+    """
+
+    signature: str
+    title: str
+    matched: bool
+    outcome: str
+    clauses: tuple[tuple[str, bool, int], ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    near_misses: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,163 @@
+"""The whole way, and the only file that knows it: sources → scan → ranks → evidence → catalog → diagnose → Diagnosis."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import triage
+from triage import artifacts, evidence, sources
+from triage.catalog.load import load
+from triage.catalog.model import Catalog
+from triage.diagnose import Result, diagnose, report
+from triage.diagnose.explain import explanation
+from triage.errors import OptionError
+from triage.evidence.collect import Harvest, harvest
+from triage.intake import Intake, Reading, writer_key
+from triage.model import Diagnosis, Explanation, Job, Stats, Warning
+from triage.scan.run import Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`workers` defaults to the number of cores; `engine` chooses the scan's automaton. None of them changes the answer."""
+
+    catalogs: tuple[Path, ...] = ()
+    workers: int | None = None
+    chunk_bytes: int = 1 << 20
+    engine: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of `total` bytes of a stage."""
+
+    stage: str
+    done: int
+    total: int | None
+
+
+Report = Callable[[Progress], None]
+
+
+def ingest(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Diagnosis:
+    """Diagnose one job from everything under `paths`.
+
+    Raises InputError when nothing there can be read and CatalogError when a catalog given by the user cannot.
+    """
+    started = time.monotonic()
+    read = _read(paths, options, progress)
+    verdict, root = report.root_cause(read.result)
+    known, unknown = report.findings(read.result)
+    with read.reading as reading:
+        return Diagnosis(
+            tool_version=triage.__version__,
+            catalog_version=read.catalog.version,
+            job=read.job,
+            verdict=verdict,
+            root_cause=reading.placed(root) if root else None,
+            findings=tuple(reading.placed(finding) for finding in known),
+            unknown=tuple(reading.placed(finding) for finding in unknown),
+            timeline=report.timeline(read.result),
+            ranks=report.states(read.result, read.harvest.job),
+            warnings=read.warnings,
+            stats=replace(read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=_peak_memory()),
+        )
+
+
+def explain(paths: Sequence[str], signature_id: str, options: Options = Options()) -> Explanation:
+    """Why the signature did or did not match what lies under `paths`. Raises OptionError for an id that the catalog has not."""
+    known = load(options.catalogs, strict=False)
+    signature = next((signature for signature in known.signatures if signature.id == signature_id), None)
+    if signature is None:
+        raise OptionError(f"the catalog has no signature {signature_id}", hint="`triage catalog list` names them all")
+    read = _read(paths, options, None)
+    with read.reading as reading:
+        return reading.placed_explanation(explanation(signature, read.result))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What both answers start from."""
+
+    catalog: Catalog
+    harvest: Harvest
+    result: Result
+    reading: Reading
+    job: Job
+    warnings: tuple[Warning, ...]
+    stats: Stats
+
+
+def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _Read:
+    found = sources.discover(paths)
+    known = load(options.catalogs, strict=bool(options.catalogs))
+    literals = tuple(dict.fromkeys((*evidence.TRIGGERS, *evidence.MAP_TRIGGERS, *known.literals)))
+    intake = Intake(found.files)
+    scan = Scan(
+        literals,
+        writer_key,
+        workers=max(1, options.workers or os.cpu_count() or 1),
+        chunk_bytes=options.chunk_bytes,
+        engine=options.engine,
+        advance=_advance(progress, sum(file.size for file in found.files)),
+        failed=intake.failed,
+    )
+    scanned, _ = scan.run(intake.containers())
+    reading = Reading(scanned)
+    gathered = harvest(scanned, literals, reading.read_of)
+    facts, notes = artifacts.read(sorted(intake.artifacts, key=lambda pair: pair[0].name))
+    for fact in facts:
+        gathered.job.learn(fact.source, fact.origin)
+    result = diagnose([*gathered.facts, *facts], gathered.words, gathered.job, known)
+    warnings = [*found.warnings, *known.warnings, *intake.warnings, *gathered.warnings, *notes, *report.remarks(result)]
+    return _Read(
+        catalog=known,
+        harvest=gathered,
+        result=result,
+        reading=reading,
+        job=_job(paths, gathered, result, intake, scanned),
+        warnings=tuple(sorted(set(warnings), key=lambda warning: (warning.source or "", warning.code, warning.message))),
+        stats=Stats(files=len(found.files), bytes=sum(file.size for file in found.files), hits=sum(scan.matched for _, scan in scanned)),
+    )
+
+
+def _advance(progress: Report | None, total: int) -> Callable[[int], None]:
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(Progress("scan", done, total))
+
+    return advance
+
+
+def _job(paths: Sequence[str], gathered: Harvest, result: Result, intake: Intake, scanned: Sequence[tuple[object, object]]) -> Job:
+    path = os.path.commonpath([os.path.abspath(path) for path in paths]) if "-" not in paths else "-"
+    times = [fact.origin.time for fact in result.facts if fact.origin.time is not None]
+    times += [word.origin.time for _, word in gathered.words if word.origin.time is not None]
+    return Job(
+        id="j-" + hashlib.sha256("\n".join(intake.identity(scanned)).encode()).hexdigest()[:12],
+        name=os.path.basename(path.rstrip("/")) or path,
+        path=path if len(paths) > 1 else paths[0],
+        world_size=gathered.job.world_size(),
+        ranks=tuple(sorted(gathered.job.ranks)),
+        hosts=gathered.job.host_ranks(),
+        first_time=min(times, default=None),
+        last_time=max(times, default=None),
+        versions=dict(sorted(gathered.versions.items())),
+    )
+
+
+def _peak_memory() -> int:
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

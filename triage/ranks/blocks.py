@@ -1,0 +1,197 @@
+"""From hits to blocks: the lines of one writer that belong together.
+
+FORMS is the ordered list of shapes; the first whose `opens` says yes collects the block. Lines of other writers in between are passed over,
+so a traceback of rank 3 comes out whole from between the lines of 63 others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from triage.model import Block, Origin
+from triage.ranks import tracebacks
+from triage.ranks.last import FINISHED, PROGRESS
+from triage.ranks.text import Line, Text
+
+# How far a block may reach, in bytes of the file, lines of others included.
+REACH = 1 << 19
+_STAMP_REACH = 1 << 14
+_LOGGED = re.compile(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The lines of a block, the one that says what happened, and whether writers could not be told apart."""
+
+    lines: list[Line]
+    headline: Line
+    ambiguous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    name: str
+    opens: Callable[[Line], bool]
+    collect: Callable[[Text, Line], Collected]
+
+
+def _contains(pattern: str) -> Callable[[Line], bool]:
+    compiled = re.compile(pattern)
+    return lambda line: compiled.search(line.parsed.text) is not None
+
+
+def _continuing(pattern: str, most: int) -> Callable[[Text, Line], Collected]:
+    """A block that goes on while lines of the same writer that open no record match `pattern`."""
+    compiled = re.compile(pattern)
+
+    def collect(text: Text, first: Line) -> Collected:
+        lines = [first]
+        for line in same_writer(text, first):
+            if line.parsed.record or len(lines) >= most or not compiled.match(line.parsed.text):
+                break
+            lines.append(line)
+        return Collected(lines, first)
+
+    return collect
+
+
+def same_writer(text: Text, first: Line) -> Iterator[Line]:
+    """The lines after `first` by the same writer. Without a prefix, lines that have one are somebody else's."""
+    writer = first.parsed.writer
+    for line in text.lines_from(first.end, REACH):
+        if line.offset > first.offset and line.parsed.writer == writer:
+            yield line
+
+
+def _nccl(text: Text, first: Line) -> Collected:
+    """A NCCL WARN and the return-code chain (`file:line -> rc`) that the same process prints after it."""
+    lines = [first]
+    chain = re.compile(r"NCCL INFO \S+:\d+ -> \d+")
+    for count, line in enumerate(same_writer(text, first)):
+        parsed = line.parsed
+        if count > 400 or len(lines) > 16:
+            break
+        if parsed.origin.pid == first.parsed.origin.pid and parsed.origin.host == first.parsed.origin.host and "NCCL" in parsed.text:
+            if not chain.search(parsed.text):
+                break
+            lines.append(line)
+    return Collected(lines, first)
+
+
+def _elastic_entry(text: Text, first: Line) -> Collected:
+    """One entry of torchelastic's table: the lines around `exitcode  :`."""
+    before: list[Line] = []
+    for line in text.lines_before(first.offset, 2048):
+        if line.parsed.writer == first.parsed.writer:
+            before.append(line)
+            if len(before) == 5 or re.match(r"\s*\[\d+\]:", line.parsed.text):
+                break
+    after: list[Line] = []
+    for line in same_writer(text, first):
+        if len(after) == 3 or re.match(r"\s*(\[\d+\]:|[-=]{10})", line.parsed.text):
+            break
+        after.append(line)
+    return Collected([*reversed(before), first, *after], first)
+
+
+def _traceback(text: Text, first: Line) -> Collected:
+    lines, headline, ambiguous = tracebacks.collect(first, same_writer(text, first))
+    return Collected(lines, headline, ambiguous)
+
+
+FORMS: tuple[Form, ...] = (
+    Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text, _traceback),
+    Form("terminate", _contains(r"^terminate called"), _continuing(r"  what\(\)|Exception raised from|frame #\d|<omitting|\s|$", 80)),
+    Form(
+        "fatal-python",
+        _contains(r"^Fatal Python error: "),
+        _continuing(r'$|Python runtime state|Thread 0x|Current thread|  File |  \.\.\.|  <|Extension modules|  Binary file|Current C stack|<', 400),
+    ),
+    Form("nccl", _contains(r"NCCL WARN"), _nccl),
+    Form("elastic", _contains(r"^\s*exitcode\s+: "), _elastic_entry),
+    Form("cann", _contains(r"^(?:\[PID: \d+\] )?(?:\S+\()?[EW][A-Z0-9]\d{4}\b"), _continuing(r"\s+\S|Solution:|Possible Cause:|TraceBack", 30)),
+    Form("c10", lambda line: line.parsed.record and "glog" in line.parsed.layers[-1], _continuing(r"Exception raised from|frame #\d|<omitting|  what", 80)),
+    Form("received-signal", _contains(r"\*\*\* Process received signal \*\*\*|==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
+    Form("line", lambda line: True, lambda text, line: Collected([line], line)),
+)
+
+
+def build(text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]]) -> Iterator[tuple[Block, int]]:
+    """Blocks of one source in file order, each line in one block at most, with how many lines of its kind were only counted.
+
+    `hits` are (start, end, literals in the line, lines of the kind left out), ascending.
+    """
+    taken: set[int] = set()
+    for start, end, literals, more in hits:
+        for line in text.at(start, end):
+            if line.offset in taken or not any(literal in line.raw for literal in literals):
+                continue
+            form = next(form for form in FORMS if form.opens(line))
+            collected = form.collect(text, line)
+            taken.update(member.offset for member in collected.lines)
+            yield _block(text, form.name, collected), more
+            more = 0
+
+
+def _block(text: Text, form: str, collected: Collected) -> Block:
+    first, headline = collected.lines[0], collected.headline
+    origin = first.parsed.origin
+    if form == "traceback" and not first.parsed.layers:
+        origin = _logged(text, first) or origin
+    if origin.time is None:
+        origin = dataclasses.replace(origin, time=_time_before(text, first))
+    return Block(
+        source=text.name,
+        offset=first.offset,
+        end=collected.lines[-1].end,
+        headline=headline.offset,
+        form=form,
+        lines=tuple(line.parsed.text for line in collected.lines),
+        origin=_with_inner(origin, collected.lines),
+        ambiguous=collected.ambiguous,
+        goes_on=form == "traceback" and _goes_on(text, collected.lines[-1], origin, first.parsed.writer),
+    )
+
+
+def _logged(text: Text, first: Line) -> Origin | None:
+    """`logging.exception` writes its record line first and the traceback, without a prefix, right after it."""
+    before = next(text.lines_before(first.offset, 1 << 12), None)
+    if before is None or not before.parsed.record or not _LOGGED.search(before.parsed.text):
+        return None
+    return before.parsed.origin
+
+
+def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
+    """Did the same rank make progress after it, so that the exception was handled? Without a rank, much progress is asked for."""
+    seen = 0
+    enough = 1 if origin.rank is not None or writer else 20
+    for count, line in enumerate(text.lines_from(last.end + 1, REACH)):
+        parsed = line.parsed
+        same = parsed.origin.rank == origin.rank if origin.rank is not None and parsed.origin.rank is not None else parsed.writer == writer
+        if same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):
+            seen += 1
+        if seen >= enough or count > 2000:
+            return seen >= enough
+    return False
+
+
+def _with_inner(origin: Origin, lines: list[Line]) -> Origin:
+    """A later line of the block may know more of the same writer (a stamp line with the rank in it)."""
+    for line in lines[1:4]:
+        other = line.parsed.origin
+        if origin.rank is None and other.rank is not None:
+            origin = dataclasses.replace(origin, rank=other.rank)
+    return origin
+
+
+def _time_before(text: Text, line: Line) -> float | None:
+    """The stamp of the nearest line before it by the same writer or rank: the block is not older than that."""
+    own = line.parsed
+    for before in text.lines_before(line.offset, _STAMP_REACH):
+        other = before.parsed
+        if other.origin.time is not None and (other.writer == own.writer or (own.origin.rank is not None and other.origin.rank == own.origin.rank)):
+            return other.origin.time
+    return None

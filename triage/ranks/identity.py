@@ -1,0 +1,107 @@
+"""Who is who: global ranks from local ranks, pids, hosts and file names, as far as the files of the job agree.
+
+Nothing is guessed: a rank that no map gives stays None. One convention is used and said: when only one host is seen
+and every known pair of local and global rank is equal, local ranks are taken as ranks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from triage.model import Origin
+from triage.ranks.files import origin_of
+
+
+@dataclass
+class JobMap:
+    """Built by `learn` from every origin seen, then asked by `complete`."""
+
+    by_pid: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    by_local: dict[tuple[str | None, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    by_source: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    hosts: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    sources: dict[str, Origin] = field(default_factory=dict)
+    ranks: set[int] = field(default_factory=set)
+    sizes: set[int] = field(default_factory=set)
+
+    def learn(self, source: str, origin: Origin) -> None:
+        """Take in what one line says of its writer."""
+        named = self._named(source)
+        rank = origin.rank if origin.rank is not None else named.rank
+        if rank is None:
+            return
+        self.ranks.add(rank)
+        host = origin.host or named.host
+        if origin.rank is not None:
+            self.by_source[source].add(rank)
+        if origin.pid is not None:
+            self.by_pid[origin.pid].add(rank)
+        local = origin.local_rank if origin.local_rank is not None else named.local_rank
+        if local is not None:
+            self.by_local[(host, local)].add(rank)
+        if host is not None:
+            self.hosts[rank].add(host)
+
+    def complete(self, source: str, origin: Origin) -> Origin:
+        """`origin` with what the maps and the name of its source add."""
+        named = self._named(source)
+        local = origin.local_rank if origin.local_rank is not None else named.local_rank
+        host = origin.host or named.host
+        rank = origin.rank
+        for guess in (
+            lambda: {named.rank} if named.rank is not None else set(),
+            lambda: self.by_pid.get(origin.pid, set()) if origin.pid is not None else set(),
+            lambda: self._of_local(host, local),
+            lambda: self.by_source.get(source, set()) if local is not None else set(),
+        ):
+            if rank is None:
+                found = guess()
+                rank = next(iter(found)) if len(found) == 1 else None
+        if host is None and rank is not None and len(self.hosts.get(rank, ())) == 1:
+            host = next(iter(self.hosts[rank]))
+        return dataclasses.replace(
+            origin, rank=rank, local_rank=local, host=host, stream=origin.stream or named.stream, attempt=origin.attempt or named.attempt
+        )
+
+    def world_size(self) -> int | None:
+        """The largest size that any line states, or that the ranks seen demand."""
+        sizes = set(self.sizes)
+        if self.ranks:
+            sizes.add(max(self.ranks) + 1)
+        return max(sizes, default=None)
+
+    def host_ranks(self) -> dict[str, tuple[int, ...]]:
+        hosts: dict[str, set[int]] = defaultdict(set)
+        for rank, names in self.hosts.items():
+            for name in names:
+                hosts[name].add(rank)
+        return {name: tuple(sorted(ranks)) for name, ranks in sorted(hosts.items())}
+
+    def one_host(self) -> bool:
+        """Only one host is seen, and no known pair of local and global rank differs."""
+        hosts = {name for names in self.hosts.values() for name in names} | {named.host for named in self.sources.values() if named.host}
+        return len(hosts) <= 1 and all(ranks == {local} for (_, local), ranks in self.by_local.items())
+
+    def _of_local(self, host: str | None, local: int | None) -> set[int]:
+        if local is None:
+            return set()
+        found = self.by_local.get((host, local)) or set()
+        if not found and host is None:
+            found = {rank for (_, other), ranks in self.by_local.items() if other == local for rank in ranks}
+        if not found and self.one_host():
+            found = {local}
+        return found
+
+    def _named(self, source: str) -> Origin:
+        named = self.sources.get(source)
+        if named is None:
+            named = self.sources[source] = origin_of(source)
+        return named
+
+
+def learn_all(job: JobMap, origins: Iterable[tuple[str, Origin]]) -> None:
+    for source, origin in origins:
+        job.learn(source, origin)

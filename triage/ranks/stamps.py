@@ -1,0 +1,34 @@
+"""Time stamps as launchers, loggers and kernels write them, to seconds since the epoch.
+
+A stamp without a zone is read as UTC. glog stamps carry no year (it is given), and since torch 2.4 their nine fractional digits come
+from another clock than their seconds: they are dropped. Kernel stamps since boot are no wall-clock time and give None.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+
+ISO = r"(?P<Y>\d{4})[-/](?P<M>\d\d)[-/](?P<D>\d\d)[ T_-](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?:[.,:](?P<f>\d{1,9})(?:\.\d{3})?)?(?P<z>Z|[+-]\d\d:?\d\d)?"
+GLOG = r"[IWEFCD](?P<M>\d{1,2})(?P<D>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.\d+"
+SYSLOG = r"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<D>\d{1,2}) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?: (?P<Y>\d{4}))?"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def seconds(match: re.Match[str], year: int) -> float | None:
+    """Seconds since the epoch of a match of ISO, GLOG or SYSLOG; None for a date that does not exist."""
+    parts = match.groupdict()
+    month = int(parts["M"]) if parts.get("M") else _MONTHS.index(parts["mon"]) + 1
+    stamp = (int(parts.get("Y") or year), month, int(parts["D"]), int(parts["h"]), int(parts["m"]), int(parts["s"]))
+    if not (1 <= stamp[1] <= 12 and 1 <= stamp[2] <= 31 and stamp[3] < 24 and stamp[4] < 60 and stamp[5] <= 60 and stamp[0] >= 1970):
+        return None
+    fraction = float(f"0.{parts['f']}") if parts.get("f") else 0.0
+    return calendar.timegm(stamp) + fraction - _zone(parts.get("z"))
+
+
+def _zone(text: str | None) -> int:
+    if not text or text == "Z":
+        return 0
+    digits = text[1:].replace(":", "")
+    offset = int(digits[:2]) * 3600 + int(digits[2:]) * 60
+    return -offset if text[0] == "-" else offset

@@ -1,0 +1,101 @@
+"""Python tracebacks in the lines of one writer: chained, grouped, with messages of many lines, or several run together.
+
+Form: `Traceback (most recent call last):`, frames indented by two, source and caret lines by four, then `pkg.Type: message`, whose
+further lines are free text. Chained ones are joined by an empty line and one of two sentences. (CPython Lib/traceback.py)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from triage.ranks.text import Line
+
+HEADER = "Traceback (most recent call last)"
+CHAINS = (
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+)
+# `pkg.mod.Type: message` or a bare `Type`; log levels such as `INFO:` are no exceptions.
+EXCEPTION = re.compile(r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)")
+_DOTTED = re.compile(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
+_MESSAGE_LINES = 400
+_FOREIGN_LINES = 200
+
+
+def is_exception(text: str) -> bool:
+    return EXCEPTION.match(text) is not None or _DOTTED.match(text) is not None
+
+
+def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
+    """The lines of the traceback that `first` opens, its headline, and whether several writers' ran together.
+
+    When a second header comes before the exception line, nothing tells the writers apart: all lines are kept
+    and the block is ambiguous, so that nobody builds a stack from frames that no writer wrote.
+    """
+    lines, headline = [first], first
+    state = "frames"
+    foreign = 0
+    table = False
+    tagged = "c10d rank" in first.parsed.layers  # its excepthook prints the whole traceback at once
+    for line in following:
+        text = line.parsed.text
+        if state == "frames":
+            if HEADER in text:
+                return _mixed(lines, line, following)
+            if _is_frame(text):
+                lines.append(line)
+            elif is_exception(text) and not line.parsed.record:
+                lines.append(line)
+                headline, state, foreign = line, "message", 0
+                table = "ChildFailedError" in text
+            elif text.strip() and (foreign := foreign + 1) > _FOREIGN_LINES:
+                break
+        elif state == "message":
+            if text.strip() in CHAINS:
+                lines.append(line)
+                state = "chain"
+            elif _goes_on(line, tagged, table) and len(lines) < _MESSAGE_LINES:
+                lines.append(line)
+                table = table and not (text.startswith("=====") and sum(member.parsed.text.startswith("=====") for member in lines) > 1)
+            else:
+                break
+        elif HEADER in text:
+            lines.append(line)
+            state, foreign = "frames", 0
+        elif text.strip() and (foreign := foreign + 1) > 4:
+            break
+    while len(lines) > 1 and not lines[-1].parsed.text.strip():
+        lines.pop()
+    return lines, headline, False
+
+
+def _is_frame(text: str) -> bool:
+    return text.startswith(("  ", "\t", "| ")) or text.strip(" ~^") == ""
+
+
+def _goes_on(line: Line, tagged: bool, table: bool) -> bool:
+    """Does a line after the exception line belong to its message? A tagged writer's lines do until a record or a new header."""
+    text = line.parsed.text
+    if line.parsed.record or HEADER in text:
+        return False
+    if table or tagged:
+        return True
+    return not text.strip() or text.startswith((" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error"))
+
+
+def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
+    lines.append(second)
+    headline = lines[0]
+    foreign = 0
+    for line in following:
+        text = line.parsed.text
+        fits = HEADER in text or _is_frame(text) or text.strip() in CHAINS
+        if is_exception(text) and not line.parsed.record:
+            headline, fits = line if headline is lines[0] else headline, True
+        if fits:
+            lines.append(line)
+            foreign = 0
+        elif (foreign := foreign + 1) > 8 or len(lines) > 20_000:
+            break
+    return lines, headline, True

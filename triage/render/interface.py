@@ -1,0 +1,26 @@
+"""What every renderer is: a name and a pure function from a diagnosis to text."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from triage.errors import TriageError
+from triage.model import Diagnosis
+
+
+class RenderError(TriageError):
+    """The diagnosis cannot be written in the wanted form."""
+
+
+class Renderer(Protocol):
+    """One format. The module that implements it is the renderer.
+
+    `width` is columns and `color` asks for ANSI colours; a format for which they mean nothing ignores them.
+    """
+
+    @property
+    def name(self) -> str:
+        """What `--format` calls it."""
+
+    def render(self, diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
+        """The whole report, ended by a newline."""

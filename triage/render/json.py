@@ -1,0 +1,140 @@
+"""The contract "triage.diagnosis/1" of DESIGN.md: keys in its order, times in ISO 8601 with Z, the same bytes each time.
+
+The inverse, for a saved report, is `read` (in `reading.py`). What the contract does not name (offsets, components,
+process ids) is not written; `local_rank` and `cluster` are written where the contract wants them and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from triage.model import Diagnosis, Evidence, Finding, Job
+from triage.render.reading import SCHEMA, read
+from triage.render.words import moment
+
+__all__ = ["name", "read", "render"]
+
+name = "json"
+
+# Inside a JSON string these are legal, and on a terminal they act: written as escapes, they are the same string.
+_ACTIVE = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
+    """One JSON object, indented by two; a lone surrogate (no JSON reader takes one) becomes U+FFFD."""
+    written = json.dumps(document(diagnosis), ensure_ascii=False, indent=2, allow_nan=False)
+    written = _SURROGATES.sub("\ufffd", written)
+    return _ACTIVE.sub(_escape, written) + "\n"
+
+
+def document(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The report as plain dicts and lists, for those who send it on instead of printing it."""
+    root = diagnosis.root_cause
+    return {
+        "schema": SCHEMA,
+        "tool": {"version": diagnosis.tool_version, "catalog": diagnosis.catalog_version},
+        "job": _job(diagnosis.job),
+        "verdict": diagnosis.verdict,
+        "root_cause": None if root is None else _finding(root),
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "unknown": [_unknown(finding) for finding in diagnosis.unknown],
+        "timeline": [{"time": _time(m.time), "rank": m.rank, "what": m.what, "signature": m.signature} for m in diagnosis.timeline],
+        "ranks": [
+            {"rank": r.rank, "host": r.host, "state": r.state, "last_step": r.last_step, "last_time": _time(r.last_time)}
+            for r in diagnosis.ranks
+        ],
+        "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in diagnosis.warnings],
+        "stats": {
+            "files": diagnosis.stats.files,
+            "bytes": diagnosis.stats.bytes,
+            "hits": diagnosis.stats.hits,
+            "seconds": _number(diagnosis.stats.seconds),
+            "peak_memory_bytes": diagnosis.stats.peak_memory_bytes,
+        },
+    }
+
+
+def _job(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "name": job.name,
+        "path": job.path,
+        "world_size": job.world_size,
+        "ranks": list(job.ranks),
+        "hosts": {host: list(ranks) for host, ranks in job.hosts.items()},
+        "first_time": _time(job.first_time),
+        "last_time": _time(job.last_time),
+        "versions": dict(job.versions),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    cluster = {} if finding.cluster is None else {"cluster": finding.cluster}
+    return {
+        "signature": finding.signature,
+        **cluster,
+        "revision": finding.revision,
+        "fingerprint": finding.fingerprint,
+        "title": finding.title,
+        "domain": finding.domain,
+        "role": finding.role,
+        "severity": finding.severity,
+        "confidence": _number(finding.confidence),
+        "ranks": list(finding.ranks),
+        "hosts": list(finding.hosts),
+        "count": finding.count,
+        "first_time": _time(finding.first_time),
+        "explained_by": list(finding.explained_by),
+        "why": list(finding.why),
+        "captures": dict(finding.captures),
+        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "remediation": {
+            "summary": finding.remediation.summary,
+            "steps": list(finding.remediation.steps),
+            "references": list(finding.remediation.references),
+        },
+    }
+
+
+def _unknown(finding: Finding) -> dict[str, Any]:
+    return {
+        "cluster": finding.cluster,
+        "title": finding.title,
+        "ranks": list(finding.ranks),
+        "count": finding.count,
+        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "similar": [],
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    origin = evidence.origin
+    local = {} if origin.rank is not None or origin.local_rank is None else {"local_rank": origin.local_rank}
+    return {
+        "source": evidence.source,
+        "line": evidence.line,
+        "end_line": evidence.end_line,
+        "rank": origin.rank,
+        **local,
+        "host": origin.host,
+        "time": _time(origin.time),
+        "kind": evidence.kind,
+        "text": evidence.text,
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    when = moment(seconds)
+    return None if when is None else when.replace(tzinfo=None).isoformat() + "Z"
+
+
+def _number(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
+
+
+def _escape(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1]

@@ -1,0 +1,94 @@
+"""Lines of a terminal: columns a text takes, wrapping, labels in a left column, colours that can be switched off."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+LABEL = 13
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class Paint:
+    """Wraps text in ANSI codes, or leaves it alone. Paint a line after it is laid out: codes have no width."""
+
+    def __init__(self, on: bool) -> None:
+        self.on = on
+
+    def __call__(self, text: str, *styles: str) -> str:
+        if not self.on or not text or not styles:
+            return text
+        return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
+
+
+def columns(text: str) -> int:
+    """Terminal columns of one line: wide characters take two, combining ones none (Unicode UAX #11)."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns_of, text))
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break one paragraph at spaces, and inside a word only where the word alone is too wide."""
+    width = max(width, 8)
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        candidate = f"{line} {word}" if line else word
+        if columns(candidate) <= width:
+            line = candidate
+            continue
+        if line:
+            lines.append(line)
+        *full, line = _pieces(word, width)
+        lines += full
+    return [*lines, line] if line else lines
+
+
+def fold(text: str, width: int) -> list[str]:
+    """Break one log line at exactly `width` columns; its spaces stay."""
+    return _pieces(text, max(width, 8))
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    if word.isascii():
+        return [word[start : start + width] for start in range(0, len(word), width)] or [""]
+    pieces, piece, used = [], "", 0
+    for character in word:
+        size = _columns_of(character)
+        if used + size > width:
+            pieces.append(piece)
+            piece, used = "", 0
+        piece, used = piece + character, used + size
+    return [*pieces, piece]
+
+
+def labelled(label: str, paragraphs: Iterable[str], width: int, paint: Paint, *styles: str) -> list[str]:
+    """Paragraphs to the right of a label; a paragraph that starts with "1. " or "- " hangs under its own text."""
+    out: list[str] = []
+    for paragraph in paragraphs:
+        mark, body = _mark(paragraph)
+        lines = wrap(body, width - LABEL - len(mark)) or [""]
+        out += [mark + lines[0], *(" " * len(mark) + line for line in lines[1:])]
+    margin = " " * LABEL
+    head = paint(label, *styles) + " " * max(LABEL - len(label), 1)
+    return [(head if number == 0 else margin) + line if line else margin.rstrip() for number, line in enumerate(out)]
+
+
+def _mark(paragraph: str) -> tuple[str, str]:
+    first, _, rest = paragraph.partition(" ")
+    if rest and (first == "-" or (first.endswith(".") and first[:-1].isdigit())):
+        return first + " ", rest
+    return "", paragraph
+
+
+def ends(left: str, right: str, width: int) -> list[str]:
+    """Both on one line, the second at the right margin, when they fit; else two lines."""
+    gap = width - columns(left) - columns(right)
+    return [left + " " * gap + right] if gap >= 2 else [left, right]

@@ -1,0 +1,51 @@
+"""Log text may hold anything; what leaves a renderer must not steer a terminal or reorder what a person reads.
+
+Removed: escape sequences (ECMA-48: CSI, OSC, DCS and the two-character ones), C0 and C1 controls, DEL, bidirectional
+controls (Unicode UAX #9), interlinear and tag characters, byte order marks. A tab becomes spaces, a carriage return
+and the Unicode line separators become line ends, a lone surrogate becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+import re
+
+TAB = 4
+
+# A string sequence (OSC, DCS, …) that is never closed ends with its line, so that one stray byte cannot hide a whole log.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n\r]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_UNSAFE = re.compile("[^\n -~\xa0-\u0619\u0620-\u1fff\u3000-\ud7ff]")
+
+
+def safe(text: str) -> str:
+    """The text with nothing left that a terminal obeys; lines stay lines."""
+    if not _UNSAFE.search(text):
+        return text
+    text = _ESCAPES.sub("", text)
+    text = _BREAKS.sub("\n", text)
+    text = _CONTROLS.sub("", text).replace("\t", " " * TAB)
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def safe_line(text: str) -> str:
+    """Like `safe`, on one line: runs of white space become one space."""
+    return " ".join(safe(text).split())
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters: the middle gives way to a count, for both ends of a log line say something."""
+    if len(text) <= limit:
+        return text
+    keep = limit - len(f" … {len(text)} more characters … ")
+    if keep < 8:
+        return text[: max(limit - 1, 0)] + "…" if limit > 0 else ""
+    tail = keep // 3
+    return f"{text[: keep - tail]} … {len(text) - keep} more characters … {text[len(text) - tail :]}"

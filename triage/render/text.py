@@ -1,0 +1,221 @@
+"""For the engineer at three in the morning: the verdict in the first line, then the line of the log, then what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from triage.model import Diagnosis, Evidence, Finding
+from triage.render import words
+from triage.render.layout import LABEL, Paint, columns, ends, fold, labelled
+from triage.render.safe import clip, safe, safe_line
+
+__all__ = ["name", "quoted", "render"]
+
+name = "text"
+
+WIDTH = 100  # when the reader is not a terminal
+NARROWEST = 40
+QUOTED_LINES = 12
+QUOTED_ROWS = 3  # rows one log line may take before its middle is cut
+LISTED = 8  # entries of one section before "and n more"
+_HEAD_STYLES: dict[words.Kind, tuple[str, ...]] = {
+    "ROOT CAUSE": ("bold", "red"),
+    "UNKNOWN FAILURE": ("bold", "yellow"),
+    "SYMPTOMS ONLY": ("bold", "yellow"),
+    "CLEAN": ("bold", "green"),
+}
+
+
+def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
+    """The report for a terminal of `width` columns; no control character in it comes from a log."""
+    page = _Page(diagnosis, max(width or WIDTH, NARROWEST), Paint(color))
+    sections = [
+        page.head(),
+        page.action(),
+        page.caused(),
+        page.confirmed(),
+        page.why(),
+        page.considered(),
+        page.unknown(),
+        page.timeline(),
+        page.ranks(),
+        page.noise(),
+        page.warnings(),
+        page.footer(),
+    ]
+    return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
+
+
+def quoted(text: str, width: int, indent: str = "  ") -> list[str]:
+    """Log text behind a bar: long lines folded, and cut in the middle after three rows; many lines cut in the middle."""
+    bar = f"{indent}| "
+    room = width - len(bar)
+    lines = safe(text).strip("\n").split("\n")
+    if len(lines) > QUOTED_LINES:
+        left_out = len(lines) - QUOTED_LINES
+        lines = [*lines[:4], f"… {words.plural(left_out, 'more line')} …", *lines[4 + left_out :]]
+    return [bar + row for line in lines for row in fold(clip(line, _room(line, room)), room)]
+
+
+def _room(line: str, room: int) -> int:
+    """Characters that fit in the rows one line may take; wide characters make it fewer."""
+    return max(room * QUOTED_ROWS * len(line) // max(columns(line), 1), 8)
+
+
+class _Page:
+    """One report; every method gives the lines of one section, none where there is nothing to say."""
+
+    def __init__(self, diagnosis: Diagnosis, width: int, paint: Paint) -> None:
+        self.diagnosis = diagnosis
+        self.width = width
+        self.paint = paint
+        self.groups = words.groups(diagnosis)
+        self.root = diagnosis.root_cause
+
+    def section(self, label: str, paragraphs: Iterable[str], *styles: str) -> list[str]:
+        kept = [line for line in map(safe_line, paragraphs) if line]
+        return labelled(label, kept, self.width, self.paint, *(styles or ("bold",))) if kept else []
+
+    def head(self) -> list[str]:
+        kind = words.kind(self.diagnosis)
+        sentence = safe_line(words.headline(self.diagnosis))
+        if self.root is None or self.root.signature is None:
+            lines = self._titled(kind, sentence)
+        else:
+            meta = f"{safe_line(self.root.signature)} · confidence {words.confidence(self.root.confidence)}"
+            first, *rest = ends(f"{kind}  {sentence}", meta, self.width)
+            lines = self._titled(kind, sentence) if rest or columns(first) > self.width else [self._painted(kind, first)]
+            lines += self.section("", [meta]) if rest else []
+        if self.root is None or kind == "CLEAN":
+            return lines
+        return lines + self._where(self.root)
+
+    def _titled(self, kind: words.Kind, sentence: str) -> list[str]:
+        first, *rest = labelled(kind + " ", [sentence], self.width, Paint(False))
+        return [self._painted(kind, first), *rest]
+
+    def _painted(self, kind: words.Kind, line: str) -> str:
+        return self.paint(kind, *_HEAD_STYLES[kind]) + line.removeprefix(kind)
+
+    def _where(self, root: Finding) -> list[str]:
+        if not root.evidence:
+            return [safe_line(words.who(root))] if root.ranks or root.hosts else []
+        first, *rest = root.evidence
+        time = words.clock(first.origin.time if first.origin.time is not None else root.first_time, self.diagnosis)
+        said = [words.who(root), f"at {time}" if time else "", _line(first)]
+        lines = fold(safe_line(", ".join(part for part in said if part)), self.width)
+        lines += quoted(first.text, self.width)
+        if rest:
+            others = ", ".join(_also(item) for item in rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
+            lines += [self.paint(line, "dim") for line in fold(clip(safe_line(f"also {others}"), self.width * 2), self.width)]
+        return lines
+
+    def action(self) -> list[str]:
+        if self.root is None:
+            return []
+        advice = self.root.remediation
+        steps = [f"{number}. {step}" for number, step in enumerate(advice.steps, 1)]
+        return self.section("What to do", [advice.summary, *steps, *(f"- {link}" for link in advice.references)], "bold", "green")
+
+    def caused(self) -> list[str]:
+        return self.section("It caused", self._listed(self.groups.caused))
+
+    def confirmed(self) -> list[str]:
+        return self.section("Confirmed by", self._listed(self.groups.confirmed))
+
+    def _listed(self, findings: list[Finding], reasons: bool = False) -> list[str]:
+        shown = []
+        for finding in findings[:LISTED]:
+            lost = f": {finding.why[-1]}" if reasons and finding.why else ""
+            shown.append(f"{words.summary(finding)}  {finding.title}{lost}" if finding.signature else f"{words.summary(finding)}{lost}")
+        return shown + _more(len(findings))
+
+    def why(self) -> list[str]:
+        return self.section("Why", self.root.why) if self.root is not None else []
+
+    def considered(self) -> list[str]:
+        label = "Before that" if self.diagnosis.verdict == "clean" else "Considered"
+        return self.section(label, self._listed(self.groups.considered, reasons=True))
+
+    def unknown(self) -> list[str]:
+        lines: list[str] = []
+        others = [item for item in self.diagnosis.unknown if self.root is None or item.cluster is None or item.cluster != self.root.cluster]
+        for finding in others[:LISTED]:
+            first = next(iter(finding.evidence), None)
+            at = f"  {words.place(first)}" if first is not None else ""
+            lines.append(f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width * 2)}")
+        return self.section("Unknown", lines + _more(len(others)), "bold", "yellow")
+
+    def timeline(self) -> list[str]:
+        moments = self.diagnosis.timeline
+        if len(moments) < 2:
+            return []
+        shown = []
+        for item in moments[:LISTED]:
+            time = words.clock(item.time, self.diagnosis) or "--:--:--"
+            shown.append(f"{time}  {f'rank {item.rank}: ' if item.rank is not None else ''}{clip(safe_line(item.what), self.width)}")
+        return self.section("In order", shown + _more(len(moments)))
+
+    def ranks(self) -> list[str]:
+        states = self.diagnosis.ranks
+        if len(states) < 2:
+            return []
+        digits = len(str(max(state.rank for state in states)))
+        room = self.width - LABEL - 2 * digits - 3
+        cells = next(size for size in (64, 32, 16, 8) if size <= max(room, 8))
+        lines = []
+        for line in words.rank_grid(states, cells):
+            lines.append(f"{line.first:>{digits}}-{line.last:<{digits}}  {self._marks(line)}")
+        head, *rest = lines
+        margin = " " * LABEL
+        return [
+            self.paint("Ranks", "bold") + " " * (LABEL - 5) + head,
+            *(margin + line for line in rest),
+            *(margin + line for line in fold(words.legend(states), self.width - LABEL)),
+        ]
+
+    def _marks(self, line: words.GridLine) -> str:
+        blamed = set(self.root.ranks) if self.root is not None else set()
+        if not self.paint.on:
+            return line.marks
+        out = []
+        for offset, mark in enumerate(line.marks):
+            styles = ("bold", "red") if line.first + offset in blamed else () if mark == "." else ("yellow",)
+            out.append(self.paint(mark, *styles))
+        return "".join(out)
+
+    def noise(self) -> list[str]:
+        noise = self.groups.noise
+        listed = ", ".join(words.summary(finding) for finding in noise[:LISTED])
+        return self.section("Set aside", [listed, *_more(len(noise))], "dim")
+
+    def warnings(self) -> list[str]:
+        found = self.diagnosis.warnings
+        shown = [f"- {item.source + ': ' if item.source else ''}{item.message} ({item.code})" for item in found[:LISTED]]
+        return self.section("Warnings", shown + _more(len(found)), "bold", "yellow")
+
+    def footer(self) -> list[str]:
+        stats = self.diagnosis.stats
+        parts = [
+            words.job(self.diagnosis.job),
+            words.plural(stats.files, "file"),
+            words.size(stats.bytes),
+            f"{stats.seconds:.1f} s",
+            f"catalog {self.diagnosis.catalog_version}",
+            f"triage {self.diagnosis.tool_version}",
+        ]
+        lines = fold(safe_line(" · ".join(part for part in parts if part)), self.width)
+        return [self.paint(line, "dim") for line in lines]
+
+
+def _line(evidence: Evidence) -> str:
+    return f"line {words.place(evidence)}" if evidence.line is not None else evidence.source
+
+
+def _also(evidence: Evidence) -> str:
+    rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
+    return words.place(evidence) + rank
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count - LISTED} more"] if count > LISTED else []

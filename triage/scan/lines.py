@@ -1,0 +1,150 @@
+"""From literal matches to lines, and the keeping of few among many.
+
+A `Collector` sees the hit lines of one span in order. It is the storm breaker: the first `SPAN_LINES` hit lines are all looked at; of
+those with the same literals and the same writer the first and the last few are kept and the others counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable
+
+from triage.scan.interface import CELL, KEEP, MAX_LINE, OVERLAP, SLICE, SPAN, SPAN_LINES, WRITER_BYTES, Gate, Hit, WriterKey
+
+
+class Kept:
+    """The first and last `KEEP` hits of one kind, and how many there were."""
+
+    __slots__ = ("count", "first", "last")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[Hit] = []
+        self.last: deque[Hit] = deque(maxlen=KEEP)
+
+    def add(self, hit: Hit) -> None:
+        self.count += 1 + hit.more
+        if len(self.first) < KEEP:
+            self.first.append(hit)
+        else:
+            self.last.append(hit)
+
+    def hits(self) -> list[Hit]:
+        kept = [Hit(hit.start, hit.end, hit.literals) for hit in (*self.first, *self.last)]
+        left_out = self.count - len(kept)
+        if left_out:
+            end = kept[len(self.first) - 1]
+            kept[len(self.first) - 1] = Hit(end.start, end.end, end.literals, left_out)
+        return kept
+
+
+Kinds = dict[tuple[tuple[int, ...], Hashable], Kept]
+
+
+class Collector:
+    """Collects the hit lines of one span; `feed` must get whole lines in ascending order."""
+
+    def __init__(self, gate: Gate, writer: WriterKey) -> None:
+        self.gate = gate
+        self.writer = writer
+        self.kinds: Kinds = {}
+        self._lines = 0
+        self.sampled = 0
+        self.touched: set[int] = set()
+        self._span = -1
+        self._slice = -1
+        self._seen: set[int] = set()
+
+    def feed(self, data: bytearray, base: int, stop: int, line_start: int, fresh: int = 0) -> None:
+        """Look at `data[:stop]`; `base` is the absolute offset of `data[0]`.
+
+        `line_start` is the absolute start of the first line: before the data when an overlong line is fed in pieces; then
+        matches that end at or before `fresh` were seen with the piece before.
+        """
+        start = 0
+        while start < stop:
+            if line_start // SPAN != self._span:
+                self._span, self._lines = line_start // SPAN, 0
+            finish = _line_end(data, (self._span + 1) * SPAN - base, stop)
+            self._feed_span(data, base, start, finish, line_start, fresh)
+            start, line_start = finish, base + finish
+
+    def _feed_span(self, data: bytearray, base: int, start: int, stop: int, line_start: int, fresh: int) -> None:
+        while start < stop and self._lines < SPAN_LINES:
+            limit = 4 * (SPAN_LINES - self._lines) + 64
+            found = self.gate.find(data, start, stop, limit)
+            stopped = len(found) >= limit
+            start = self._exact(data, base, stop, [pair for pair in found if pair[0] > fresh], stopped, line_start)
+        while start < stop:
+            start = self._sample(data, base, start, stop, line_start, fresh)
+
+    def _exact(self, data: bytearray, base: int, stop: int, found: list[tuple[int, int]], stopped: bool, line_start: int) -> int:
+        """Add the lines of `found` in order; the answer is where to go on."""
+        index, finish = 0, stop
+        while index < len(found) and self._lines < SPAN_LINES:
+            begin, finish = _bounds(data, base, found[index][0], stop, line_start)
+            last = index
+            while last < len(found) and found[last][0] <= finish:
+                last += 1
+            if stopped and last == len(found):  # the search stopped inside this line
+                literals = self.gate.inside(bytes(data[begin:finish]))
+            else:
+                literals = tuple(sorted({literal for _, literal in found[index:last]}))
+            self._add(data, base, begin, finish, literals)
+            index = last
+        return min(finish + 1, stop) if stopped or self._lines >= SPAN_LINES else stop
+
+    def _sample(self, data: bytearray, base: int, start: int, stop: int, line_start: int, fresh: int) -> int:
+        """Storm: the lines that begin in one slice of the file are looked at for the first line of each literal."""
+        number = (base + start) // SLICE
+        if number != self._slice:
+            self._slice, self._seen = number, set()
+        finish = _line_end(data, (number + 1) * SLICE - base, stop)
+        done = fresh
+        for end, literal in self.gate.first(data, start, finish):
+            if end > done and literal not in self._seen:
+                begin, done = _bounds(data, base, end, finish, line_start)
+                literals = self.gate.inside(bytes(data[begin:done]))
+                self._seen.update(literals)
+                self._add(data, base, begin, done, literals)
+        self.sampled += finish - start
+        return finish
+
+    def _add(self, data: bytearray, base: int, begin: int, finish: int, literals: tuple[int, ...]) -> None:
+        self._lines += 1
+        kind = (literals, self.writer(bytes(data[begin : min(finish, begin + WRITER_BYTES)])))
+        kept = self.kinds.get(kind)
+        if kept is None:
+            kept = self.kinds[kind] = Kept()
+        kept.add(Hit(base + begin, base + finish, literals))
+        self.touched.update(((base + begin) // CELL, (base + finish) // CELL))
+
+
+def _line_end(data: bytearray, edge: int, stop: int) -> int:
+    """The end of the last line that starts before `edge`, at most `stop`."""
+    return stop if edge >= stop else data.find(b"\n", edge - 1, stop) + 1 or stop
+
+
+def _bounds(data: bytearray, base: int, end: int, stop: int, line_start: int) -> tuple[int, int]:
+    """Start and end (without newline) of the line that holds the byte before `end`; of an overlong line, the piece."""
+    begin = data.rfind(b"\n", 0, end) + 1
+    finish = data.find(b"\n", end - 1, stop)
+    finish = stop if finish < 0 else finish
+    origin = begin or min(line_start - base, 0)
+    if finish - origin > MAX_LINE:
+        piece = (end - 1 - origin) // MAX_LINE
+        finish = min(finish, origin + (piece + 1) * MAX_LINE)
+        begin = max(begin, origin + piece * MAX_LINE - (OVERLAP if piece else 0))
+    return begin, finish
+
+
+def merge(spans: Iterable[Kinds]) -> tuple[tuple[Hit, ...], int]:
+    """The kinds of all spans of one source, in file order, thinned once more; hits ascending, and how many lines matched."""
+    whole: Kinds = {}
+    for kinds in spans:
+        for kind, kept in kinds.items():
+            target = whole.setdefault(kind, Kept())
+            for hit in kept.hits():
+                target.add(hit)
+    hits = sorted((hit for kept in whole.values() for hit in kept.hits()), key=lambda hit: hit.start)
+    return tuple(hits), sum(kept.count for kept in whole.values())

@@ -1,0 +1,107 @@
+"""What a file is, told by its first bytes and never by its name."""
+
+from __future__ import annotations
+
+import re
+
+from triage.sources.interface import FileKind
+
+SNIFF = 4 * 1024
+"""Bytes that settle most files."""
+HEAD = 64 * 1024
+"""Bytes that settle the rest: text or binary, whose pickle."""
+
+# Long magics only, and what follows them checked where it is fixed: a log may begin with any two characters.
+_MAGICS: tuple[tuple[bytes, FileKind], ...] = (
+    (rb"\x1f\x8b\x08[\x00-\x1f]", "gzip"),
+    (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "bzip2"),
+    (rb"\xfd7zXZ\x00", "xz"),
+    (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", "zstd"),
+    (rb"\x04\x22\x4d\x18|\x02\x21\x4c\x18", "lz4"),
+    (rb"PK(\x03\x04|\x05\x06|\x07\x08PK\x03\x04)", "zip"),
+    (rb"7z\xbc\xaf\x27\x1c", "7z"),
+    (rb"Rar!\x1a\x07", "rar"),
+    (rb"\x1f\x9d[\x80-\x9f]", "compress"),
+    (rb"LPKSHHRH", "journal"),
+    (rb"Process \d+: [^\n]*\nPython v\d", "py-spy"),
+    (rb'\s*\{\s*"message"\s*:\s*\{\s*"(message|extraInfo|errorCode)"', "error-file"),
+)
+_MAGIC = re.compile(b"|".join(b"(?P<k%d>%s)" % (at, pattern) for at, (pattern, _) in enumerate(_MAGICS)), re.DOTALL)
+
+_BOMS = ((b"\xff\xfe\x00\x00", "utf-32-le"), (b"\x00\x00\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b") | {127})
+_HIGH = bytes(range(128, 256))
+_RECORDER = (b"pg_config", b"pg_status", b"nccl_version")
+
+
+def classify(head: bytes) -> tuple[FileKind, str | None]:
+    """The kind of a file that begins with `head` (64 KiB, or all of it), and the encoding if it is text."""
+    if not head:
+        return "empty", None
+    kind = _by_magic(head)
+    if kind:
+        return kind, "utf-8" if kind in ("py-spy", "error-file") else None
+    encoding = _wide(head)
+    if encoding:
+        return "text", encoding
+    return ("binary", None) if is_binary(head) else ("text", "utf-8")
+
+
+def needs_more(sniffed: bytes) -> bool:
+    """Whether the first 4 KiB leave it open what the file is, so that 64 KiB must be read."""
+    return sniffed[:1] in (b"{", b"\x80") or len(sniffed.translate(None, _CONTROL)) != len(sniffed)
+
+
+def is_binary(head: bytes) -> bool:
+    """Mostly control bytes, or some among many bytes that are not ASCII. A log with a few NULs or a foreign charset is text."""
+    control = len(head) - len(head.translate(None, _CONTROL))
+    if control * 25 <= len(head):
+        return False
+    if control * 10 > len(head) * 3 or b"\n" not in head:
+        return True
+    return (len(head) - len(head.translate(None, _HIGH))) * 5 > len(head)
+
+
+def _by_magic(head: bytes) -> FileKind | None:
+    found = _MAGIC.match(head)
+    if found and found.lastgroup:
+        return _MAGICS[int(found.lastgroup[1:])][1]
+    if head.startswith(b"\x7fELF"):
+        return "core" if int.from_bytes(head[16:18], "big" if head[5:6] == b"\x02" else "little") == 4 else "elf"
+    if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":
+        return "flight-recorder" if any(word in head for word in _RECORDER) or b"record_id" in head else "binary"
+    if head[:1] == b"{" and _is_recorder_json(head):
+        return "flight-recorder"
+    return "tar" if is_tar_header(head[:512]) else None
+
+
+def _is_recorder_json(head: bytes) -> bool:
+    marks = sum(b'"%s"' % word in head for word in (b"entries", *_RECORDER))
+    return marks >= 2 and (b'"pg_config"' in head or b'"pg_status"' in head)
+
+
+def is_tar_header(block: bytes) -> bool:
+    """A tar header: the ustar magic, or (the oldest format) a name and a checksum that is right."""
+    if len(block) < 512:
+        return False
+    if block[257:262] == b"ustar":
+        return True
+    if block[0] == 0 or block[155] not in b"\0 ":
+        return False
+    try:
+        told = int(block[148:156].strip(b"\0 "), 8)
+    except ValueError:
+        return False
+    return told == sum(block) - sum(block[148:156]) + 8 * 32
+
+
+def _wide(head: bytes) -> str | None:
+    """The encoding of text in 16 or 32 bit units: by its byte order mark, or (what Windows tools redirect) every second byte NUL."""
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return encoding
+    low, high = head[:1024:2], head[1:1024:2]
+    for nul, text, encoding in ((high, low, "utf-16-le"), (low, high, "utf-16-be")):
+        if len(text) >= 8 and nul.count(0) * 10 > len(nul) * 9 and not text.count(0) and not is_binary(text + b"\n"):
+            return encoding
+    return None

@@ -1,0 +1,104 @@
+"""What the readers of this room have in common: limits, the walked `File`, the `Item` a reader opens, the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+
+from triage.errors import InputError
+from triage.model import Source, Warning
+
+if TYPE_CHECKING:
+    from triage.sources.expand import Expansion
+    from triage.sources.streams import ByteStream
+
+FileKind = Literal[
+    "text", "gzip", "bzip2", "xz", "zstd", "lz4", "tar", "zip", "core", "elf", "flight-recorder", "py-spy", "error-file", "binary", "empty",
+    "7z", "rar", "compress", "journal",
+]  # fmt: skip
+
+Warn = Callable[[Warning], None]
+"""Takes each warning as soon as it is known. Readers never raise for what a file holds; they warn and go on."""
+
+Opened = tuple[Source, BinaryIO | None]
+"""A source and its bytes. The stream is None when `Source.path` says where the bytes lie."""
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+class SourceError(InputError):
+    """The paths given hold nothing that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps on what one top-level file may expand to, so that no archive can exhaust memory, time or patience.
+
+    `max_ratio` (decompressed to compressed bytes) is looked at only after `ratio_floor_bytes` of output. An honest gzip file
+    cannot exceed 1032, so the default never cuts one. `max_depth` counts archives inside archives: 2 reads a zip in a tar.
+    """
+
+    max_member_bytes: int = 64 * GIB
+    max_total_bytes: int = 256 * GIB
+    max_members: int = 200_000
+    max_depth: int = 2
+    max_ratio: int = 2000
+    ratio_floor_bytes: int = GIB
+    max_files: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file found by `discover`, its kind told by its first bytes.
+
+    `name` is printable and is what the user would open, `path` is what the operating system opens (the two differ for
+    standard input and for names that are not UTF-8). `size` in bytes, `mtime` in seconds since the epoch.
+    `encoding` is set for text: utf-8, utf-16-le, utf-16-be, utf-32-le or utf-32-be.
+    """
+
+    name: str
+    path: str
+    kind: FileKind
+    size: int
+    mtime: float | None = None
+    encoding: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What `discover` found, sorted by name."""
+
+    files: tuple[File, ...]
+    warnings: tuple[Warning, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Bytes on their way through the readers: a file, or a member of an archive, at any stage of unpacking.
+
+    `archives` counts the archives around it, `layers` the compressions taken off since the last archive.
+    """
+
+    name: str
+    kind: FileKind
+    stream: ByteStream
+    size: int | None = None
+    mtime: float | None = None
+    encoding: str | None = None
+    archives: int = 0
+    layers: int = 0
+
+
+class Reader(Protocol):
+    """Turns an item of certain kinds into sources, or into items for other readers (by `way.expand`)."""
+
+    @property
+    def kinds(self) -> frozenset[FileKind]:
+        """The kinds this reader takes."""
+        ...
+
+    def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
+        """Yield the sources in `item`. A stream is valid only until the next source is asked for. Never raises for bad bytes."""
+        ...

@@ -1,0 +1,133 @@
+"""Streams over streams: a part of one, one with holes, one with a checksum, one cut short, one in another encoding."""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+
+from triage.sources.streams import PIECE, ByteStream, Damage
+
+
+class Slice(ByteStream):
+    """The next `length` bytes of a parent. Ends with `damage` when the parent ends first."""
+
+    def __init__(self, parent: ByteStream, length: int, code: str = "truncated-archive") -> None:
+        super().__init__()
+        self._parent = parent
+        self._left = length
+        self._code = code
+
+    def _pull(self) -> bytes:
+        if self._left <= 0:
+            return b""
+        piece = self._parent.read1(min(self._left, 4 * PIECE))
+        self._left -= len(piece)
+        if not piece:
+            self.damage = self._parent.damage or Damage(self._code, f"the archive ends {self._left:,} bytes before this member does")
+        return piece
+
+
+class Sparse(ByteStream):
+    """A member with holes: `runs` of (offset, length) that lie one after the other in the parent, in a file of `size` bytes.
+
+    `spend` is told of every byte made, for holes cost nothing in the archive.
+    """
+
+    def __init__(self, parent: ByteStream, runs: Sequence[tuple[int, int]], size: int, spend: Callable[[int], Damage | None]) -> None:
+        super().__init__()
+        self._parent = parent
+        self._spend = spend
+        self._pieces = self._parts(runs, size)
+
+    def _pull(self) -> bytes:
+        piece = next(self._pieces, b"")
+        refused = self._spend(len(piece))
+        if refused:
+            self.damage = refused
+        return b"" if refused else piece
+
+    def _parts(self, runs: Sequence[tuple[int, int]], size: int) -> Iterator[bytes]:
+        at = 0
+        for offset, length in [*runs, (size, 0)]:
+            if offset < at or length < 0:
+                self.damage = Damage("corrupt", "the map of this member's holes makes no sense")
+                return
+            while at < offset:
+                hole = bytes(min(offset - at, PIECE))
+                at += len(hole)
+                yield hole
+            while length:
+                piece = self._parent.read1(min(length, 4 * PIECE))
+                if not piece:
+                    self.damage = self._parent.damage or Damage("truncated-archive", "the archive ends inside this member")
+                    return
+                at += len(piece)
+                length -= len(piece)
+                yield piece
+
+
+class Checked(ByteStream):
+    """A parent whose bytes must have a certain CRC-32. The bytes are delivered all the same."""
+
+    def __init__(self, parent: ByteStream, crc: int, spend: Callable[[int], Damage | None] | None = None) -> None:
+        super().__init__()
+        self._parent = parent
+        self._crc = crc
+        self._sum = 0
+        self._spend = spend
+
+    def _pull(self) -> bytes:
+        piece = self._parent.read1(4 * PIECE)
+        refused = self._spend(len(piece)) if self._spend else None
+        if refused or self._parent.damage:
+            self.damage = refused or self._parent.damage
+            return b"" if refused else piece
+        self._sum = zlib.crc32(piece, self._sum)
+        if not piece and self._sum != self._crc:
+            self.damage = Damage("corrupt", "the checksum is wrong: all of it was read, but some of it may be garbled")
+        return piece
+
+
+class Capped(ByteStream):
+    """A parent cut off after `limit` bytes."""
+
+    def __init__(self, parent: ByteStream, limit: int) -> None:
+        super().__init__()
+        self._parent = parent
+        self._left = limit
+        self._limit = limit
+
+    def _pull(self) -> bytes:
+        piece = self._parent.read1(4 * PIECE)
+        if not piece:
+            self.damage = self._parent.damage
+        elif len(piece) > self._left:
+            piece = piece[: self._left]
+            self.damage = Damage("too-large", f"only the first {self._limit:,} bytes were read (max_member_bytes)")
+        self._left -= len(piece)
+        return piece
+
+
+class Transcoded(ByteStream):
+    """Text of another encoding as UTF-8, without its byte order mark; what cannot be decoded becomes U+FFFD."""
+
+    def __init__(self, parent: ByteStream, encoding: str) -> None:
+        super().__init__()
+        self._parent = parent
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._first = True
+        self._final = False
+
+    def _pull(self) -> bytes:
+        while not self._final:
+            piece = self._parent.read1(PIECE)
+            self._final = not piece
+            text = self._decoder.decode(piece, final=self._final)
+            if text and self._first:
+                self._first = False
+                text = text.removeprefix("\ufeff")
+            if text:
+                return text.encode("utf-8", "replace")
+        self.damage = self._parent.damage
+        return b""
