@@ -9,11 +9,12 @@ Importing this package is cheap: the stages are imported by the first call that 
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import os
 
+TYPE_CHECKING = False  # what checkers take for typing.TYPE_CHECKING, without the time its import takes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from triage.model import Diagnosis, Explanation
     from triage.pipeline import Options, Progress
@@ -30,7 +31,7 @@ _LAZY = {
 
 
 def ingest(
-    paths: str | Path | Sequence[str | Path],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     options: Options | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Diagnosis:
@@ -44,17 +45,19 @@ def ingest(
     return pipeline.ingest(_names(paths), options or pipeline.Options(), progress)
 
 
-def explain(paths: str | Path | Sequence[str | Path], signature_id: str, options: Options | None = None) -> Explanation:
+def explain(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], signature_id: str, options: Options | None = None
+) -> Explanation:
     """Say why the signature did or did not decide about this job."""
     from triage import pipeline
 
     return pipeline.explain(_names(paths), signature_id, options or pipeline.Options())
 
 
-def _names(paths: str | Path | Sequence[str | Path]) -> list[str]:
-    if isinstance(paths, (str, Path)):
-        return [str(paths)]
-    return [str(path) for path in paths]
+def _names(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from triage.cli.app import main
+from triage.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

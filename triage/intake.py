@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -109,27 +109,38 @@ class Reading:
             window = self._windows[name] = Windows(scan)
         return window
 
+    def number(self, facts: Iterable[Evidence]) -> None:
+        """Look up the lines of all these facts, going through each source once."""
+        wanted: dict[str, set[int]] = {}
+        for fact in facts:
+            if fact.source in self._by_name:
+                wanted.setdefault(fact.source, set()).update((fact.offset, max(fact.offset, fact.end)))
+        for name, offsets in wanted.items():
+            missing = sorted(offset for offset in offsets if (name, offset) not in self._lines)
+            self._lines.update(zip(((name, offset) for offset in missing), self._numbers(name, missing), strict=True))
+
     def placed(self, finding: Finding) -> Finding:
         """The finding with the lines of its evidence."""
-        return replace(finding, evidence=tuple(self._place(fact) for fact in finding.evidence))
+        return replace(finding, evidence=self._place(finding.evidence))
 
     def placed_explanation(self, explanation: Explanation) -> Explanation:
-        return replace(explanation, evidence=tuple(self._place(fact) for fact in explanation.evidence))
+        return replace(explanation, evidence=self._place(explanation.evidence))
 
-    def _place(self, fact: Evidence) -> Evidence:
-        if fact.source not in self._by_name:
-            return replace(fact, line=1, end_line=1)
-        self._count(fact.source, [fact.offset, max(fact.offset, fact.end)])
-        line = self._lines[(fact.source, fact.offset)]
-        return replace(fact, line=line, end_line=max(line, self._lines[(fact.source, max(fact.offset, fact.end))]))
+    def _place(self, facts: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+        self.number(facts)
+        return tuple(
+            replace(
+                fact,
+                line=self._lines.get((fact.source, fact.offset), 1),
+                end_line=self._lines.get((fact.source, max(fact.offset, fact.end)), 1),
+            )
+            for fact in facts
+        )
 
-    def _count(self, name: str, offsets: list[int]) -> None:
+    def _numbers(self, name: str, offsets: list[int]) -> list[int]:
         source, scan = self._by_name[name]
-        missing = sorted({offset for offset in offsets if (name, offset) not in self._lines})
-        if not missing:
-            return
+        if not offsets:
+            return []
         if source.path is not None:
-            numbers = sources.line_numbers(source.path, missing)
-        else:
-            numbers = [self._window(name, scan).line_number(offset) for offset in missing]
-        self._lines.update({(name, offset): number for offset, number in zip(missing, numbers, strict=True)})
+            return sources.line_numbers(source.path, offsets)
+        return [self._window(name, scan).line_number(offset) for offset in offsets]

@@ -54,6 +54,7 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
     verdict, root = report.root_cause(read.result)
     known, unknown = report.findings(read.result)
     with read.reading as reading:
+        reading.number(fact for finding in (*([root] if root else []), *known, *unknown) for fact in finding.evidence)
         return Diagnosis(
             tool_version=triage.__version__,
             catalog_version=read.catalog.version,

@@ -13,33 +13,27 @@ PUBLIC = (b"/home/user/", b"/tmp/torchelastic_", b"/tmp/spill-")
 
 @dataclass(frozen=True)
 class Scrubber:
-    """The private strings of one recording and what stands for them."""
+    """The private paths of one recording and what stands for each of them."""
 
-    work: Path
-    venv: Path
-    base: Path  # the installation that the virtual environment was made from
-    name: str
+    paths: tuple[tuple[Path, str], ...]
 
-    def clean(self, data: bytes, host: str = "node1") -> bytes:
+    def clean(self, data: bytes, host: str) -> bytes:
         """Return `data` without private strings; `host` is what this machine is called in it."""
-        for private, public in (
-            (self.work, f"/home/user/jobs/{self.name}"),
-            (self.venv, "/opt/train/venv"),
-            (self.base, "/opt/python/3.11"),
-        ):
+        for private, public in self.paths:
             data = data.replace(str(private).encode(), public.encode())
-        data = re.sub(rb"(host +: )localhost\b", rb"\g<1>" + host.encode(), data)
-        for private_name in own_names():
-            data = re.sub(rb"(?<![\w./-])" + re.escape(private_name.encode()) + rb"(?![\w/-])", host.encode(), data)
+        data = re.sub(rb"(host +: )localhost\b", rb"\g<1>" + host.encode(), data)  # what torchrun makes of a name without domain
+        for name in own_names():
+            data = re.sub(rb"(?<![\w./-])" + re.escape(name.encode()) + rb"(?![\w/-])", host.encode(), data)
         for number, address in enumerate(own_addresses(), start=1):
-            data = re.sub(rb"(?<![\w.])" + re.escape(address.encode()) + rb"(?![\w])", f"10.0.0.{number}".encode(), data)
+            data = re.sub(rb"(?<![\w.])" + re.escape(address.encode()) + rb"(?!\w)", f"10.0.0.{number}".encode(), data)
         return data
 
-    def leaks(self, data: bytes) -> list[str]:
-        """Return the places that still hold something private."""
-        for public in PUBLIC:
-            data = data.replace(public, b"")
-        return [data[max(0, at - 40) : at + 80].decode(errors="replace") for tale in TELLTALES if (at := data.find(tale)) >= 0]
+
+def leaks(data: bytes) -> list[str]:
+    """Return the places that still hold something private."""
+    for public in PUBLIC:
+        data = data.replace(public, b"")
+    return [data[max(0, at - 40) : at + 80].decode(errors="replace") for tale in TELLTALES if (at := data.find(tale)) >= 0]
 
 
 def own_names() -> list[str]:

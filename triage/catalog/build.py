@@ -9,7 +9,7 @@ from pathlib import Path
 from triage.catalog import gate, load, read
 from triage.catalog.model import Catalog, Signature
 from triage.catalog.problems import Problem
-from triage.model import Warning
+from triage.model import Warning as Note
 
 NO_VERSION = "0"
 MAX_HEALTHY = 4 * 1024 * 1024
@@ -18,7 +18,7 @@ MAX_HEALTHY = 4 * 1024 * 1024
 def build(roots: Sequence[tuple[Path, Sequence[str]]], base: Path | None) -> Catalog:
     """The catalog of these directories and their files. Problems become warnings; nothing is raised for a bad file."""
     chosen: dict[str, Signature] = {}
-    warnings: list[Warning] = []
+    warnings: list[Note] = []
     for _, paths in roots:
         signatures, problems = read_all(path for path in paths if load.is_signature(path))
         chosen |= signatures
@@ -26,7 +26,7 @@ def build(roots: Sequence[tuple[Path, Sequence[str]]], base: Path | None) -> Cat
     ordered = [chosen[identifier] for identifier in sorted(chosen)]
     equipped, literals, weak = gate.equip(ordered, healthy(base))
     for weakness in weak:
-        warnings.append(Warning(load.WEAK, chosen[weakness.signature].path, f"{weakness.message}: {weakness.pattern}"))
+        warnings.append(Note(load.WEAK, chosen[weakness.signature].path, f"{weakness.message}: {weakness.pattern}"))
     return Catalog(version(base), tuple(equipped), literals, tuple(warnings))
 
 
@@ -47,9 +47,9 @@ def read_all(paths: Iterable[str]) -> tuple[dict[str, Signature], list[Problem]]
     return found, problems
 
 
-def as_warning(problem: Problem) -> Warning:
+def as_warning(problem: Problem) -> Note:
     where = "" if problem.line is None else f"line {problem.line}, column {problem.column}: "
-    return Warning(load.SKIPPED, problem.path, f"{where}{problem.message}" + (f" ({problem.hint})" if problem.hint else ""))
+    return Note(load.SKIPPED, problem.path, f"{where}{problem.message}" + (f" ({problem.hint})" if problem.hint else ""))
 
 
 def healthy(base: Path | None) -> str:

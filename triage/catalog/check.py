@@ -31,10 +31,12 @@ def check(paths: Sequence[str | Path] = (), *, to_evidence: ToEvidence | None = 
     files = list(dict.fromkeys(os.path.abspath(path) for root in roots for path in load.files(root)))
     shown = {path: os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path for path in files}
     checked, remarks = build.read_all(shown[path] for path in files)
-    whole = {**_shipped(base, set(files)), **checked}
+    beside = _shipped(base, set(files))
+    whole = {**beside, **checked}
     equipped, _, weak = gate.equip([whole[identifier] for identifier in sorted(whole)], build.healthy(base))
     case = _Case(checked, {signature.id: signature for signature in equipped}, {s.path: read.places(s.path) for s in checked.values()})
     problems += remarks
+    problems += _replacing(case, beside)
     problems += lint.lint(checked.values(), whole, case.trees)
     problems += _weaknesses(case, weak)
     problems += _samples(case, to_evidence or _ingest_evidence())
@@ -55,6 +57,15 @@ def _shipped(base: Path | None, without: set[str]) -> dict[str, Signature]:
     if base is None:
         return {}
     return build.read_all(str(path) for path in load.files(base) if os.path.abspath(path) not in without)[0]
+
+
+def _replacing(case: _Case, beside: Mapping[str, Signature]) -> list[Problem]:
+    """What a user's directory does to the shipped catalog, so that nobody shadows a signature unawares."""
+    shadowing = [case.checked[identifier] for identifier in case.checked if identifier in beside]
+    return [
+        Problem("info", signature.path, *case.trees[signature.path].place(("id",)), f"takes the place of {beside[signature.id].path}")
+        for signature in shadowing
+    ]
 
 
 def _ingest_evidence() -> ToEvidence:

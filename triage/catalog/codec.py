@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from triage.catalog.model import Catalog, Clause, Edge, Leaf, Sample, Signature
-from triage.model import Role, Severity, Warning
+from triage.model import Role, Severity
+from triage.model import Warning as Note
 
 _ROLES = frozenset(get_args(Role))
 _SEVERITIES = frozenset(get_args(Severity))
@@ -31,7 +32,7 @@ def catalog_data(catalog: Catalog) -> dict[str, Any]:
 def catalog_from(data: Any) -> Catalog:
     """The catalog that `catalog_data` wrote. ValueError if the data has another shape."""
     try:
-        warnings = tuple(Warning(_text(code), _maybe(source), _text(message)) for code, source, message in _list(data["warnings"]))
+        warnings = tuple(Note(_text(code), _maybe(source), _text(message)) for code, source, message in _list(data["warnings"]))
         signatures = tuple(_signature_from(item) for item in _list(data["signatures"]))
         return Catalog(_text(data["version"]), signatures, _texts(data["literals"]), warnings)
     except (KeyError, TypeError, AttributeError, IndexError) as error:

@@ -16,7 +16,7 @@ from triage.catalog.model import Clause, Leaf, Signature
 
 STRUCTURAL = frozenset({"exception", "terminate", "exit", "fatal-python", "inference"})
 STOP_COST = 1_000_000
-NOISE_BUDGET = 3  # times that a literal of a noise signature may stand in the healthy logs
+NOISE_BUDGET = 3  # times that a literal of noise or of context may stand in the healthy logs
 
 # Words that open the gate on every other line of some healthy job, whether or not the corpus has them often.
 STOP_WORDS = """
@@ -66,26 +66,26 @@ class _Gate:
     def __init__(self, cost: Callable[[str], int]) -> None:
         self._cost = cost
         self._signature = ""
-        self._budget = 0
         self.pool: set[str] = set()
         self.weak: list[Weakness] = []
 
     def equip(self, match: Clause | Leaf, signature: Signature) -> Clause | Leaf:
         self._signature = signature.id
-        # What is noise stands in healthy logs by its nature; it may be there as long as it is not on every other line.
-        self._budget = NOISE_BUDGET if signature.role == "noise" else 0
-        return self._node(match)
+        return self._node(match, signature.role == "noise")
 
-    def _node(self, node: Clause | Leaf) -> Clause | Leaf:
+    def _node(self, node: Clause | Leaf, noise: bool) -> Clause | Leaf:
+        """Noise, and what an `all` asks for beside the failure, stands in healthy logs by its nature: at start-up, not in each step."""
         if isinstance(node, Clause):
-            return dataclasses.replace(node, parts=tuple(self._node(part) for part in node.parts))
+            noise = noise or (node.op == "all" and len(node.parts) > 1)
+            return dataclasses.replace(node, parts=tuple(self._node(part, noise) for part in node.parts))
         if node.text is None:
             if node.kind not in STRUCTURAL:
                 self._note(node.kind or "", "a leaf without `text` gives the scan nothing to look for", f"add `text`, or a kind of {_kinds()}")
             return node
-        return dataclasses.replace(node, literals=self._choose(node.text, structural=node.kind in STRUCTURAL))
+        return dataclasses.replace(node, literals=self._choose(node, node.text, NOISE_BUDGET if noise else 0))
 
-    def _choose(self, pattern: str, *, structural: bool) -> tuple[str, ...]:
+    def _choose(self, leaf: Leaf, pattern: str, budget: int) -> tuple[str, ...]:
+        structural = leaf.kind in STRUCTURAL
         candidates = literals.required_literals(pattern, self._cost)
         chosen = literals.choose(candidates, self._cost, self.pool)
         if chosen is None:
@@ -98,7 +98,7 @@ class _Gate:
         elif not structural:
             self.pool |= chosen
             words = ", ".join(repr(literal) for literal in common)
-            if max(map(self._cost, common)) > self._budget:
+            if max(map(self._cost, common)) > budget:
                 self._note(pattern, f"healthy logs have {words} too, so the scan would stop at many lines", "spell out rarer words beside it")
         return tuple(sorted(chosen))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from triage.catalog.marked import Marked, Path, Place
@@ -42,13 +43,16 @@ def captures_of(signature: Signature) -> set[str]:
     return {name for pattern in patterns for name, _ in named_groups(pattern)}
 
 
-def cycles(whole: Mapping[str, Signature]) -> set[str]:
-    """The signatures that explain themselves through others on one rank (so edges to other ranks do not count)."""
+def cycles(whole: Mapping[str, Signature]) -> dict[str, list[str]]:
+    """The signatures that explain themselves through others on one rank, with the shortest way back to each.
+
+    Edges to other ranks do not count: two ranks may well complain about each other.
+    """
     edges = {
         identifier: [edge.signature for edge in signature.leads_to if edge.scope != "other-ranks" and edge.signature in whole]
         for identifier, signature in whole.items()
     }
-    return {identifier for identifier in whole if identifier in _reachable(identifier, edges)}
+    return {identifier: way for identifier in whole if (way := _way_back(identifier, edges))}
 
 
 def spots(tree: Marked, within: Path, value: str) -> Iterator[Place]:
@@ -100,15 +104,17 @@ def _patterns(signature: Signature) -> Iterator[Remark]:
         yield "error", ("blames",), f"`blames` names {signature.blames}, which nothing captures", _one_of(known)
 
 
-def _edges(signature: Signature, whole: Collection[str], cyclic: Collection[str]) -> Iterator[Remark]:
+def _edges(signature: Signature, whole: Collection[str], cyclic: Mapping[str, Sequence[str]]) -> Iterator[Remark]:
     for index, edge in enumerate(signature.leads_to):
         if edge.signature == signature.id:
             yield "error", ("leads_to", index), "a signature does not lead to itself", "remove this edge"
         elif edge.signature not in whole:
             yield "warning", ("leads_to", index, "signature"), f"there is no signature {edge.signature}", "mend the id, or add the file"
-    if signature.id in cyclic and all(edge.signature != signature.id for edge in signature.leads_to):
+    way = cyclic.get(signature.id, ())
+    if len(way) > 1:
         hint = "remove the weaker edge, or give it the scope other-ranks"
-        yield "error", ("leads_to",), "the signature explains itself through others", hint
+        index = next(index for index, edge in enumerate(signature.leads_to) if edge.signature == way[0])
+        yield "error", ("leads_to", index), f"the signature explains itself: {' -> '.join((signature.id, *way))}", hint
 
 
 def _samples(signature: Signature) -> Iterator[Remark]:
@@ -130,16 +136,22 @@ def _twins(whole: Mapping[str, Signature]) -> dict[str, list[Remark]]:
     return found
 
 
-def _reachable(start: str, edges: Mapping[str, list[str]]) -> set[str]:
-    """What can be reached from `start` in one step or more."""
-    seen: set[str] = set()
-    pending = list(edges[start])
+def _way_back(start: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """The shortest way from `start` to itself, without the start; empty if there is none."""
+    came_from: dict[str, str] = {}
+    pending = deque([start])
     while pending:
-        current = pending.pop()
-        if current not in seen:
-            seen.add(current)
-            pending.extend(edges[current])
-    return seen
+        current = pending.popleft()
+        for target in edges[current]:
+            if target not in came_from:
+                came_from[target] = current
+                pending.append(target)
+            if target == start:
+                way = [start]
+                while came_from[way[0]] != start:
+                    way.insert(0, came_from[way[0]])
+                return way
+    return []
 
 
 def _one_of(known: Collection[str]) -> str:

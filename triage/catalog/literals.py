@@ -21,6 +21,7 @@ MAX_PRODUCT = 16  # strings that a cross product may grow to
 MAX_UNION = 64  # strings that the branches of an alternation may bring together
 MIN_BYTES = 4
 MAX_BYTES = 64
+GOOD_LENGTH = 8  # characters; more strings are better than shorter ones
 REUSE_BYTES = 12  # a literal that another pattern needs anyway is taken if it is at least this long
 _MAX_WINDOW = 24  # parts of a concatenation that are combined with each other
 
@@ -57,23 +58,25 @@ def required_literals(pattern: str, cost: Cost | None = None) -> list[frozenset[
 
 
 def choose(candidates: Iterable[frozenset[str]], rarity: Cost, pool: Collection[str] = ()) -> frozenset[str] | None:
-    """The candidate set that opens the gate least: rarest in healthy logs, then already in `pool`, fewest, longest.
+    """The candidate set that opens the gate least: rarest in healthy logs, not short, fewest, then in `pool`, longest.
 
     None when no set has only strings of MIN_BYTES or more. `rarity` counts how often a string stands in healthy logs.
     """
     usable = [found for found in candidates if _usable(found)]
     if not usable:
         return None
-    best = min(usable, key=lambda found: (*_price(found, rarity), not found <= set(pool), -min(map(len, found)), sorted(found)))
+    known = set(pool)
+    best = min(usable, key=lambda found: (*_price(found, rarity), not found <= known, -min(map(len, found)), sorted(found)))
     return frozenset(_reused(string, pool) for string in best)
 
 
 def _usable(found: frozenset[str]) -> bool:
-    return bool(found) and all(MIN_BYTES <= len(string.encode("utf-8", "surrogatepass")) for string in found)
+    return bool(found) and all(len(string.encode("utf-8", "surrogatepass")) >= MIN_BYTES for string in found)
 
 
-def _price(found: frozenset[str], cost: Cost) -> tuple[int, int]:
-    return sum(cost(string) for string in found), len(found)
+def _price(found: frozenset[str], cost: Cost) -> tuple[int, bool, int]:
+    """What opens the gate least: rare, not so short that it is rare by chance only, few."""
+    return sum(cost(string) for string in found), min(map(len, found)) < GOOD_LENGTH, len(found)
 
 
 def _reused(string: str, pool: Collection[str]) -> str:
@@ -150,7 +153,7 @@ def _alternation(branches: list[_Part], cost: Cost) -> _Part:
     if not all(branch.sets for branch in branches):
         return _GAP
 
-    def price(found: frozenset[str]) -> tuple[bool, int, int, int, list[str]]:
+    def price(found: frozenset[str]) -> tuple[bool, int, bool, int, int, list[str]]:
         return (not _usable(found), *_price(found, cost), -min(map(len, found)), sorted(found))
 
     chosen = _minimal(frozenset().union(*(min(branch.sets, key=price) for branch in branches)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from triage.catalog import cache
 from triage.catalog.model import Catalog
 from triage.errors import CatalogError
-from triage.model import Warning
+from triage.model import Warning as Note
 
 SKIPPED = "catalog-skipped"
 WEAK = "catalog-weak-pattern"
@@ -46,8 +46,8 @@ def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, str
         catalog = build.build([(root, [path for path, _, _ in stamps]) for root, stamps in zip(roots, found, strict=True)], base)
         if kept:
             cache.write(kept, key, catalog)
-    missing = [Warning(SKIPPED, str(root), "cannot be read, or is not there") for root in roots if not os.access(root, os.R_OK)]
-    missing += [] if base else [Warning(SKIPPED, None, "the shipped signatures are not there; install triage again")]
+    missing = [Note(SKIPPED, str(root), "cannot be read, or is not there") for root in roots if not os.access(root, os.R_OK)]
+    missing += [] if base else [Note(SKIPPED, None, "the shipped signatures are not there; install triage again")]
     return _judged(catalog, tuple(missing), strict)
 
 
@@ -69,7 +69,7 @@ def is_signature(path: str) -> bool:
     return path.endswith((".yaml", ".yml")) and os.path.basename(path) != ABOUT
 
 
-def _judged(catalog: Catalog, missing: tuple[Warning, ...], strict: bool) -> Catalog:
+def _judged(catalog: Catalog, missing: tuple[Note, ...], strict: bool) -> Catalog:
     skipped = [note for note in (*missing, *catalog.warnings) if note.code == SKIPPED]
     if strict and skipped:
         lines = "\n".join(note.message if note.source is None else f"{note.source}: {note.message}" for note in skipped)

@@ -50,7 +50,7 @@ def parse(text: str) -> Marked:
         marked.value = None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        marked.remarks.append(((mark.line + 1, mark.column + 1) if mark else (1, 1), f"not YAML: {_words(error)}", _hint(error)))
+        marked.remarks.append(((mark.line + 1, mark.column + 1) if mark else (1, 1), f"not YAML: {_words(error)}", _hint(error, text)))
         marked.value = None
     except yaml.YAMLError as error:
         marked.remarks.append(((1, 1), f"not YAML: {' '.join(str(error).split())}", "save the file as UTF-8 text without control characters"))
@@ -62,9 +62,11 @@ def _words(error: yaml.MarkedYAMLError) -> str:
     return ", ".join(part for part in (error.context, error.problem) if part)
 
 
-def _hint(error: yaml.MarkedYAMLError) -> str:
+def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
     words = _words(error)
-    if "\\t" in words or "'\t'" in words or "tab" in words:
+    lines = text.splitlines()
+    mark = error.problem_mark
+    if mark is not None and mark.line < len(lines) and "\t" in lines[mark.line][: mark.column + 1]:
         return "indent with spaces, not with tabs"
     if "mapping values are not allowed" in words or "could not find expected ':'" in words:
         return "put the value in single quotes if it contains a colon"

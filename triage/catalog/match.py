@@ -6,9 +6,8 @@ in its text. RE2 runs in time linear in the text; nothing here can hang.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from triage.catalog.facts import Captures, Fact, distinct
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
@@ -94,7 +93,7 @@ class _Plan:
                 self._leaves.append((owner, leaf))
         self._literals = list(by_literal)
         self._behind = list(by_literal.values())
-        self._automaton: Any = None
+        self._present: Callable[[bytes], Iterable[int]] | None = None
 
     def run(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
         facts = distinct(evidence)
@@ -129,15 +128,17 @@ class _Plan:
 
     def _candidates(self, fact: Fact) -> Iterable[int]:
         """The leaves with a literal in the text, and those that have none to look for."""
-        if self._automaton is None and self._literals:
-            self._automaton = _automaton(self._literals)
-        numbers = {number for found in self._automaton.Match(fact.bytes) or () for number in self._behind[found]} if self._literals else set()
+        if self._present is None:
+            self._present = _finder(self._literals)
+        numbers = {number for found in self._present(fact.bytes) for number in self._behind[found]}
         numbers.update(self._by_kind.get(fact.kind, ()), self._by_kind.get(None, ()))
         return numbers
 
 
-def _automaton(literals: Sequence[str]) -> Any:
-    """A set that says which of the literals stand in a text, in one pass: 30 times faster than to ask for each."""
+def _finder(literals: Sequence[str]) -> Callable[[bytes], Iterable[int]]:
+    """Which of the literals stand in a text, in one pass: 30 times faster than to ask for each."""
+    if not literals:
+        return lambda text: ()
     import re2  # type: ignore[import-untyped, unused-ignore]
 
     options = re2.Options()
@@ -145,10 +146,14 @@ def _automaton(literals: Sequence[str]) -> Any:
     options.literal = True
     options.max_mem = LITERAL_MEMORY
     automaton = re2.Set.SearchSet(options)
-    for literal in literals:
-        automaton.Add(literal)
-    automaton.Compile()
-    return automaton
+    try:
+        for literal in literals:
+            automaton.Add(literal)
+        automaton.Compile()
+    except re2.error:  # too many for the memory: slow, but right
+        needles = [literal.encode("utf-8", "replace") for literal in literals]
+        return lambda text: [number for number, needle in enumerate(needles) if needle in text]
+    return lambda text: automaton.Match(text) or ()  # RE2 says None for nothing
 
 
 def _decide(match: Clause | Leaf | None, hits: _Hits, facts: Sequence[Fact]) -> Match | None:

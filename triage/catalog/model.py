@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from triage.model import Role, Severity, Warning
+from triage.model import Role, Severity
+from triage.model import Warning as Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +95,4 @@ class Catalog:
     version: str
     signatures: tuple[Signature, ...]
     literals: tuple[str, ...] = ()
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Note, ...] = ()

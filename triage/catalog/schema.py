@@ -57,8 +57,8 @@ class Leaf(Strict):
 
     @model_validator(mode="after")
     def _says_something(self) -> Leaf:
-        if type(self) is Leaf and not has_leaf(self):
-            raise PydanticCustomError("empty_leaf", "this leaf has no condition that can hold", {"hint": "give `text`, `fields` or `kind`"})
+        if type(self) is Leaf and not (has_leaf(self) or self.component is not None or self.not_text is not None):
+            raise PydanticCustomError("empty_leaf", "this leaf has no condition", {"hint": "give `text`, `fields`, `kind` or `component`"})
         return self
 
 

@@ -72,13 +72,6 @@ def _death_of(fact: Evidence) -> str:
     return _SIGNAL_OF_KIND.get(fact.kind, "-")
 
 
-def is_agent(fact: Evidence) -> bool:
-    """Was it the launcher's own process that spoke?"""
-    return fact.kind == "exception" and (
-        "torch.distributed.elastic" in fact.text or "/bin/torchrun" in fact.excerpt or "torch/distributed/run.py" in fact.excerpt
-    )
-
-
 def _fold(facts: Iterable[Evidence]) -> list[Evidence]:
     """One fact for each (writer, text): seen twice in one file it counts twice, seen in two files (console and log) once."""
     groups: dict[tuple[object, ...], dict[str, list[Evidence]]] = {}

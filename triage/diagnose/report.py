@@ -23,8 +23,9 @@ COLLECT = (
 def findings(result: Result) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Known findings, causes first then what they explain, and unknown failures."""
     ordered = sorted(result.candidates, key=lambda c: _order(c, result))
-    known = tuple(finding(c, result) for c in ordered if c.signature is not None)
-    return known, tuple(finding(c, result) for c in ordered if c.signature is None)
+    opened: set[str] = set()
+    told = [(c, finding(c, result, opened)) for c in ordered]
+    return tuple(f for c, f in told if c.signature is not None), tuple(f for c, f in told if c.signature is None)
 
 
 def _order(candidate: Candidate, result: Result) -> tuple[object, ...]:
@@ -34,12 +35,16 @@ def _order(candidate: Candidate, result: Result) -> tuple[object, ...]:
     return (candidate is not result.verdict.root, noise, bool(candidate.explained_by), 9 if level is None else level, time is None, time or 0.0, candidate.id)
 
 
-def finding(candidate: Candidate, result: Result) -> Finding:
-    """A candidate as it is reported; the root's confidence is the verdict's."""
+def finding(candidate: Candidate, result: Result, opened: set[str]) -> Finding:
+    """A candidate as it is reported; the root's confidence is the verdict's.
+
+    `opened` are the sources that findings before it show: where one of them will do, no other needs to be opened.
+    """
     signature = candidate.signature
     root = candidate is result.verdict.root
     confidence = result.verdict.confidence if root else _plain_confidence(candidate)
-    shown = tuple(_representatives(candidate.facts))
+    shown = tuple(_representatives(candidate.facts, set() if root else opened))
+    opened.update(fact.source for fact in shown)
     if signature is None:
         title = candidate.facts[0].text.split("\n", 1)[0][:200]
         return Finding(
@@ -85,16 +90,18 @@ def _plain_confidence(candidate: Candidate) -> float:
     return 0.9 if candidate.explained_by else {1: 0.8, 2: 0.6}.get(level or 9, 0.5)
 
 
-def _representatives(facts: Sequence[Evidence]) -> list[Evidence]:
-    """A few facts to show: the earliest, then one each of further ranks. Inferred ones stand for what they were concluded from."""
+def _representatives(facts: Sequence[Evidence], opened: set[str]) -> list[Evidence]:
+    """A few facts to show, in time order: the earliest, then one each of further ranks, from sources that are open already if there are any."""
     ordered = sorted(facts, key=lambda f: (f.kind == "exit", f.origin.time is None, f.origin.time or 0.0, f.source, f.offset))
+    near = [fact for fact in ordered if fact.source in opened]
     chosen: list[Evidence] = []
     seen: set[int | None] = set()
-    for fact in ordered:
+    for fact in near or ordered:
         if fact.origin.rank not in seen:
             chosen.append(fact)
             seen.add(fact.origin.rank)
-    chosen += [fact for fact in ordered if fact not in chosen]
+    if len(chosen) < 2 and not near:
+        chosen += [fact for fact in ordered if fact not in chosen]
     return chosen[:EVIDENCE_PER_FINDING]
 
 
@@ -140,7 +147,7 @@ def root_cause(result: Result) -> tuple[Verdict, Finding | None]:
     """The verdict and what to act on. Symptoms alone make an unknown failure with the suspects, never a cause."""
     root = result.verdict.root
     if root is not None:
-        return ("known" if root.signature else "unknown"), finding(root, result)
+        return ("known" if root.signature else "unknown"), finding(root, result, set())
     symptoms = [candidate for candidate in result.candidates if candidate.role not in ("noise", "confirmation")]
     if not symptoms:
         return "clean", None
@@ -166,7 +173,7 @@ def _symptoms_only(symptoms: Sequence[Candidate], result: Result) -> Finding:
         count=sum(candidate.count for candidate in symptoms),
         first_time=first.first_time,
         why=tuple(why),
-        evidence=tuple(_representatives(first.facts)),
+        evidence=tuple(_representatives(first.facts, set())),
     )
 
 

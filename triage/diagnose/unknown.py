@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from triage.diagnose.facts import is_agent
 from triage.model import Evidence
 
 _KINDS = ("exception", "terminate", "fatal-python", "exit")
@@ -61,5 +60,5 @@ def _is_failure(fact: Evidence, speaking: set[int | None]) -> bool:
         code = fact.fields.get("exitcode", "0")
         return code not in ("0", "") and fact.fields.get("by") != "agent" and fact.origin.rank is not None and fact.origin.rank not in speaking
     if fact.kind == "exception":
-        return fact.fields.get("chain") in ("final", "cause") and fact.fields.get("type") not in ECHOES and not is_agent(fact)
+        return fact.fields.get("chain") in ("final", "cause") and fact.fields.get("type") not in ECHOES
     return True

@@ -7,6 +7,7 @@ so a traceback of rank 3 comes out whole from between the lines of 63 others.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from triage.ranks.text import Line, Text
 
 # How far a block may reach, in bytes of the file, lines of others included.
 REACH = 1 << 19
-_STAMP_REACH = 1 << 14
+_STAMP_REACH = 1 << 13
+_C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
 _LOGGED = re.compile(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
 
 
@@ -49,7 +51,9 @@ def _continuing(pattern: str, most: int) -> Callable[[Text, Line], Collected]:
 
     def collect(text: Text, first: Line) -> Collected:
         lines = [first]
-        for line in same_writer(text, first):
+        # A record of several lines has the stamp and the `[rank3]:` of c10d on its first line only.
+        writer = _C10D_RANK.sub("", first.parsed.writer) if first.parsed.record else None
+        for line in same_writer(text, first, writer, gap=400):
             if line.parsed.record or len(lines) >= most or not compiled.match(line.parsed.text):
                 break
             lines.append(line)
@@ -58,24 +62,39 @@ def _continuing(pattern: str, most: int) -> Callable[[Text, Line], Collected]:
     return collect
 
 
-def same_writer(text: Text, first: Line) -> Iterator[Line]:
-    """The lines after `first` by the same writer. Without a prefix, lines that have one are somebody else's."""
-    writer = first.parsed.writer
+def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4000) -> Iterator[Line]:
+    """The lines after `first` by the same writer, until `gap` lines of others follow each other.
+
+    Without a prefix, lines that have one are somebody else's.
+    """
+    writer = first.parsed.writer if writer is None else writer
+    could_be = _could_be(first, writer)
+    others = 0
     for line in text.lines_from(first.end, REACH):
-        if line.offset > first.offset and line.parsed.writer == writer:
+        if line.offset > first.offset and could_be(line) and line.parsed.writer == writer:
+            others = 0
             yield line
+        elif (others := others + 1) > gap:
+            return
+
+
+def _could_be(first: Line, writer: str) -> Callable[[Line], bool]:
+    """A quick look before parsing: most writers' prefixes stand at the very start of their lines."""
+    if writer and first.raw.startswith(writer):
+        start = writer.encode()
+        return lambda line: line.data.startswith(start)
+    return lambda line: True
 
 
 def _nccl(text: Text, first: Line) -> Collected:
     """A NCCL WARN and the return-code chain (`file:line -> rc`) that the same process prints after it."""
     lines = [first]
+    own = first.parsed
+    pid = b":%d:" % own.origin.pid if own.origin.pid is not None else b"NCCL"
     chain = re.compile(r"NCCL INFO \S+:\d+ -> \d+")
-    for count, line in enumerate(same_writer(text, first)):
-        parsed = line.parsed
-        if count > 400 or len(lines) > 16:
-            break
-        if parsed.origin.pid == first.parsed.origin.pid and parsed.origin.host == first.parsed.origin.host and "NCCL" in parsed.text:
-            if not chain.search(parsed.text):
+    for line in itertools.islice(text.lines_from(first.end, REACH), 100):
+        if pid in line.data and b"NCCL" in line.data and line.parsed.writer == own.writer and line.parsed.origin.pid == own.origin.pid:
+            if not chain.search(line.parsed.text) or len(lines) > 16:
                 break
             lines.append(line)
     return Collected(lines, first)
@@ -168,13 +187,18 @@ def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
     """Did the same rank make progress after it, so that the exception was handled? Without a rank, much progress is asked for."""
     seen = 0
     enough = 1 if origin.rank is not None or writer else 20
+    start = writer.encode()
     for count, line in enumerate(text.lines_from(last.end + 1, REACH)):
+        if count > 2000:
+            break
+        if start and not line.data.startswith(start):
+            continue
         parsed = line.parsed
         same = parsed.origin.rank == origin.rank if origin.rank is not None and parsed.origin.rank is not None else parsed.writer == writer
         if same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):
             seen += 1
-        if seen >= enough or count > 2000:
-            return seen >= enough
+        if seen >= enough:
+            return True
     return False
 
 
@@ -190,7 +214,10 @@ def _with_inner(origin: Origin, lines: list[Line]) -> Origin:
 def _time_before(text: Text, line: Line) -> float | None:
     """The stamp of the nearest line before it by the same writer or rank: the block is not older than that."""
     own = line.parsed
+    could_be = _could_be(line, own.writer)
     for before in text.lines_before(line.offset, _STAMP_REACH):
+        if not could_be(before):
+            continue
         other = before.parsed
         if other.origin.time is not None and (other.writer == own.writer or (own.origin.rank is not None and other.origin.rank == own.origin.rank)):
             return other.origin.time

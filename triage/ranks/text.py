@@ -10,24 +10,38 @@ from triage.ranks.prefix import Parsed, parse
 
 Read = Callable[[int, int], bytes]
 
-PAGE = 1 << 16
-_PAGES = 64
+PAGE = 1 << 12
+_PAGES = 1024
 # What is shown and matched of one line; the middle of a longer one is left out.
 LONGEST = 1 << 14
+# A prefix that follows text without a blank or colon before it belongs to another writer (an error glued to a progress bar).
+_PARTS = re.compile(rb"(?<=\r)|(?<=[^\s:>])(?=\[rank\d+\]: )")
+_GLUE = re.compile(rb"[^\s:>]\[rank\d+\]: ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Line:
-    """A line, or the part of it between carriage returns (a progress bar redraws itself with them). Parsed on first use."""
+    """A line, or the part of it between carriage returns (a progress bar redraws itself with them). Decoded and parsed on first use."""
 
-    __slots__ = ("_parsed", "end", "offset", "raw", "year")
+    __slots__ = ("_parsed", "_raw", "data", "offset", "year")
 
-    def __init__(self, offset: int, end: int, raw: str, year: int) -> None:
+    def __init__(self, offset: int, data: bytes, year: int) -> None:
         self.offset = offset
-        self.end = end
-        self.raw = raw
+        self.data = data
         self.year = year
+        self._raw: str | None = None
         self._parsed: Parsed | None = None
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+    @property
+    def raw(self) -> str:
+        """The decoded line. Invalid UTF-8 becomes U+FFFD; NUL and colours go; of a very long line the middle goes."""
+        if self._raw is None:
+            self._raw = _decode(self.data)
+        return self._raw
 
     @property
     def parsed(self) -> Parsed:
@@ -84,30 +98,36 @@ class Text:
         """Lines that start in the page; the last one is read beyond its end, up to LONGEST."""
         start = number * PAGE
         before = 1 if start else 0
-        data = self._read(start - before, PAGE + before + LONGEST)
-        position = data.find(b"\n", 0, PAGE + before) + 1 if before else 0
-        if before and not position:
+        data = self._read(start - before, PAGE + before)
+        position = data.find(b"\n") + 1 if before else 0
+        if (before and not position) or position >= len(data):
             return []
+        if not data.endswith(b"\n"):
+            more = self._read(start - before + len(data), LONGEST)
+            data += more[: more.find(b"\n") + 1 or len(more)]
+        glued = _GLUE.search(data) is not None
         lines: list[Line] = []
-        while position < min(len(data), PAGE + before):
-            end = data.find(b"\n", position)
-            end = len(data) if end < 0 else end
-            lines.extend(split_line(data[position:end], start - before + position, self.year))
-            position = end + 1
+        offset = start - before + position
+        for part in data[position:].removesuffix(b"\n").split(b"\n"):
+            if glued or b"\r" in part:
+                lines.extend(split_line(part, offset, self.year))
+            else:
+                lines.append(Line(offset, part, self.year))
+            offset += len(part) + 1
         return lines
 
 
 def split_line(data: bytes, offset: int, year: int) -> list[Line]:
-    """Decode one physical line (without its newline); carriage returns part it. Invalid UTF-8 becomes U+FFFD, NUL goes."""
-    if b"\r" not in data:
-        return [Line(offset, offset + len(data), _decode(data), year)]
+    """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued to the first."""
+    if b"\r" not in data and _GLUE.search(data) is None:
+        return [Line(offset, data, year)]
     lines = []
     position = 0
-    for part in data.split(b"\r"):
-        if part:
-            lines.append(Line(offset + position, offset + position + len(part), _decode(part), year))
-        position += len(part) + 1
-    return lines or [Line(offset, offset + len(data), "", year)]
+    for part in _PARTS.split(data):
+        if part.strip(b"\r"):
+            lines.append(Line(offset + position, part.strip(b"\r"), year))
+        position += len(part)
+    return lines or [Line(offset, b"", year)]
 
 
 def _decode(data: bytes) -> str:

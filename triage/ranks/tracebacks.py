@@ -16,6 +16,8 @@ CHAINS = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
+# torch.multiprocessing.spawn quotes the traceback of the process that failed: `-- Process 1 terminated with the following error:`
+SPAWNED = "-- Process "
 # `pkg.mod.Type: message` or a bare `Type`; log levels such as `INFO:` are no exceptions.
 EXCEPTION = re.compile(r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)")
 _DOTTED = re.compile(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
@@ -52,7 +54,7 @@ def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, b
             elif text.strip() and (foreign := foreign + 1) > _FOREIGN_LINES:
                 break
         elif state == "message":
-            if text.strip() in CHAINS:
+            if text.strip() in CHAINS or text.startswith(SPAWNED):
                 lines.append(line)
                 state = "chain"
             elif _goes_on(line, tagged, table) and len(lines) < _MESSAGE_LINES:

@@ -15,7 +15,7 @@ from triage.model import Diagnosis, Evidence, Finding, Job
 from triage.render.reading import SCHEMA, read
 from triage.render.words import moment
 
-__all__ = ["name", "read", "render"]
+__all__ = ["document", "escaped", "evidence", "name", "read", "render"]
 
 name = "json"
 
@@ -26,9 +26,12 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
     """One JSON object, indented by two; a lone surrogate (no JSON reader takes one) becomes U+FFFD."""
-    written = json.dumps(document(diagnosis), ensure_ascii=False, indent=2, allow_nan=False)
-    written = _SURROGATES.sub("\ufffd", written)
-    return _ACTIVE.sub(_escape, written) + "\n"
+    return escaped(json.dumps(document(diagnosis), ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+
+
+def escaped(written: str) -> str:
+    """The same JSON, with nothing in it that a terminal or a strict reader trips over."""
+    return _ACTIVE.sub(_escape, _SURROGATES.sub("\ufffd", written))
 
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "explained_by": list(finding.explained_by),
         "why": list(finding.why),
         "captures": dict(finding.captures),
-        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "evidence": [evidence(item) for item in finding.evidence],
         "remediation": {
             "summary": finding.remediation.summary,
             "steps": list(finding.remediation.steps),
@@ -106,24 +109,25 @@ def _unknown(finding: Finding) -> dict[str, Any]:
         "title": finding.title,
         "ranks": list(finding.ranks),
         "count": finding.count,
-        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "evidence": [evidence(item) for item in finding.evidence],
         "similar": [],
     }
 
 
-def _evidence(evidence: Evidence) -> dict[str, Any]:
-    origin = evidence.origin
+def evidence(item: Evidence) -> dict[str, Any]:
+    """One line of proof in the shape of the contract."""
+    origin = item.origin
     local = {} if origin.rank is not None or origin.local_rank is None else {"local_rank": origin.local_rank}
     return {
-        "source": evidence.source,
-        "line": evidence.line,
-        "end_line": evidence.end_line,
+        "source": item.source,
+        "line": item.line,
+        "end_line": item.end_line,
         "rank": origin.rank,
         **local,
         "host": origin.host,
         "time": _time(origin.time),
-        "kind": evidence.kind,
-        "text": evidence.text,
+        "kind": item.kind,
+        "text": item.text,
     }
 
 

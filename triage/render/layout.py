@@ -52,8 +52,16 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def fold(text: str, width: int) -> list[str]:
-    """Break one log line at exactly `width` columns; its spaces stay."""
-    return _pieces(text, max(width, 8))
+    """Break one log line at `width` columns, after a space where one is near; joined, the rows are the line again."""
+    width = max(width, 8)
+    rows = []
+    while columns(text) > width:
+        row = _pieces(text, width)[0]
+        space = row.rfind(" ") + 1
+        row = row[:space] if space > len(row) * 2 // 3 else row
+        rows.append(row)
+        text = text[len(row) :]
+    return [*rows, text]
 
 
 def _pieces(word: str, width: int) -> list[str]:
@@ -69,16 +77,22 @@ def _pieces(word: str, width: int) -> list[str]:
     return [*pieces, piece]
 
 
-def labelled(label: str, paragraphs: Iterable[str], width: int, paint: Paint, *styles: str) -> list[str]:
-    """Paragraphs to the right of a label; a paragraph that starts with "1. " or "- " hangs under its own text."""
+def labelled(label: str, paragraphs: Iterable[str], width: int, paint: Paint, *styles: str, margin: int = LABEL) -> list[str]:
+    """Paragraphs to the right of a label, `margin` columns in; a label that leaves no room stands above them.
+
+    A paragraph that starts with "1. " or "- " hangs under its own text.
+    """
+    above = len(label) >= margin or margin > width // 2
+    margin = LABEL if above else margin
     out: list[str] = []
     for paragraph in paragraphs:
         mark, body = _mark(paragraph)
-        lines = wrap(body, width - LABEL - len(mark)) or [""]
+        lines = wrap(body, width - margin - len(mark)) or [""]
         out += [mark + lines[0], *(" " * len(mark) + line for line in lines[1:])]
-    margin = " " * LABEL
-    head = paint(label, *styles) + " " * max(LABEL - len(label), 1)
-    return [(head if number == 0 else margin) + line if line else margin.rstrip() for number, line in enumerate(out)]
+    indented = [" " * margin + line for line in out]
+    if above:
+        return [*(paint(row, *styles) for row in fold(label, width)), *indented]
+    return [paint(label, *styles) + indented[0][len(label) :], *indented[1:]] if indented else []
 
 
 def _mark(paragraph: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ name = "markdown"
 LISTED = 10
 LINES = 30
 CHARACTERS = 600  # of one log line
-TITLE = 300
+TITLE = 160
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]")
 _START = re.compile(r"^(?:([#+\-=])|(\d{1,9})([.)]))")
 _SIGN = re.compile(r"([@#!&%$~])(?=[\w\"])")  # what a forge makes a reference of, with something behind it
@@ -46,7 +46,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         *_listing("In order", _timeline(diagnosis)),
         *_ranks(diagnosis),
         *_listing("Set aside", [_item(finding) for finding in groups.noise]),
-        *_listing("Warnings", [_warning(item.source, item.message, item.code) for item in diagnosis.warnings]),
+        *_listing("Warnings", [_warning(*group) for group in words.warnings(diagnosis)]),
         _footer(diagnosis),
     ]
     return "\n\n".join(parts) + "\n"
@@ -105,18 +105,18 @@ def _head(diagnosis: Diagnosis) -> list[str]:
     named = f"{code(root.signature)}, confidence {words.confidence(root.confidence)}" if root.signature else ""
     first = next(iter(root.evidence), None)
     time = words.clock(root.first_time if first is None or first.origin.time is None else first.origin.time, diagnosis)
-    said = [named, inline(words.who(root)), f"at {time}" if time else "", code(words.place(first)) if first else ""]
+    said = [named, inline(words.who(root)), f"at {time}" if time else "", code(words.place(first, diagnosis)) if first else ""]
     parts.append(", ".join(part for part in said if part) or "No rank is named.")
     if first is not None:
         parts.append(fence(first.text))
         rest = root.evidence[1:]
         more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
-        parts += [f"Also {', '.join(map(_also, rest[:3]))}{more}."] if rest else []
+        parts += [f"Also {', '.join(_also(item, diagnosis) for item in rest[:3])}{more}."] if rest else []
     return parts
 
 
-def _also(evidence: Evidence) -> str:
-    return code(words.place(evidence)) + (f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else "")
+def _also(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    return code(words.place(evidence, diagnosis)) + (f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else "")
 
 
 def _action(root: Finding) -> list[str]:
@@ -144,28 +144,22 @@ def _item(finding: Finding, reason: bool = False) -> str:
     on = f" on {words.ranks(finding.ranks)}" if finding.ranks else ""
     times = f" ({finding.count}×)" if finding.count > 1 else ""
     title = f": {inline(clip(finding.title, TITLE))}"
-    lost = f" ({inline(finding.why[-1])})" if reason and finding.why else ""
+    lost = f" ({inline('; '.join(finding.why))})" if reason and finding.why else ""
     return f"{code(finding.signature or finding.cluster or 'no name')}{on}{times}{title}{lost}"
 
 
 def _unknown(diagnosis: Diagnosis) -> list[str]:
-    root = diagnosis.root_cause
-    others = [item for item in diagnosis.unknown if root is None or item.cluster is None or item.cluster != root.cluster]
     items = []
-    for finding in others:
-        at = f", {code(words.place(finding.evidence[0]))}" if finding.evidence else ""
+    for finding in words.others(diagnosis):
+        at = f", {code(words.place(finding.evidence[0], diagnosis))}" if finding.evidence else ""
         items.append(_item(finding) + at)
     return _listing("Unknown", items)
 
 
 def _timeline(diagnosis: Diagnosis) -> list[str]:
-    if len(diagnosis.timeline) < 2:
-        return []
-    lines = []
-    for item in diagnosis.timeline:
-        time = words.clock(item.time, diagnosis) or "no time"
-        lines.append(f"{time}{f' rank {item.rank}' if item.rank is not None else ''}: {inline(clip(item.what, TITLE))}")
-    return lines
+    return [
+        f"{time or 'no time'}{' ' + ranks if ranks else ''}: {inline(clip(what, TITLE))}" for time, ranks, what in words.timeline(diagnosis)
+    ]
 
 
 def _ranks(diagnosis: Diagnosis) -> list[str]:
@@ -176,8 +170,10 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
     return ["**Ranks**", "```text\n" + "\n".join([*lines, words.legend(diagnosis.ranks)]) + "\n```"]
 
 
-def _warning(source: str | None, message: str, marker: str) -> str:
-    return f"{code(source) + ': ' if source else ''}{inline(message)} ({code(marker)})"
+def _warning(sources: list[str], message: str, marker: str) -> str:
+    more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
+    of = f"{', '.join(map(code, sources[:3]))}{more}: " if sources else ""
+    return f"{of}{inline(clip(message, CHARACTERS))} ({code(marker)})"
 
 
 def _footer(diagnosis: Diagnosis) -> str:

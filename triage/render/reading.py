@@ -21,7 +21,7 @@ from triage.model import (
     Severity,
     Stats,
     Verdict,
-    Warning,
+    Warning,  # noqa: A004 - the name of the contract
 )
 
 SCHEMA = "triage.diagnosis/1"
@@ -165,9 +165,7 @@ def _diagnosis(report: _Object) -> Diagnosis:
             for item in report.objects("timeline")
         ),
         ranks=tuple(map(_rank, report.objects("ranks"))),
-        warnings=tuple(
-            Warning(item.text("code"), item.maybe_text("source"), item.text("message")) for item in report.objects("warnings")
-        ),
+        warnings=tuple(Warning(item.text("code"), item.maybe_text("source"), item.text("message")) for item in report.objects("warnings")),
         stats=Stats(
             files=stats.whole("files"),
             bytes=stats.whole("bytes"),

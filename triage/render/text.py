@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from triage.model import Diagnosis, Evidence, Finding
 from triage.render import words
-from triage.render.layout import LABEL, Paint, columns, ends, fold, labelled
+from triage.render.layout import LABEL, Paint, columns, ends, fold, labelled, wrap
 from triage.render.safe import clip, safe, safe_line
 
 __all__ = ["name", "quoted", "render"]
@@ -16,7 +16,7 @@ name = "text"
 WIDTH = 100  # when the reader is not a terminal
 NARROWEST = 40
 QUOTED_LINES = 12
-QUOTED_ROWS = 3  # rows one log line may take before its middle is cut
+QUOTED_ROWS = 2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
 LISTED = 8  # entries of one section before "and n more"
 _HEAD_STYLES: dict[words.Kind, tuple[str, ...]] = {
     "ROOT CAUSE": ("bold", "red"),
@@ -59,7 +59,7 @@ def quoted(text: str, width: int, indent: str = "  ") -> list[str]:
 
 def _room(line: str, room: int) -> int:
     """Characters that fit in the rows one line may take; wide characters make it fewer."""
-    return max(room * QUOTED_ROWS * len(line) // max(columns(line), 1), 8)
+    return max(int(room * QUOTED_ROWS * len(line) / max(columns(line), 1)), 8)
 
 
 class _Page:
@@ -78,20 +78,21 @@ class _Page:
 
     def head(self) -> list[str]:
         kind = words.kind(self.diagnosis)
-        sentence = safe_line(words.headline(self.diagnosis))
-        if self.root is None or self.root.signature is None:
-            lines = self._titled(kind, sentence)
-        else:
+        sentence = clip(safe_line(words.headline(self.diagnosis)), self.width * 3 // 2)
+        meta = ""
+        if self.root is not None and self.root.signature is not None and kind != "CLEAN":
             meta = f"{safe_line(self.root.signature)} · confidence {words.confidence(self.root.confidence)}"
-            first, *rest = ends(f"{kind}  {sentence}", meta, self.width)
-            lines = self._titled(kind, sentence) if rest or columns(first) > self.width else [self._painted(kind, first)]
-            lines += self.section("", [meta]) if rest else []
+        joined = ends(f"{kind}  {sentence}", meta, self.width)
+        if meta and len(joined) == 1:
+            lines = [self._painted(kind, joined[0])]
+        else:
+            lines = [*self._titled(kind, sentence), *wrap(meta, self.width)]
         if self.root is None or kind == "CLEAN":
             return lines
         return lines + self._where(self.root)
 
     def _titled(self, kind: words.Kind, sentence: str) -> list[str]:
-        first, *rest = labelled(kind + " ", [sentence], self.width, Paint(False))
+        first, *rest = labelled(kind, [sentence], self.width, Paint(False), margin=len(kind) + 2)
         return [self._painted(kind, first), *rest]
 
     def _painted(self, kind: words.Kind, line: str) -> str:
@@ -99,15 +100,15 @@ class _Page:
 
     def _where(self, root: Finding) -> list[str]:
         if not root.evidence:
-            return [safe_line(words.who(root))] if root.ranks or root.hosts else []
+            return wrap(safe_line(words.who(root)), self.width)
         first, *rest = root.evidence
         time = words.clock(first.origin.time if first.origin.time is not None else root.first_time, self.diagnosis)
-        said = [words.who(root), f"at {time}" if time else "", _line(first)]
+        said = [words.who(root), f"at {time}" if time else "", _line(first, self.diagnosis)]
         lines = fold(safe_line(", ".join(part for part in said if part)), self.width)
         lines += quoted(first.text, self.width)
         if rest:
-            others = ", ".join(_also(item) for item in rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
-            lines += [self.paint(line, "dim") for line in fold(clip(safe_line(f"also {others}"), self.width * 2), self.width)]
+            others = ", ".join(_also(item, self.diagnosis) for item in rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
+            lines += [self.paint(line.rstrip(), "dim") for line in fold(clip(safe_line(f"also {others}"), self.width * 2), self.width)]
         return lines
 
     def action(self) -> list[str]:
@@ -126,8 +127,8 @@ class _Page:
     def _listed(self, findings: list[Finding], reasons: bool = False) -> list[str]:
         shown = []
         for finding in findings[:LISTED]:
-            lost = f": {finding.why[-1]}" if reasons and finding.why else ""
-            shown.append(f"{words.summary(finding)}  {finding.title}{lost}" if finding.signature else f"{words.summary(finding)}{lost}")
+            lost = f" ({'; '.join(finding.why)})" if reasons and finding.why else ""
+            shown.append(f"{words.summary(finding)}: {clip(safe_line(finding.title), self.width)}{lost}")
         return shown + _more(len(findings))
 
     def why(self) -> list[str]:
@@ -138,23 +139,21 @@ class _Page:
         return self.section(label, self._listed(self.groups.considered, reasons=True))
 
     def unknown(self) -> list[str]:
-        lines: list[str] = []
-        others = [item for item in self.diagnosis.unknown if self.root is None or item.cluster is None or item.cluster != self.root.cluster]
+        lines = []
+        others = words.others(self.diagnosis)
         for finding in others[:LISTED]:
             first = next(iter(finding.evidence), None)
-            at = f"  {words.place(first)}" if first is not None else ""
-            lines.append(f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width * 2)}")
+            at = f", {words.place(first, self.diagnosis)}" if first is not None else ""
+            lines.append(f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width)}")
         return self.section("Unknown", lines + _more(len(others)), "bold", "yellow")
 
     def timeline(self) -> list[str]:
-        moments = self.diagnosis.timeline
-        if len(moments) < 2:
-            return []
-        shown = []
-        for item in moments[:LISTED]:
-            time = words.clock(item.time, self.diagnosis) or "--:--:--"
-            shown.append(f"{time}  {f'rank {item.rank}: ' if item.rank is not None else ''}{clip(safe_line(item.what), self.width)}")
-        return self.section("In order", shown + _more(len(moments)))
+        moments = words.timeline(self.diagnosis)
+        lines = []
+        for time, ranks, what in moments[:LISTED]:
+            start = " ".join(part for part in (time or "--:--:--", ranks) if part) + ": "
+            lines.append(start + clip(safe_line(what), max(self.width - LABEL - len(start), 40)))
+        return self.section("In order", lines + _more(len(moments)))
 
     def ranks(self) -> list[str]:
         states = self.diagnosis.ranks
@@ -190,14 +189,19 @@ class _Page:
         return self.section("Set aside", [listed, *_more(len(noise))], "dim")
 
     def warnings(self) -> list[str]:
-        found = self.diagnosis.warnings
-        shown = [f"- {item.source + ': ' if item.source else ''}{item.message} ({item.code})" for item in found[:LISTED]]
-        return self.section("Warnings", shown + _more(len(found)), "bold", "yellow")
+        lines = []
+        found = words.warnings(self.diagnosis)
+        for sources, message, code in found[:LISTED]:
+            more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
+            of = f"{', '.join(sources[:3])}{more}: " if sources else ""
+            lines.append(f"- {clip(safe_line(of + message), self.width * 2)} ({code})")
+        return self.section("Warnings", lines + _more(len(found)), "bold", "yellow")
 
     def footer(self) -> list[str]:
         stats = self.diagnosis.stats
         parts = [
             words.job(self.diagnosis.job),
+            self.diagnosis.job.path,
             words.plural(stats.files, "file"),
             words.size(stats.bytes),
             f"{stats.seconds:.1f} s",
@@ -205,16 +209,16 @@ class _Page:
             f"triage {self.diagnosis.tool_version}",
         ]
         lines = fold(safe_line(" · ".join(part for part in parts if part)), self.width)
-        return [self.paint(line, "dim") for line in lines]
+        return [self.paint(line.rstrip(), "dim") for line in lines]
 
 
-def _line(evidence: Evidence) -> str:
-    return f"line {words.place(evidence)}" if evidence.line is not None else evidence.source
+def _line(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    return ("line " if evidence.line is not None else "") + words.place(evidence, diagnosis)
 
 
-def _also(evidence: Evidence) -> str:
+def _also(evidence: Evidence, diagnosis: Diagnosis) -> str:
     rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
-    return words.place(evidence) + rank
+    return words.place(evidence, diagnosis) + rank
 
 
 def _more(count: int) -> list[str]:

@@ -26,7 +26,7 @@ def kind(diagnosis: Diagnosis) -> Kind:
         return "CLEAN"
     if root is not None and root.signature is not None:
         return "ROOT CAUSE"
-    if root is not None and (root.cluster is not None or root.role in ("cause", "either") and root.evidence):
+    if root is not None and root.role != "symptom":
         return "UNKNOWN FAILURE"
     return "SYMPTOMS ONLY"
 
@@ -117,9 +117,18 @@ def clock(seconds: float | None, diagnosis: Diagnosis) -> str:
     return when.strftime("%H:%M:%S") if one_day else when.isoformat(sep=" ", timespec="seconds")[:19]
 
 
-def place(evidence: Evidence) -> str:
-    """`logs/rank3.log:61`."""
-    return f"{evidence.source}:{evidence.line}" if evidence.line is not None else evidence.source
+def short(source: str, diagnosis: Diagnosis) -> str:
+    """The source below the job's path; the path itself stands once, at the end of the report."""
+    path = diagnosis.job.path
+    root = path if path.endswith("/") else path + "/"
+    below = source.removeprefix(root) if path else source
+    return below or source
+
+
+def place(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    """`logs/rank3.log:61`, below the job's path."""
+    source = short(evidence.source, diagnosis)
+    return f"{source}:{evidence.line}" if evidence.line is not None else source
 
 
 def size(count: int) -> str:
@@ -176,6 +185,33 @@ def _explained(diagnosis: Diagnosis) -> set[str]:
         grown = bool(more)
         reach |= more
     return reach - begun
+
+
+def timeline(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """(clock, ranks, what) of each moment; neighbours in which ranks say the same are one. Nothing when all say one thing."""
+    groups: list[tuple[str, list[int], str]] = []
+    for item in diagnosis.timeline:
+        what = item.signature or item.what
+        if not groups or groups[-1][2] != what:
+            groups.append((clock(item.time, diagnosis), [], what))
+        groups[-1][1].extend([] if item.rank is None else [item.rank])
+    return [(time, ranks(numbers), what) for time, numbers, what in groups] if len(groups) > 1 else []
+
+
+def warnings(diagnosis: Diagnosis) -> list[tuple[list[str], str, str]]:
+    """(sources, message, code) of the warnings; those that say the same of several sources are one."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for item in diagnosis.warnings:
+        sources = grouped.setdefault((item.message, item.code), [])
+        if item.source is not None:
+            sources.append(short(item.source, diagnosis))
+    return [(sources, message, code) for (message, code), sources in grouped.items()]
+
+
+def others(diagnosis: Diagnosis) -> list[Finding]:
+    """The unknown failures beside the root cause."""
+    root = diagnosis.root_cause
+    return [item for item in diagnosis.unknown if root is None or item.cluster is None or item.cluster != root.cluster]
 
 
 def summary(finding: Finding) -> str:

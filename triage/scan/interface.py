@@ -46,12 +46,15 @@ class Hit:
 class Gate(Protocol):
     """A compiled set of literals.
 
-    `find` gives (end, literal) pairs ascending by end in `data[start:stop]`, ends relative to `data`; it may stop after `limit` pairs.
-    `first` gives for each literal that occurs in the range its first end. `inside` gives all literals in one line, ascending.
-    All three must agree between engines.
+    `find` gives ends of places in `data[start:stop]`, ascending, such that every line that holds a literal has one (other lines may);
+    it may stop after `limit` of them. `first` gives for each literal in the range its first (end, literal), ascending.
+    `inside` gives all literals in one line, ascending: engines must agree on that. `for_thread` gives a gate that one thread
+    may use beside others.
     """
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[tuple[int, int]]: ...
+    def for_thread(self) -> Gate: ...
+
+    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[int]: ...
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]: ...
 

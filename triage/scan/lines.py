@@ -53,14 +53,16 @@ class Collector:
         self.touched: set[int] = set()
         self._span = -1
         self._slice = -1
+        self._beyond = 0
         self._seen: set[int] = set()
 
-    def feed(self, data: bytearray, base: int, stop: int, line_start: int, fresh: int = 0) -> None:
+    def feed(self, data: bytearray, base: int, stop: int, line_start: int, fresh: int = 0, beyond: int = 0) -> None:
         """Look at `data[:stop]`; `base` is the absolute offset of `data[0]`.
 
         `line_start` is the absolute start of the first line: before the data when an overlong line is fed in pieces; then
-        matches that end at or before `fresh` were seen with the piece before.
+        matches that end at or before `fresh` were seen with the piece before, and a line may reach `beyond` bytes over `stop`.
         """
+        self._beyond = beyond
         start = 0
         while start < stop:
             if line_start // SPAN != self._span:
@@ -73,26 +75,23 @@ class Collector:
         while start < stop and self._lines < SPAN_LINES:
             limit = 4 * (SPAN_LINES - self._lines) + 64
             found = self.gate.find(data, start, stop, limit)
-            stopped = len(found) >= limit
-            start = self._exact(data, base, stop, [pair for pair in found if pair[0] > fresh], stopped, line_start)
+            start = self._exact(data, base, stop, found, len(found) >= limit, line_start, fresh)
         while start < stop:
             start = self._sample(data, base, start, stop, line_start, fresh)
 
-    def _exact(self, data: bytearray, base: int, stop: int, found: list[tuple[int, int]], stopped: bool, line_start: int) -> int:
-        """Add the lines of `found` in order; the answer is where to go on."""
-        index, finish = 0, stop
-        while index < len(found) and self._lines < SPAN_LINES:
-            begin, finish = _bounds(data, base, found[index][0], stop, line_start)
-            last = index
-            while last < len(found) and found[last][0] <= finish:
-                last += 1
-            if stopped and last == len(found):  # the search stopped inside this line
-                literals = self.gate.inside(bytes(data[begin:finish]))
-            else:
-                literals = tuple(sorted({literal for _, literal in found[index:last]}))
-            self._add(data, base, begin, finish, literals)
-            index = last
-        return min(finish + 1, stop) if stopped or self._lines >= SPAN_LINES else stop
+    def _exact(self, data: bytearray, base: int, stop: int, found: list[int], stopped: bool, line_start: int, fresh: int) -> int:
+        """Add the lines around `found` that hold literals, in order; the answer is where to go on."""
+        finish = fresh
+        for end in found:
+            if end <= finish:
+                continue
+            begin, finish = _bounds(data, base, end, stop + self._beyond, line_start)
+            literals = self.gate.inside(bytes(data[begin:finish]))
+            if literals:
+                self._add(data, base, begin, finish, literals)
+                if self._lines >= SPAN_LINES:
+                    return min(finish + 1, stop)
+        return min(finish + 1, stop) if stopped else stop
 
     def _sample(self, data: bytearray, base: int, start: int, stop: int, line_start: int, fresh: int) -> int:
         """Storm: the lines that begin in one slice of the file are looked at for the first line of each literal."""
@@ -103,7 +102,7 @@ class Collector:
         done = fresh
         for end, literal in self.gate.first(data, start, finish):
             if end > done and literal not in self._seen:
-                begin, done = _bounds(data, base, end, finish, line_start)
+                begin, done = _bounds(data, base, end, finish + self._beyond, line_start)
                 literals = self.gate.inside(bytes(data[begin:done]))
                 self._seen.update(literals)
                 self._add(data, base, begin, done, literals)
@@ -133,7 +132,7 @@ def _bounds(data: bytearray, base: int, end: int, stop: int, line_start: int) ->
     origin = begin or min(line_start - base, 0)
     if finish - origin > MAX_LINE:
         piece = (end - 1 - origin) // MAX_LINE
-        finish = min(finish, origin + (piece + 1) * MAX_LINE)
+        finish = min(finish, origin + (piece + 1) * MAX_LINE + OVERLAP)
         begin = max(begin, origin + piece * MAX_LINE - (OVERLAP if piece else 0))
     return begin, finish
 

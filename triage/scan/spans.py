@@ -10,7 +10,7 @@ from typing import BinaryIO
 from triage.scan.interface import CELL, HEAD, MAX_LINE, OVERLAP, SPAN, TAIL, Gate, Scanned, Window, WriterKey
 from triage.scan.lines import Collector, merge
 
-_MIN_CHUNK = 2 * MAX_LINE + 2 * OVERLAP
+_MIN_CHUNK = 2 * MAX_LINE + 4 * OVERLAP
 
 
 class Feeder:
@@ -39,9 +39,9 @@ class Feeder:
             self._feed_piece()
 
     def _feed_piece(self) -> None:
-        whole = (self.base + self.filled - self.line_start) // MAX_LINE * MAX_LINE
+        whole = (self.base + self.filled - OVERLAP - self.line_start) // MAX_LINE * MAX_LINE
         stop = self.line_start + whole - self.base
-        self.collector.feed(self.buffer, self.base, stop, self.line_start, self.fresh)
+        self.collector.feed(self.buffer, self.base, stop, self.line_start, self.fresh, OVERLAP)
         self._drop(stop - OVERLAP, fresh=OVERLAP)
 
     def _drop(self, count: int, *, fresh: int) -> None:

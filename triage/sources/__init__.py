@@ -13,7 +13,7 @@ from triage.sources.expand import expand
 from triage.sources.files import Files, line_numbers
 from triage.sources.interface import File, FileKind, Found, Item, Limits, Opened, Reader, SourceError, Warn
 from triage.sources.lazy import Lazy
-from triage.sources.plain import Plain
+from triage.sources.plain import Plain, in_place
 from triage.sources.unsupported import Unsupported
 
 READERS: tuple[Reader, ...] = (
@@ -48,6 +48,7 @@ __all__ = [
     "SourceError",
     "Warn",
     "discover",
+    "in_place",
     "line_numbers",
     "streams",
 ]

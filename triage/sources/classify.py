@@ -13,20 +13,22 @@ HEAD = 64 * 1024
 
 # Long magics only, and what follows them checked where it is fixed: a log may begin with any two characters.
 _MAGICS: tuple[tuple[bytes, FileKind], ...] = (
-    (rb"\x1f\x8b\x08[\x00-\x1f]", "gzip"),
-    (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "bzip2"),
-    (rb"\xfd7zXZ\x00", "xz"),
-    (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", "zstd"),
-    (rb"\x04\x22\x4d\x18|\x02\x21\x4c\x18", "lz4"),
-    (rb"PK(\x03\x04|\x05\x06|\x07\x08PK\x03\x04)", "zip"),
-    (rb"7z\xbc\xaf\x27\x1c", "7z"),
-    (rb"Rar!\x1a\x07", "rar"),
-    (rb"\x1f\x9d[\x80-\x9f]", "compress"),
-    (rb"LPKSHHRH", "journal"),
-    (rb"Process \d+: [^\n]*\nPython v\d", "py-spy"),
-    (rb'\s*\{\s*"message"\s*:\s*\{\s*"(message|extraInfo|errorCode)"', "error-file"),
+    *((b"\x1f\x8b\x08%c" % flags, "gzip") for flags in range(0x20)),
+    *((b"BZh%d%s" % (level, block), "bzip2") for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    *((b"%c\x2a\x4d\x18" % skipped, "zstd") for skipped in range(0x50, 0x60)),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"\x02\x21\x4c\x18", "lz4"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip"),
+    (b"PK\x07\x08PK\x03\x04", "zip"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"Rar!\x1a\x07", "rar"),
+    *((b"\x1f\x9d%c" % flags, "compress") for flags in range(0x80, 0xA0)),
+    (b"LPKSHHRH", "journal"),
 )
-_MAGIC = re.compile(b"|".join(b"(?P<k%d>%s)" % (at, pattern) for at, (pattern, _) in enumerate(_MAGICS)), re.DOTALL)
+_ANY_MAGIC = tuple(magic for magic, _ in _MAGICS)
 
 _BOMS = ((b"\xff\xfe\x00\x00", "utf-32-le"), (b"\x00\x00\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b") | {127})
@@ -49,11 +51,13 @@ def classify(head: bytes) -> tuple[FileKind, str | None]:
 
 def needs_more(sniffed: bytes) -> bool:
     """Whether the first 4 KiB leave it open what the file is, so that 64 KiB must be read."""
-    return sniffed[:1] in (b"{", b"\x80") or len(sniffed.translate(None, _CONTROL)) != len(sniffed)
+    return sniffed.lstrip()[:1] in (b"{", b"\x80") or not _is_plain(sniffed)
 
 
 def is_binary(head: bytes) -> bool:
     """Mostly control bytes, or some among many bytes that are not ASCII. A log with a few NULs or a foreign charset is text."""
+    if _is_plain(head):
+        return False
     control = len(head) - len(head.translate(None, _CONTROL))
     if control * 25 <= len(head):
         return False
@@ -62,22 +66,31 @@ def is_binary(head: bytes) -> bool:
     return (len(head) - len(head.translate(None, _HIGH))) * 5 > len(head)
 
 
+def _is_plain(head: bytes) -> bool:
+    """The quick way to know most logs: ASCII, and no NUL in it."""
+    return b"\0" not in head and head.isascii()
+
+
 def _by_magic(head: bytes) -> FileKind | None:
-    found = _MAGIC.match(head)
-    if found and found.lastgroup:
-        return _MAGICS[int(found.lastgroup[1:])][1]
+    if head.startswith(_ANY_MAGIC):
+        return next(kind for magic, kind in _MAGICS if head.startswith(magic))
     if head.startswith(b"\x7fELF"):
         return "core" if int.from_bytes(head[16:18], "big" if head[5:6] == b"\x02" else "little") == 4 else "elf"
     if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":
         return "flight-recorder" if any(word in head for word in _RECORDER) or b"record_id" in head else "binary"
-    if head[:1] == b"{" and _is_recorder_json(head):
-        return "flight-recorder"
+    if head.startswith(b"Process ") and re.match(rb"Process \d+: [^\n]*\nPython v\d", head):
+        return "py-spy"
+    if head[:1] in b"{ \t\r\n" and head.lstrip()[:1] == b"{":
+        return _json(head.lstrip())
     return "tar" if is_tar_header(head[:512]) else None
 
 
-def _is_recorder_json(head: bytes) -> bool:
+def _json(head: bytes) -> FileKind | None:
+    """torchelastic's error file (a message in a message), or a flight recorder's dump."""
+    if re.match(rb'\{\s*"message"\s*:\s*\{\s*"(message|extraInfo|errorCode)"', head):
+        return "error-file"
     marks = sum(b'"%s"' % word in head for word in (b"entries", *_RECORDER))
-    return marks >= 2 and (b'"pg_config"' in head or b'"pg_status"' in head)
+    return "flight-recorder" if marks >= 2 and (b'"pg_config"' in head or b'"pg_status"' in head) else None
 
 
 def is_tar_header(block: bytes) -> bool:
@@ -100,6 +113,8 @@ def _wide(head: bytes) -> str | None:
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
+    if b"\0" not in head[:4]:
+        return None
     low, high = head[:1024:2], head[1:1024:2]
     for nul, text, encoding in ((high, low, "utf-16-le"), (low, high, "utf-16-be")):
         if len(text) >= 8 and nul.count(0) * 10 > len(nul) * 9 and not text.count(0) and not is_binary(text + b"\n"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from triage.sources.engines import ENGINES
@@ -36,5 +35,5 @@ class Compressed:
         finally:
             damage = stream.damage
             if damage and damage.code == "truncated" and inner.kind in ("tar", "zip"):
-                damage = replace(damage, code="truncated-archive")
+                damage = damage._replace(code="truncated-archive")
             way.report(item.name, damage)

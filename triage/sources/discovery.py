@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from triage.model import Warning
+from triage import model
 from triage.sources import names
 from triage.sources.interface import File, FileKind, Found, Limits, SourceError
 from triage.sources.notes import Notes
 from triage.sources.spool import spooled
 from triage.sources.unsupported import ADVICE
-from triage.sources.walk import Walk, classified
-
-_URL = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+)://")
-
+from triage.sources.walk import Walk, classified, target
 
 def discover(paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO | None = None) -> Found:
     """The files below `paths`, each classified by its first bytes, sorted by name; `-` is standard input.
 
     Raises SourceError (an InputError) when a path does not exist, is a URL, or when nothing of it all can be read.
     """
-    warnings: list[Warning] = []
+    warnings: list[model.Warning] = []
     walk = Walk(limits, Notes(warnings.append))
     given = [_checked(path) for path in dict.fromkeys(paths)]
     walk.roots = [os.path.realpath(path) for path in given if path != "-"]
@@ -44,19 +40,22 @@ def discover(paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO
 
 def _checked(path: str) -> str:
     """`path`, when it is one that exists."""
-    url = _URL.match(path)
-    if url:
+    scheme, mark, _ = path.partition("://")
+    if mark and scheme.isascii() and scheme.isalnum():
         hint = "Copy it here first (for example with `aws s3 cp --recursive`, `gcloud storage cp -r` or `curl -O`) and give the local path."
-        raise SourceError(f"{url.group(1)}:// addresses cannot be read directly yet", hint=hint, path=names.printable(path))
+        raise SourceError(f"{scheme}:// addresses cannot be read directly yet", hint=hint, path=names.printable(path))
     if path == "-":
         return path
     try:
-        os.lstat(path)
+        os.stat(path)
     except (OSError, ValueError) as error:
         shown = names.printable(path)
         if isinstance(error, PermissionError):
             hint = "Make the directories above it readable (chmod +x), or run as a user who may."
             raise SourceError("permission denied", hint=hint, path=shown) from error
+        if isinstance(error, OSError) and os.path.islink(path):
+            hint = "Give a path that exists; the link may belong to another machine."
+            raise SourceError(f"the link's target cannot be reached: {target(path)}", hint=hint, path=shown) from error
         raise SourceError("no such file or directory", hint=_near(path), path=shown) from error
     return path
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from triage.sources.classify import HEAD, classify
-from triage.sources.interface import File, Item, Limits, Opened, Reader, Warn
+from triage.sources.interface import Damage, File, Item, Limits, Opened, Reader, Warn
 from triage.sources.notes import Notes
 from triage.sources.plain import in_place
-from triage.sources.streams import ByteStream, Damage, FileStream
+
+if TYPE_CHECKING:
+    from triage.sources.bytestream import ByteStream
 
 
 class Expansion:
@@ -37,7 +39,7 @@ class Expansion:
     def inside(self, item: Item, stream: ByteStream, **changes: object) -> Item:
         """The item that `stream`, found in `item`, is: classified by its first bytes."""
         kind, encoding = classify(stream.peek(HEAD))
-        return replace(item, stream=stream, kind=kind, encoding=encoding, **changes)  # type: ignore[arg-type]
+        return item._replace(stream=stream, kind=kind, encoding=encoding, **changes)  # type: ignore[arg-type]
 
     def spend(self, produced: int) -> Damage | None:
         """Account for bytes made out of the file. Gives the reason to stop when a cap is reached."""
@@ -45,10 +47,14 @@ class Expansion:
         limits = self.limits
         if self._spent > limits.max_total_bytes:
             self.over = True
-            return Damage("too-large", f"stopped after {limits.max_total_bytes:,} decompressed bytes (max_total_bytes)")
+            return Damage(
+                "too-large",
+                f"stopped after {limits.max_total_bytes:,} decompressed bytes (max_total_bytes)",
+                max(0, produced + limits.max_total_bytes - self._spent),
+            )
         if self._spent > limits.ratio_floor_bytes and self._spent > limits.max_ratio * max(1, self.file.size):
             self.over = True
-            return Damage("bomb", f"stopped: {self.file.size:,} bytes expand to more than {self._spent:,} (max_ratio)")
+            return Damage("bomb", f"stopped: {self.file.size:,} bytes expand to more than {self._spent:,} (max_ratio)", produced)
         return None
 
     def member(self, item: Item) -> bool:
@@ -78,6 +84,8 @@ def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) ->
     if source:
         yield source, None
         return
+    from triage.sources.bytestream import FileStream  # only what must be unpacked needs it
+
     notes = Notes(warn, about=file.name)
     try:
         stream = FileStream(file.path)

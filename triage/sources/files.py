@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from triage.model import Warning
+from triage import model
 from triage.sources.interface import Warn
 
 _OPEN = 64
@@ -65,7 +65,7 @@ class Files:
     def _tell(self, path: str, error: OSError) -> None:
         if self._warn and path not in self._told:
             self._told.add(path)
-            self._warn(Warning("unreadable", path, f"could not be read again: {error.strerror}"))
+            self._warn(model.Warning("unreadable", path, f"could not be read again: {error.strerror}"))
 
 
 def line_numbers(path: str, offsets: Sequence[int]) -> list[int]:

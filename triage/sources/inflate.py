@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from triage.sources.bytestream import PIECE, ByteStream
 from triage.sources.engines import Engine, Frame
-from triage.sources.streams import PIECE, ByteStream, Damage
+from triage.sources.interface import Damage
 
 _MOST = 1 << 20
 _TAIL = 64
@@ -57,7 +58,7 @@ class Inflated(ByteStream):
         refused = self._spend(len(out))
         if refused:
             self.damage, self._frame = refused, None
-            return b""
+            return out[: refused.keep]
         return out
 
     def _step(self, frame: Frame) -> bytes:

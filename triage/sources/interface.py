@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
+from triage import model
 from triage.errors import InputError
-from triage.model import Source, Warning
 
 if TYPE_CHECKING:
+    from triage.sources.bytestream import ByteStream
     from triage.sources.expand import Expansion
-    from triage.sources.streams import ByteStream
 
 FileKind = Literal[
     "text", "gzip", "bzip2", "xz", "zstd", "lz4", "tar", "zip", "core", "elf", "flight-recorder", "py-spy", "error-file", "binary", "empty",
     "7z", "rar", "compress", "journal",
 ]  # fmt: skip
 
-Warn = Callable[[Warning], None]
+Warn = Callable[[model.Warning], None]
 """Takes each warning as soon as it is known. Readers never raise for what a file holds; they warn and go on."""
 
-Opened = tuple[Source, BinaryIO | None]
+Opened = tuple[model.Source, BinaryIO | None]
 """A source and its bytes. The stream is None when `Source.path` says where the bytes lie."""
 
 MIB = 1 << 20
@@ -71,11 +71,21 @@ class Found:
     """What `discover` found, sorted by name."""
 
     files: tuple[File, ...]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[model.Warning, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Damage(NamedTuple):
+    """What is wrong with a stream: the code and the sentence of the warning to come.
+
+    Where a cap was reached, `keep` says how many of the last bytes made may still be delivered.
+    """
+
+    code: str
+    message: str
+    keep: int = 0
+
+
+class Item(NamedTuple):
     """Bytes on their way through the readers: a file, or a member of an archive, at any stage of unpacking.
 
     `archives` counts the archives around it, `layers` the compressions taken off since the last archive.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from triage.sources.interface import FileKind, Item, Opened, Reader
@@ -13,13 +12,13 @@ if TYPE_CHECKING:
     from triage.sources.expand import Expansion
 
 
-@dataclass(frozen=True, slots=True)
 class Lazy:
     """Stands for the reader `name` in `module`; `kinds` repeats its kinds (a test compares them)."""
 
-    module: str
-    name: str
-    kinds: frozenset[FileKind]
+    def __init__(self, module: str, name: str, kinds: frozenset[FileKind]) -> None:
+        self.module = module
+        self.name = name
+        self.kinds = kinds
 
     def load(self) -> Reader:
         """The reader itself."""

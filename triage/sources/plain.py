@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from triage.model import Source, SourceKind
 from triage.sources.interface import File, FileKind, Item, Opened
-from triage.sources.streams import ByteStream
-from triage.sources.views import Capped, Transcoded
 
 if TYPE_CHECKING:
+    from triage.sources.bytestream import ByteStream
     from triage.sources.expand import Expansion
 
 KINDS: dict[FileKind, SourceKind] = {
@@ -41,6 +40,8 @@ class Plain:
 
     def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
         """Yield the one source."""
+        from triage.sources.views import Capped, Transcoded  # most plain files are read in place, without any of this
+
         stream: ByteStream = Capped(item.stream, way.limits.max_member_bytes)
         size = item.size
         if item.encoding and _is_wide(item.encoding):

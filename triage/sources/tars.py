@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from triage.sources import names
-from triage.sources.interface import Item, Opened
-from triage.sources.streams import ByteStream, Damage
+from triage.sources.bytestream import ByteStream
+from triage.sources.interface import Damage, Item, Opened
 from triage.sources.views import Slice, Sparse
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class _Members:
             self.ended = self.ended or archive.why == "EOFHeaderError"
             if archive.why in ("InvalidHeaderError", "TruncatedHeaderError"):
                 self._broken("bad header")
-        elif archive.offset < self._stream.tell():
+        elif info.size < 0 or archive.offset < self._stream.tell():
             self._broken("negative size")
             return None
         return info

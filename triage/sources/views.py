@@ -6,7 +6,8 @@ import codecs
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 
-from triage.sources.streams import PIECE, ByteStream, Damage
+from triage.sources.bytestream import PIECE, ByteStream
+from triage.sources.interface import Damage
 
 
 class Slice(ByteStream):
@@ -41,11 +42,15 @@ class Sparse(ByteStream):
         self._pieces = self._parts(runs, size)
 
     def _pull(self) -> bytes:
+        if self.damage:
+            return b""
         piece = next(self._pieces, b"")
+        return self._spent(piece)
+
+    def _spent(self, piece: bytes) -> bytes:
         refused = self._spend(len(piece))
-        if refused:
-            self.damage = refused
-        return b"" if refused else piece
+        self.damage = refused or self.damage
+        return piece[: refused.keep] if refused else piece
 
     def _parts(self, runs: Sequence[tuple[int, int]], size: int) -> Iterator[bytes]:
         at = 0
@@ -78,11 +83,13 @@ class Checked(ByteStream):
         self._spend = spend
 
     def _pull(self) -> bytes:
+        if self.damage:
+            return b""
         piece = self._parent.read1(4 * PIECE)
         refused = self._spend(len(piece)) if self._spend else None
         if refused or self._parent.damage:
             self.damage = refused or self._parent.damage
-            return b"" if refused else piece
+            return piece[: refused.keep] if refused else piece
         self._sum = zlib.crc32(piece, self._sum)
         if not piece and self._sum != self._crc:
             self.damage = Damage("corrupt", "the checksum is wrong: all of it was read, but some of it may be garbled")
@@ -99,6 +106,8 @@ class Capped(ByteStream):
         self._limit = limit
 
     def _pull(self) -> bytes:
+        if self.damage:
+            return b""
         piece = self._parent.read1(4 * PIECE)
         if not piece:
             self.damage = self._parent.damage

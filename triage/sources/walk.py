@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from triage.sources import names
 from triage.sources.classify import HEAD, SNIFF, classify, is_binary, needs_more
@@ -17,32 +16,27 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0
 _SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-@dataclass
 class Walk:
     """What one call of `discover` has seen. Links wait in `links` until all real files are known, so that these win."""
 
-    limits: Limits
-    notes: Notes
-    files: list[File] = field(default_factory=list)
-    links: list[tuple[str, str]] = field(default_factory=list)
-    directories: set[tuple[int, int]] = field(default_factory=set)
-    seen: set[tuple[int, int]] = field(default_factory=set)
-    roots: list[str] = field(default_factory=list)
-    twice: list[str] = field(default_factory=list)
-    denied: int = 0
-    full: bool = False
+    def __init__(self, limits: Limits, notes: Notes) -> None:
+        self.limits = limits
+        self.notes = notes
+        self.files: list[File] = []
+        self.links: list[tuple[str, str]] = []
+        self.directories: set[tuple[int, int]] = set()
+        self.seen: set[tuple[int, int]] = set()
+        self.roots: list[str] = []
+        self.twice: list[str] = []
+        self.denied = 0
+        self.full = False
 
     def entry(self, path: str, name: str) -> None:
-        """Take in one path of any type, and what is below it."""
+        """Take in a path the user gave (if it is a link: where it leads), and what is below it."""
         try:
-            status = os.lstat(path)
+            self.real(path, name, os.stat(path))
         except OSError as error:
             self.failed(name, error)
-            return
-        if stat.S_ISLNK(status.st_mode):
-            self.links.append((path, name))
-        else:
-            self.real(path, name, status)
 
     def real(self, path: str, name: str, status: os.stat_result) -> None:
         """Take in a path that is not a link, or whose link was followed: `status` is that of the target."""
@@ -119,7 +113,7 @@ class Walk:
             if error.errno == errno.ELOOP:
                 self.notes.add("link-loop", names.printable(name), "skipped, because the link leads back to itself")
             elif error.errno == errno.ENOENT:
-                self.notes.add("broken-link", names.printable(name), f"skipped, because the link's target is missing: {_target(path)}")
+                self.notes.add("broken-link", names.printable(name), f"skipped, because the link's target is missing: {target(path)}")
             else:
                 self.failed(name, error)
             return
@@ -129,9 +123,9 @@ class Walk:
         self.real(path, name, status)
 
     def _leads_up(self, path: str) -> bool:
-        """Whether a link leads to an ancestor of what the user gave: following it would walk the whole machine."""
+        """Whether a link leads to what the user gave or to an ancestor of it: following it might walk the whole machine."""
         target = os.path.join(os.path.realpath(path), "")
-        return any(os.path.join(root, "").startswith(target) and root + os.sep != target for root in self.roots)
+        return any(os.path.join(root, "").startswith(target) for root in self.roots)
 
     def failed(self, name: str, error: OSError) -> None:
         """Note a path that cannot be read."""
@@ -163,7 +157,7 @@ def _behind_a_hole(fd: int, size: int) -> tuple[FileKind, str | None]:
     return ("text", "utf-8") if b"\n" in text and not is_binary(text) else ("binary", None)
 
 
-def _target(path: str) -> str:
+def target(path: str) -> str:
     try:
         return names.printable(os.readlink(path))
     except OSError:

@@ -7,7 +7,7 @@ import re
 import struct
 from dataclasses import dataclass
 
-from triage.sources.streams import ByteStream
+from triage.sources.bytestream import ByteStream
 
 LOCAL = b"PK\x03\x04"
 ENCRYPTED, DESCRIPTOR, UTF8, END_MARK = 0x1, 0x8, 0x800, 0x2

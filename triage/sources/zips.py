@@ -6,6 +6,7 @@ The standard library reads the directory; the bytes are read here, so that a wro
 from __future__ import annotations
 
 import calendar
+import contextlib
 import stat
 import struct
 import zipfile
@@ -14,10 +15,10 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, cast
 
 from triage.sources import names, zip_walk
+from triage.sources.bytestream import ByteStream, FileStream, Memory
 from triage.sources.engines import Engine, bzip2_engine, deflate_engine, lzma_engine, zstd_engine
 from triage.sources.inflate import Inflated
-from triage.sources.interface import Item, Opened
-from triage.sources.streams import ByteStream, Damage, FileStream, Memory
+from triage.sources.interface import Damage, Item, Opened
 from triage.sources.views import Checked, Slice
 from triage.sources.zip_walk import ENCRYPTED, END_MARK, UTF8, Entry
 
@@ -57,7 +58,7 @@ class Zip:
             if not way.member(item):
                 return
             entry = _entry(info)
-            stream.seek(info.header_offset)
+            stream.seek(max(0, info.header_offset))
             if not zip_walk.read_header(stream):
                 way.notes.add("corrupt", shown(item, entry), "skipped, because there is no member where the directory says")
             else:
@@ -124,10 +125,8 @@ def _directory_size(stream: ByteStream) -> int:
 def _entry(info: zipfile.ZipInfo) -> Entry:
     name = info.orig_filename
     if not info.flag_bits & UTF8:
-        try:
+        with contextlib.suppress(UnicodeError):
             name = name.encode("cp437").decode("utf-8")  # many tools write UTF-8 without saying so
-        except UnicodeError:
-            pass
     try:
         mtime = float(calendar.timegm((*info.date_time, 0, 0, 0)))
     except (ValueError, OverflowError):

@@ -1,5 +1,11 @@
-"""One rank meets a record that it cannot parse and raises ValueError; the others lose their peer."""
+"""One rank meets a record that it cannot parse and raises ValueError; the others lose their peer.
 
+With RECORD_ERRORS=1 main is wrapped by torchrun's `record`, which puts the traceback into the agent's table.
+"""
+
+import os
+
+from torch.distributed.elastic.multiprocessing.errors import record
 from trainlib import Job
 
 
@@ -21,4 +27,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    (record(main) if os.environ.get("RECORD_ERRORS") else main)()

@@ -32,8 +32,8 @@ def run_helper(job: Job) -> None:
         try:
             subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
             job.log.info("index helper finished, exit code 0")
-        except subprocess.CalledProcessError as error:
-            job.log.exception("index helper failed, starting it again: %s", error)
+        except subprocess.CalledProcessError:
+            job.log.exception("index helper failed, starting it again")
 
 
 def main() -> None:

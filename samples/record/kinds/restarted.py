@@ -1,8 +1,13 @@
-"""A job that fails in its first attempt and is started again by torchrun; with FAIL_AGAIN=1 it fails in every attempt."""
+"""A job that fails in its first attempt and is started again by torchrun.
+
+With FAIL_AGAIN=1 it fails in every attempt. With SLOW_START=1 the odd rank comes late to the second attempt, and since the
+store of the first attempt lives on, its peer meets the address that it had in the life before.
+"""
 
 import os
+import time
 
-from trainlib import Job
+from trainlib import ODD_RANK, Job
 
 
 def fetch_shard(job: Job, attempt: int) -> None:
@@ -14,6 +19,8 @@ def fetch_shard(job: Job, attempt: int) -> None:
 def main() -> None:
     """Train, fetch, train."""
     attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    if attempt and os.environ.get("SLOW_START") and int(os.environ["RANK"]) == ODD_RANK:
+        time.sleep(2)
     job = Job(total_steps=30)
     job.log.info("attempt %d of %s", attempt, int(os.environ["TORCHELASTIC_MAX_RESTARTS"]) + 1)
     job.train(1, 10)

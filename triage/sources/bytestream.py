@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from triage.sources.interface import Damage
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PIECE = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """What is wrong with a stream: the code and the sentence of the warning to come."""
-
-    code: str
-    message: str
+_FAR = 1 << 62
+"""Beyond any file, and still an offset the system takes (headers may claim more)."""
 
 
 class ByteStream(io.BufferedIOBase):
@@ -180,10 +175,10 @@ class FileStream(ByteStream):
         if self._base <= offset <= self._base + len(self._buffer):
             self._at = offset - self._base
         else:
-            self._base = self._offset = offset
+            self._base = self._offset = min(offset, _FAR)
             self._buffer, self._at = b"", 0
         self._over = False
-        return offset
+        return self.tell()
 
     def seekable(self) -> bool:
         """True: any offset can be reached."""

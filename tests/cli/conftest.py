@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import triage.pipeline
+from triage.cli import main
+from triage.render import json
+
+from .making import diagnosis
+
+
+class Fake:
+    """Stands for the pipeline: gives one verdict, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.verdict = "known"
+        self.error: BaseException | None = None
+        self.calls: list[tuple[list[str], triage.pipeline.Options]] = []
+
+    def __call__(self, paths: list[str], options: triage.pipeline.Options, progress: object = None) -> object:
+        self.calls.append((paths, options))
+        if self.error is not None:
+            raise self.error
+        return diagnosis(self.verdict)
+
+
+@pytest.fixture(autouse=True)
+def _no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TRIAGE_DEBUG", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """The command with a pipeline that reads nothing."""
+    pipeline = Fake()
+    monkeypatch.setattr(triage.pipeline, "ingest", pipeline)
+    return pipeline
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """A saved report."""
+    path = tmp_path / "report.json"
+    path.write_text(json.render(diagnosis()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command line here: (status, standard output, standard error)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return call

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+import triage.pipeline
+from triage.model import Evidence, Explanation, Origin
+
+Command = Callable[..., tuple[int, str, str]]
+PROOF = Evidence("message", "app", "it \x1b[31mburns", Origin(rank=2), "job.log", 0, line=4)
+MATCHED = Explanation("a.b", "A title", True, "root cause", (("text /burns/", True, 3),), (PROOF,))
+MISSED = Explanation(
+    "a.b",
+    "A title",
+    False,
+    "not matched, because nothing burns",
+    (("text /burns/", False, 0),),
+    (),
+    tuple((f"job.log:{n}", "smoke") for n in range(5)),
+)
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Explanation], None]:
+    """Let the pipeline answer this."""
+    return lambda explanation: monkeypatch.setattr(triage.pipeline, "explain", lambda paths, signature, options: explanation)
+
+
+def test_a_match_shows_its_clauses_and_evidence(command: Command, answer: Callable[[Explanation], None]) -> None:
+    """The outcome first, then what held, then the line without its escapes."""
+    answer(MATCHED)
+    status, out, err = command("explain", "x", "-s", "a.b")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == "MATCHED      a.b: A title"
+    assert "holds, 3×: text /burns/" in out
+    assert "job.log:4 (rank 2)\n    | it burns" in out
+
+
+def test_a_miss_shows_what_came_near(command: Command, answer: Callable[[Explanation], None]) -> None:
+    """Three near misses and how many more."""
+    answer(MISSED)
+    out = command("explain", "x", "--signature", "a.b")[1]
+    assert out.startswith("NOT MATCHED")
+    assert out.count("| smoke") == 3
+    assert "and 2 more" in out
+
+
+def test_as_json(command: Command, answer: Callable[[Explanation], None]) -> None:
+    """All of it for a program."""
+    answer(MATCHED)
+    document = json.loads(command("explain", "x", "-s", "a.b", "--format", "json")[1])
+    assert document["clauses"] == [{"text": "text /burns/", "held": True, "hits": 3}]
+    assert document["evidence"][0]["text"] == PROOF.text
+
+
+def test_the_signature_is_required(command: Command) -> None:
+    """Without --signature there is nothing to explain."""
+    status, _, err = command("explain", "x")
+    assert status == 2
+    assert "--signature" in err

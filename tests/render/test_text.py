@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.model import Diagnosis
+from triage.render import json, text
+from triage.render.layout import columns
+
+from .samples import ALL, CAUSE, CLEAN, KNOWN, SYMPTOMS, UNKNOWN_ROOT, diagnoses, evidence
+
+widths = st.sampled_from([40, 60, 80, 100, 160])
+CODES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@given(diagnoses, widths)
+def test_lines_fit_and_hold_no_control(diagnosis: Diagnosis, width: int) -> None:
+    """Whatever the logs held, no line is wider than the terminal and none steers it."""
+    written = text.render(diagnosis, width=width)
+    for line in written.splitlines():
+        assert columns(line) <= width, line
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", written)
+
+
+@given(diagnoses, widths)
+def test_colour_adds_nothing_but_colour(diagnosis: Diagnosis, width: int) -> None:
+    """Without its codes the coloured report is the plain one."""
+    assert CODES.sub("", text.render(diagnosis, width=width, color=True)) == text.render(diagnosis, width=width)
+
+
+@given(diagnoses)
+def test_a_saved_report_shows_the_same(diagnosis: Diagnosis) -> None:
+    """The text needs nothing that the JSON does not carry."""
+    assert text.render(json.read(json.render(diagnosis))) == text.render(diagnosis)
+
+
+def test_the_whole_report_of_a_known_failure() -> None:
+    """Verdict, place, line, action, effects, reasons, losers, ranks, warnings, footer, in this order."""
+    first = "ROOT CAUSE  DataLoader worker was killed" + " " * 28 + "data.worker-killed · confidence high (0.9)\n"
+    assert (
+        text.render(KNOWN, width=110)
+        == first
+        + """\
+rank 1 on node1, at 03:00:26, line job.log:61
+  | RuntimeError: DataLoader worker (pid 20274) is killed by signal: Killed.
+
+What to do   Give the job more host memory.
+             1. free -g
+             2. num_workers=2
+             - https://github.com/pytorch/pytorch/issues/8976
+
+It caused    gloo.connection-closed-by-peer on rank 0 (2×): A Gloo peer closed its connection
+             launch.child-failed: A child failed
+
+Why          it is the first line in time
+             it explains every lost peer
+
+Considered   host.oom: Out of host memory (no line says so)
+
+Unknown      u-7f3a9c on rank 3, job.log:61: ValueError: shard 7 is bad
+
+In order     03:00:26 rank 1: data.worker-killed
+             03:00:27 rank 0: gloo.connection-closed-by-peer
+
+Ranks        0-1  FK
+             F failed (1)   K killed (1)
+
+Set aside    nccl.advice (3×)
+
+Warnings     - a.tar: ends early (truncated-archive)
+
+llama, 2 ranks on 1 host, torch 2.6.0 · /jobs/7 · 12 files · 3.1 MB · 0.4 s · catalog 2026.11.1 · triage 0.1.0
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "first"),
+    [
+        (UNKNOWN_ROOT, "UNKNOWN FAILURE  began on rank 3: ValueError: shard 7 is bad"),
+        (SYMPTOMS, "SYMPTOMS ONLY  suspects: rank 2"),
+        (CLEAN, "CLEAN  no failure found in 3 files; last line at 03:01:00"),
+    ],
+)
+def test_the_first_line_says_the_verdict(diagnosis: Diagnosis, first: str) -> None:
+    """One sentence that can be read aloud."""
+    assert text.render(diagnosis).splitlines()[0] == first
+
+
+def test_symptoms_say_what_to_collect() -> None:
+    """The reasons of a report without a cause are shown."""
+    assert "next time keep the log of every rank" in text.render(SYMPTOMS)
+
+
+def test_clean_shows_what_happened_before() -> None:
+    """Findings of a job that finished in the end are told under their own heading."""
+    assert "Before that  gloo.connection-closed-by-peer on rank 0 (2×)" in text.render(CLEAN)
+
+
+def test_a_huge_log_line_is_cut_in_the_middle() -> None:
+    """Both ends of a long line and the count of what is missing are shown, in three rows."""
+    long = "head-" + "x" * 5000 + "-tail"
+    lines = text.quoted(long, 80)
+    assert len(lines) <= 4
+    assert "head-" in lines[0]
+    assert lines[-1].endswith("-tail")
+    assert "more characters" in "".join(lines)
+
+
+def test_many_lines_are_cut_in_the_middle() -> None:
+    """A traceback of a hundred lines shows its start and its end."""
+    lines = text.quoted("\n".join(f"line {number}" for number in range(100)), 80)
+    assert len(lines) == 13
+    assert lines[4] == "  | … 88 more lines …"
+    assert lines[-1] == "  | line 99"
+
+
+def test_escape_sequences_in_a_log_do_not_reach_the_terminal() -> None:
+    """A log that rewrites the window title is shown without doing so, in colour too."""
+    root = replace(CAUSE, title="t\x1b]0;owned\x07", evidence=(evidence("boom\x1b[2J\x1b[1;1H"),))
+    written = text.render(replace(KNOWN, root_cause=root, findings=(root,)), color=True)
+    assert "\x1b]" not in written
+    assert "\x1b[2J" not in written
+    assert "owned" not in written
+
+
+def test_markup_like_text_is_shown_as_it_is() -> None:
+    """`[rank0]` in a log is no markup."""
+    root = replace(CAUSE, evidence=(evidence("[rank0]: [bold]x[/bold]"),))
+    assert "  | [rank0]: [bold]x[/bold]" in text.render(replace(KNOWN, root_cause=root))
+
+
+@pytest.mark.parametrize("diagnosis", ALL)
+def test_no_line_ends_in_a_space(diagnosis: Diagnosis) -> None:
+    """Copying from the terminal brings no trailing space."""
+    assert not re.search(r" $", text.render(diagnosis), re.MULTILINE)

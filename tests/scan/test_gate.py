@@ -1,0 +1,97 @@
+"""triage.scan.gate"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.scan.gate import HyperscanGate, Re2Gate, build, windows
+
+ALL = 1 << 60
+LITERALS = st.lists(st.one_of(st.text("ab.*\\[^$ ü", min_size=1, max_size=9), st.text(min_size=1, max_size=9).filter(str.isprintable)), min_size=1, max_size=12, unique=True).map(
+    lambda words: [word.encode() for word in words]
+)
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> tuple[list[bytes], bytes, int, int]:
+    """Literals, bytes in which they stand here and there, and a part of those bytes."""
+    literals = draw(LITERALS)
+    data = b"".join(draw(st.lists(st.one_of(st.sampled_from(literals), st.sampled_from([b"\n", b"\0", b"\xff", b"a", b"b"]), st.binary(max_size=8)), max_size=30)))
+    start = draw(st.integers(0, len(data)))
+    return literals, data, start, draw(st.integers(start, len(data)))
+
+
+def line_of(data: bytes, start: int, stop: int, end: int) -> tuple[int, int]:
+    """The line in `data[start:stop]` that holds the byte before `end`."""
+    finish = data.find(b"\n", end - 1, stop)
+    return max(data.rfind(b"\n", start, end) + 1, start), stop if finish < 0 else finish
+
+
+@given(searches())
+def test_engines_agree_on_the_literals_inside_a_line(search: tuple[list[bytes], bytes, int, int]) -> None:
+    """Both engines name the literals that `in` finds."""
+    literals, data, start, stop = search
+    expected = tuple(index for index, literal in enumerate(literals) if literal in data[start:stop])
+    assert HyperscanGate(literals).inside(data[start:stop]) == Re2Gate(literals).inside(data[start:stop]) == expected
+
+
+@given(searches())
+def test_engines_agree_on_the_first_place_of_every_literal(search: tuple[list[bytes], bytes, int, int]) -> None:
+    """Both engines give the first end of each literal in the range, ascending, relative to the whole data."""
+    literals, data, start, stop = search
+    places = [(data.find(literal, start, stop) + len(literal), index) for index, literal in enumerate(literals) if data.find(literal, start, stop) >= 0]
+    assert HyperscanGate(literals).first(bytearray(data), start, stop) == Re2Gate(literals).first(bytearray(data), start, stop) == sorted(places)
+
+
+@given(searches(), st.binary(max_size=60), st.integers(1, 5))
+def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, int, int], sample: bytes, limit: int) -> None:
+    """Whatever the engine and the sample, `find` is ascending and meets each line that holds a literal, up to where `limit` stopped it."""
+    literals, data, start, stop = search
+    for gate in (HyperscanGate(literals), HyperscanGate(literals, sample), Re2Gate(literals)):
+        for most in (ALL, limit):
+            found = gate.find(bytearray(data), start, stop, most)
+            assert found == sorted(found)
+            met = {line_of(data, start, stop, end) for end in found}
+            reached = found[-1] if len(found) >= most else stop
+            at = start
+            for line in data[start:stop].split(b"\n"):
+                if at + len(line) < reached and any(literal in line for literal in literals):
+                    assert (at, at + len(line)) in met
+                at += len(line) + 1
+
+
+@given(LITERALS, st.binary(max_size=80))
+def test_every_literal_holds_a_window(literals: list[bytes], sample: bytes) -> None:
+    """A window is a piece of a literal, and each literal has one."""
+    chosen = windows(literals, sample)
+    assert all(any(window in literal for window in chosen) for literal in literals)
+    assert all(any(window in literal for literal in literals) for window in chosen)
+
+
+def test_windows_avoid_what_the_sample_holds() -> None:
+    """A piece that stands in the sample is no window while the literal has another, and one window serves several literals."""
+    assert windows([b"step failed", b"rank failed"], b"step rank step rank ") == [max(p for p in (b" fai", b"fail", b"aile", b"iled"))]
+
+
+def test_a_gate_for_another_thread_gives_the_same() -> None:
+    """`for_thread` shares what was compiled and nothing that one scan changes."""
+    for gate in (HyperscanGate([b"boom"]), Re2Gate([b"boom"])):
+        other = gate.for_thread()
+        assert gate.find(b"a boom", 0, 6, ALL) == other.find(b"a boom", 0, 6, ALL) == [6]
+
+
+def test_auto_takes_re2_where_hyperscan_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the wheel `auto` falls back to google-re2, and asking for hyperscan by name fails."""
+    monkeypatch.setitem(__import__("sys").modules, "hyperscan", None)
+    assert isinstance(build(["boom"], "auto"), Re2Gate)
+    with pytest.raises(ImportError):
+        build(["boom"], "hyperscan")
+
+
+def test_auto_takes_hyperscan_where_it_is_installed() -> None:
+    """`auto` prefers the faster engine, and re2 is taken when asked for."""
+    pytest.importorskip("hyperscan")
+    assert isinstance(build(["boom"], "auto"), HyperscanGate)
+    assert isinstance(build(["boom"], "re2"), Re2Gate)

@@ -1,0 +1,86 @@
+"""Makes the files these tests read, and reads them."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import zstandard
+
+from triage import model
+from triage.model import Source
+from triage.sources import File, Limits, discover, streams
+
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
+}
+
+
+def log(lines: int = 2000) -> bytes:
+    """Text of `lines` lines, each different."""
+    return b"".join(b"rank %d step %d loss %f\n" % (at % 8, at, 1 / (at + 1)) for at in range(lines))
+
+
+def tar(members: Mapping[str, bytes], mode: str = "w") -> bytes:
+    """A tar archive of regular files."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as archive:  # type: ignore[call-overload]
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def zipped(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A zip archive of regular files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+@contextlib.contextmanager
+def directory() -> Iterator[Path]:
+    """A temporary directory (hypothesis must not share pytest's between examples)."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+def opened(file: File, limits: Limits | None = None) -> tuple[list[tuple[Source, bytes]], list[model.Warning]]:
+    """Every source in `file` with its bytes, read to the end, and the warnings."""
+    warnings: list[model.Warning] = []
+    sources = []
+    for source, stream in streams(file, limits or Limits(), warnings.append):
+        sources.append((source, Path(source.path or "").read_bytes() if stream is None else stream.read()))
+    return sources, warnings
+
+
+def read(data: bytes, limits: Limits | None = None, name: str = "f") -> tuple[dict[str, bytes], list[model.Warning]]:
+    """What a file of `data` holds: text by name (without the directory), and the warnings."""
+    with directory() as place:
+        (place / name).write_bytes(data)
+        status = os.stat(place / name)
+        file = discover([str(place)]).files[0]
+        assert file.size == status.st_size
+        sources, warnings = opened(file, limits)
+        assert os.listdir(place) == [name]
+    return {source.name.removeprefix(f"{place}/"): text for source, text in sources}, warnings
+
+
+def codes(warnings: list[model.Warning]) -> list[str]:
+    """The codes of warnings."""
+    return [warning.code for warning in warnings]

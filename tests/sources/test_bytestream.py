@@ -1,0 +1,164 @@
+"""triage.sources.bytestream and views"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.sources.bytestream import ByteStream, FileStream, Memory
+from triage.sources.interface import Damage
+from triage.sources.views import Capped, Checked, Slice, Sparse, Transcoded
+
+
+class Pieces(ByteStream):
+    """A stream that comes in the pieces given."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        super().__init__()
+        self._pieces = [piece for piece in pieces if piece]
+
+    def _pull(self) -> bytes:
+        return self._pieces.pop(0) if self._pieces else b""
+
+
+PIECES = st.lists(st.binary(max_size=20), max_size=10)
+
+
+@given(PIECES, st.lists(st.tuples(st.sampled_from(["read", "read1", "peek", "readinto", "seek", "unread"]), st.integers(0, 30))))
+def test_any_way_of_reading_gives_the_same_bytes(pieces: list[bytes], calls: list[tuple[str, int]]) -> None:
+    """read, read1, peek, readinto, seek and unread agree with slices of the whole, and tell says where."""
+    whole, stream, at = b"".join(pieces), Pieces(pieces), 0
+    for call, size in calls:
+        if call == "read":
+            got = stream.read(size)
+            assert got == whole[at : at + size]
+            at += len(got)
+        elif call == "read1":
+            got = stream.read1(size)
+            assert whole[at:].startswith(got)
+            assert got or not size or at == len(whole)
+            at += len(got)
+        elif call == "peek":
+            assert stream.peek(size) == whole[at : at + size]
+        elif call == "readinto":
+            space = bytearray(size)
+            done = stream.readinto(space)
+            assert space[:done] == whole[at : at + size]
+            at += done
+        elif call == "seek":
+            at = stream.seek(at + size)
+        else:
+            got = stream.read(size)
+            stream.unread(got)
+        assert stream.tell() == at <= len(whole)
+    assert stream.read() == whole[at:]
+
+
+def test_going_back_is_refused() -> None:
+    """A stream that cannot go back says so, it does not give wrong bytes."""
+    stream = Pieces([b"abc"])
+    stream.read(2)
+    with pytest.raises(io.UnsupportedOperation):
+        stream.seek(0)
+
+
+def test_a_file_can_be_read_at_any_offset(tmp_path: Path) -> None:
+    """Files seek in all three ways, inside the buffer and outside."""
+    path = tmp_path / "f"
+    path.write_bytes(bytes(range(256)) * 4096)
+    stream = FileStream(str(path))
+    assert stream.seek(-1, os.SEEK_END) == (1 << 20) - 1
+    assert stream.read() == b"\xff"
+    assert stream.seek(3) == 3
+    assert stream.read(2) == b"\x03\x04"
+    assert stream.seek(1, os.SEEK_CUR) == 6
+    assert stream.read(1) == b"\x06"
+    stream.close()
+    stream.close()
+
+
+def test_an_io_error_ends_a_file_with_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read before a disk error is kept."""
+    path = tmp_path / "f"
+    path.write_bytes(b"x" * 400_000)
+    real = os.pread
+
+    def failing(fd: int, size: int, offset: int) -> bytes:
+        if offset:
+            raise OSError(5, "Input/output error")
+        return real(fd, size, offset)
+
+    monkeypatch.setattr(os, "pread", failing)
+    stream = FileStream(str(path))
+    assert stream.read() == b"x" * 262_144
+    assert stream.damage
+    assert stream.damage.code == "unreadable"
+    stream.close()
+
+
+@given(PIECES, st.integers(0, 100))
+def test_a_slice_is_the_next_bytes_of_its_parent(pieces: list[bytes], length: int) -> None:
+    """A slice gives so many bytes and no more, and knows when the parent was too short."""
+    whole, parent = b"".join(pieces), Pieces(pieces)
+    part = Slice(parent, length)
+    assert part.read() == whole[:length]
+    assert (part.damage is not None) == (len(whole) < length)
+    assert parent.read() == whole[length:]
+
+
+@given(PIECES, st.integers(0, 100))
+def test_a_capped_stream_ends_at_the_cap(pieces: list[bytes], limit: int) -> None:
+    """The cap cuts, and tells only when something was cut."""
+    whole, capped = b"".join(pieces), Capped(Pieces(pieces), limit)
+    assert capped.read() == whole[:limit]
+    assert (capped.damage is not None) == (len(whole) > limit)
+
+
+def test_holes_are_read_as_nuls() -> None:
+    """Runs and holes come in order, up to the size, and every byte is accounted for."""
+    spent: list[int] = []
+    sparse = Sparse(Memory(b"abXY"), [(3, 2), (7, 2)], 12, lambda count: spent.append(count))  # type: ignore[func-returns-value,return-value]
+    assert sparse.read() == b"\0\0\0ab\0\0XY\0\0\0"
+    assert sum(spent) == 12
+    assert sparse.damage is None
+
+
+@pytest.mark.parametrize("runs", [[(5, 2), (3, 1)], [(0, -1)], [(0, 4), (2, 4)]])
+def test_a_senseless_map_of_holes_is_corrupt(runs: list[tuple[int, int]]) -> None:
+    """Runs that overlap, go back or are negative end the member, they do not loop."""
+    sparse = Sparse(Memory(b"abcdef"), runs, 10, lambda _: None)
+    sparse.read()
+    assert sparse.damage
+    assert sparse.damage.code == "corrupt"
+
+
+def test_holes_stop_when_refused() -> None:
+    """A member of nothing but holes ends at the cap."""
+    sparse = Sparse(Memory(b""), [], 1 << 50, lambda _: Damage("too-large", "x"))
+    assert sparse.read() == b""
+    assert sparse.damage
+
+
+def test_a_wrong_checksum_costs_no_byte() -> None:
+    """All is delivered, and then told to be doubtful."""
+    checked = Checked(Memory(b"hello"), 1)
+    assert checked.read() == b"hello"
+    assert checked.damage
+    assert checked.damage.code == "corrupt"
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    st.sampled_from(["utf-16-le", "utf-16-be", "utf-32-le"]),
+    st.integers(1, 7),
+)
+def test_wide_text_becomes_utf8(text: str, encoding: str, size: int) -> None:
+    """Decoding does not depend on where the pieces are cut."""
+    data = ("\ufeff" + text).encode(encoding)
+    stream = Transcoded(Pieces([data[at : at + size] for at in range(0, len(data), size)]), encoding)
+    assert stream.read() == text.encode()

@@ -1,0 +1,64 @@
+"""triage.sources.files"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage import model
+from triage.sources import Files, files, line_numbers
+
+from .making import codes, directory
+
+
+@given(st.binary(max_size=300).map(lambda data: data.replace(b"a", b"\n")), st.lists(st.integers(0, 320)).map(sorted), st.integers(1, 50))
+def test_lines_are_those_an_editor_shows(data: bytes, offsets: list[int], chunk: int) -> None:
+    """An offset is on the line after the line feeds before it, whatever the chunk; past the end is the last line."""
+    with directory() as place, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_CHUNK", chunk)
+        (place / "f").write_bytes(data)
+        assert line_numbers(str(place / "f"), offsets) == [1 + data[:offset].count(b"\n") for offset in offsets]
+
+
+def test_only_what_is_needed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting stops at the last offset, and reads nothing for none."""
+    (tmp_path / "f").write_bytes(b"x\n" * (2 << 20))
+    read: list[int] = []
+    real = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, offset: read.append(offset) or real(fd, size, offset))
+    assert line_numbers(str(tmp_path / "f"), [10]) == [6]
+    assert read == [0]
+    assert line_numbers(str(tmp_path / "missing"), []) == []
+
+
+def test_any_place_of_many_files_is_read(tmp_path: Path) -> None:
+    """More files than may be open at once are read, with at most so many open."""
+    before = len(os.listdir("/proc/self/fd"))
+    for at in range(20):
+        (tmp_path / f"{at}").write_bytes(b"%03d" % at * 10)
+    with Files(limit=4) as many:
+        for at in [*range(20), *range(20)]:
+            assert many.read_at(str(tmp_path / f"{at}"), 3, 3) == b"%03d" % at
+            assert len(os.listdir("/proc/self/fd")) <= before + 4
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_end_of_a_file_gives_less(tmp_path: Path) -> None:
+    """Past the end there is nothing, across the end what there is."""
+    (tmp_path / "f").write_bytes(b"hello")
+    with Files() as many:
+        assert many.read_at(str(tmp_path / "f"), 3, 10) == b"lo"
+        assert many.read_at(str(tmp_path / "f"), 30, 10) == b""
+
+
+def test_a_file_that_vanished_is_told_once(tmp_path: Path) -> None:
+    """What cannot be read any more gives nothing and one warning."""
+    warnings: list[model.Warning] = []
+    with Files(warnings.append) as many:
+        assert many.read_at(str(tmp_path / "f"), 0, 10) == b""
+        assert many.read_at(str(tmp_path / "f"), 5, 10) == b""
+    assert codes(warnings) == ["unreadable"]

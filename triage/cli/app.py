@@ -1,0 +1,68 @@
+"""The commands and their order. A command's module imports what it needs when it is called, so that help is instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+import triage
+from triage.cli import catalog, explain, failure, ingest, show
+
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("ingest", ingest.ingest),
+    ("show", show.show),
+    ("explain", explain.explain),
+)
+GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"triage {triage.__version__}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")] = False,
+) -> None:
+    """Find the rank and the line where a multi-rank training job began to fail.
+
+    \b
+    Examples:
+      triage ingest job_logs/                  diagnose a job
+      triage ingest job.tar.gz --format json   the same for a program
+      triage explain job_logs/ -s ID           why a signature did not match
+      triage catalog show cuda.out-of-memory   what a signature means
+
+    `triage COMMAND --help` says more.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+def build() -> typer.Typer:
+    """The application; plain help, for rich would take longer to import than the help takes to read."""
+    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback(invoke_without_command=True)(_root)
+    for name, command in COMMANDS:
+        app.command(name)(command)
+    for name, group in GROUPS:
+        app.add_typer(group, name=name)
+    return app
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; usage errors and what the commands raise come out as exceptions."""
+    command: Any = get_command(build())
+    try:
+        status = command.main(None if argv is None else list(argv), prog_name="triage", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    if status == failure.INTERRUPTED:
+        raise KeyboardInterrupt
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,144 @@
+"""`triage catalog`: what is known, and whether a signature file is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triage.cli import options
+from triage.errors import OptionError
+
+if TYPE_CHECKING:
+    from triage.catalog.model import Signature
+    from triage.catalog.problems import Problem
+
+group = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@group.callback(invoke_without_command=True)
+def catalog(context: typer.Context) -> None:
+    """The signatures: list them, read one, check your own."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+@group.command("list")
+def list_(
+    domain: Annotated[
+        str | None, typer.Option("--domain", metavar="NAME", help="Only those of one domain, like nccl.", show_default=False)
+    ] = None,
+    catalog: options.Catalogs = None,
+    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the list.")] = options.PlainFormat.text,  # noqa: A002
+    color: options.ColorOption = options.Color.auto,
+    width: options.Width = None,
+) -> None:
+    """List the signatures: id, role, title.
+
+    \b
+    Examples:
+      triage catalog list --domain cuda
+      triage catalog list --catalog my-signatures/ --format json
+    """
+    from triage.cli import streams
+    from triage.render import signature
+
+    streams.check(None)
+    known = [item for item in _load(catalog) if domain is None or item.domain == domain]
+    if format is options.PlainFormat.json:
+        streams.deliver(signature.listing_as_json(known), utf8=True)
+    else:
+        streams.deliver(signature.listing(known, width=streams.width(width, None), color=streams.color(color.value, None)))
+
+
+@group.command("show")
+def show(
+    id: options.SignatureId,  # noqa: A002
+    catalog: options.Catalogs = None,
+    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")] = options.PlainFormat.text,  # noqa: A002
+    color: options.ColorOption = options.Color.auto,
+    width: options.Width = None,
+) -> None:
+    """Show one signature: what it means, what to do, what it looks for.
+
+    \b
+    Example:
+      triage catalog show cuda.out-of-memory
+    """
+    from triage.cli import streams
+    from triage.render import signature
+
+    streams.check(None)
+    found = _named(id, _load(catalog))
+    if format is options.PlainFormat.json:
+        streams.deliver(signature.as_json(found), utf8=True)
+    else:
+        streams.deliver(signature.as_text(found, width=streams.width(width, None), color=streams.color(color.value, None)))
+
+
+@group.command("check")
+def check(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False)
+    ] = None,
+    format: Annotated[options.CheckFormat, typer.Option("--format", "-f", help="How to write what is wrong.")] = options.CheckFormat.text,  # noqa: A002
+) -> None:
+    """Prove signature files: readable, sound, true to their own samples.
+
+    Exit status: 0 when nothing is wrong (warnings are allowed), 1 when there are errors.
+
+    \b
+    Examples:
+      triage catalog check my-signatures/cuda/new-mode.yaml
+      triage catalog check my-signatures/ --format github
+    """
+    from triage.catalog.check import check as prove
+    from triage.cli import streams
+    from triage.render import problems
+
+    streams.check(None)
+    found = prove(paths or ())
+    streams.deliver(problems.WRITERS[format.value](found), utf8=format is options.CheckFormat.json)
+    if _has_errors(found):
+        raise typer.Exit(1)
+
+
+@group.command("schema")
+def schema(output: options.Output = None) -> None:
+    """Write the JSON Schema of a signature file, for your editor.
+
+    \b
+    Example:
+      triage catalog schema -o signatures/schema.json
+    """
+    import json
+
+    from triage.catalog.schema import json_schema
+    from triage.cli import streams
+
+    streams.check(output)
+    streams.deliver(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", output, utf8=True)
+
+
+def _load(catalogs: list[Path] | None) -> Sequence[Signature]:
+    from triage.catalog.load import load
+
+    return load(tuple(catalogs or ())).signatures
+
+
+def _named(identifier: str, known: Sequence[Signature]) -> Signature:
+    for signature in known:
+        if signature.id == identifier:
+            return signature
+    import difflib
+
+    near = difflib.get_close_matches(identifier, [signature.id for signature in known], n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`triage catalog list` names them all"
+    raise OptionError(f"the catalog has no signature {identifier}", hint=hint)
+
+
+def _has_errors(problems: Sequence[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)

@@ -1,0 +1,71 @@
+"""`triage ingest`: what a job left behind → the diagnosis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triage.cli import options
+
+if TYPE_CHECKING:
+    from triage.model import Diagnosis
+    from triage.pipeline import Options
+
+
+def ingest(
+    paths: options.Paths,
+    format: Annotated[options.Format, typer.Option("--format", "-f", help="How to write the diagnosis.")] = options.Format.text,  # noqa: A002
+    output: options.Output = None,
+    fail_on: Annotated[
+        options.FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)
+    ] = None,
+    catalog: options.Catalogs = None,
+    workers: options.Workers = None,
+    chunk_size: options.ChunkSize = "1M",
+    color: options.ColorOption = options.Color.auto,
+    width: options.Width = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find where a job began to fail, what it is and what to do.
+
+    Give everything the job left behind: logs of all ranks, archives, scheduler and kernel logs. Several paths are one job.
+
+    \b
+    Examples:
+      triage ingest job_logs/
+      triage ingest rank*.log dmesg.txt slurm-1234.out
+      triage ingest logs.tar.gz --format json -o report.json
+      kubectl logs trainer-0 | triage ingest -
+      triage ingest job_logs/ --fail-on unknown || notify-the-team
+
+    Exit status: 0 it worked, whatever it found; 1 with --fail-on when that was found; 2 the input or the options cannot be used.
+    """
+    from triage.cli import progress, streams
+    from triage.render import render
+
+    streams.check(output)
+    chosen = pipeline_options(catalog, workers, chunk_size)
+    from triage import pipeline
+
+    with progress.shown(quiet) as callback:
+        diagnosis = pipeline.ingest(paths, chosen, callback)
+    shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output))
+    streams.deliver(shown, output, utf8=format is options.Format.json)
+    if _found(diagnosis, fail_on):
+        raise typer.Exit(1)
+
+
+def pipeline_options(catalog: list[Path] | None, workers: int | None, chunk_size: str) -> Options:
+    """The options as the pipeline takes them. Raises OptionError for a chunk size that is none."""
+    size = options.byte_count(chunk_size)
+    from triage.pipeline import Options
+
+    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size)
+
+
+def _found(diagnosis: Diagnosis, fail_on: options.FailOn | None) -> bool:
+    if fail_on is None or diagnosis.verdict == "clean":
+        return False
+    return fail_on is options.FailOn.any or fail_on.value == diagnosis.verdict

@@ -1,0 +1,95 @@
+"""Options that several commands share, their values, and the completion of signature ids."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from triage.errors import OptionError, TriageError
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Format(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
+    """The formats of `triage.render.NAMES`; a test holds them together, for importing them here would cost time."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+
+
+class PlainFormat(str, Enum):  # noqa: UP042
+    text = "text"
+    json = "json"
+
+
+class CheckFormat(str, Enum):  # noqa: UP042
+    text = "text"
+    json = "json"
+    github = "github"
+
+
+class FailOn(str, Enum):  # noqa: UP042
+    known = "known"
+    unknown = "unknown"
+    any = "any"
+
+
+class Color(str, Enum):  # noqa: UP042
+    auto = "auto"
+    always = "always"
+    never = "never"
+
+
+def signature_ids(incomplete: str) -> list[str]:
+    """Ids of the shipped catalog for the shell; a catalog that cannot be read completes nothing."""
+    from triage.catalog.load import load
+
+    try:
+        return [signature.id for signature in load(strict=False).signatures if signature.id.startswith(incomplete)]
+    except (TriageError, OSError):
+        return []
+
+
+def byte_count(text: str) -> int:
+    """`1048576`, `1M`, `64KiB`: a positive number of bytes, units of 1024. Raises OptionError."""
+    match = re.fullmatch(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    count = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not 0 < count <= 1 << 40:
+        raise OptionError(f"--chunk-size {text!r} is not a number of bytes", hint="write 1048576, 1M or 64K")
+    return count
+
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH", help="Files, directories or archives of one job; - reads standard input.", show_default=False),
+]
+Catalogs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--catalog", metavar="DIR", help="Signatures of your own, laid over the shipped ones; may be repeated.", show_default=False
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of standard output.", show_default=False)
+]
+ColorOption = Annotated[Color, typer.Option("--color", help="Colours in text; auto asks the terminal, NO_COLOR and CLICOLOR.")]
+Width = Annotated[
+    int | None,
+    typer.Option("--width", metavar="N", min=40, max=1000, help="Columns of text. Default: the terminal's, or 100.", show_default=False),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", min=1, max=1024, help="Workers that read. Default: one a core.", show_default=False),
+]
+ChunkSize = Annotated[
+    str, typer.Option("--chunk-size", metavar="BYTES", help="Bytes read at a time, with K, M or G. Never changes the answer.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+SignatureId = Annotated[
+    str, typer.Argument(metavar="ID", help="Its id, like cuda.out-of-memory.", autocompletion=signature_ids, show_default=False)
+]

@@ -1,0 +1,58 @@
+"""Why one signature did or did not decide: the answer of `triage explain` as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from triage.model import Explanation
+from triage.render.json import escaped, evidence
+from triage.render.layout import Paint, labelled
+from triage.render.safe import clip, safe_line
+from triage.render.text import NARROWEST, WIDTH, quoted
+
+SCHEMA = "triage.explanation/1"
+SHOWN = 3
+
+
+def as_json(explanation: Explanation) -> str:
+    """One JSON object, with the evidence in the shape that a diagnosis has."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "signature": explanation.signature,
+        "title": explanation.title,
+        "matched": explanation.matched,
+        "outcome": explanation.outcome,
+        "clauses": [{"text": text, "held": held, "hits": hits} for text, held, hits in explanation.clauses],
+        "evidence": [evidence(item) for item in explanation.evidence],
+        "near_misses": [{"place": place, "text": text} for place, text in explanation.near_misses],
+    }
+    return escaped(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+
+
+def as_text(explanation: Explanation, *, width: int | None = None, color: bool = False) -> str:
+    """The outcome first, then what held, what it rests on, and what came near."""
+    columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
+    kind, style = ("MATCHED", "green") if explanation.matched else ("NOT MATCHED", "yellow")
+    head = [f"{safe_line(explanation.signature)}: {safe_line(explanation.title)}", safe_line(explanation.outcome)]
+    sections = [labelled(kind, head, columns, paint, "bold", style)]
+    if explanation.clauses:
+        clauses = [f"- {'holds' if held else 'fails'}, {hits}×: {safe_line(text)}" for text, held, hits in explanation.clauses]
+        sections.append(labelled("Clauses", clauses, columns, paint, "bold"))
+    sections += [_quotation("Evidence", [(_place(item), item.text) for item in explanation.evidence], columns, paint)]
+    sections += [_quotation("Near misses", list(explanation.near_misses), columns, paint)]
+    return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
+
+
+def _quotation(label: str, places: list[tuple[str, str]], width: int, paint: Paint) -> list[str]:
+    if not places:
+        return []
+    lines = [paint(label, "bold")]
+    for place, text in places[:SHOWN]:
+        lines += [f"  {clip(safe_line(place), width - 2)}", *quoted(text, width, "    ")]
+    return lines + ([f"  and {len(places) - SHOWN} more"] if len(places) > SHOWN else [])
+
+
+def _place(item: Any) -> str:
+    at = f"{item.source}:{item.line}" if item.line is not None else f"{item.source} at byte {item.offset}"
+    return at + (f" (rank {item.origin.rank})" if item.origin.rank is not None else "")

@@ -1,0 +1,81 @@
+"""Signatures of the catalog for a person or a program: the list, and one of them whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from triage.catalog.model import Clause, Leaf, Signature
+from triage.render.layout import Paint, columns, labelled
+from triage.render.safe import clip, safe_line
+from triage.render.text import NARROWEST, WIDTH
+
+
+def listing(signatures: Sequence[Signature], *, width: int | None = None, color: bool = False) -> str:
+    """One line a signature: id, role, title."""
+    room, paint = max(width or WIDTH, NARROWEST), Paint(color)
+    wide = max((len(signature.id) for signature in signatures), default=0)
+    lines = []
+    for signature in signatures:
+        start = f"{signature.id:<{wide}}  {signature.role:<12}  "
+        title = safe_line(signature.title)
+        title = title if columns(start + title) <= room else title[: max(room - len(start) - 1, 8)] + "…"
+        lines.append(paint(start[:wide], "bold") + start[wide:] + title)
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def listing_as_json(signatures: Sequence[Signature]) -> str:
+    """A list of objects with what the list shows and what one sorts by."""
+    keys = ("id", "revision", "title", "status", "role", "severity", "action", "path")
+    return json.dumps([{key: getattr(signature, key) for key in keys} for signature in signatures], indent=2, ensure_ascii=False) + "\n"
+
+
+def as_json(signature: Signature) -> str:
+    """Everything the catalog holds about one signature."""
+    return json.dumps(_plain(signature), indent=2, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return dict(value) if hasattr(value, "keys") else value
+
+
+def as_text(signature: Signature, *, width: int | None = None, color: bool = False) -> str:
+    """What it means, what to do, what it looks for and what it explains."""
+    room, paint = max(width or WIDTH, NARROWEST), Paint(color)
+    kind = f"{signature.role}, {signature.severity}, {signature.status}, revision {signature.revision}"
+    steps = [f"{number}. {step}" for number, step in enumerate(signature.steps, 1)]
+    sections = (
+        ("Meaning", [signature.meaning]),
+        ("Impact", [signature.impact]),
+        ("What to do", [signature.summary, *steps]),
+        ("Looks for", [f"- {line}" for line in _conditions(signature.match)]),
+        ("Explains", [f"- {edge.signature} ({edge.scope})" for edge in signature.leads_to]),
+        ("Applies to", [f"{name} {bounds}" for name, bounds in signature.applies_to.items()]),
+        ("Misled by", [f"- {text}" for text in signature.falsepositives]),
+        ("Sample", [clip(safe_line(sample.text), room * 2) for sample in signature.samples_match[:1]]),
+        ("See", [f"- {address}" for address in signature.references]),
+        ("File", [signature.path]),
+    )
+    blocks = [labelled(signature.id, map(safe_line, [signature.title, kind]), room, paint, "bold", margin=len(signature.id) + 2)]
+    for label, paragraphs in sections:
+        kept = [line for line in map(safe_line, paragraphs) if line]
+        blocks += [labelled(label, kept, room, paint, "bold")] if kept else []
+    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
+
+
+def _conditions(match: Clause | Leaf | None, prefix: str = "") -> Iterator[str]:
+    if isinstance(match, Leaf):
+        parts = [("kind", match.kind), ("component", match.component), ("text", match.text), ("not", match.not_text)]
+        named = [f"{name} {value}" for name, value in [*parts, *match.fields.items()] if value]
+        yield prefix + ", ".join(named)
+    elif match is not None:
+        for part in match.parts:
+            yield from _conditions(part, f"{prefix}{match.op} of: ")
+        for leaf in match.none:
+            yield from _conditions(leaf, f"{prefix}but not: ")
