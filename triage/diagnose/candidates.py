@@ -101,12 +101,12 @@ def _minority(candidate: Candidate) -> None:
 
 def _receiver(candidate: Candidate) -> None:
     """Gloo notices a wrong size on the receiving rank, which then aborts: the tensor of another size is its neighbour's."""
-    receiving = [fact for fact in candidate.facts if "Received data size doesn't match" in fact.text]
-    if len(receiving) != len(candidate.facts) or not receiving:
+    receiving = {fact.origin.rank for fact in candidate.facts if "Received data size doesn't match" in fact.text}
+    if not receiving:
         return
-    shown = candidate.shown_by
-    candidate.suspects = ()
-    candidate.why.append(f"{say_ranks(shown)} received a tensor of an unexpected size and aborted; the odd one is a rank that sends to it")
+    candidate.suspects = tuple(rank for rank in candidate.shown_by if rank not in receiving)
+    told = say_ranks([rank for rank in receiving if rank is not None])
+    candidate.why.append(f"{told} received a tensor of an unexpected size and aborted; the odd one is a rank that sends to it")
 
 
 REFINEMENTS = (_receiver, _minority, _blamed)

@@ -15,7 +15,7 @@ FINISHED = re.compile(
     r"(?i)\b(?:training|run|job|fine-?tuning|evaluation|pretraining)\b.{0,20}\b(?:finished|complete[d]?|done|succeeded)\b"
     r"|\b(?:finished|completed) (?:training|successfully)\b|\ball (?:ranks|workers) (?:finished|done)\b|succeeded\b.{0,40}\bworker"
 )
-_LINES = 400
+_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ _PAGES = 1024
 # What is shown and matched of one line; the middle of a longer one is left out.
 LONGEST = 1 << 14
 # A prefix that follows text without a blank or colon before it belongs to another writer (an error glued to a progress bar).
-_PARTS = re.compile(rb"(?<=\r)|(?<=[^\s:>])(?=\[rank\d+\]: )")
-_GLUE = re.compile(rb"[^\s:>]\[rank\d+\]: ")
+_PARTS = re.compile(rb"(?<=\r)|(?<=[^\s\0:>])(?=\[rank\d+\]: )")
+_TAG = re.compile(rb"\[rank\d+\]: ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -105,7 +105,7 @@ class Text:
         if not data.endswith(b"\n"):
             more = self._read(start - before + len(data), LONGEST)
             data += more[: more.find(b"\n") + 1 or len(more)]
-        glued = _GLUE.search(data) is not None
+        glued = _is_glued(data)
         lines: list[Line] = []
         offset = start - before + position
         for part in data[position:].removesuffix(b"\n").split(b"\n"):
@@ -119,7 +119,7 @@ class Text:
 
 def split_line(data: bytes, offset: int, year: int) -> list[Line]:
     """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued to the first."""
-    if b"\r" not in data and _GLUE.search(data) is None:
+    if b"\r" not in data and not _is_glued(data):
         return [Line(offset, data, year)]
     lines = []
     position = 0
@@ -128,6 +128,11 @@ def split_line(data: bytes, offset: int, year: int) -> list[Line]:
             lines.append(Line(offset + position, part.strip(b"\r"), year))
         position += len(part)
     return lines or [Line(offset, b"", year)]
+
+
+def _is_glued(data: bytes) -> bool:
+    """Does a `[rank3]: ` stand right behind text that is no prefix?"""
+    return any(match.start() and data[match.start() - 1] not in b" \t\n\r\0:>" for match in _TAG.finditer(data))
 
 
 def _decode(data: bytes) -> str:
