@@ -13,7 +13,9 @@ from triage.ranks.windows import Windows
 from triage.scan.interface import Scanned
 from triage.sources.plain import in_place
 
-_WRITER = re.compile(rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+")
+_WRITER = re.compile(
+    rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+"
+)
 
 
 def writer_key(line: bytes) -> Hashable:

@@ -60,7 +60,8 @@ class Block:
 
     `lines` have their prefixes removed; `offset` is where the first of them starts, `headline` the offset of the line
     that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
-    `ambiguous`: lines of several writers that nothing tells apart; `goes_on`: its writer made progress afterwards.
+    `ambiguous`: lines of several writers that nothing tells apart; `goes_on`: its writer made progress afterwards;
+    `aside`: an exception that does not end its process (ignored, thread).
     """
 
     source: str
@@ -72,6 +73,7 @@ class Block:
     origin: Origin
     ambiguous: bool = False
     goes_on: bool = False
+    aside: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import Diagnosis
+from triage.model import Diagnosis, Evidence, Origin
 from triage.render import json, text
 from triage.render.layout import columns
 
@@ -36,6 +36,29 @@ def test_colour_adds_nothing_but_colour(diagnosis: Diagnosis, width: int) -> Non
 def test_a_saved_report_shows_the_same(diagnosis: Diagnosis) -> None:
     """The text needs nothing that the JSON does not carry."""
     assert text.render(json.read(json.render(diagnosis))) == text.render(diagnosis)
+
+
+def test_what_the_contract_does_not_carry_is_not_shown() -> None:
+    """Process ids, components, offsets and the local rank of a known rank make no difference to the report."""
+    item = Evidence(
+        "exit",
+        "slurm",
+        "boom",
+        Origin(rank=1, local_rank=0, pid=7, stream="err"),
+        "a.log",
+        99,
+        fields={"signal": "SIGKILL"},
+        excerpt="more",
+    )
+    full = replace(KNOWN, root_cause=replace(CAUSE, ranks=(), hosts=(), evidence=(item,)))
+    assert text.render(json.read(json.render(full))) == text.render(full)
+
+
+def test_a_local_rank_is_said_when_nothing_better_is_known() -> None:
+    """Without a global rank the local one and the host are what there is."""
+    item = Evidence("exit", "", "boom", Origin(local_rank=3), "a.log", 0)
+    root = replace(CAUSE, ranks=(), evidence=(item,))
+    assert "local rank 3 on node1, at" in text.render(replace(KNOWN, root_cause=root))
 
 
 def test_the_whole_report_of_a_known_failure() -> None:

@@ -32,7 +32,7 @@ SMALL = {
     "LOOK_AHEAD": 128,
     "HEAD": 32,
     "TAIL": 48,
-    "_MIN_CHUNK": 2 * 64 + 4 * 16,
+    "_MIN_CHUNK": 2 * 64 + 2 * 16,
 }
 """The constants of `triage.scan.interface` in the same order of size, and the smallest chunk that follows from them."""
 
@@ -49,7 +49,8 @@ TEXTS = st.lists(_TOKENS, max_size=120).map(b"".join)
 """Logs in miniature: literals, halves of them, newlines of all sorts, bytes that are no text, and lines too long."""
 
 TIDY = st.lists(
-    st.lists(st.sampled_from([*(literal.encode() for literal in LITERALS), b"[r1] ", b"zz", b"\xff\r"]), max_size=3).map(b"".join), max_size=90
+    st.lists(st.sampled_from([*(literal.encode() for literal in LITERALS), b"[r1] ", b"zz", b"\xff\r"]), max_size=3).map(b"".join),
+    max_size=90,
 ).map(b"\n".join)
 """Logs in which no line is longer than MAX_LINE."""
 

@@ -9,16 +9,26 @@ from hypothesis import strategies as st
 from triage.scan.gate import HyperscanGate, Re2Gate, build, windows
 
 ALL = 1 << 60
-LITERALS = st.lists(st.one_of(st.text("ab.*\\[^$ ü", min_size=1, max_size=9), st.text(min_size=1, max_size=9).filter(str.isprintable)), min_size=1, max_size=12, unique=True).map(
-    lambda words: [word.encode() for word in words]
-)
+LITERALS = st.lists(
+    st.one_of(st.text("ab.*\\[^$ ü", min_size=1, max_size=9), st.text(min_size=1, max_size=9).filter(str.isprintable)),
+    min_size=1,
+    max_size=12,
+    unique=True,
+).map(lambda words: [word.encode() for word in words])
 
 
 @st.composite
 def searches(draw: st.DrawFn) -> tuple[list[bytes], bytes, int, int]:
     """Literals, bytes in which they stand here and there, and a part of those bytes."""
     literals = draw(LITERALS)
-    data = b"".join(draw(st.lists(st.one_of(st.sampled_from(literals), st.sampled_from([b"\n", b"\0", b"\xff", b"a", b"b"]), st.binary(max_size=8)), max_size=30)))
+    data = b"".join(
+        draw(
+            st.lists(
+                st.one_of(st.sampled_from(literals), st.sampled_from([b"\n", b"\0", b"\xff", b"a", b"b"]), st.binary(max_size=8)),
+                max_size=30,
+            )
+        )
+    )
     start = draw(st.integers(0, len(data)))
     return literals, data, start, draw(st.integers(start, len(data)))
 
@@ -41,8 +51,16 @@ def test_engines_agree_on_the_literals_inside_a_line(search: tuple[list[bytes], 
 def test_engines_agree_on_the_first_place_of_every_literal(search: tuple[list[bytes], bytes, int, int]) -> None:
     """Both engines give the first end of each literal in the range, ascending, relative to the whole data."""
     literals, data, start, stop = search
-    places = [(data.find(literal, start, stop) + len(literal), index) for index, literal in enumerate(literals) if data.find(literal, start, stop) >= 0]
-    assert HyperscanGate(literals).first(bytearray(data), start, stop) == Re2Gate(literals).first(bytearray(data), start, stop) == sorted(places)
+    places = [
+        (data.find(literal, start, stop) + len(literal), index)
+        for index, literal in enumerate(literals)
+        if data.find(literal, start, stop) >= 0
+    ]
+    assert (
+        HyperscanGate(literals).first(bytearray(data), start, stop)
+        == Re2Gate(literals).first(bytearray(data), start, stop)
+        == sorted(places)
+    )
 
 
 @given(searches(), st.binary(max_size=60), st.integers(1, 5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,7 +119,7 @@ def test_merging_spans_gives_what_one_span_would(kinds: list[tuple[bool, int]], 
         return found
 
     edges = [0, *sorted(min(cut, len(hits)) for cut in cuts), len(hits)]
-    parts = [collected(hits[start:stop]) for start, stop in zip(edges, edges[1:], strict=False)]
+    parts = [collected(hits[start:stop]) for start, stop in itertools.pairwise(edges)]
     assert merge(parts) == merge([collected(hits)])
     assert merge(parts)[1] == len(hits)
-    assert Counter(hit.literals for hit in merge(parts)[0]).total() <= 2 * KEEP * len({kind for kind, _ in hits})
+    assert len(merge(parts)[0]) <= 2 * KEEP * len({kind for kind, _ in hits})

@@ -81,7 +81,9 @@ def _blamed(candidate: Candidate) -> None:
         candidate.why.append(f"the message itself names {say_ranks(ranks)}")
 
 
-_RUNNING = re.compile(r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)(?=, but Rank|\. ?Collectives differ|$)", re.S)
+_RUNNING = re.compile(
+    r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)(?=, but Rank|\. ?Collectives differ|$)", re.S
+)
 _VARYING = re.compile(r"SequenceNumber=\d+,? ?")
 
 

@@ -17,7 +17,7 @@ RESOLUTION = 2.0
 # What stops a job from outside is a cause only if nothing inside had failed before.
 OUTSIDE = frozenset(("launch.interrupted", "slurm.cancelled", "launch.signal-exception"))
 # How a process ended says less than what it said before it ended.
-ENDINGS = frozenset(("crash.abort", "crash.segfault", "crash.bus-error"))
+ENDINGS = frozenset(("crash.abort", "crash.segfault", "crash.bus-error", "launch.deepspeed-return-code"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,25 @@ class Verdict:
 
 
 def explain(candidates: Sequence[Candidate]) -> None:
-    """Fill in `explained_by` along the catalog's edges and the general rules, without ever closing a circle."""
+    """Fill in `explained_by` along the catalog's edges and the general rules, without ever closing a circle.
+
+    Strong candidates go first: where two could explain each other, the one nearer to a beginning does.
+    """
     by_id = {candidate.id: candidate for candidate in candidates}
-    for cause in candidates:
+    ordered = sorted(candidates, key=lambda c: (9 if (level := tier(c)) is None else level, c.id))
+    for cause in ordered:
         for edge in cause.signature.leads_to if cause.signature else ():
             effect = by_id.get(edge.signature)
-            if effect is not None and effect is not cause and _in_scope(edge, cause, effect):
+            if effect is not None and _may_add(cause, effect, by_id) and _in_scope(edge, cause, effect):
                 effect.explained_by.append(cause.id)
-    for cause in candidates:
-        for effect in candidates:
-            if effect is not cause and cause.id not in effect.explained_by and not _reaches(effect, cause, by_id) and _general(cause, effect):
+    for cause in ordered:
+        for effect in ordered:
+            if _may_add(cause, effect, by_id) and _general(cause, effect):
                 effect.explained_by.append(cause.id)
+
+
+def _may_add(cause: Candidate, effect: Candidate, by_id: Mapping[str, Candidate]) -> bool:
+    return effect is not cause and cause.id not in effect.explained_by and not _reaches(effect, cause, by_id)
 
 
 def _in_scope(edge: Edge, cause: Candidate, effect: Candidate) -> bool:
@@ -108,7 +116,7 @@ def tier(candidate: Candidate) -> int | None:
     if candidate.id in OUTSIDE:
         return 4
     if candidate.signature is None:
-        return 2 if all(fact.kind == "exit" for fact in candidate.facts) else 1
+        return 2 if all(fact.kind == "exit" or fact.fields.get("truncated") for fact in candidate.facts) else 1
     if candidate.role == "cause":
         return 3 if all(fact.kind == "inference" for fact in candidate.facts) else 1
     if candidate.role == "confirmation":
@@ -152,5 +160,7 @@ def confidence(root: Candidate, others: Sequence[Candidate]) -> float:
     if not root.ranks:
         base -= 0.05
     elif len(root.shown_by) > 1 and root.suspects is None:
-        root.why.append(f"{say_ranks(root.shown_by)} show it: {'all at once, a program or configuration error rather than a bad rank' if len(root.shown_by) > 2 else 'more than one rank'}")
+        root.why.append(
+            f"{say_ranks(root.shown_by)} show it: {'all at once, a program or configuration error rather than a bad rank' if len(root.shown_by) > 2 else 'more than one rank'}"
+        )
     return round(max(0.1, min(0.95, base)), 2)

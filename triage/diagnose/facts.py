@@ -9,7 +9,19 @@ from collections.abc import Iterable, Sequence
 from triage.model import Evidence, Origin
 from triage.ranks.identity import JobMap
 
+# Wrappers and echoes: what they wrap is the failure, they are none.
 # What a crash says, by the signal that the process must then have died of.
+ECHOES = frozenset(
+    (
+        "KeyboardInterrupt",
+        "SignalException",
+        "ChildFailedError",
+        "ProcessRaisedException",
+        "ProcessExitedException",
+        "SystemExit",
+        "WorkerGroupFailureException",
+    )
+)
 _SIGNAL_OF_KIND = {"terminate": "SIGABRT"}
 
 
@@ -19,7 +31,7 @@ def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
     completed = [dataclasses.replace(fact, origin=job.complete(fact.source, fact.origin)) for fact in ranks]
     completed = _stopped_by_agent(completed)
     completed = _without_prefix(completed)
-    return _fold(completed)
+    return _fold(_all_at_once(completed))
 
 
 def _spawned(evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -37,7 +49,10 @@ def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:
     stopped = {fact.fields.get("pid") for fact in facts if fact.kind == "exit" and fact.fields.get("by") == "agent"}
     return [
         dataclasses.replace(fact, fields={**fact.fields, "by": "agent"})
-        if fact.kind == "exit" and fact.fields.get("signal") in ("SIGTERM", "SIGKILL") and fact.fields.get("pid") in stopped and "by" not in fact.fields
+        if fact.kind == "exit"
+        and fact.fields.get("signal") in ("SIGTERM", "SIGKILL")
+        and fact.fields.get("pid") in stopped
+        and "by" not in fact.fields
         else fact
         for fact in facts
     ]
@@ -64,6 +79,33 @@ def _without_prefix(facts: list[Evidence]) -> list[Evidence]:
     return placed
 
 
+def _all_at_once(facts: list[Evidence]) -> list[Evidence]:
+    """One exception, printed without a prefix as often as ranks ended with an exit code: it is theirs, each rank's once."""
+    bare = [fact for fact in facts if fact.kind == "exception" and fact.origin.rank is None and fact.origin.local_rank is None]
+    bare = [fact for fact in bare if fact.fields.get("chain") == "final" and fact.fields.get("type") not in ECHOES]
+    owners = {
+        fact.origin.rank: fact.origin
+        for fact in facts
+        if fact.kind == "exit"
+        and fact.origin.rank is not None
+        and not fact.fields.get("signal")
+        and fact.fields.get("exitcode") not in ("0", None)
+    }
+    if len({fact.text for fact in bare}) != 1 or sum(fact.count for fact in bare) != len(owners):
+        return facts
+    first = bare[0]
+    placed = [
+        dataclasses.replace(
+            first,
+            count=1,
+            origin=dataclasses.replace(first.origin, rank=rank, local_rank=owner.local_rank, host=owner.host),
+            fields={**first.fields, "placed": "by the exit status"},
+        )
+        for rank, owner in sorted(owners.items())
+    ]
+    return [fact for fact in facts if fact not in bare] + placed
+
+
 def _death_of(fact: Evidence) -> str:
     if fact.kind == "fatal-python":
         return fact.fields.get("signal", "-")
@@ -78,7 +120,9 @@ def _fold(facts: Iterable[Evidence]) -> list[Evidence]:
     for fact in facts:
         origin = fact.origin
         writer = origin.rank if origin.rank is not None else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
-        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), {}).setdefault(fact.source, []).append(fact)
+        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), {}).setdefault(fact.source, []).append(
+            fact
+        )
     folded = []
     for by_source in groups.values():
         first = min((same[0] for same in by_source.values()), key=_best)

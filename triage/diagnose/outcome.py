@@ -32,6 +32,10 @@ class Outcome:
             return "a later attempt finished"
         if fact.source in self.ends and fact.offset < self.ends[fact.source] and not self.died:
             return "the job says afterwards that it finished"
+        if fact.fields.get("aside") == "ignored":
+            return "Python ignored it and went on"
+        if fact.fields.get("aside") == "thread" and self.ends and not self.died:
+            return "it ended a thread only, and the job finished"
         if fact.fields.get("goes_on") == "yes" and fact.kind == "exception" and not self._ended_by(fact.origin.rank):
             return "its rank went on making progress"
         return ""

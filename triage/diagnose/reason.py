@@ -54,10 +54,21 @@ def diagnose(evidence: Sequence[Evidence], words: Sequence[tuple[str, Word]], jo
     verdict = causes.decide(all_of_them)
     suspects = tuple(sorted({fact.origin.rank for fact in inferred if fact.origin.rank is not None}))
     noise = [candidate for candidate in known if candidate.role == "noise"]
-    return Result(tuple(live), (*all_of_them, *noise), verdict, ended, matches, suspects, inferred[0].text if inferred else "", tuple((fact, ended.why_over(fact)) for fact in over))
+    return Result(
+        tuple(live),
+        (*all_of_them, *noise),
+        verdict,
+        ended,
+        matches,
+        suspects,
+        inferred[0].text if inferred else "",
+        tuple((fact, ended.why_over(fact)) for fact in over),
+    )
 
 
-def _infer(live: Sequence[Evidence], matches: dict[str, Match], signatures: dict[str, object], job: JobMap, ended: Outcome) -> list[Evidence]:
+def _infer(
+    live: Sequence[Evidence], matches: dict[str, Match], signatures: dict[str, object], job: JobMap, ended: Outcome
+) -> list[Evidence]:
     """The rules across ranks are asked only when no line of the files states a cause."""
     found = candidates.known(signatures, matches, live)  # type: ignore[arg-type]
     covered = {index for match in matches.values() for index in match.indices}
@@ -66,5 +77,13 @@ def _infer(live: Sequence[Evidence], matches: dict[str, Match], signatures: dict
         return []
     failed = {rank for candidate in found if candidate.role in ("either", "confirmation") for rank in candidate.shown_by}
     return rules.infer(
-        rules.Scene(live, {name: match.indices for name, match in matches.items()}, frozenset(job.ranks), job.world_size(), frozenset(failed), ended.finished)
+        rules.Scene(
+            live,
+            {name: match.indices for name, match in matches.items()},
+            frozenset(job.ranks),
+            job.world_size(),
+            frozenset(failed),
+            ended.finished,
+            job.one_host(),
+        )
     )

@@ -32,7 +32,15 @@ def _order(candidate: Candidate, result: Result) -> tuple[object, ...]:
     level = causes.tier(candidate)
     noise = candidate.role == "noise"
     time = candidate.first_time
-    return (candidate is not result.verdict.root, noise, bool(candidate.explained_by), 9 if level is None else level, time is None, time or 0.0, candidate.id)
+    return (
+        candidate is not result.verdict.root,
+        noise,
+        bool(candidate.explained_by),
+        9 if level is None else level,
+        time is None,
+        time or 0.0,
+        candidate.id,
+    )
 
 
 def finding(candidate: Candidate, result: Result, opened: set[str]) -> Finding:
@@ -81,7 +89,9 @@ def finding(candidate: Candidate, result: Result, opened: set[str]) -> Finding:
         why=tuple(candidate.why) + _why(candidate, result),
         captures=dict(candidate.captures),
         evidence=shown,
-        remediation=Remediation(_fill(signature.summary, values), tuple(_fill(step, values) for step in signature.steps), signature.references),
+        remediation=Remediation(
+            _fill(signature.summary, values), tuple(_fill(step, values) for step in signature.steps), signature.references
+        ),
     )
 
 
@@ -110,7 +120,9 @@ def _why(candidate: Candidate, result: Result) -> tuple[str, ...]:
     effects = [other for other in result.candidates if candidate.id in other.explained_by]
     if candidate is result.verdict.root:
         if effects:
-            reasons.append("explains " + ", ".join(f"{other.id} ({say_ranks(other.shown_by)})" if other.shown_by else other.id for other in effects))
+            reasons.append(
+                "explains " + ", ".join(f"{other.id} ({say_ranks(other.shown_by)})" if other.shown_by else other.id for other in effects)
+            )
         reasons.extend(sorted({fact.text for fact in candidate.facts if fact.kind == "inference"}))
         if any(fact.fields.get("placed") for fact in candidate.facts):
             reasons.append("the line carries no rank; it is given to the one rank that died this way")
@@ -188,7 +200,9 @@ def timeline(result: Result) -> tuple[Moment, ...]:
     moments = []
     for fact in told[:TIMELINE]:
         name = signature_of[id(fact)]
-        moments.append(Moment(fact.origin.time, fact.origin.rank, fact.text.split("\n", 1)[0][:200], None if name.startswith("u-") else name))
+        moments.append(
+            Moment(fact.origin.time, fact.origin.rank, fact.text.split("\n", 1)[0][:200], None if name.startswith("u-") else name)
+        )
     return tuple(moments)
 
 
@@ -196,14 +210,30 @@ def states(result: Result, job: JobMap) -> tuple[RankState, ...]:
     """What became of each rank."""
     size = job.world_size() or 0
     ranks = sorted(job.ranks | set(range(min(size, 1 << 17))))
-    failed = {fact.origin.rank for c in result.candidates if c.role != "noise" for fact in c.facts if fact.kind not in ("exit", "inference")}
+    failed = {
+        fact.origin.rank for c in result.candidates if c.role != "noise" for fact in c.facts if fact.kind not in ("exit", "inference")
+    }
     killed = {fact.origin.rank for fact in result.facts if fact.kind == "exit" and fact.fields.get("signal")}
-    failed |= {fact.origin.rank for fact in result.facts if fact.kind == "exit" and fact.fields.get("exitcode", "0") not in ("0", "") and not fact.fields.get("signal")}
+    failed |= {
+        fact.origin.rank
+        for fact in result.facts
+        if fact.kind == "exit" and fact.fields.get("exitcode", "0") not in ("0", "") and not fact.fields.get("signal")
+    }
     stalled = {fact.origin.rank for fact in result.facts if fact.kind == "inference" and fact.fields.get("rule") == "never-joined"}
     out = []
     for rank in ranks:
         hosts = job.hosts.get(rank, set())
-        state = "stalled" if rank in stalled else "failed" if rank in failed else "killed" if rank in killed else "ok" if rank in job.ranks else "silent"
+        state = (
+            "stalled"
+            if rank in stalled
+            else "failed"
+            if rank in failed
+            else "killed"
+            if rank in killed
+            else "ok"
+            if rank in job.ranks
+            else "silent"
+        )
         out.append(
             RankState(
                 rank,
@@ -218,4 +248,6 @@ def states(result: Result, job: JobMap) -> tuple[RankState, ...]:
 
 def remarks(result: Result) -> list[Warning]:
     """What was left out of the reasoning, and why."""
-    return [Warning("handled", fact.source, f"{fact.text.splitlines()[0][:160]!r} did not end the job: {why}") for fact, why in result.left_out]
+    return [
+        Warning("handled", fact.source, f"{fact.text.splitlines()[0][:160]!r} did not end the job: {why}") for fact, why in result.left_out
+    ]

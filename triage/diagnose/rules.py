@@ -8,14 +8,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from triage.model import Evidence, Origin
 
 # Symptoms of a rank that waits for others, and of one that lost its peer.
-WAITING = frozenset(("torch.collective-timeout", "torch.watchdog-failure-at-sequence", "nccl.timeout", "hccl.notify-timeout"))
+WAITING = frozenset(("torch.collective-timeout", "torch.watchdog-failure-at-sequence", "checkpoint.barrier-timeout", "hccl.notify-timeout"))
 LOST_PEER = frozenset(
-    ("gloo.connection-closed-by-peer", "nccl.connection-closed-by-peer", "nccl.remote-error", "nccl.local-rank-left", "torch.store-lost", "nccl.connection-aborted")
+    (
+        "gloo.connection-closed-by-peer",
+        "nccl.connection-closed-by-peer",
+        "nccl.remote-error",
+        "nccl.local-rank-left",
+        "torch.store-lost",
+        "nccl.connection-aborted",
+    )
 )
 _CLIENTS = re.compile(r"(\d+)/(\d+) clients joined")
 _STORE_KEY = re.compile(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
@@ -31,7 +38,7 @@ class Scene:
     world_size: int | None
     failed: frozenset[int]
     finished: frozenset[int] = frozenset()
-    extra: Mapping[str, str] = field(default_factory=dict)
+    one_host: bool = False
 
     def evidence_of(self, signatures: frozenset[str]) -> list[Evidence]:
         indices = sorted({index for signature in signatures for index in self.matched.get(signature, ())})
@@ -63,7 +70,10 @@ def left_first(scene: Scene) -> list[Evidence]:
 
 def divergent_call(scene: Scene) -> list[Evidence]:
     """Every rank waits, but not in the same call: the few that wait elsewhere took another way through the program."""
-    waiting = [fact for fact in scene.evidence_of(WAITING) if fact.origin.rank is not None and fact.fields.get("line")]
+    stuck = scene.evidence_of(WAITING | LOST_PEER) if scene.evidence_of(WAITING) else []
+    waiting = list(
+        {fact.origin.rank: fact for fact in reversed(stuck) if fact.origin.rank is not None and fact.fields.get("line")}.values()
+    )
     if len(waiting) < 3 or _ranks(waiting) != _everybody(scene):
         return []
     places = Counter((fact.fields.get("op", ""), fact.fields["file"], fact.fields["line"]) for fact in waiting)
@@ -77,12 +87,17 @@ def divergent_call(scene: Scene) -> list[Evidence]:
 
 
 def left_early(scene: Scene) -> list[Evidence]:
-    """Some ranks say that they are done while others still wait for them."""
+    """Some ranks were done while others still waited for them: they say so, or the launcher's table of failed processes leaves them out."""
     stuck = scene.evidence_of(WAITING | LOST_PEER)
-    left = set(scene.finished) - _ranks(stuck)
+    listed = {
+        fact.origin.rank for fact in scene.facts if fact.kind == "exit" and fact.fields.get("exitcode") and fact.origin.rank is not None
+    }
+    unlisted = _everybody(scene) - listed if len(listed) > 1 and scene.one_host else set()
+    left = (set(scene.finished) | unlisted) - _ranks(stuck) - scene.failed
     if not stuck or not left or not _ranks(stuck) - left:
         return []
-    text = f"{_say(left)} had finished when {_say(_ranks(stuck))} still expected them in a collective"
+    how = "said that they were done" if left <= scene.finished else "ended without an error, for the launcher lists no failure of theirs,"
+    text = f"{_say(left)} {how} while {_say(_ranks(stuck))} still expected them in a collective"
     return _infer("left-early", left, stuck[0], text)
 
 
@@ -93,13 +108,20 @@ def rank_absent(scene: Scene) -> list[Evidence]:
         clients = _CLIENTS.search(fact.text)
         if clients and int(clients[1]) < int(clients[2]):
             absent = set(range(int(clients[2]))) - seen if len(seen) == int(clients[1]) else set()
-            text = f"{clients[1]} of {clients[2]} ranks reached the store" + (f"; no file of this job is by {_say(absent)}" if absent else "")
+            text = f"{clients[1]} of {clients[2]} ranks reached the store" + (
+                f"; no file of this job is by {_say(absent)}" if absent else ""
+            )
             return _infer("rank-absent", absent, fact, text)
     asked = {int(match[2]): fact for fact in scene.facts if (match := _STORE_KEY.search(fact.text))}
     if len(asked) == 1:
         rank, fact = next(iter(asked.items()))
         if rank not in seen and rank not in scene.failed:
-            return _infer("rank-absent", {rank}, fact, f"every process waits for the address of rank {rank}, and none that left a trace here is rank {rank}")
+            return _infer(
+                "rank-absent",
+                {rank},
+                fact,
+                f"every process waits for the address of rank {rank}, and none that left a trace here is rank {rank}",
+            )
     return []
 
 

@@ -9,13 +9,10 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+from triage.diagnose.facts import ECHOES
 from triage.model import Evidence
 
 _KINDS = ("exception", "terminate", "fatal-python", "exit")
-# Wrappers and echoes: what they wrap is the failure, they are none.
-ECHOES = frozenset(
-    ("KeyboardInterrupt", "SignalException", "ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SystemExit", "WorkerGroupFailureException")
-)
 _MASKS = (
     (re.compile(r"0x[0-9a-fA-F]+"), "<hex>"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<ip>"),
@@ -58,7 +55,8 @@ def _place(fact: Evidence) -> tuple[str, int, int]:
 def _is_failure(fact: Evidence, speaking: set[int | None]) -> bool:
     if fact.kind == "exit":
         code = fact.fields.get("exitcode", "0")
-        return code not in ("0", "") and fact.fields.get("by") != "agent" and fact.origin.rank is not None and fact.origin.rank not in speaking
+        said = fact.origin.rank in speaking or (None in speaking and not fact.fields.get("signal"))
+        return code not in ("0", "") and fact.fields.get("by") != "agent" and fact.origin.rank is not None and not said
     if fact.kind == "exception":
         return fact.fields.get("chain") in ("final", "cause") and fact.fields.get("type") not in ECHOES
     return True

@@ -108,7 +108,11 @@ def _limits(source: Source, scan: Scanned) -> list[Warning]:
         )
     if scan.dropped_windows:
         warnings.append(
-            Warning("context-limit", source.name, f"{scan.dropped_windows} regions around failures were not kept; unpack the file and ingest it again to see them")
+            Warning(
+                "context-limit",
+                source.name,
+                f"{scan.dropped_windows} regions around failures were not kept; unpack the file and ingest it again to see them",
+            )
         )
     return warnings
 

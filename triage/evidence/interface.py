@@ -37,7 +37,11 @@ def evidence(block: Block, kind: str, component: str, text: str, **fields: str) 
         source=block.source,
         offset=block.headline,
         end=block.end,
-        fields={name: redact(value) for name, value in {**fields, "goes_on": "yes" if block.goes_on else ""}.items() if value},
+        fields={
+            name: redact(value)
+            for name, value in {**fields, "goes_on": "yes" if block.goes_on else "", "aside": block.aside}.items()
+            if value
+        },
         excerpt=redact("\n".join(shorten(block.lines))),
     )
 

@@ -18,8 +18,12 @@ _HOST = re.compile(r"host\s+: (\S+)")
 _TIME = re.compile(r"time\s+: (\d{4})-(\d\d)-(\d\d)_(\d\d):(\d\d):(\d\d)")
 _FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
 _STOPPED = re.compile(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
-_SRUN = re.compile(r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory))")
-_OTHERS = re.compile(r"exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))")
+_SRUN = re.compile(
+    r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory))"
+)
+_OTHERS = re.compile(
+    r"exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
+)
 _WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS"}
 
 

@@ -16,7 +16,13 @@ SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("torch_npu", "message", re.compile(r"\bERR\d{5} |torch_npu|WorkHCCL|ProcessGroupHCCL")),
     ("CANN", "message", re.compile(r"\b[EW][A-Z0-9]\d{4}(?:: |\(|\[|\))|\bCANN\b|aicore|aicpu")),
     ("HCCL", "message", re.compile(r"\bHCCL\b|hccl|\bHCCP\b|TopoDetect")),
-    ("kernel", "kernel", re.compile(r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev")),
+    (
+        "kernel",
+        "kernel",
+        re.compile(
+            r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev"
+        ),
+    ),
     ("slurm", "scheduler", re.compile(r"slurmstepd|srun: |StepId=|DUE TO |CANCELLED AT|oom[-_]kill event")),
     ("kubernetes", "scheduler", re.compile(r"OOMKilled|Evicted|kubelet|Preempted|FailedScheduling")),
     ("Gloo", "message", re.compile(r"gloo/")),

@@ -9,7 +9,13 @@ from triage.evidence.python import FRAME
 from triage.model import Block, Evidence
 
 _FAULT_FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)')
-_SIGNALS = {"Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS", "Illegal instruction": "SIGILL", "Floating-point exception": "SIGFPE"}
+_SIGNALS = {
+    "Segmentation fault": "SIGSEGV",
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+    "Illegal instruction": "SIGILL",
+    "Floating-point exception": "SIGFPE",
+}
 # So many frames of which so few differ: a function that calls itself without end.
 _DEEP, _FEW = 40, 6
 

@@ -17,6 +17,8 @@ from triage.ranks.tracebacks import CHAINS, HEADER, is_exception
 FRAME = re.compile(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
+# torch.distributed.checkpoint quotes the traceback of every rank that failed: `Traceback (most recent call last): (RANK 0)`
+_NAMED = re.compile(r"\(RANK (\d+)\)")
 _SPAWN = re.compile(r"-- Process (\d+) terminated with the following error")
 
 
@@ -31,6 +33,9 @@ def read(block: Block) -> list[Evidence]:
     for index, (lines, link) in enumerate(parts):
         chain = "final" if index == len(parts) - 1 else {CHAINS[0]: "context", CHAINS[1]: "cause"}.get(link, "context")
         fact = _exception(block, lines, chain)
+        named = _NAMED.search(lines[0])
+        if fact is not None and named:
+            fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, rank=int(named[1])))
         if fact is not None and process and index:
             fact = dataclasses.replace(fact, fields={**fact.fields, "process": process[1]})
         if fact is not None:
@@ -57,12 +62,24 @@ def _parts(lines: tuple[str, ...]) -> Iterator[tuple[list[str], str]]:
 
 
 def _exception(block: Block, lines: list[str], chain: str) -> Evidence | None:
-    start = next((index for index, line in enumerate(lines) if index and is_exception(line.removeprefix("  | ")) and not line.startswith("   ")), None)
+    start = next(
+        (index for index, line in enumerate(lines) if index and is_exception(line.removeprefix("  | ")) and not line.startswith("   ")),
+        None,
+    )
     if start is None:
         return None
     text = "\n".join(line.rstrip() for line in lines[start:]).strip()
     name, _, message = text.partition(":")
-    return evidence(block, "exception", "Python", text, type=name.rpartition(".")[2].strip(), message=message.strip(), chain=chain, **_place(lines[:start]))
+    return evidence(
+        block,
+        "exception",
+        "Python",
+        text,
+        type=name.rpartition(".")[2].strip(),
+        message=message.strip(),
+        chain=chain,
+        **_place(lines[:start]),
+    )
 
 
 def _place(lines: list[str]) -> dict[str, str]:
@@ -94,7 +111,15 @@ def _mixed(block: Block) -> list[Evidence]:
     for text, count in counts.items():
         name, _, message = text.partition(":")
         fact = evidence(
-            block, "exception", "Python", text, type=name.rpartition(".")[2], message=message.strip(), chain="final", interleaved="yes", writers=str(writers)
+            block,
+            "exception",
+            "Python",
+            text,
+            type=name.rpartition(".")[2],
+            message=message.strip(),
+            chain="final",
+            interleaved="yes",
+            writers=str(writers),
         )
         facts.append(dataclasses.replace(fact, count=count))
     return facts

@@ -10,7 +10,10 @@ import re
 _PATTERNS: tuple[tuple[str, str], ...] = (
     ("private-key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END))*(?:-----END [A-Z ]*PRIVATE KEY-----)?"),
     ("aws-key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    ("token", r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{20,}|xox[abprs]-[\w-]{10,}|sk-[A-Za-z0-9_-]{20,})"),
+    (
+        "token",
+        r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{20,}|xox[abprs]-[\w-]{10,}|sk-[A-Za-z0-9_-]{20,})",
+    ),
     ("jwt", r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
     ("bearer", r"(?<=[Bb]earer )[\w.~+/-]{12,}=*"),
     ("url-password", r"(?<=://)[^\s/:@]{1,64}:[^\s/@]{1,128}(?=@)"),
@@ -19,7 +22,27 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
         r"(?i)(?<![a-z])(?:[a-z0-9_]*(?:password|passwd|secret|api_?key|access_?key|auth_?token|access_?token)[a-z0-9_]*)[\"']?\s*[=:]\s*[\"']?(?!None\b|null\b|\*)([^\s\"',;]{6,})",
     ),
 )
-_HINTS = ("-----BEGIN", "AKIA", "ASIA", "hf_", "gh", "glpat-", "xox", "sk-", "eyJ", "earer ", "://", "assw", "ASSW", "ecret", "ECRET", "key", "KEY", "oken", "OKEN")
+_HINTS = (
+    "-----BEGIN",
+    "AKIA",
+    "ASIA",
+    "hf_",
+    "gh",
+    "glpat-",
+    "xox",
+    "sk-",
+    "eyJ",
+    "earer ",
+    "://",
+    "assw",
+    "ASSW",
+    "ecret",
+    "ECRET",
+    "key",
+    "KEY",
+    "oken",
+    "OKEN",
+)
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 
 

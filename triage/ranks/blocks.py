@@ -21,6 +21,9 @@ from triage.ranks.text import Line, Text
 REACH = 1 << 19
 _STAMP_REACH = 1 << 13
 _C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
+_IGNORED = re.compile(
+    r"Exception ignored in|Error in atexit\._run_exitfuncs|Error in sys\.excepthook|Exception in callback|Task exception was never retrieved"
+)
 _LOGGED = re.compile(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
 
 
@@ -127,12 +130,22 @@ FORMS: tuple[Form, ...] = (
     Form(
         "fatal-python",
         _contains(r"^Fatal Python error: "),
-        _continuing(r'$|Python runtime state|Thread 0x|Current thread|  File |  \.\.\.|  <|Extension modules|  Binary file|Current C stack|<', 400),
+        _continuing(
+            r"$|Python runtime state|Thread 0x|Current thread|  File |  \.\.\.|  <|Extension modules|  Binary file|Current C stack|<", 400
+        ),
     ),
     Form("nccl", _contains(r"NCCL WARN"), _nccl),
     Form("elastic", _contains(r"^\s*exitcode\s+: "), _elastic_entry),
-    Form("cann", _contains(r"^(?:\[PID: \d+\] )?(?:\S+\()?[EW][A-Z0-9]\d{4}\b"), _continuing(r"\s+\S|Solution:|Possible Cause:|TraceBack", 30)),
-    Form("c10", lambda line: line.parsed.record and "glog" in line.parsed.layers[-1], _continuing(r"Exception raised from|frame #\d|<omitting|  what", 80)),
+    Form(
+        "cann",
+        _contains(r"^(?:\[PID: \d+\] )?(?:\S+\()?[EW][A-Z0-9]\d{4}\b"),
+        _continuing(r"\s+\S|Solution:|Possible Cause:|TraceBack", 30),
+    ),
+    Form(
+        "c10",
+        lambda line: line.parsed.record and "glog" in line.parsed.layers[-1],
+        _continuing(r"Exception raised from|frame #\d|<omitting|  what", 80),
+    ),
     Form("received-signal", _contains(r"\*\*\* Process received signal \*\*\*|==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
     Form("line", lambda line: True, lambda text, line: Collected([line], line)),
 )
@@ -158,8 +171,12 @@ def build(text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]]) -> 
 def _block(text: Text, form: str, collected: Collected) -> Block:
     first, headline = collected.lines[0], collected.headline
     origin = first.parsed.origin
-    if form == "traceback" and not first.parsed.layers:
-        origin = _logged(text, first) or origin
+    aside = ""
+    if form == "traceback":
+        before = next((line for line in text.lines_before(first.offset, 1 << 12) if line.parsed.writer == first.parsed.writer), None)
+        aside = _aside(before)
+        if not first.parsed.layers and before is not None and before.parsed.record and _LOGGED.search(before.parsed.text):
+            origin = before.parsed.origin  # `logging.exception` writes its record first and the traceback, without a prefix, right after it
     if origin.time is None:
         origin = dataclasses.replace(origin, time=_time_before(text, first))
     return Block(
@@ -171,16 +188,15 @@ def _block(text: Text, form: str, collected: Collected) -> Block:
         lines=tuple(line.parsed.text for line in collected.lines),
         origin=_with_inner(origin, collected.lines),
         ambiguous=collected.ambiguous,
+        aside=aside,
         goes_on=form == "traceback" and _goes_on(text, collected.lines[-1], origin, first.parsed.writer),
     )
 
 
-def _logged(text: Text, first: Line) -> Origin | None:
-    """`logging.exception` writes its record line first and the traceback, without a prefix, right after it."""
-    before = next(text.lines_before(first.offset, 1 << 12), None)
-    if before is None or not before.parsed.record or not _LOGGED.search(before.parsed.text):
-        return None
-    return before.parsed.origin
+def _aside(before: Line | None) -> str:
+    """Python announces exceptions that do not end the process: in a thread, in a destructor, at exit."""
+    text = before.parsed.text if before is not None else ""
+    return "ignored" if _IGNORED.match(text) else "thread" if text.startswith("Exception in thread ") else ""
 
 
 def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
@@ -219,6 +235,8 @@ def _time_before(text: Text, line: Line) -> float | None:
         if not could_be(before):
             continue
         other = before.parsed
-        if other.origin.time is not None and (other.writer == own.writer or (own.origin.rank is not None and other.origin.rank == own.origin.rank)):
+        if other.origin.time is not None and (
+            other.writer == own.writer or (own.origin.rank is not None and other.origin.rank == own.origin.rank)
+        ):
             return other.origin.time
     return None

@@ -83,7 +83,9 @@ def _goes_on(line: Line, tagged: bool, table: bool) -> bool:
         return False
     if table or tagged:
         return True
-    return not text.strip() or text.startswith((" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error"))
+    return not text.strip() or text.startswith(
+        (" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error")
+    )
 
 
 def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
@@ -92,6 +94,8 @@ def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[
     foreign = 0
     for line in following:
         text = line.parsed.text
+        if line.parsed.record:
+            break
         fits = HEADER in text or _is_frame(text) or text.strip() in CHAINS
         if is_exception(text) and not line.parsed.record:
             headline, fits = line if headline is lines[0] else headline, True

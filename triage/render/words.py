@@ -91,7 +91,7 @@ def who(finding: Finding) -> str:
     """`rank 1 on node1`, whatever of it is known."""
     first = next(iter(finding.evidence), None)
     said = ranks(finding.ranks)
-    if not said and first is not None and first.origin.local_rank is not None:
+    if not said and first is not None and first.origin.rank is None and first.origin.local_rank is not None:
         said = f"local rank {first.origin.local_rank}"
     where = f"on {hosts(finding.hosts)}" if finding.hosts else ""
     return f"{said} {where}".strip()

@@ -53,39 +53,41 @@ class Collector:
         self.touched: set[int] = set()
         self._span = -1
         self._slice = -1
-        self._beyond = 0
         self._seen: set[int] = set()
 
-    def feed(self, data: bytearray, base: int, stop: int, line_start: int, fresh: int = 0, beyond: int = 0) -> None:
+    def feed(self, data: bytearray, base: int, stop: int, line_start: int, fresh: int = 0) -> None:
         """Look at `data[:stop]`; `base` is the absolute offset of `data[0]`.
 
         `line_start` is the absolute start of the first line: before the data when an overlong line is fed in pieces; then
-        matches that end at or before `fresh` were seen with the piece before, and a line may reach `beyond` bytes over `stop`.
+        `data[:fresh]` ends the piece before and is seen again.
         """
-        self._beyond = beyond
-        start = 0
+        start = self._pieces(data, base, line_start - base, fresh, stop) if line_start < base else 0
         while start < stop:
-            if line_start // SPAN != self._span:
-                self._span, self._lines = line_start // SPAN, 0
+            self._enter(base + start)
             finish = _line_end(data, (self._span + 1) * SPAN - base, stop)
-            self._feed_span(data, base, start, finish, line_start, fresh)
-            start, line_start = finish, base + finish
+            overlong = _overlong(data, start, finish)
+            self._feed_lines(data, base, start, overlong)
+            start = finish if overlong == finish else self._pieces(data, base, overlong, overlong, finish)
 
-    def _feed_span(self, data: bytearray, base: int, start: int, stop: int, line_start: int, fresh: int) -> None:
+    def _enter(self, position: int) -> None:
+        if position // SPAN != self._span:
+            self._span, self._lines = position // SPAN, 0
+
+    def _feed_lines(self, data: bytearray, base: int, start: int, stop: int) -> None:
         while start < stop and self._lines < SPAN_LINES:
             limit = 4 * (SPAN_LINES - self._lines) + 64
             found = self.gate.find(data, start, stop, limit)
-            start = self._exact(data, base, stop, found, len(found) >= limit, line_start, fresh)
+            start = self._exact(data, base, stop, found, len(found) >= limit)
         while start < stop:
-            start = self._sample(data, base, start, stop, line_start, fresh)
+            start = self._sample(data, base, start, stop)
 
-    def _exact(self, data: bytearray, base: int, stop: int, found: list[int], stopped: bool, line_start: int, fresh: int) -> int:
+    def _exact(self, data: bytearray, base: int, stop: int, found: list[int], stopped: bool) -> int:
         """Add the lines around `found` that hold literals, in order; the answer is where to go on."""
-        finish = fresh
+        finish = 0
         for end in found:
             if end <= finish:
                 continue
-            begin, finish = _bounds(data, base, end, stop + self._beyond, line_start)
+            begin, finish = _bounds(data, end, stop)
             literals = self.gate.inside(bytes(data[begin:finish]))
             if literals:
                 self._add(data, base, begin, finish, literals)
@@ -93,21 +95,37 @@ class Collector:
                     return min(finish + 1, stop)
         return min(finish + 1, stop) if stopped else stop
 
-    def _sample(self, data: bytearray, base: int, start: int, stop: int, line_start: int, fresh: int) -> int:
+    def _sample(self, data: bytearray, base: int, start: int, stop: int) -> int:
         """Storm: the lines that begin in one slice of the file are looked at for the first line of each literal."""
         number = (base + start) // SLICE
         if number != self._slice:
             self._slice, self._seen = number, set()
         finish = _line_end(data, (number + 1) * SLICE - base, stop)
-        done = fresh
         for end, literal in self.gate.first(data, start, finish):
-            if end > done and literal not in self._seen:
-                begin, done = _bounds(data, base, end, finish + self._beyond, line_start)
+            if literal not in self._seen:
+                begin, done = _bounds(data, end, finish)
                 literals = self.gate.inside(bytes(data[begin:done]))
                 self._seen.update(literals)
                 self._add(data, base, begin, done, literals)
         self.sampled += finish - start
         return finish
+
+    def _pieces(self, data: bytearray, base: int, origin: int, start: int, stop: int) -> int:
+        """Each piece of the overlong line that begins at `origin` (may be before the data) from `start` on; the answer is where the next line begins.
+
+        Pieces are counted from the start of their line and looked at one by one, so that neither the chunk nor the engine
+        moves them. Each reaches back by OVERLAP: a literal that the border cuts is whole in the later one.
+        """
+        finish = data.find(b"\n", start, stop)
+        finish = stop if finish < 0 else finish
+        while start < finish:
+            end = min(start + MAX_LINE, finish)
+            begin = start - OVERLAP if start > origin else start
+            literals = tuple(sorted(literal for _, literal in self.gate.first(data, begin, end)))
+            if literals:
+                self._add(data, base, begin, end, literals)
+            start = end
+        return min(finish + 1, stop)
 
     def _add(self, data: bytearray, base: int, begin: int, finish: int, literals: tuple[int, ...]) -> None:
         self._lines += 1
@@ -124,17 +142,21 @@ def _line_end(data: bytearray, edge: int, stop: int) -> int:
     return stop if edge >= stop else data.find(b"\n", edge - 1, stop) + 1 or stop
 
 
-def _bounds(data: bytearray, base: int, end: int, stop: int, line_start: int) -> tuple[int, int]:
-    """Start and end (without newline) of the line that holds the byte before `end`; of an overlong line, the piece."""
+def _overlong(data: bytearray, start: int, stop: int) -> int:
+    """Where the first line longer than MAX_LINE starts in `data[start:stop]`, or `stop`."""
+    while stop - start > MAX_LINE:
+        newline = data.rfind(b"\n", start, start + MAX_LINE + 1)
+        if newline < 0:
+            return start
+        start = newline + 1
+    return stop
+
+
+def _bounds(data: bytearray, end: int, stop: int) -> tuple[int, int]:
+    """Start and end (without newline) of the line that holds the byte before `end`."""
     begin = data.rfind(b"\n", 0, end) + 1
     finish = data.find(b"\n", end - 1, stop)
-    finish = stop if finish < 0 else finish
-    origin = begin or min(line_start - base, 0)
-    if finish - origin > MAX_LINE:
-        piece = (end - 1 - origin) // MAX_LINE
-        finish = min(finish, origin + (piece + 1) * MAX_LINE + OVERLAP)
-        begin = max(begin, origin + piece * MAX_LINE - (OVERLAP if piece else 0))
-    return begin, finish
+    return begin, stop if finish < 0 else finish
 
 
 def merge(spans: Iterable[Kinds]) -> tuple[tuple[Hit, ...], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,15 @@ class Scan:
     """One scan: tasks are handed out from a shared iterator, results are put together in the order of the names."""
 
     def __init__(
-        self, literals: Sequence[str], writer: WriterKey, *, workers: int, chunk_bytes: int, engine: str = "auto", advance: Advance, failed: Failed
+        self,
+        literals: Sequence[str],
+        writer: WriterKey,
+        *,
+        workers: int,
+        chunk_bytes: int,
+        engine: str = "auto",
+        advance: Advance,
+        failed: Failed,
     ) -> None:
         self.literals = literals
         self.engine = engine
@@ -119,6 +128,8 @@ class Scan:
                 plain.head = os.pread(fd, HEAD, 0)
             if number == len(plain.spans) - 1:
                 plain.tail = os.pread(fd, TAIL, max(0, plain.size - TAIL))
+            if os.fstat(fd).st_size < plain.size:
+                raise OSError(errno.ENODATA, "it became shorter while it was read")
         except OSError as error:
             self._failed(name, error)
         self._advance(min(SPAN, plain.size - number * SPAN))

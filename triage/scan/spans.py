@@ -10,7 +10,7 @@ from typing import BinaryIO
 from triage.scan.interface import CELL, HEAD, MAX_LINE, OVERLAP, SPAN, TAIL, Gate, Scanned, Window, WriterKey
 from triage.scan.lines import Collector, merge
 
-_MIN_CHUNK = 2 * MAX_LINE + 4 * OVERLAP
+_MIN_CHUNK = 2 * MAX_LINE + 2 * OVERLAP
 
 
 class Feeder:
@@ -22,7 +22,7 @@ class Feeder:
         self.base = offset  # absolute offset of buffer[0]
         self.filled = 0
         self.line_start = offset
-        self.fresh = 0  # matches ending at or before this place in the buffer were seen
+        self.fresh = 0  # up to this place in the buffer the end of the piece before is seen again
 
     def room(self) -> memoryview:
         return memoryview(self.buffer)[self.filled :]
@@ -39,9 +39,9 @@ class Feeder:
             self._feed_piece()
 
     def _feed_piece(self) -> None:
-        whole = (self.base + self.filled - OVERLAP - self.line_start) // MAX_LINE * MAX_LINE
+        whole = (self.base + self.filled - self.line_start) // MAX_LINE * MAX_LINE
         stop = self.line_start + whole - self.base
-        self.collector.feed(self.buffer, self.base, stop, self.line_start, self.fresh, OVERLAP)
+        self.collector.feed(self.buffer, self.base, stop, self.line_start, self.fresh)
         self._drop(stop - OVERLAP, fresh=OVERLAP)
 
     def _drop(self, count: int, *, fresh: int) -> None:
@@ -140,7 +140,7 @@ class _StreamScan:
             lines += cell.count(b"\n")
             size += len(cell)
             self._put(cell)
-            self._keep(self.feeder.line_start // CELL - 2)
+            self._keep(self.feeder.base // CELL - 2)
         self.feeder.advance(0, final=True)
         self._keep(size // CELL + 1)
         hits, matched = merge([self.collector.kinds])

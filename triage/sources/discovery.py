@@ -14,6 +14,7 @@ from triage.sources.spool import spooled
 from triage.sources.unsupported import ADVICE
 from triage.sources.walk import Walk, classified, target
 
+
 def discover(paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO | None = None) -> Found:
     """The files below `paths`, each classified by its first bytes, sorted by name; `-` is standard input.
 
