@@ -3,20 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
+SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-all lint format bench samples docs-check catalog-check clean
+.PHONY: help demo test lint format bench samples docs docs-check catalog-check clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
 
 $(BIN)/.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'triage needs Python 3.11 or newer: make PYTHON=python3.11 …'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fast]'
 	touch $@
 
 demo: $(BIN)/.stamp ## Diagnose a real sample that ships with the project
-	@echo '$$ triage ingest samples/jobs/dataloader_worker_killed/job'
-	@$(BIN)/triage ingest samples/jobs/dataloader_worker_killed/job
+	@echo '$$ triage ingest $(SAMPLE)'
+	@$(BIN)/triage ingest $(SAMPLE)
 
 test: $(BIN)/.stamp ## All tests (under ten minutes)
 	$(BIN)/python -m pytest -n auto
@@ -36,6 +38,9 @@ bench: $(BIN)/.stamp ## Measure against ripgrep on 1 GiB of generated logs
 
 catalog-check: $(BIN)/.stamp ## Every signature proves its samples
 	$(BIN)/triage catalog check
+
+docs: $(BIN)/.stamp ## Write what documents take from the program: README's session, docs/signature-index.md
+	$(BIN)/python docs/generate.py
 
 docs-check: $(BIN)/.stamp ## The documents agree with the program
 	$(BIN)/python -m pytest tests/test_docs.py tests/cli

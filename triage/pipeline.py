@@ -104,6 +104,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
         writer_key,
         workers=max(1, options.workers or os.cpu_count() or 1),
         chunk_bytes=options.chunk_bytes,
+        windows=known.windows,
         engine=options.engine,
         advance=_advance(progress, sum(file.size for file in found.files)),
         failed=intake.failed,

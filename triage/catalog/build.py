@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from triage import evidence
 from triage.catalog import gate, load, read
 from triage.catalog.model import Catalog, Signature
 from triage.catalog.problems import Problem
 from triage.model import Warning as Note
+from triage.scan.windows import choose
 
 NO_VERSION = "0"
 MAX_HEALTHY = 4 * 1024 * 1024
@@ -27,7 +29,9 @@ def build(roots: Sequence[tuple[Path, Sequence[str]]], base: Path | None) -> Cat
     equipped, literals, weak = gate.equip(ordered, healthy(base))
     for weakness in weak:
         warnings.append(Note(load.WEAK, chosen[weakness.signature].path, f"{weakness.message}: {weakness.pattern}"))
-    return Catalog(version(base), tuple(equipped), literals, tuple(warnings))
+    wanted = [literal.encode() for literal in (*evidence.TRIGGERS, *evidence.MAP_TRIGGERS, *literals)]
+    windows = choose(wanted, healthy(base).encode())
+    return Catalog(version(base), tuple(equipped), literals, tuple(window.decode() for window in windows), tuple(warnings))
 
 
 def read_all(paths: Iterable[str]) -> tuple[dict[str, Signature], list[Problem]]:

@@ -6,6 +6,7 @@ and the cache is written for the next time.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -77,7 +78,7 @@ def _judged(catalog: Catalog, missing: tuple[Note, ...], strict: bool) -> Catalo
         raise CatalogError(f"{len(skipped)} problem(s) in signature files:\n{lines}", hint=hint)
     if not missing:
         return catalog
-    return Catalog(catalog.version, catalog.signatures, catalog.literals, (*missing, *catalog.warnings))
+    return dataclasses.replace(catalog, warnings=(*missing, *catalog.warnings))
 
 
 def _stamps(root: Path) -> Iterator[cache.Stamp]:

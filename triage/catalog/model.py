@@ -87,7 +87,9 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """`literals` are what the scan must look for so that no leaf of any signature can be missed.
+    """`windows` are short pieces of the literals and of the generic triggers, for a fast search (scan/windows.py).
+
+    `literals` are what the scan must look for so that no leaf of any signature can be missed.
 
     `warnings` say which files were skipped, and which patterns the scan cannot look for.
     """
@@ -95,4 +97,5 @@ class Catalog:
     version: str
     signatures: tuple[Signature, ...]
     literals: tuple[str, ...] = ()
+    windows: tuple[str, ...] = ()
     warnings: tuple[Note, ...] = ()

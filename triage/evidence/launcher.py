@@ -12,6 +12,7 @@ import signal as signals
 from triage.evidence.interface import evidence
 from triage.model import Block, Evidence, Origin
 
+_TABLE = re.compile(r"^[\w.]*ChildFailedError\b", re.M)
 _RANK = re.compile(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
 _EXIT = re.compile(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
 _HOST = re.compile(r"host\s+: (\S+)")
@@ -45,8 +46,9 @@ def read(block: Block) -> list[Evidence]:
 def _table(block: Block) -> list[Evidence]:
     """The agent's own traceback ends in a table with one entry a failed process."""
     text = "\n".join(block.lines)
-    cut = text.find("ChildFailedError")
-    facts = [evidence(block, "message", "torchelastic", text[text.rfind("\n", 0, cut) + 1 :])]
+    headline = _TABLE.search(text)  # not the `raise ChildFailedError(` of the last frame
+    cut = headline.start() if headline else text.find("ChildFailedError")
+    facts = [evidence(block, "message", "torchelastic", text[cut:])]
     entries = re.split(r"\n\[\d+\]:\n", text[cut:])
     for number, entry in enumerate(entries[1:], 1):
         first = "first observed" in entries[number - 1].rsplit("----------", 1)[-1]

@@ -22,6 +22,8 @@ def seconds(match: re.Match[str], year: int) -> float | None:
     stamp = (int(parts.get("Y") or year), month, int(parts["D"]), int(parts["h"]), int(parts["m"]), int(parts["s"]))
     if not (1 <= stamp[1] <= 12 and 1 <= stamp[2] <= 31 and stamp[3] < 24 and stamp[4] < 60 and stamp[5] <= 60 and stamp[0] >= 1970):
         return None
+    if stamp[2] > 28 and stamp[2] > calendar.monthrange(stamp[0], month)[1]:
+        return None
     fraction = float(f"0.{parts['f']}") if parts.get("f") else 0.0
     return calendar.timegm(stamp) + fraction - _zone(parts.get("z"))
 

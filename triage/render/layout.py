@@ -34,8 +34,8 @@ def _columns_of(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Break one paragraph at spaces, and inside a word only where the word alone is too wide."""
+def wrap(text: str, width: int, longest: int = 0) -> list[str]:
+    """Break one paragraph at spaces, and inside a word only where the word alone is wider than the width and than `longest`."""
     width = max(width, 8)
     lines: list[str] = []
     line = ""
@@ -46,7 +46,7 @@ def wrap(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        *full, line = _pieces(word, width)
+        *full, line = _pieces(word, max(width, longest))
         lines += full
     return [*lines, line] if line else lines
 
@@ -77,7 +77,9 @@ def _pieces(word: str, width: int) -> list[str]:
     return [*pieces, piece]
 
 
-def labelled(label: str, paragraphs: Iterable[str], width: int, paint: Paint, *styles: str, margin: int = LABEL) -> list[str]:
+def labelled(
+    label: str, paragraphs: Iterable[str], width: int, paint: Paint, *styles: str, margin: int = LABEL, longest: int = 0
+) -> list[str]:
     """Paragraphs to the right of a label, `margin` columns in; a label that leaves no room stands above them.
 
     A paragraph that starts with "1. " or "- " hangs under its own text.
@@ -87,7 +89,7 @@ def labelled(label: str, paragraphs: Iterable[str], width: int, paint: Paint, *s
     out: list[str] = []
     for paragraph in paragraphs:
         mark, body = _mark(paragraph)
-        lines = wrap(body, width - margin - len(mark)) or [""]
+        lines = wrap(body, width - margin - len(mark), longest) or [""]
         out += [mark + lines[0], *(" " * len(mark) + line for line in lines[1:])]
     indented = [" " * margin + line for line in out]
     if above:

@@ -105,7 +105,7 @@ def _head(diagnosis: Diagnosis) -> list[str]:
     named = f"{code(root.signature)}, confidence {words.confidence(root.confidence)}" if root.signature else ""
     first = next(iter(root.evidence), None)
     time = words.clock(root.first_time if first is None or first.origin.time is None else first.origin.time, diagnosis)
-    said = [named, inline(words.who(root)), f"at {time}" if time else "", code(words.place(first, diagnosis)) if first else ""]
+    said = [named, inline(words.seen(diagnosis)), f"at {time}" if time else "", code(words.place(first, diagnosis)) if first else ""]
     parts.append(", ".join(part for part in said if part) or "No rank is named.")
     if first is not None:
         parts.append(fence(first.text))

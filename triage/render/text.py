@@ -17,6 +17,7 @@ WIDTH = 100  # when the reader is not a terminal
 NARROWEST = 40
 QUOTED_LINES = 12
 QUOTED_ROWS = 2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
+COPIED = 200  # characters of a word in the advice that is not broken
 LISTED = 8  # entries of one section before "and n more"
 _HEAD_STYLES: dict[words.Kind, tuple[str, ...]] = {
     "ROOT CAUSE": ("bold", "red"),
@@ -72,9 +73,9 @@ class _Page:
         self.groups = words.groups(diagnosis)
         self.root = diagnosis.root_cause
 
-    def section(self, label: str, paragraphs: Iterable[str], *styles: str) -> list[str]:
+    def section(self, label: str, paragraphs: Iterable[str], *styles: str, longest: int = 0) -> list[str]:
         kept = [line for line in map(safe_line, paragraphs) if line]
-        return labelled(label, kept, self.width, self.paint, *(styles or ("bold",))) if kept else []
+        return labelled(label, kept, self.width, self.paint, *(styles or ("bold",)), longest=longest) if kept else []
 
     def head(self) -> list[str]:
         kind = words.kind(self.diagnosis)
@@ -103,7 +104,7 @@ class _Page:
             return wrap(safe_line(words.who(root)), self.width)
         first, *rest = root.evidence
         time = words.clock(first.origin.time if first.origin.time is not None else root.first_time, self.diagnosis)
-        said = [words.who(root), f"at {time}" if time else "", _line(first, self.diagnosis)]
+        said = [words.seen(self.diagnosis), f"at {time}" if time else "", _line(first, self.diagnosis)]
         lines = fold(safe_line(", ".join(part for part in said if part)), self.width)
         lines += quoted(first.text, self.width)
         if rest:
@@ -116,7 +117,9 @@ class _Page:
             return []
         advice = self.root.remediation
         steps = [f"{number}. {step}" for number, step in enumerate(advice.steps, 1)]
-        return self.section("What to do", [advice.summary, *steps, *(f"- {link}" for link in advice.references)], "bold", "green")
+        # Addresses and commands are there to be copied: a narrow terminal wraps them itself and they stay whole.
+        paragraphs = [advice.summary, *steps, *(f"- {link}" for link in advice.references)]
+        return self.section("What to do", paragraphs, "bold", "green", longest=COPIED)
 
     def caused(self) -> list[str]:
         return self.section("It caused", self._listed(self.groups.caused))

@@ -97,6 +97,15 @@ def who(finding: Finding) -> str:
     return f"{said} {where}".strip()
 
 
+def seen(diagnosis: Diagnosis) -> str:
+    """Who stands before the line that is shown: the rank that began it; of mere symptoms, the rank that wrote the line."""
+    root = diagnosis.root_cause
+    if root is None or kind(diagnosis) != "SYMPTOMS ONLY" or not root.evidence:
+        return who(root) if root is not None else ""
+    rank = root.evidence[0].origin.rank
+    return "first seen" + (f" on rank {rank}" if rank is not None else "")
+
+
 def moment(seconds: float | None) -> datetime | None:
     """The time in UTC at microsecond steps, None for what no calendar holds."""
     if seconds is None:

@@ -3,9 +3,8 @@
 Hyperscan (in the `hyperscan` wheel) runs without the GIL at several GB/s; google-re2 gives the same answers at about
 a fifth of the speed where no such wheel exists.
 
-A thousand literals make a slow automaton, a few hundred short ones a fast one. So the search looks for windows: pieces of four to eight
-bytes of the literals that do not stand in a sample of the text, each shared by as many literals as possible. A window is only a
-reason to look at its line; which literals the line holds is asked of all of them. So the choice of windows changes the speed and never the answer.
+The search itself looks for windows, few and short pieces of the literals (see windows.py). A window is only a reason to look
+at its line; which literals the line holds is asked of all of them, so the choice of windows changes the speed and never the answer.
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from triage.scan.interface import Gate
+from triage.scan.windows import complete, refit
 
 _UNLIMITED = 1 << 60
-_WIDTHS = (4, 6, 8)
+_FITTINGS = 4
+_RARE = 2
 
 
 class HyperscanGate:
@@ -28,14 +29,21 @@ class HyperscanGate:
     Databases are shared between threads; each thread asks `for_thread` for a gate with scratches of its own.
     """
 
-    def __init__(self, literals: Sequence[bytes], sample: bytes = b"") -> None:
+    def __init__(self, literals: Sequence[bytes], windows: Sequence[bytes], sample: bytes = b"") -> None:
         import hyperscan
 
         self._hyperscan = hyperscan
-        self._expressions = {"windows": windows(literals, sample), "all": list(literals), "first": list(literals)}
+        self._expressions = {"windows": complete(windows, literals), "all": list(literals), "first": list(literals)}
         self._databases: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._scratches: dict[str, Any] = {}
+        for _ in range(_FITTINGS if sample else 0):
+            common = self._common(sample)
+            if not common:
+                break
+            self._expressions["windows"] = refit(self._expressions["windows"], common, literals)
+            self._databases.pop("windows")
+            self._scratches.pop("windows")
 
     def for_thread(self) -> HyperscanGate:
         gate = copy.copy(self)
@@ -68,6 +76,15 @@ class HyperscanGate:
         found.sort()
         return found
 
+    def _common(self, sample: bytes) -> set[bytes]:
+        """The windows that open the gate too often in the sample, on lines that hold no literal."""
+        counts: dict[int, int] = {}
+        for end, window in self._scan("windows", sample, 0, len(sample), _UNLIMITED):
+            line = sample[sample.rfind(b"\n", 0, end) + 1 : end + 256].split(b"\n", 1)[0]
+            if counts.get(window, 0) < _RARE or not self.inside(line):
+                counts[window] = counts.get(window, 0) + 1
+        return {self._expressions["windows"][window] for window, count in counts.items() if count > _RARE}
+
     def _database(self, name: str) -> Any:
         with self._lock:
             if name not in self._databases:
@@ -77,30 +94,6 @@ class HyperscanGate:
                 database.compile(expressions=expressions, ids=list(range(len(expressions))), flags=flags, literal=True)
                 self._databases[name] = database
             return self._databases[name]
-
-
-def windows(literals: Sequence[bytes], sample: bytes) -> list[bytes]:
-    """Pieces such that every literal contains one, few and absent from `sample`. Without a sample: the literals themselves."""
-    if not sample:
-        return sorted(set(literals))
-    chosen: set[bytes] = set()
-    left = sorted(set(literals))
-    for width in _WIDTHS:
-        common = {sample[index : index + width] for index in range(len(sample) - width + 1)}
-        pieces = {literal: [p for p in _pieces(literal, width) if p not in common] for literal in left}
-        covers: dict[bytes, int] = {}
-        for found in pieces.values():
-            for piece in set(found):
-                covers[piece] = covers.get(piece, 0) + 1
-        for literal in sorted(left, key=lambda literal: (len(pieces[literal]), literal)):
-            if pieces[literal] and chosen.isdisjoint(pieces[literal]):
-                chosen.add(max(pieces[literal], key=lambda piece: (covers[piece], piece)))
-        left = [literal for literal in left if not pieces[literal]]
-    return sorted(chosen.union(left))
-
-
-def _pieces(literal: bytes, width: int) -> list[bytes]:
-    return [literal[index : index + width] for index in range(max(1, len(literal) - width + 1))]
 
 
 class Re2Gate:
@@ -135,12 +128,15 @@ class Re2Gate:
         return tuple(index for index, literal in enumerate(self._literals) if literal in line)
 
 
-def build(literals: Sequence[str], engine: str = "auto", sample: bytes = b"") -> Gate:
-    """Compile `literals` for texts like `sample`. `engine` is auto, hyperscan or re2; auto falls back to re2 where Hyperscan has no wheel."""
+def build(literals: Sequence[str], engine: str = "auto", windows: Sequence[str] = (), sample: bytes = b"") -> Gate:
+    """Compile `literals`. `windows` (see windows.py) are fitted to `sample`, some bytes of what will be scanned.
+
+    `engine` is auto, hyperscan or re2; auto falls back to re2 where Hyperscan has no wheel.
+    """
     encoded = [literal.encode() for literal in literals]
     if engine != "re2":
         try:
-            return HyperscanGate(encoded, sample)
+            return HyperscanGate(encoded, [window.encode() for window in windows], sample)
         except ImportError:
             if engine == "hyperscan":
                 raise

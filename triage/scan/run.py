@@ -41,8 +41,8 @@ class _Plain:
 
 
 _WORTH_FITTING = 1 << 26
-_SAMPLES = 16
-_SAMPLE_BYTES = 1 << 12
+_SAMPLES = 32
+_SAMPLE_BYTES = 1 << 16
 
 Advance = Callable[[int], None]
 Failed = Callable[[str, OSError], None]
@@ -58,11 +58,13 @@ class Scan:
         *,
         workers: int,
         chunk_bytes: int,
+        windows: Sequence[str] = (),
         engine: str = "auto",
         advance: Advance,
         failed: Failed,
     ) -> None:
         self.literals = literals
+        self.windows = windows
         self.engine = engine
         self.writer = writer
         self.workers = workers
@@ -77,7 +79,7 @@ class Scan:
 
     def run(self, containers: Sequence[Container]) -> tuple[list[tuple[Source, Scanned]], list[Source]]:
         """Scan everything; gives the scanned texts and the sources that are not text, each sorted by name."""
-        self._gate = build(self.literals, self.engine, _sample(containers))
+        self._gate = build(self.literals, self.engine, self.windows, _sample(containers))
         tasks = iter(self._tasks(containers))
         threads = [threading.Thread(target=self._work, args=(tasks,), daemon=True) for _ in range(self.workers - 1)]
         for thread in threads:

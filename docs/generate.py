@@ -1,0 +1,72 @@
+"""Writes what documents take from the program: the session in README.md and docs/signature-index.md. `make docs` runs it.
+
+tests/test_docs.py fails when either is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import triage
+from triage.catalog.load import files, load
+from triage.catalog.model import Signature
+from triage.render import text
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = "samples/jobs/dataloader_worker_killed_tee/job"
+SESSION = re.compile(rf"(?<=```console\n)\$ triage ingest {re.escape(SAMPLE)}\n.*?(?=```)", re.DOTALL)
+LINES_OF_A_SECTION = 5
+INDEX_HEAD = """# Index of signatures
+
+Written by `make docs` from `signatures/`; do not edit. `triage catalog show ID` says what a signature means, what to do and what
+it looks for. [What the roles mean](signatures.md#roles).
+"""
+
+
+def session() -> str:
+    """The command and what it prints, long sections cut with `…`. To be run in the root of the checkout."""
+    report = text.render(triage.ingest(SAMPLE), width=100)
+    sections = [section.split("\n") for section in report.rstrip("\n").split("\n\n")]
+    shown = ["\n".join([*lines[:LINES_OF_A_SECTION], *(["…"] if len(lines) > LINES_OF_A_SECTION else [])]) for lines in sections]
+    return f"$ triage ingest {SAMPLE}\n" + "\n\n".join(shown) + "\n"
+
+
+def index(shipped: Sequence[Signature]) -> str:
+    """One table a domain: id with a link to the file, role, title."""
+    parts = [INDEX_HEAD]
+    for domain in sorted({signature.domain for signature in shipped}):
+        rows = [
+            f"| [`{signature.id}`](../signatures/{signature.id.replace('.', '/', 1)}.yaml) | {signature.role} | {_cell(signature.title)} |"
+            for signature in sorted(shipped, key=lambda signature: signature.id)
+            if signature.domain == domain
+        ]
+        parts.append(f"\n## {domain}\n\n| signature | role | title |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    return "".join(parts)
+
+
+def shipped() -> Sequence[Signature]:
+    """The signatures of this checkout. Files that cannot be used raise CatalogError."""
+    found = load(shipped=ROOT / "signatures").signatures
+    assert len(found) == len(files(ROOT / "signatures"))
+    return found
+
+
+def _cell(title: str) -> str:
+    return title.replace("|", "\\|").replace("<", "&lt;")
+
+
+def main() -> None:
+    """Rewrite both."""
+    readme = ROOT / "README.md"
+    old = readme.read_text(encoding="utf-8")
+    readme.write_text(SESSION.sub(lambda _: session(), old, count=1), encoding="utf-8")
+    (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    import os
+
+    os.chdir(ROOT)
+    main()

@@ -1,0 +1,34 @@
+"""For all tests: a catalog cache of their own, and the shipped catalog, loaded once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from triage.catalog.load import load
+from triage.catalog.model import Catalog
+
+ROOT = Path(__file__).resolve().parents[1]
+_scratch: tempfile.TemporaryDirectory[str] | None = None
+
+
+def pytest_configure() -> None:
+    """No test reads or writes the user's cache; set so early that processes started by tests inherit it."""
+    global _scratch
+    _scratch = tempfile.TemporaryDirectory(prefix="triage-tests-")
+    os.environ["TRIAGE_CACHE"] = _scratch.name
+
+
+def pytest_unconfigure() -> None:
+    if _scratch is not None:
+        _scratch.cleanup()
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Iterator[Catalog]:
+    """The catalog that ships."""
+    yield load((), strict=False)

@@ -1,0 +1,65 @@
+"""triage.ranks.files"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.model import Origin
+from triage.ranks.files import origin_of
+
+CASES = {
+    "attempt_0/3/stderr.log": Origin(local_rank=3, stream="stderr"),
+    "logs/none_k2j/attempt_2/11/stdout.log": Origin(local_rank=11, stream="stdout", attempt=2),
+    "node3/attempt_0/2/stderr.log": Origin(local_rank=2, host="node3", stream="stderr"),
+    "attempt_1/2/error.json": Origin(local_rank=2, attempt=1),
+    "job.tar.gz!/node-02/rank_7.log": Origin(rank=7, host="node-02"),
+    "rank_12.log": Origin(rank=12),
+    "rank12.log": Origin(rank=12),
+    "rank-3.err": Origin(rank=3),
+    "logs/train_rank0.log": Origin(rank=0),
+    "job_rank5.log": Origin(rank=5),
+    "RANK_4.txt": Origin(rank=4),
+    "global_rank_6.log": Origin(rank=6),
+    "rank1/worker_rank3.log": Origin(rank=3),
+    "host1/rank9/out.log": Origin(rank=9, host="host1"),
+    "local_rank_2.log": Origin(local_rank=2),
+    "localrank2.log": Origin(local_rank=2),
+    "local-rank-2.log": Origin(local_rank=2),
+    "node1/local_rank_0_rank_8.log": Origin(rank=8, local_rank=0, host="node1"),
+    "gpu-node-17.log": Origin(),
+    "nid004123.out": Origin(host="nid004123"),
+    "slurm-4711.out": Origin(),
+    "train.log": Origin(),
+    "-": Origin(),
+    "frank3.log": Origin(),
+    "rank1024x768.png": Origin(),
+    "ranks.log": Origin(),
+    "ranking_5.log": Origin(),
+    "epoch_5.log": Origin(),
+    "attempt_3.log": Origin(attempt=3),
+}
+
+
+@pytest.mark.parametrize(("name", "origin"), CASES.items(), ids=CASES)
+def test_paths_tell_what_they_tell(name: str, origin: Origin) -> None:
+    """Launchers' layouts and people's habits are read; what is not said is None."""
+    assert origin_of(name) == origin
+
+
+@given(st.integers(0, 9999), st.integers(0, 15), st.integers(0, 9), st.sampled_from(["stdout", "stderr"]))
+def test_the_layout_of_elastic_is_read_below_any_directory(node: int, local: int, attempt: int, stream: str) -> None:
+    """`<node>/<run>/attempt_<n>/<local rank>/<stream>.log`, in an archive or not."""
+    for start in ("", "/data/jobs/", "logs.tar.gz!/"):
+        origin = origin_of(f"{start}node{node}/run_x1/attempt_{attempt}/{local}/{stream}.log")
+        assert origin == Origin(local_rank=local, host=f"node{node}", stream=stream, attempt=attempt)
+
+
+@given(st.text(max_size=50))
+def test_any_name_is_taken(name: str) -> None:
+    """No name makes it fail, and nothing is 0 that the name does not say."""
+    origin = origin_of(name)
+    assert origin.rank is None or str(origin.rank).isdigit()
+    if not any(letter.isdigit() for letter in name):
+        assert origin == Origin()

@@ -1,0 +1,98 @@
+"""triage.ranks.prefix"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.model import Origin
+from triage.ranks.prefix import parse
+
+AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
+
+CASES = [
+    ("[rank3]: Traceback", "Traceback", "[rank3]:", False, Origin(rank=3)),
+    ("[rank3]:", "", "[rank3]:", False, Origin(rank=3)),
+    ("[default2]:[rank10]: boom", "boom", "[default2]:[rank10]:", False, Origin(rank=10, local_rank=2)),
+    ("[trainer12]:boom", "boom", "[trainer12]:", False, Origin(local_rank=12)),
+    ("[node1:0]:boom", "boom", "[node1:0]:", False, Origin(local_rank=0, host="node1")),
+    ("12: [rank12]: boom", "boom", "12: [rank12]:", False, Origin(rank=12)),
+    (" 3: boom", "boom", " 3:", False, Origin(rank=3)),
+    ("[1,5]<stderr>:boom", "boom", "[1,5]<stderr>:", False, Origin(rank=5, stream="stderr")),
+    (
+        "[rank1]:[E1121 03:07:45.123456789 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog",
+        "[Rank 1] Watchdog",
+        "[rank1]:",
+        True,
+        Origin(rank=1, time=AT),
+    ),
+    ("2026-11-21 03:07:45,500 [rank2] INFO step", "INFO step", "", True, Origin(rank=2, time=AT + 0.5)),
+    ("node1:412:530 [3] NCCL INFO Channel", "NCCL INFO Channel", "", True, Origin(host="node1", pid=412)),
+    ("3f2a9c1b7d4e:412:530 [3] NCCL INFO Channel", "NCCL INFO Channel", "", True, Origin(host="3f2a9c1b7d4e", pid=412)),
+    ("10-0-0-7:412:530 NCCL CALL ncclGroupEnd()", "NCCL CALL ncclGroupEnd()", "", True, Origin(host="10-0-0-7", pid=412)),
+    (
+        "[2026-11-21 03:07:45] node1:412:530 [0] misc/socket.cc:50 NCCL WARN x",
+        "misc/socket.cc:50 NCCL WARN x",
+        "",
+        True,
+        Origin(host="node1", pid=412, time=AT),
+    ),
+    ("Nov 21 03:07:45 node1 kernel: [12.345678] NVRM: Xid", "NVRM: Xid", "", True, Origin(host="node1", time=AT)),
+    ("2026-11-21T03:07:45+0000 node1 slurmd[77]: x", "x", "", True, Origin(host="node1", pid=77, time=AT)),
+    ("2026-11-21T03:07:45.000001Z stderr F [rank0]: boom", "boom", "[rank0]:", True, Origin(rank=0, stream="stderr", time=AT + 0.000001)),
+    ("[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:-1) ERR02200 x", "ERR02200 x", "", True, Origin(pid=41, time=AT)),
+    ("plain text: nothing", "plain text: nothing", "", False, Origin()),
+    ("", "", "", False, Origin()),
+    ("RuntimeError: boom", "RuntimeError: boom", "", False, Origin()),
+    ("Epoch 3: 50%|", "Epoch 3: 50%|", "", False, Origin()),
+    ("03:07:45 [0] NCCL is a library", "03:07:45 [0] NCCL is a library", "", False, Origin()),
+]
+
+
+@pytest.mark.parametrize(("line", "text", "writer", "record", "origin"), CASES, ids=[case[0][:40] for case in CASES])
+def test_layers_are_peeled(line: str, text: str, writer: str, record: bool, origin: Origin) -> None:
+    """What is left, who wrote it, whether it opens a record, and all that the layers tell."""
+    parsed = parse(line, 2026)
+    assert (parsed.text, parsed.writer, parsed.record) == (text, writer, record)
+    got = parsed.origin
+    assert (got.rank, got.local_rank, got.host, got.pid, got.stream) == (origin.rank, origin.local_rank, origin.host, origin.pid, origin.stream)
+    assert got.time == pytest.approx(origin.time) if origin.time else got.time is None
+
+
+WRITERS = ["[rank7]: ", "[default3]:", "[1,7]<stderr>:", "[job@1,7]<stdout>: "]
+RECORDS = ["2026-11-21 03:07:45,372 ", "[E1121 03:07:45.123456789 x.cpp:1] ", "[rank7] "]
+
+
+@given(st.lists(st.sampled_from(WRITERS), unique=True, max_size=3), st.lists(st.sampled_from(RECORDS), unique=True, max_size=2))
+def test_layers_stack_in_any_order(writers: list[str], records: list[str]) -> None:
+    """Writers before records are all taken off, and each tells its part."""
+    parsed = parse("".join(writers) + "".join(records) + "boom", 2026)
+    assert parsed.text == "boom"
+    assert parsed.writer == "".join(writers).rstrip()
+    assert parsed.record == bool(records)
+    assert len(parsed.layers) == len(writers) + len(records)
+    assert parsed.origin.rank in ({7} if set(writers) - {"[default3]:"} or "[rank7] " in records else {None})
+    assert parsed.origin.local_rank == (3 if "[default3]:" in writers else None)
+
+
+@pytest.mark.parametrize("prefix", ["[rank3]: ", "[default3]:", "[1,3]<stderr>:"])
+def test_a_number_in_the_text_of_a_known_writer_is_no_label(prefix: str) -> None:
+    """`0: ` behind another writer's prefix is text, so that nobody's line is given to rank 0."""
+    parsed = parse(f"{prefix}0: a numbered line")
+    assert parsed.text == "0: a numbered line"
+    assert parsed.origin.rank in (3, None)
+
+
+@given(st.text(max_size=60))
+def test_any_line_parses(line: str) -> None:
+    """The text left is the end of the line, and parsing what is left again adds no writer that was passed over."""
+    parsed = parse(line)
+    assert line.endswith(parsed.text)
+    assert parsed.origin.rank is None or parsed.layers
+
+
+@given(st.integers(0, 99_999), st.sampled_from(["[rank{}]: x", "{}: x", "[1,{}]<stdout>:x", "[rank{}] x"]))
+def test_ranks_are_read_as_written(rank: int, form: str) -> None:
+    """Every rank comes back as the number it is, 0 included."""
+    assert parse(form.format(rank)).origin.rank == rank
