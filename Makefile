@@ -33,7 +33,7 @@ format: $(BIN)/.stamp ## Put the code into shape
 	$(BIN)/ruff check --fix .
 
 bench: $(BIN)/.stamp ## Measure against ripgrep on 1 GiB of generated logs
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check ripgrep
+
 	$(BIN)/python bench/run.py
 
 catalog-check: $(BIN)/.stamp ## Every signature proves its samples

@@ -35,7 +35,9 @@ def healthy(rng: random.Random, rank: int, step: int) -> str:
     if kind < 0.75:
         return f"[default{local}]:{host}:{4100 + local}:{5200 + local} [{local}] NCCL INFO Channel {rng.randrange(32):02d}/0 : {rank}[{local}] -> {(rank + 1) % RANKS}[{(local + 1) % 8}] via P2P/CUMEM/read\n"
     if kind < 0.85:
-        bars = "".join(f"\rEpoch 1: {k}%|{'#' * (k // 10):<10}| {step + k}/500000 [02:1{k % 10}<1:22:03, 9.8it/s, loss=2.{k:03}]" for k in range(3))
+        bars = "".join(
+            f"\rEpoch 1: {k}%|{'#' * (k // 10):<10}| {step + k}/500000 [02:1{k % 10}<1:22:03, 9.8it/s, loss=2.{k:03}]" for k in range(3)
+        )
         return f"[default{local}]:{bars}\n"
     if kind < 0.97:
         return f"[default{local}]:step {step} rank {rank} tokens/s {rng.randrange(3000, 4000)} mem {rng.random() * 80:.2f}GB mfu {rng.random():.3f} data {rng.random():.4f}s\n"

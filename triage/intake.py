@@ -8,19 +8,29 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from triage import artifacts, sources
+from triage.errors import InputError
 from triage.model import Evidence, Explanation, Finding, Source, Warning
 from triage.ranks.windows import Windows
 from triage.scan.interface import Scanned
 from triage.sources.plain import in_place
 
+_LEAD = re.compile(rb"\[[A-Za-z_.-]*:?\d+\]:(?: ?\[rank\d+\]:)?")
 _WRITER = re.compile(
     rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+"
 )
 
 
+# Programs, settings and documents lie beside the output and quote it: `raise RuntimeError("CUDA out of memory")` did not happen.
+_NO_OUTPUT = re.compile(
+    r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$", re.I
+)
+_NAMED = 5
+
+
 def writer_key(line: bytes) -> Hashable:
     """The part of a hit line that tells writers apart; cheap, for keeping some lines of every writer in a storm."""
-    return tuple(_WRITER.findall(line)[:3])
+    lead = _LEAD.match(line)
+    return lead.group() if lead else tuple(_WRITER.findall(line)[:3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,8 @@ class _Container:
 
     def streams(self) -> Iterator[tuple[Source, BinaryIO | None]]:
         for source, stream in sources.streams(self.file, sources.Limits(), self.intake.warnings.append):
+            if self.intake.is_aside(source.name):
+                continue
             if source.kind == "text" and stream is not None:
                 yield source, stream
             elif source.kind != "empty":
@@ -51,13 +63,33 @@ class _Container:
 class Intake:
     """The files of a job on their way into the scan, and what was met on the way."""
 
-    def __init__(self, files: Sequence[sources.File]) -> None:
-        self.files = files
+    def __init__(self, files: Sequence[sources.File], given: Sequence[str] = ()) -> None:
+        self.given = frozenset(given)
         self.warnings: list[Warning] = []
         self.artifacts: list[tuple[Source, bytes]] = []
+        self.aside: set[str] = set()
+        self.files = [file for file in files if not self.is_aside(file.name)]
+        if self.aside and all(file.kind in ("empty", "binary", "elf") for file in self.files):
+            hint = "Give the directory that the job's stdout and stderr were written to, or one of these files itself."
+            raise InputError("only programs, settings or documents, no logs", hint=hint, path=", ".join(given[:3]) or None)
 
     def containers(self) -> list[_Container]:
         return [_Container(file, self, in_place(file) if file.kind == "text" else None) for file in self.files]
+
+    def is_aside(self, name: str) -> bool:
+        """Is it by its name something that people write, not jobs? What the user names as a path of its own is read whatever it is."""
+        if name in self.given or _NO_OUTPUT.search(name.removesuffix(".gz")) is None:
+            return False
+        self.aside.add(name)
+        return True
+
+    def remarks(self) -> list[Warning]:
+        """What was met on the way, once all is read."""
+        if not self.aside:
+            return self.warnings
+        first = ", ".join(sorted(self.aside)[:_NAMED]) + (f" and {len(self.aside) - _NAMED} more" if len(self.aside) > _NAMED else "")
+        message = f"skipped, because programs, settings and documents are no output: {first}; give a file itself to have it read"
+        return [*self.warnings, Warning("no-output", None, message)]
 
     def failed(self, name: str, error: OSError) -> None:
         self.warnings.append(Warning("unreadable", name, f"could not be read to its end: {error.strerror or error}"))

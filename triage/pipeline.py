@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import triage
-from triage import artifacts, evidence, sources
+from triage import artifacts, evidence, sources, summary
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 from triage.diagnose import Result, diagnose, report
@@ -21,6 +20,8 @@ from triage.intake import Intake, Reading, writer_key
 from triage.model import Diagnosis, Explanation, Job, Stats, Warning
 from triage.scan.run import Scan
 
+ENGINES = ("auto", "hyperscan", "re2")
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -28,8 +29,12 @@ class Options:
 
     catalogs: tuple[Path, ...] = ()
     workers: int | None = None
-    chunk_bytes: int = 1 << 20
+    chunk_bytes: int = 1 << 18
     engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise OptionError(f"no scan engine is called {self.engine!r}", hint="one of " + ", ".join(ENGINES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
             timeline=report.timeline(read.result),
             ranks=report.states(read.result, read.harvest.job),
             warnings=read.warnings,
-            stats=replace(read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=_peak_memory()),
+            stats=replace(read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=summary.peak_memory()),
         )
 
 
@@ -98,15 +103,16 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
     found = sources.discover(paths)
     known = load(options.catalogs, strict=bool(options.catalogs))
     literals = tuple(dict.fromkeys((*evidence.TRIGGERS, *evidence.MAP_TRIGGERS, *known.literals)))
-    intake = Intake(found.files)
+    intake = Intake(found.files, paths)
     scan = Scan(
         literals,
         writer_key,
         workers=max(1, options.workers or os.cpu_count() or 1),
         chunk_bytes=options.chunk_bytes,
         windows=known.windows,
+        generic=frozenset(range(len(evidence.TRIGGERS))),
         engine=options.engine,
-        advance=_advance(progress, sum(file.size for file in found.files)),
+        advance=_advance(progress, sum(file.size for file in intake.files)),
         failed=intake.failed,
     )
     scanned, _ = scan.run(intake.containers())
@@ -116,13 +122,13 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)
     result = diagnose([*gathered.facts, *facts], gathered.words, gathered.job, known)
-    warnings = [*found.warnings, *known.warnings, *intake.warnings, *gathered.warnings, *notes, *report.remarks(result)]
+    warnings = [*found.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result)]
     return _Read(
         catalog=known,
         harvest=gathered,
         result=result,
         reading=reading,
-        job=_job(paths, gathered, result, intake, scanned),
+        job=summary.job(paths, gathered, result, intake.identity(scanned)),
         warnings=tuple(sorted(set(warnings), key=lambda warning: (warning.source or "", warning.code, warning.message))),
         stats=Stats(files=len(found.files), bytes=sum(file.size for file in found.files), hits=sum(scan.matched for _, scan in scanned)),
     )
@@ -138,28 +144,3 @@ def _advance(progress: Report | None, total: int) -> Callable[[int], None]:
             progress(Progress("scan", done, total))
 
     return advance
-
-
-def _job(paths: Sequence[str], gathered: Harvest, result: Result, intake: Intake, scanned: Sequence[tuple[object, object]]) -> Job:
-    path = os.path.commonpath([os.path.abspath(path) for path in paths]) if "-" not in paths else "-"
-    times = [fact.origin.time for fact in result.facts if fact.origin.time is not None]
-    times += [word.origin.time for _, word in gathered.words if word.origin.time is not None]
-    return Job(
-        id="j-" + hashlib.sha256("\n".join(intake.identity(scanned)).encode()).hexdigest()[:12],
-        name=os.path.basename(path.rstrip("/")) or path,
-        path=path if len(paths) > 1 else paths[0],
-        world_size=gathered.job.world_size(),
-        ranks=tuple(sorted(gathered.job.ranks)),
-        hosts=gathered.job.host_ranks(),
-        first_time=min(times, default=None),
-        last_time=max(times, default=None),
-        versions=dict(sorted(gathered.versions.items())),
-    )
-
-
-def _peak_memory() -> int:
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

@@ -105,13 +105,17 @@ def test_taking_the_place_of_a_shipped_signature_is_said(base: Path, tmp_path: P
     """A user's file with a shipped id is fine, and the report says what it replaces."""
     write(base)
     mine = write(tmp_path / "mine")
-    assert [(p.severity, "takes the place of" in p.message) for p in check([mine], to_evidence=to_evidence, shipped=base)] == [("info", True)]
+    assert [(p.severity, "takes the place of" in p.message) for p in check([mine], to_evidence=to_evidence, shipped=base)] == [
+        ("info", True)
+    ]
 
 
 def test_samples_with_a_kind_are_evidence_as_given(base: Path) -> None:
     """A fact that no text can show is given by kind, component and fields, past the readers."""
     text = GLOO.replace("  any:\n", "  any:\n    - {kind: inference, fields: {rule: never-joined}}\n", 1)
-    text = text.replace("  match:\n    - {text", "  match:\n    - {text: rank 3, kind: inference, fields: {rule: never-joined}}\n    - {text")
+    text = text.replace(
+        "  match:\n    - {text", "  match:\n    - {text: rank 3, kind: inference, fields: {rule: never-joined}}\n    - {text"
+    )
     assert problems(base, text) == []
 
 

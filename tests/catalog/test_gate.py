@@ -27,7 +27,9 @@ def test_common_and_missing_literals_are_weak() -> None:
 
 def test_structural_evidence_needs_no_rare_literal() -> None:
     """Exceptions, exits and inferences are found by their shape: a common word is kept out of the scan, a rare one is not."""
-    cases = [signature("any: [{kind: exit, text: 'error: .*'}, {kind: exception, text: 'RareError: .*'}, {kind: inference, fields: {rule: x}}]")]
+    cases = [
+        signature("any: [{kind: exit, text: 'error: .*'}, {kind: exception, text: 'RareError: .*'}, {kind: inference, fields: {rule: x}}]")
+    ]
     _, literals, weak = equip(cases, HEALTHY)
     assert literals == ("RareError: ",)
     assert weak == []

@@ -23,7 +23,9 @@ def _grow(inner: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tuple[
     counts = st.sampled_from([("?", 0), ("?", 1), ("*", 0), ("*", 3), ("+", 1), ("+", 2), ("{2}", 2), ("{1,3}", 2), ("{2,}", 3), ("*?", 1)])
     return st.one_of(
         pairs.map(lambda parts: ("".join(p for p, _ in parts), "".join(s for _, s in parts))),
-        st.tuples(pairs, st.integers(0, 3)).map(lambda pick: ("(?:" + "|".join(p for p, _ in pick[0]) + ")", pick[0][pick[1] % len(pick[0])][1])),
+        st.tuples(pairs, st.integers(0, 3)).map(
+            lambda pick: ("(?:" + "|".join(p for p, _ in pick[0]) + ")", pick[0][pick[1] % len(pick[0])][1])
+        ),
         st.tuples(inner, counts).map(lambda pick: (f"(?:{pick[0][0]}){pick[1][0]}", pick[0][1] * pick[1][1])),
         inner.map(lambda pick: (f"({pick[0]})", pick[1])),
         inner.map(lambda pick: (f"(?i:{pick[0]})", pick[1].swapcase() if pick[1].isascii() else pick[1])),
@@ -101,7 +103,9 @@ def test_rare_wins_over_long() -> None:
     counts = {"consumed samples, ": 50, "desync": 0}
     found = choose(required_literals(r"consumed samples, \d+ desync"), lambda literal: counts.get(literal, 0))
     assert found == frozenset({" desync"})
-    assert choose(required_literals(r"consumed samples, \d+ desync"), lambda literal: 1 if "desync" in literal else 0) == {"consumed samples, "}
+    assert choose(required_literals(r"consumed samples, \d+ desync"), lambda literal: 1 if "desync" in literal else 0) == {
+        "consumed samples, "
+    }
 
 
 def test_reuse_is_preferred() -> None:

@@ -90,7 +90,11 @@ def test_duplicate_ids_in_one_directory_are_a_problem(read: Load, tmp_path: Path
 
 def test_weak_patterns_are_a_warning(read: Load, tmp_path: Path) -> None:
     r"""A pattern without literals loads and matches, and a warning says that the scan cannot look for it."""
-    write(tmp_path / "mine", "a.one", GLOO.replace("'Read error", r"'\d+ \w+'").replace(r" \[(?P<peer>[^\]]+)\](:\d+)?: Connection reset by peer'", ""))
+    write(
+        tmp_path / "mine",
+        "a.one",
+        GLOO.replace("'Read error", r"'\d+ \w+'").replace(r" \[(?P<peer>[^\]]+)\](:\d+)?: Connection reset by peer'", ""),
+    )
     catalog = read(tmp_path / "mine")
     assert [note.code for note in catalog.warnings] == ["catalog-weak-pattern"]
 

@@ -152,7 +152,9 @@ def test_the_matcher_agrees_with_evaluate(texts: list[str]) -> None:
 @given(st.lists(st.text("abé(.[*\\", min_size=1, max_size=4), min_size=1, max_size=8, unique=True), st.text("abé(.[*\\ ", max_size=40))
 def test_the_automaton_finds_what_in_finds(literals: list[str], text: str) -> None:
     """The automaton of literals gives exactly the leaves whose literal stands in the text."""
-    leaves = tuple(Signature(f"t.s{n}", 1, "", "stable", "either", "error", Leaf(text="x", literals=(lit,))) for n, lit in enumerate(literals))
+    leaves = tuple(
+        Signature(f"t.s{n}", 1, "", "stable", "either", "error", Leaf(text="x", literals=(lit,))) for n, lit in enumerate(literals)
+    )
     from triage.catalog.facts import distinct
 
     found = set(_Plan(leaves)._candidates(distinct([evidence(text)])[0]))
@@ -170,7 +172,8 @@ def test_without_memory_for_the_automaton(monkeypatch: pytest.MonkeyPatch) -> No
 def test_five_thousand_evidences_are_quick() -> None:
     """5,000 evidences over 300 signatures take less than 1.5 seconds."""
     cases = [
-        signature(f"any:\n  - text: 'failure {n:03d} of part (?P<part>\\d+)'\n  - text: 'refused by unit {n:03d}'", f"test.s{n}") for n in range(300)
+        signature(f"any:\n  - text: 'failure {n:03d} of part (?P<part>\\d+)'\n  - text: 'refused by unit {n:03d}'", f"test.s{n}")
+        for n in range(300)
     ]
     ready = matcher(*cases)
     choose = random.Random(1).randrange

@@ -146,7 +146,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- a\n", encoding="utf-8")
     (tmp_path / "bom.yaml").write_text("\ufeff" + GLOO, encoding="utf-8")
     os.mkfifo(tmp_path / "pipe.yaml")
-    words = {"missing": "No such file", "large": "larger than", "binary": "not UTF-8", "list": "not a mapping", "pipe": "not a regular file"}
+    words = {
+        "missing": "No such file",
+        "large": "larger than",
+        "binary": "not UTF-8",
+        "list": "not a mapping",
+        "pipe": "not a regular file",
+    }
     for name, expected in words.items():
         found, problems = read.read(tmp_path / f"{name}.yaml")
         assert found is None

@@ -63,7 +63,7 @@ def test_show_says_what_it_means(command: Command, mine: Path) -> None:
     out = command("catalog", "show", "my.cursed", "--catalog", mine)[1]
     assert out.startswith("my.cursed  The number is cursed\n")
     for part in ("Somebody took the wrong number.", "Take another number", "any of: text the number", "cursed.yaml"):
-        assert part in out
+        assert "".join(part.split()) in "".join(out.split())
 
 
 def test_show_as_json(command: Command, mine: Path) -> None:

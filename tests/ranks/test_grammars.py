@@ -30,7 +30,8 @@ def test_names_of_grammars_are_unique() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "start"), [("[3", "[d"), ("[r", "[a"), ("[ 3", "[_"), ("[", "[_"), ("3:", "d"), ("x", "a"), (" 3:", "_"), ("", "_"), ("<6>", "_")]
+    ("line", "start"),
+    [("[3", "[d"), ("[r", "[a"), ("[ 3", "[_"), ("[", "[_"), ("3:", "d"), ("x", "a"), (" 3:", "_"), ("", "_"), ("<6>", "_")],
 )
 def test_lines_are_sorted_by_how_they_start(line: str, start: str) -> None:
     """Brackets are looked into, an empty rest belongs to the others."""

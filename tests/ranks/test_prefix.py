@@ -56,7 +56,13 @@ def test_layers_are_peeled(line: str, text: str, writer: str, record: bool, orig
     parsed = parse(line, 2026)
     assert (parsed.text, parsed.writer, parsed.record) == (text, writer, record)
     got = parsed.origin
-    assert (got.rank, got.local_rank, got.host, got.pid, got.stream) == (origin.rank, origin.local_rank, origin.host, origin.pid, origin.stream)
+    assert (got.rank, got.local_rank, got.host, got.pid, got.stream) == (
+        origin.rank,
+        origin.local_rank,
+        origin.host,
+        origin.pid,
+        origin.stream,
+    )
     assert got.time == pytest.approx(origin.time) if origin.time else got.time is None
 
 

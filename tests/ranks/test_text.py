@@ -14,7 +14,9 @@ from triage.ranks.text import LONGEST, Line, split_line
 
 from .reading import text_of
 
-TOKENS = st.sampled_from([b"\n", b"\n", b"\n", b"\r", b"\r\n", b"[rank1]: ", b"[rank2]: ", b"ab", b" 50%|#", b"x" * 15, b"\0", b"\xff", b"\xc3\xa9"])
+TOKENS = st.sampled_from(
+    [b"\n", b"\n", b"\n", b"\r", b"\r\n", b"[rank1]: ", b"[rank2]: ", b"ab", b" 50%|#", b"x" * 15, b"\0", b"\xff", b"\xc3\xa9"]
+)
 TEXTS = st.lists(TOKENS, max_size=60).map(b"".join)
 
 
@@ -84,8 +86,8 @@ def test_carriage_returns_part_a_progress_bar() -> None:
     """Each redraw is a line of its own, with its own offset."""
     assert told(split_line(b"\r 10%|#\r 20%|##\r\r[rank1]: boom\r", 100, 2026)) == [
         (101, b" 10%|#"),
-        (109, b" 20%|##"),
-        (118, b"[rank1]: boom"),
+        (108, b" 20%|##"),
+        (117, b"[rank1]: boom"),
     ]
 
 
@@ -94,7 +96,7 @@ def test_lines_are_decoded_for_reading() -> None:
     line = split_line(b"\x1b[31m\0\0[rank3]:\x1b[0m b\xffd\xc3\xa9", 7, 2026)[0]
     assert line.raw == "[rank3]: b\ufffdd\u00e9"
     assert line.parsed.origin.rank == 3
-    assert (line.offset, line.end) == (7, 31)
+    assert (line.offset, line.end) == (7, 32)
 
 
 def test_the_middle_of_a_very_long_line_is_left_out() -> None:

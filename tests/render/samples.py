@@ -14,7 +14,7 @@ from triage.model import (
     RankState,
     Remediation,
     Stats,
-    Warning,  # noqa: A004
+    Warning,
 )
 
 NOON = 1_763_694_000.0  # 2025-11-21 03:00:00 UTC

@@ -25,7 +25,8 @@ SMALL = {
     "SPAN": 256,
     "SPAN_LINES": 6,
     "SLICE": 32,
-    "KEEP": 2,
+    "KEEP": 3,
+    "KEEP_ALIKE": 1,
     "WRITER_BYTES": 8,
     "CELL": 64,
     "LOOK_BACK": 64,
@@ -125,6 +126,8 @@ def scan(
     workers: int = 1,
     chunk_bytes: int = 1 << 16,
     engine: str = "hyperscan",
+    windows: Sequence[str] = (),
+    generic: frozenset[int] = frozenset(),
     key: Callable[[bytes], Hashable] = writer,
 ) -> Told:
     """Run a scan."""
@@ -138,6 +141,8 @@ def scan(
         key,
         workers=workers,
         chunk_bytes=chunk_bytes,
+        windows=windows,
+        generic=generic,
         engine=engine,
         advance=advance,
         failed=lambda name, error: told.failures.append((name, error)),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.scan.gate import HyperscanGate, Re2Gate, build, windows
+from triage.scan.gate import HyperscanGate, Re2Gate, build
+from triage.scan.windows import choose
 
 ALL = 1 << 60
 LITERALS = st.lists(
@@ -44,7 +45,7 @@ def test_engines_agree_on_the_literals_inside_a_line(search: tuple[list[bytes], 
     """Both engines name the literals that `in` finds."""
     literals, data, start, stop = search
     expected = tuple(index for index, literal in enumerate(literals) if literal in data[start:stop])
-    assert HyperscanGate(literals).inside(data[start:stop]) == Re2Gate(literals).inside(data[start:stop]) == expected
+    assert HyperscanGate(literals, []).inside(data[start:stop]) == Re2Gate(literals).inside(data[start:stop]) == expected
 
 
 @given(searches())
@@ -57,17 +58,18 @@ def test_engines_agree_on_the_first_place_of_every_literal(search: tuple[list[by
         if data.find(literal, start, stop) >= 0
     ]
     assert (
-        HyperscanGate(literals).first(bytearray(data), start, stop)
+        HyperscanGate(literals, []).first(bytearray(data), start, stop)
         == Re2Gate(literals).first(bytearray(data), start, stop)
         == sorted(places)
     )
 
 
 @given(searches(), st.binary(max_size=60), st.integers(1, 5))
-def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, int, int], sample: bytes, limit: int) -> None:
-    """Whatever the engine and the sample, `find` is ascending and meets each line that holds a literal, up to where `limit` stopped it."""
+def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, int, int], healthy: bytes, limit: int) -> None:
+    """Whatever the engine, the windows and the sample, `find` is ascending and meets each line that holds a literal, up to where `limit` stopped it."""
     literals, data, start, stop = search
-    for gate in (HyperscanGate(literals), HyperscanGate(literals, sample), Re2Gate(literals)):
+    fitted = HyperscanGate(literals, choose(literals, healthy), data * 4 + healthy)
+    for gate in (HyperscanGate(literals, []), HyperscanGate(literals, choose(literals, healthy)), fitted, Re2Gate(literals)):
         for most in (ALL, limit):
             found = gate.find(bytearray(data), start, stop, most)
             assert found == sorted(found)
@@ -80,22 +82,9 @@ def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, in
                 at += len(line) + 1
 
 
-@given(LITERALS, st.binary(max_size=80))
-def test_every_literal_holds_a_window(literals: list[bytes], sample: bytes) -> None:
-    """A window is a piece of a literal, and each literal has one."""
-    chosen = windows(literals, sample)
-    assert all(any(window in literal for window in chosen) for literal in literals)
-    assert all(any(window in literal for literal in literals) for window in chosen)
-
-
-def test_windows_avoid_what_the_sample_holds() -> None:
-    """A piece that stands in the sample is no window while the literal has another, and one window serves several literals."""
-    assert windows([b"step failed", b"rank failed"], b"step rank step rank ") == [max(p for p in (b" fai", b"fail", b"aile", b"iled"))]
-
-
 def test_a_gate_for_another_thread_gives_the_same() -> None:
     """`for_thread` shares what was compiled and nothing that one scan changes."""
-    for gate in (HyperscanGate([b"boom"]), Re2Gate([b"boom"])):
+    for gate in (HyperscanGate([b"boom"], []), Re2Gate([b"boom"])):
         other = gate.for_thread()
         assert gate.find(b"a boom", 0, 6, ALL) == other.find(b"a boom", 0, 6, ALL) == [6]
 

@@ -12,7 +12,12 @@ from triage.scan.lines import Kept, merge
 
 from .scanning import LITERALS, SMALL, TEXTS, TIDY, in_line, lines_of, of_plain, small, writer
 
-KEEPS = SMALL["KEEP"]
+GENERIC = frozenset({0, 1})
+
+
+def keeps(kind: tuple[tuple[int, ...], object]) -> int:
+    """How many of a kind are kept at either end: fewer where the writer and a literal that is not generic make them alike."""
+    return SMALL["KEEP_ALIKE" if kind[1] and set(kind[0]) - GENERIC else "KEEP"]
 
 
 def kinds_of(data: bytes) -> dict[tuple[tuple[int, ...], object], list[tuple[int, int]]]:
@@ -26,17 +31,18 @@ def kinds_of(data: bytes) -> dict[tuple[tuple[int, ...], object], list[tuple[int
 
 @given(TIDY)
 def test_every_line_with_a_literal_is_kept_or_counted(data: bytes) -> None:
-    """Of each kind the first and last KEEP lines are kept, and the others are counted where the first ones end."""
+    """Of each kind the first and the last lines are kept, and the others are counted where the first ones end."""
     with small(SPAN_LINES=1000):
-        scanned = of_plain(data)
+        scanned = of_plain(data, generic=GENERIC)
     kinds = kinds_of(data)
     assert scanned.matched == sum(map(len, kinds.values())) == sum(1 + hit.more for hit in scanned.hits)
     assert scanned.sampled == 0
     expected = [
-        Hit(*place, literals, len(places) - 2 * KEEPS if index == KEEPS - 1 and len(places) > 2 * KEEPS else 0)
-        for (literals, _), places in kinds.items()
+        Hit(*place, kind[0], len(places) - 2 * keep if index == keep - 1 and len(places) > 2 * keep else 0)
+        for kind, places in kinds.items()
+        for keep in [keeps(kind)]
         for index, place in enumerate(places)
-        if index < KEEPS or index >= len(places) - KEEPS
+        if index < keep or index >= len(places) - keep
     ]
     assert sorted(scanned.hits, key=lambda hit: hit.start) == sorted(expected, key=lambda hit: hit.start)
 
@@ -64,13 +70,13 @@ def test_a_storm_is_looked_at_in_full_and_then_in_slices(data: bytes) -> None:
     assert scanned.sampled == sampled
     assert scanned.matched == len(counted)
     assert {hit.start for hit in scanned.hits} <= {hit.start for hit in counted}
-    assert {hit.start for hit in scanned.hits} >= {hit.start for hit in counted[:KEEPS]}
+    assert {hit.start for hit in scanned.hits} >= {hit.start for hit in counted[: SMALL["KEEP_ALIKE"]]}
 
 
 @given(TEXTS)
 def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
     """Every place of a literal lies in a hit that names it, also across the borders of pieces; no hit is without its literals."""
-    with small(SPAN_LINES=1000, KEEP=1000):
+    with small(SPAN_LINES=1000, KEEP=1000, KEEP_ALIKE=1000):
         hits = of_plain(data).hits
     for hit in hits:
         assert hit.literals
@@ -88,22 +94,22 @@ def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
 @given(TEXTS)
 def test_hits_ascend_and_ordinary_lines_are_whole(data: bytes) -> None:
     """Hits come in the order of the file, and a line that is not too long is one hit from its start to its newline."""
-    with small(SPAN_LINES=1000, KEEP=1000):
+    with small(SPAN_LINES=1000, KEEP=1000, KEEP_ALIKE=1000):
         hits = of_plain(data).hits
     assert [hit.start for hit in hits] == sorted({hit.start for hit in hits})
     whole = {(start, start + len(line)) for start, line in lines_of(data) if len(line) <= SMALL["MAX_LINE"] and in_line(line)}
     assert whole <= {(hit.start, hit.end) for hit in hits}
 
 
-@given(st.lists(st.integers(0, 3), max_size=80))
-def test_kept_holds_the_ends_and_counts_the_middle(mores: list[int]) -> None:
-    """The first and last KEEP hits are kept whatever the number, and nothing is lost from the count."""
-    kept = Kept()
+@given(st.lists(st.integers(0, 3), max_size=80), st.integers(1, 20))
+def test_kept_holds_the_ends_and_counts_the_middle(mores: list[int], keep: int) -> None:
+    """The first and last hits are kept whatever the number, and nothing is lost from the count."""
+    kept = Kept(keep)
     for index, more in enumerate(mores):
         kept.add(Hit(index, index, (0,), more))
     hits = kept.hits()
     places = list(range(len(mores)))
-    assert [hit.start for hit in hits] == (places if len(places) <= 2 * KEEP else places[:KEEP] + places[-KEEP:])
+    assert [hit.start for hit in hits] == (places if len(places) <= 2 * keep else places[:keep] + places[-keep:])
     assert sum(1 + hit.more for hit in hits) == len(mores) + sum(mores)
 
 
@@ -115,7 +121,7 @@ def test_merging_spans_gives_what_one_span_would(kinds: list[tuple[bool, int]], 
     def collected(part: list[tuple[tuple[tuple[int, ...], int], Hit]]) -> dict[tuple[tuple[int, ...], object], Kept]:
         found: dict[tuple[tuple[int, ...], object], Kept] = {}
         for kind, hit in part:
-            found.setdefault(kind, Kept()).add(hit)
+            found.setdefault(kind, Kept(KEEP)).add(hit)
         return found
 
     edges = [0, *sorted(min(cut, len(hits)) for cut in cuts), len(hits)]

@@ -37,11 +37,12 @@ def test_the_chunks_of_a_stream_do_not_change_the_answer(data: bytes, chunk: int
 
 @given(LONG, st.integers(1, 2000))
 def test_a_gate_fitted_to_the_text_does_not_change_the_answer(data: bytes, chunk: int) -> None:
-    """The windows chosen from a sample of the job speed the search up and change nothing."""
+    """The windows, and fitting them to a sample of the job, speed the search up and change nothing."""
     with small(), file(data) as path, pytest.MonkeyPatch.context() as patch:
         expected = one(plain(path))
         patch.setattr(module, "_WORTH_FITTING", 0)
-        assert one(plain(path), chunk_bytes=chunk) == expected
+        for windows in ([], ["oom", "err", "Zu", "bab", "long"], ["a", "o"]):
+            assert one(plain(path), chunk_bytes=chunk, windows=windows) == expected
 
 
 def test_real_sizes_agree_too(tmp_path: Path) -> None:

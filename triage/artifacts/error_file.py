@@ -23,14 +23,20 @@ class ErrorFile:
         try:
             message: Any = json.loads(data)["message"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ArtifactError(f"not a readable torchelastic error file ({type(error).__name__})", hint="look at the file itself") from error
+            raise ArtifactError(
+                f"not a readable torchelastic error file ({type(error).__name__})", hint="look at the file itself"
+            ) from error
         details = message.get("extraInfo", {}) if isinstance(message, dict) else {}
         details = details if isinstance(details, dict) else {}
         text = message.get("message", "") if isinstance(message, dict) else message
         stack = str(details.get("py_callstack") or text)
         return [
             dataclasses.replace(
-                fact, source=source.name, offset=0, end=len(data), origin=dataclasses.replace(fact.origin, time=_number(details.get("timestamp")))
+                fact,
+                source=source.name,
+                offset=0,
+                end=len(data),
+                origin=dataclasses.replace(fact.origin, time=_number(details.get("timestamp"))),
             )
             for fact in evidence.from_text(stack)
             if fact.kind == "exception"
@@ -39,6 +45,7 @@ class ErrorFile:
 
 def _number(value: object) -> float | None:
     try:
-        return float(str(value))
+        number = float(str(value))
     except ValueError:
         return None
+    return number if 0 <= number < 1 << 40 else None  # also false for nan

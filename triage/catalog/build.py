@@ -31,7 +31,7 @@ def build(roots: Sequence[tuple[Path, Sequence[str]]], base: Path | None) -> Cat
         warnings.append(Note(load.WEAK, chosen[weakness.signature].path, f"{weakness.message}: {weakness.pattern}"))
     wanted = [literal.encode() for literal in (*evidence.TRIGGERS, *evidence.MAP_TRIGGERS, *literals)]
     windows = choose(wanted, healthy(base).encode())
-    return Catalog(version(base), tuple(equipped), literals, tuple(window.decode() for window in windows), tuple(warnings))
+    return Catalog(version(base), tuple(equipped), literals, tuple(warnings), tuple(window.decode() for window in windows))
 
 
 def read_all(paths: Iterable[str]) -> tuple[dict[str, Signature], list[Problem]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from triage.catalog import codec
 from triage.catalog.model import Catalog
 
-LOADER = 2  # raised when compiling gives something else for the same files
+LOADER = 5  # raised when compiling gives something else for the same files
 MAX_BYTES = 64 * 1024 * 1024
 OFF = frozenset({"", "0", "off", "no", "none"})
 

@@ -27,7 +27,9 @@ def check(paths: Sequence[str | Path] = (), *, to_evidence: ToEvidence | None = 
     """
     base = shipped or load.shipped_directory()
     roots = [Path(path) for path in paths] or ([base] if base else [])
-    problems = [Problem("error", str(root), None, None, "is not there", "give a file or a directory") for root in roots if not root.exists()]
+    problems = [
+        Problem("error", str(root), None, None, "is not there", "give a file or a directory") for root in roots if not root.exists()
+    ]
     files = list(dict.fromkeys(os.path.abspath(path) for root in roots for path in load.files(root)))
     shown = {path: os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path for path in files}
     checked, remarks = build.read_all(shown[path] for path in files)

@@ -23,7 +23,8 @@ _LISTS = ("steps", "falsepositives", "references")
 def catalog_data(catalog: Catalog) -> dict[str, Any]:
     return {
         "version": catalog.version,
-        "literals": list(catalog.literals), "windows": list(catalog.windows),
+        "literals": list(catalog.literals),
+        "windows": list(catalog.windows),
         "warnings": [[note.code, note.source, note.message] for note in catalog.warnings],
         "signatures": [_signature_data(signature) for signature in catalog.signatures],
     }
@@ -34,7 +35,7 @@ def catalog_from(data: Any) -> Catalog:
     try:
         warnings = tuple(Note(_text(code), _maybe(source), _text(message)) for code, source, message in _list(data["warnings"]))
         signatures = tuple(_signature_from(item) for item in _list(data["signatures"]))
-        return Catalog(_text(data["version"]), signatures, _texts(data["literals"]), _texts(data["windows"]), warnings)
+        return Catalog(_text(data["version"]), signatures, _texts(data["literals"]), warnings, _texts(data["windows"]))
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"not a catalog: {error!r}") from None
 

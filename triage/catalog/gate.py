@@ -80,7 +80,9 @@ class _Gate:
             return dataclasses.replace(node, parts=tuple(self._node(part, noise) for part in node.parts))
         if node.text is None:
             if node.kind not in STRUCTURAL:
-                self._note(node.kind or "", "a leaf without `text` gives the scan nothing to look for", f"add `text`, or a kind of {_kinds()}")
+                self._note(
+                    node.kind or "", "a leaf without `text` gives the scan nothing to look for", f"add `text`, or a kind of {_kinds()}"
+                )
             return node
         return dataclasses.replace(node, literals=self._choose(node, node.text, NOISE_BUDGET if noise else 0))
 
@@ -99,7 +101,9 @@ class _Gate:
             self.pool |= chosen
             words = ", ".join(repr(literal) for literal in common)
             if max(map(self._cost, common)) > budget:
-                self._note(pattern, f"healthy logs have {words} too, so the scan would stop at many lines", "spell out rarer words beside it")
+                self._note(
+                    pattern, f"healthy logs have {words} too, so the scan would stop at many lines", "spell out rarer words beside it"
+                )
         return tuple(sorted(chosen))
 
     def _note(self, pattern: str, message: str, hint: str) -> None:

@@ -92,7 +92,12 @@ def _home(signature: Signature) -> Iterator[Remark]:
     path = PurePath(signature.path)
     found = f"{path.parent.name}.{path.stem}"
     if found != signature.id:
-        yield "error", ("id",), f"the id {signature.id} does not fit the file's place", f"{signature.id.replace('.', '/', 1)}.yaml is its place"
+        yield (
+            "error",
+            ("id",),
+            f"the id {signature.id} does not fit the file's place",
+            f"{signature.id.replace('.', '/', 1)}.yaml is its place",
+        )
 
 
 def _patterns(signature: Signature) -> Iterator[Remark]:

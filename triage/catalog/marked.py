@@ -53,7 +53,9 @@ def parse(text: str) -> Marked:
         marked.remarks.append(((mark.line + 1, mark.column + 1) if mark else (1, 1), f"not YAML: {_words(error)}", _hint(error, text)))
         marked.value = None
     except yaml.YAMLError as error:
-        marked.remarks.append(((1, 1), f"not YAML: {' '.join(str(error).split())}", "save the file as UTF-8 text without control characters"))
+        marked.remarks.append(
+            ((1, 1), f"not YAML: {' '.join(str(error).split())}", "save the file as UTF-8 text without control characters")
+        )
         marked.value = None
     return marked
 

@@ -97,5 +97,5 @@ class Catalog:
     version: str
     signatures: tuple[Signature, ...]
     literals: tuple[str, ...] = ()
-    windows: tuple[str, ...] = ()
     warnings: tuple[Note, ...] = ()
+    windows: tuple[str, ...] = ()

@@ -49,7 +49,9 @@ class Strict(BaseModel):
 class Leaf(Strict):
     """Conditions on one evidence; all that are given must hold."""
 
-    kind: Text | None = Field(None, description="Evidence kind: message, exception, terminate, exit, fatal-python, kernel, scheduler, inference")
+    kind: Text | None = Field(
+        None, description="Evidence kind: message, exception, terminate, exit, fatal-python, kernel, scheduler, inference"
+    )
     component: Text | None = Field(None, description="Who spoke: NCCL, HCCL, c10d, Gloo, CUDA, Python, kernel, slurm …")
     text: Pattern | None = Field(None, description="RE2 pattern searched in the evidence's text; named groups become captures")
     not_text: Pattern | None = Field(None, description="RE2 pattern that must not be found in the text")
@@ -130,7 +132,9 @@ class SignatureFile(Strict):
     match: Condition | None = Field(None, description="Over Evidence; left out for role guide")
     blames: Name | None = Field(None, description="The capture that names the rank (or ranks) at fault")
     leads_to: list[Edge] = Field(default_factory=list, description="What this finding explains")
-    applies_to: dict[Text, Annotated[str, Field(pattern=BOUNDS)]] = Field(default_factory=dict, description='Version bounds: {nccl: ">=2.4"}')
+    applies_to: dict[Text, Annotated[str, Field(pattern=BOUNDS)]] = Field(
+        default_factory=dict, description='Version bounds: {nccl: ">=2.4"}'
+    )
     meaning: str = ""
     impact: str = ""
     remediation: Remediation = Remediation(summary="")

@@ -64,7 +64,7 @@ def _in_scope(edge: Edge, cause: Candidate, effect: Candidate) -> bool:
 
 def _general(cause: Candidate, effect: Candidate) -> bool:
     """Rules that hold for any failure: a failed rank leaves symptoms everywhere, and what it said explains how it ended."""
-    if cause.role not in ("cause", "either") or effect.role == "cause" and effect.id not in OUTSIDE:
+    if cause.role not in ("cause", "either") or (effect.role == "cause" and effect.id not in OUTSIDE):
         return False
     if cause.id in OUTSIDE:
         return effect.role == "symptom" and not _before(effect, cause)

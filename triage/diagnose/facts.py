@@ -27,7 +27,7 @@ _SIGNAL_OF_KIND = {"terminate": "SIGABRT"}
 
 def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
     """The facts of the job in a fixed order, each once for each rank that stated it."""
-    ranks = _spawned(evidence)
+    ranks = _spawned(sorted(evidence, key=lambda fact: (fact.source, fact.offset, fact.kind, fact.text)))
     completed = [dataclasses.replace(fact, origin=job.complete(fact.source, fact.origin)) for fact in ranks]
     completed = _stopped_by_agent(completed)
     completed = _without_prefix(completed)
@@ -116,13 +116,12 @@ def _death_of(fact: Evidence) -> str:
 
 def _fold(facts: Iterable[Evidence]) -> list[Evidence]:
     """One fact for each (writer, text): seen twice in one file it counts twice, seen in two files (console and log) once."""
-    groups: dict[tuple[object, ...], dict[str, list[Evidence]]] = {}
+    groups: dict[tuple[object, ...], dict[tuple[str, bool], list[Evidence]]] = {}
     for fact in facts:
         origin = fact.origin
         writer = origin.rank if origin.rank is not None else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
-        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), {}).setdefault(fact.source, []).append(
-            fact
-        )
+        place = (fact.source, "recorded" in fact.fields)  # the launcher quotes what the rank has printed itself
+        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), {}).setdefault(place, []).append(fact)
     folded = []
     for by_source in groups.values():
         first = min((same[0] for same in by_source.values()), key=_best)
@@ -139,6 +138,6 @@ def _fold(facts: Iterable[Evidence]) -> list[Evidence]:
     return sorted(folded, key=lambda fact: (fact.source, fact.offset, fact.kind, fact.text))
 
 
-def _best(fact: Evidence) -> tuple[bool, int, str, int]:
-    """Of the same fact in several files the one to show: with a time, in the shortest path, first by name."""
-    return (fact.origin.time is None, fact.source.count("/"), fact.source, fact.offset)
+def _best(fact: Evidence) -> tuple[bool, bool, int, str, int]:
+    """Of the same fact in several files the one to show: first-hand, with a time, in the shortest path, first by name."""
+    return ("recorded" in fact.fields, fact.origin.time is None, fact.source.count("/"), fact.source, fact.offset)

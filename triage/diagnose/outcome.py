@@ -12,9 +12,10 @@ from triage.ranks.last import Word
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`finished` are the ranks that said they were done; `ends` the place of such a word in each source; `attempt` the last one."""
+    """`finished` are the ranks that said they were done, with the time if it has one; `ends` the place of such a word in each source;
+    `attempt` the last one."""
 
-    finished: frozenset[int]
+    finished: Mapping[int, float | None]
     ends: Mapping[str, int]
     attempt: int
     attempts: Mapping[str, int]
@@ -32,6 +33,8 @@ class Outcome:
             return "a later attempt finished"
         if fact.source in self.ends and fact.offset < self.ends[fact.source] and not self.died:
             return "the job says afterwards that it finished"
+        if self._done_elsewhere(fact) and not self.died:
+            return "its rank says in another file that it finished"
         if fact.fields.get("aside") == "ignored":
             return "Python ignored it and went on"
         if fact.fields.get("aside") == "thread" and self.ends and not self.died:
@@ -40,13 +43,21 @@ class Outcome:
             return "its rank went on making progress"
         return ""
 
+    def _done_elsewhere(self, fact: Evidence) -> bool:
+        """The exception is in stderr.log and the last word in stdout.log: only the stamps, if any, could say that it came later."""
+        rank, when = fact.origin.rank, fact.origin.time
+        if fact.kind not in ("exception", "message") or rank is None or rank not in self.finished or fact.source in self.ends:
+            return False
+        done = self.finished[rank]
+        return done is None or when is None or when <= done
+
     def _ended_by(self, rank: int | None) -> bool:
         return bool(self.died) if rank is None else rank in self.died
 
 
 def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap) -> Outcome:
     """Put the last words of all sources together. `words` are (source, word), origins not yet completed."""
-    finished: set[int] = set()
+    finished: dict[int, float | None] = {}
     ends: dict[str, int] = {}
     steps: dict[int, int] = {}
     times: dict[int, float] = {}
@@ -55,7 +66,7 @@ def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: J
         if word.finished:
             ends[source] = max(ends.get(source, 0), word.offset)
             if origin.rank is not None:
-                finished.add(origin.rank)
+                finished[origin.rank] = max(finished.get(origin.rank) or 0.0, origin.time or 0.0) or None
         if origin.rank is not None:
             if word.step is not None:
                 steps[origin.rank] = max(steps.get(origin.rank, 0), word.step)
@@ -63,7 +74,7 @@ def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: J
                 times[origin.rank] = max(times.get(origin.rank, 0.0), origin.time)
     attempts = {source: named.attempt for source, named in job.sources.items() if named.attempt}
     last = max([fact.origin.attempt for fact in facts] + list(attempts.values()), default=0)
-    return Outcome(frozenset(finished), ends, last, attempts, steps, times, _died(facts, last, ends))
+    return Outcome(finished, ends, last, attempts, steps, times, _died(facts, last, ends))
 
 
 def _died(facts: Sequence[Evidence], last: int, ends: Mapping[str, int]) -> frozenset[int]:

@@ -6,11 +6,11 @@ match again with what was inferred, explain, decide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triage.catalog.match import Match, Matcher
-from triage.catalog.model import Catalog
+from triage.catalog.model import Catalog, Signature
 from triage.diagnose import candidates, causes, facts, rules, unknown
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.outcome import Outcome, outcome
@@ -67,10 +67,10 @@ def diagnose(evidence: Sequence[Evidence], words: Sequence[tuple[str, Word]], jo
 
 
 def _infer(
-    live: Sequence[Evidence], matches: dict[str, Match], signatures: dict[str, object], job: JobMap, ended: Outcome
+    live: Sequence[Evidence], matches: Mapping[str, Match], signatures: Mapping[str, Signature], job: JobMap, ended: Outcome
 ) -> list[Evidence]:
     """The rules across ranks are asked only when no line of the files states a cause."""
-    found = candidates.known(signatures, matches, live)  # type: ignore[arg-type]
+    found = candidates.known(signatures, matches, live)
     covered = {index for match in matches.values() for index in match.indices}
     stated = [candidate for candidate in found if candidate.role == "cause" and candidate.id not in causes.OUTSIDE]
     if stated or unknown.group(live, covered):
@@ -83,7 +83,7 @@ def _infer(
             frozenset(job.ranks),
             job.world_size(),
             frozenset(failed),
-            ended.finished,
+            frozenset(ended.finished),
             job.one_host(),
         )
     )

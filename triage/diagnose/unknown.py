@@ -17,7 +17,7 @@ _MASKS = (
     (re.compile(r"0x[0-9a-fA-F]+"), "<hex>"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<ip>"),
     (re.compile(r"(?<![\w])(?:/[\w.@+-]+){2,}/?"), "<path>"),
-    (re.compile(r"\b[0-9a-f]{8,}\b"), "<id>"),
+    (re.compile(r"\b(?=\d*[a-f])[0-9a-f]{8,}\b"), "<id>"),  # with a letter in it: a long number is a number
     (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "<n>"),
 )
 

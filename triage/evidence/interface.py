@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from triage.model import Block, Evidence
 from triage.evidence.redact import redact
+from triage.model import Block, Evidence
 
 EXCERPT_LINES = 40
 TEXT_CHARACTERS = 8000

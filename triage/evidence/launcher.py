@@ -9,10 +9,13 @@ import dataclasses
 import re
 import signal as signals
 
+from triage.evidence import python
 from triage.evidence.interface import evidence
 from triage.model import Block, Evidence, Origin
 
 _TABLE = re.compile(r"^[\w.]*ChildFailedError\b", re.M)
+# What `@record` kept belongs to the process, not to the launcher that quotes it.
+_QUOTED = re.compile(r"(  traceback : )Traceback \(most recent call last\):\n.*?(?=^[-=]{20}|^\[\d+\]:|\Z)", re.M | re.S)
 _RANK = re.compile(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
 _EXIT = re.compile(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
 _HOST = re.compile(r"host\s+: (\S+)")
@@ -20,11 +23,12 @@ _TIME = re.compile(r"time\s+: (\d{4})-(\d\d)-(\d\d)_(\d\d):(\d\d):(\d\d)")
 _FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
 _STOPPED = re.compile(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
 _SRUN = re.compile(
-    r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory))"
+    r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory)(?= \(|$))"
 )
 _OTHERS = re.compile(
     r"exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
 )
+_MPI = re.compile(r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)")
 _WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS"}
 
 
@@ -48,13 +52,24 @@ def _table(block: Block) -> list[Evidence]:
     text = "\n".join(block.lines)
     headline = _TABLE.search(text)  # not the `raise ChildFailedError(` of the last frame
     cut = headline.start() if headline else text.find("ChildFailedError")
-    facts = [evidence(block, "message", "torchelastic", text[cut:])]
+    facts = [evidence(block, "message", "torchelastic", _QUOTED.sub(r"\1…\n", text[cut:]))]
     entries = re.split(r"\n\[\d+\]:\n", text[cut:])
     for number, entry in enumerate(entries[1:], 1):
         first = "first observed" in entries[number - 1].rsplit("----------", 1)[-1]
         for fact in _elastic(block, entry):
             facts.append(dataclasses.replace(fact, fields={**fact.fields, "first": "yes"}) if first else fact)
+            facts.extend(_recorded(block, entry, fact.origin))
     return facts
+
+
+def _recorded(block: Block, entry: str, origin: Origin) -> list[Evidence]:
+    """The traceback that `@record` kept of the process, quoted in its entry and indented by two."""
+    _, header, quoted = entry.partition("  traceback : Traceback (most recent call last):\n")
+    if not header:
+        return []
+    lines = [line.removeprefix("  ") for line in re.split(r"^[-=]{20}", quoted, maxsplit=1, flags=re.M)[0].split("\n")]
+    facts = python.read(dataclasses.replace(block, lines=("Traceback (most recent call last):", *lines), ambiguous=False))
+    return [dataclasses.replace(fact, origin=origin, fields={**fact.fields, "recorded": "yes"}) for fact in facts]
 
 
 def _elastic(block: Block, text: str) -> list[Evidence]:
@@ -132,4 +147,11 @@ def _other(block: Block, match: re.Match[str]) -> list[Evidence]:
     return [dataclasses.replace(_exit(block, origin, code), text=match.string)]
 
 
-_LINES = ((_FAILED, _failed), (_STOPPED, _stopped), (_SRUN, _srun), (_OTHERS, _other))
+def _mpi(block: Block, match: re.Match[str]) -> list[Evidence]:
+    """`mpirun noticed that process rank 3 with PID 412 on node node2 exited on signal 9 (Killed).`; PID 0 is not known."""
+    pid = int(match["pid"]) or None
+    origin = dataclasses.replace(block.origin, rank=int(match["rank"]), host=match["host"], pid=pid)
+    return [dataclasses.replace(_exit(block, origin, -int(match["signal"]), pid=str(pid or "")), text=match.string)]
+
+
+_LINES = ((_FAILED, _failed), (_STOPPED, _stopped), (_SRUN, _srun), (_OTHERS, _other), (_MPI, _mpi))

@@ -14,6 +14,7 @@ from triage.model import Block, Evidence
 SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("NCCL", "message", re.compile(r"\bNCCL (?:WARN|INFO|TRACE)|\bncclInternalError|NCCL error in")),
     ("torch_npu", "message", re.compile(r"\bERR\d{5} |torch_npu|WorkHCCL|ProcessGroupHCCL")),
+    ("c10d", "message", re.compile(r"\[c10d\]|ProcessGroup|TCPStore|\[PG |monitoredBarrier|Watchdog caught")),
     ("CANN", "message", re.compile(r"\b[EW][A-Z0-9]\d{4}(?:: |\(|\[|\))|\bCANN\b|aicore|aicpu")),
     ("HCCL", "message", re.compile(r"\bHCCL\b|hccl|\bHCCP\b|TopoDetect")),
     (
@@ -27,7 +28,7 @@ SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("kubernetes", "scheduler", re.compile(r"OOMKilled|Evicted|kubelet|Preempted|FailedScheduling")),
     ("Gloo", "message", re.compile(r"gloo/")),
     ("torchelastic", "message", re.compile(r"death signal|Worker group|ChildFailedError|rendezvous|SignalException|elastic")),
-    ("c10d", "message", re.compile(r"\[c10d\]|ProcessGroup\w+|Watchdog|TCPStore|\[PG |monitoredBarrier|collective")),
+    ("c10d", "message", re.compile(r"Watchdog|collective")),
     ("CUDA", "message", re.compile(r"CUDA|cuda|CUBLAS|cudnn")),
     ("deepspeed", "message", re.compile(r"deepspeed|launch\.py|sigkill_handler|hostfile")),
     ("ray", "message", re.compile(r"raylet|Worker exit type|\bray\b")),

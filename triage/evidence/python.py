@@ -20,13 +20,24 @@ _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "funct
 # torch.distributed.checkpoint quotes the traceback of every rank that failed: `Traceback (most recent call last): (RANK 0)`
 _NAMED = re.compile(r"\(RANK (\d+)\)")
 _SPAWN = re.compile(r"-- Process (\d+) terminated with the following error")
+# What the compiler says of the program itself: it never ran, so there is no traceback above it.
+_COMPILER = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
+# An exception group: its own traceback, then its members between lines, all behind bars.
+_GROUP = "+ Exception Group Traceback"
+_MEMBER = re.compile(r"\s*\+[-+]+ (?:\d+|\.\.\.) -+$|\s*\+-{8,}$")
+_BARS = re.compile(r"^\s*[|+] ?")
 
 
 def read(block: Block) -> list[Evidence]:
+    if block.form == "line" and _COMPILER.match(block.lines[0]):
+        fact = _exception(block, ["", *block.lines], "final")
+        return [fact] if fact else []
     if block.form != "traceback":
         return []
     if block.ambiguous:
         return _mixed(block)
+    if _GROUP in block.lines[0]:
+        return _group(block)
     facts = []
     parts = list(_parts(block.lines))
     process = _SPAWN.search("\n".join(block.lines))
@@ -98,6 +109,21 @@ def _place(lines: list[str]) -> dict[str, str]:
             place = {**place, "op": match["function"]}
         inner = frame
     return place or inner
+
+
+def _group(block: Block) -> list[Evidence]:
+    """The members of an exception group are what failed; the groups around them are only said to be there."""
+    sections: list[list[str]] = [[]]
+    for line in block.lines:
+        if _MEMBER.match(line):
+            sections.append([])
+        else:
+            sections[-1].append(_BARS.sub("", line))
+    facts = []
+    for lines in sections:
+        fact = _exception(block, ["", *lines], "context" if any("Exception Group Traceback" in line for line in lines) else "final")
+        facts += [fact] if fact else []
+    return facts
 
 
 def _mixed(block: Block) -> list[Evidence]:

@@ -19,7 +19,7 @@ from triage.ranks.text import Line, Text
 
 # How far a block may reach, in bytes of the file, lines of others included.
 REACH = 1 << 19
-_STAMP_REACH = 1 << 13
+_STAMP_REACH = 1 << 12
 _C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
 _IGNORED = re.compile(
     r"Exception ignored in|Error in atexit\._run_exitfuncs|Error in sys\.excepthook|Exception in callback|Task exception was never retrieved"
@@ -43,9 +43,14 @@ class Form:
     collect: Callable[[Text, Line], Collected]
 
 
-def _contains(pattern: str) -> Callable[[Line], bool]:
+def _has(*words: str) -> Callable[[Line], bool]:
+    return lambda line: any(word in line.parsed.text for word in words)
+
+
+def _matches(word: str, pattern: str) -> Callable[[Line], bool]:
+    """Lines that hold `word` (a quick look) and match `pattern` from their start."""
     compiled = re.compile(pattern)
-    return lambda line: compiled.search(line.parsed.text) is not None
+    return lambda line: word in line.parsed.text and compiled.match(line.parsed.text) is not None
 
 
 def _continuing(pattern: str, most: int) -> Callable[[Text, Line], Collected]:
@@ -71,22 +76,14 @@ def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4
     Without a prefix, lines that have one are somebody else's.
     """
     writer = first.parsed.writer if writer is None else writer
-    could_be = _could_be(first, writer)
-    others = 0
-    for line in text.lines_from(first.end, REACH):
-        if line.offset > first.offset and could_be(line) and line.parsed.writer == writer:
-            others = 0
+    for line in text.lines_from(first.end, REACH, _start(first, writer), gap):
+        if line.offset > first.offset and line.parsed.writer == writer:
             yield line
-        elif (others := others + 1) > gap:
-            return
 
 
-def _could_be(first: Line, writer: str) -> Callable[[Line], bool]:
-    """A quick look before parsing: most writers' prefixes stand at the very start of their lines."""
-    if writer and first.raw.startswith(writer):
-        start = writer.encode()
-        return lambda line: line.data.startswith(start)
-    return lambda line: True
+def _start(line: Line, writer: str) -> bytes:
+    """What the lines of a writer start with: most prefixes stand at the very start. Empty: anything."""
+    return writer.encode() if line.raw.startswith(writer) else b""
 
 
 def _nccl(text: Text, first: Line) -> Collected:
@@ -95,7 +92,7 @@ def _nccl(text: Text, first: Line) -> Collected:
     own = first.parsed
     pid = b":%d:" % own.origin.pid if own.origin.pid is not None else b"NCCL"
     chain = re.compile(r"NCCL INFO \S+:\d+ -> \d+")
-    for line in itertools.islice(text.lines_from(first.end, REACH), 100):
+    for line in itertools.islice(text.lines_from(first.end, REACH, _start(first, own.writer), 64), 32):
         if pid in line.data and b"NCCL" in line.data and line.parsed.writer == own.writer and line.parsed.origin.pid == own.origin.pid:
             if not chain.search(line.parsed.text) or len(lines) > 16:
                 break
@@ -126,19 +123,23 @@ def _traceback(text: Text, first: Line) -> Collected:
 
 FORMS: tuple[Form, ...] = (
     Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text, _traceback),
-    Form("terminate", _contains(r"^terminate called"), _continuing(r"  what\(\)|Exception raised from|frame #\d|<omitting|\s|$", 80)),
+    Form(
+        "terminate",
+        _matches("terminate called", "terminate called"),
+        _continuing(r"  what\(\)|Exception raised from|frame #\d|<omitting|\s|$", 80),
+    ),
     Form(
         "fatal-python",
-        _contains(r"^Fatal Python error: "),
+        _matches("Fatal Python", "Fatal Python error: "),
         _continuing(
             r"$|Python runtime state|Thread 0x|Current thread|  File |  \.\.\.|  <|Extension modules|  Binary file|Current C stack|<", 400
         ),
     ),
-    Form("nccl", _contains(r"NCCL WARN"), _nccl),
-    Form("elastic", _contains(r"^\s*exitcode\s+: "), _elastic_entry),
+    Form("nccl", _has("NCCL WARN"), _nccl),
+    Form("elastic", _matches("exitcode", r"\s*exitcode\s+: "), _elastic_entry),
     Form(
         "cann",
-        _contains(r"^(?:\[PID: \d+\] )?(?:\S+\()?[EW][A-Z0-9]\d{4}\b"),
+        _matches("", r"(?:\[PID: \d+\] (?:[\d:.-]+ )?)?(?:\w+\()?[EW][A-Z0-9]\d{4}\b"),
         _continuing(r"\s+\S|Solution:|Possible Cause:|TraceBack", 30),
     ),
     Form(
@@ -146,7 +147,7 @@ FORMS: tuple[Form, ...] = (
         lambda line: line.parsed.record and "glog" in line.parsed.layers[-1],
         _continuing(r"Exception raised from|frame #\d|<omitting|  what", 80),
     ),
-    Form("received-signal", _contains(r"\*\*\* Process received signal \*\*\*|==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
+    Form("received-signal", _has("*** Process received signal ***", "==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
     Form("line", lambda line: True, lambda text, line: Collected([line], line)),
 )
 
@@ -158,14 +159,23 @@ def build(text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]]) -> 
     """
     taken: set[int] = set()
     for start, end, literals, more in hits:
-        for line in text.at(start, end):
-            if line.offset in taken or not any(literal in line.raw for literal in literals):
+        for part in text.at(start, end):
+            line = None if part.offset in taken else part.showing(literals)
+            if line is None:
                 continue
             form = next(form for form in FORMS if form.opens(line))
-            collected = form.collect(text, line)
+            collected = _without(form.collect(text, line), taken, line)
             taken.update(member.offset for member in collected.lines)
             yield _block(text, form.name, collected), more
             more = 0
+
+
+def _without(collected: Collected, taken: set[int], hit: Line) -> Collected:
+    """Lines that an earlier block has stay there; `hit` is the line that is new for certain."""
+    if taken.isdisjoint(line.offset for line in collected.lines):
+        return collected
+    lines = [line for line in collected.lines if line.offset not in taken]
+    return Collected(lines, hit if collected.headline.offset in taken else collected.headline, collected.ambiguous)
 
 
 def _block(text: Text, form: str, collected: Collected) -> Block:
@@ -203,12 +213,7 @@ def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
     """Did the same rank make progress after it, so that the exception was handled? Without a rank, much progress is asked for."""
     seen = 0
     enough = 1 if origin.rank is not None or writer else 20
-    start = writer.encode()
-    for count, line in enumerate(text.lines_from(last.end + 1, REACH)):
-        if count > 2000:
-            break
-        if start and not line.data.startswith(start):
-            continue
+    for line in itertools.islice(text.lines_from(last.end + 1, REACH, _start(last, writer), 4000), 2000):
         parsed = line.parsed
         same = parsed.origin.rank == origin.rank if origin.rank is not None and parsed.origin.rank is not None else parsed.writer == writer
         if same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):
@@ -230,10 +235,8 @@ def _with_inner(origin: Origin, lines: list[Line]) -> Origin:
 def _time_before(text: Text, line: Line) -> float | None:
     """The stamp of the nearest line before it by the same writer or rank: the block is not older than that."""
     own = line.parsed
-    could_be = _could_be(line, own.writer)
-    for before in text.lines_before(line.offset, _STAMP_REACH):
-        if not could_be(before):
-            continue
+    outermost = own.writer[: own.writer.find("]:") + 2] if "]:" in own.writer else own.writer
+    for before in text.lines_before(line.offset, _STAMP_REACH, _start(line, outermost)):
         other = before.parsed
         if other.origin.time is not None and (
             other.writer == own.writer or (own.origin.rank is not None and other.origin.rank == own.origin.rank)

@@ -34,7 +34,5 @@ def origin_of(name: str) -> Origin:
 
 
 def _last(pattern: re.Pattern[str], name: str) -> re.Match[str] | None:
-    found = None
-    for found in pattern.finditer(name):
-        pass
-    return found
+    found = list(pattern.finditer(name))
+    return found[-1] if found else None

@@ -22,10 +22,17 @@ class Grammar:
     example: str
     pattern: re.Pattern[str]
     starts: tuple[str, ...]
+    says: tuple[str, ...]
+    timed: bool
+
+
+_SAYS = ("rank", "local_rank", "host", "pid", "stream")
 
 
 def _grammar(name: str, kind: str, since: str, starts: str, example: str, pattern: str) -> Grammar:
-    return Grammar(name, kind == "writer", since, example, re.compile(pattern), tuple(starts.split()))
+    compiled = re.compile(pattern)
+    says = tuple(key for key in _SAYS if key in compiled.groupindex)
+    return Grammar(name, kind == "writer", since, example, compiled, tuple(starts.split()), says, "h" in compiled.groupindex)
 
 
 def start_class(line: str, position: int) -> str:
@@ -36,6 +43,9 @@ def start_class(line: str, position: int) -> str:
         return "[d" if following.isdigit() else "[a" if following.isalpha() else "[_"
     return "d" if first.isdigit() else "a" if first.isalpha() else "_"
 
+
+# A container's name is often its id in hex digits, so a digit may come first; a time of day is no host.
+_HOST = r"(?P<host>(?=[\d.-]*[A-Za-z-])\w[\w.-]*)"
 
 GRAMMARS: tuple[Grammar, ...] = (
     _grammar("c10d rank", "writer", "torch 2.2", "[a", "[rank3]: Traceback (most recent call last):", r"\[rank(?P<rank>\d+)\]:(?!\d) ?"),
@@ -87,17 +97,17 @@ GRAMMARS: tuple[Grammar, ...] = (
         "NCCL",
         "record",
         "NCCL 2.3",
-        "a [d",
+        "a d [d",
         "node1:412:530 [3] NCCL INFO Channel 00 : 0[0] -> 1[1]",
-        rf"(?:\[{ISO}\] )?(?P<host>[A-Za-z][\w.-]*):(?P<pid>\d+):\d+ \[-?\d+\] (?=(?:\S+:\d+ (?:\([^)]*\) )?)?NCCL )",
+        rf"(?:\[{ISO}\] )?{_HOST}:(?P<pid>\d+):\d+ \[-?\d+\] (?=(?:\S+:\d+ (?:\([^)]*\) )?)?NCCL )",
     ),
     _grammar(
         "NCCL call",
         "record",
         "NCCL 2.13",
-        "a",
+        "a d",
         "node1:412:530 NCCL CALL ncclGroupEnd()",
-        r"(?P<host>[A-Za-z][\w.-]*):(?P<pid>\d+):\d+ (?=NCCL )",
+        rf"{_HOST}:(?P<pid>\d+):\d+ (?=NCCL )",
     ),
     _grammar(
         "glog in brackets",

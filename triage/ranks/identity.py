@@ -1,18 +1,22 @@
 """Who is who: global ranks from local ranks, pids, hosts and file names, as far as the files of the job agree.
 
 Nothing is guessed: a rank that no map gives stays None. One convention is used and said: when only one host is seen
-and every known pair of local and global rank is equal, local ranks are taken as ranks.
+and every known pair of local and global rank is equal, local ranks are taken as ranks. Where hosts are not named, each run
+directory of torchrun counts as one, because the agent of every host makes its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from triage.model import Origin
 from triage.ranks.files import origin_of
+
+_RUN = re.compile(r"(?P<run>.*?)/?attempt_\d+/\d+/")
 
 
 @dataclass
@@ -24,6 +28,7 @@ class JobMap:
     by_source: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     hosts: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     sources: dict[str, Origin] = field(default_factory=dict)
+    runs: set[str] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
     sizes: set[int] = field(default_factory=set)
 
@@ -41,7 +46,8 @@ class JobMap:
             self.by_pid[origin.pid].add(rank)
         local = origin.local_rank if origin.local_rank is not None else named.local_rank
         if local is not None:
-            self.by_local[(host, local)].add(rank)
+            for place in _places(source, host):
+                self.by_local[(place, local)].add(rank)
         if host is not None:
             self.hosts[rank].add(host)
 
@@ -51,12 +57,14 @@ class JobMap:
         local = origin.local_rank if origin.local_rank is not None else named.local_rank
         host = origin.host or named.host
         rank = origin.rank
-        for guess in (
+        guesses: tuple[Callable[[], set[int]], ...] = (
             lambda: {named.rank} if named.rank is not None else set(),
             lambda: self.by_pid.get(origin.pid, set()) if origin.pid is not None else set(),
-            lambda: self._of_local(host, local),
-            lambda: self.by_source.get(source, set()) if local is not None else set(),
-        ):
+            lambda: self._of_local(source, host, local),
+            # A file of one worker: what it says of its rank anywhere holds for all of it.
+            lambda: self.by_source.get(source, set()) if named.local_rank is not None else set(),
+        )
+        for guess in guesses:
             if rank is None:
                 found = guess()
                 rank = next(iter(found)) if len(found) == 1 else None
@@ -82,24 +90,35 @@ class JobMap:
 
     def one_host(self) -> bool:
         """Only one host is seen, and no known pair of local and global rank differs."""
-        hosts = {name for names in self.hosts.values() for name in names} | {named.host for named in self.sources.values() if named.host}
-        return len(hosts) <= 1 and all(ranks == {local} for (_, local), ranks in self.by_local.items())
+        return self._one_place() and all(ranks == {local} for (_, local), ranks in self.by_local.items())
 
-    def _of_local(self, host: str | None, local: int | None) -> set[int]:
+    def _one_place(self) -> bool:
+        hosts = {name for names in self.hosts.values() for name in names} | {named.host for named in self.sources.values() if named.host}
+        return len(hosts) <= 1 and len(self.runs) <= 1
+
+    def _of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
         if local is None:
             return set()
-        found = self.by_local.get((host, local)) or set()
-        if not found and host is None:
-            found = {rank for (_, other), ranks in self.by_local.items() if other == local for rank in ranks}
-        if not found and self.one_host():
-            found = {local}
-        return found
+        for place in _places(source, host):
+            if found := self.by_local.get((place, local)):
+                return found
+        found = {rank for (_, other), ranks in self.by_local.items() if other == local for rank in ranks} if self._one_place() else set()
+        return found or ({local} if self.one_host() else set())
 
     def _named(self, source: str) -> Origin:
         named = self.sources.get(source)
         if named is None:
             named = self.sources[source] = origin_of(source)
+            run = _RUN.match(source)
+            if run and named.host is None:
+                self.runs.add(run["run"])
         return named
+
+
+def _places(source: str, host: str | None) -> tuple[str | None, ...]:
+    """What stands for the host of a line: its name, the run directory of its source, or None where neither is known."""
+    run = _RUN.match(source)
+    return (*((host,) if host is not None else ()), *((f"{run['run']}/",) if run else ())) or (None,)
 
 
 def learn_all(job: JobMap, origins: Iterable[tuple[str, Origin]]) -> None:

@@ -15,7 +15,11 @@ FINISHED = re.compile(
     r"(?i)\b(?:training|run|job|fine-?tuning|evaluation|pretraining)\b.{0,20}\b(?:finished|complete[d]?|done|succeeded)\b"
     r"|\b(?:finished|completed) (?:training|successfully)\b|\ball (?:ranks|workers) (?:finished|done)\b|succeeded\b.{0,40}\bworker"
 )
-_LINES = 200
+_LINES = 600
+# Of each writer so many telling lines are looked at, of lines without a writer more.
+_EACH, _BARE = 3, 60
+_WRITER = re.compile(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
+_TELLING = re.compile(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +33,23 @@ class Word:
 
 
 def words(tail: bytes, offset: int, year: int) -> list[Word]:
-    """The last lines of a source that say anything of a rank, a time, a step or the end. `offset` is where `tail` starts."""
-    found = []
+    """What the last lines of each writer say of a rank, a time, a step or the end, in file order. `offset` is where `tail` starts."""
     position = tail.find(b"\n") + 1 if offset else 0
-    starts = []
-    while position < len(tail):
-        end = tail.find(b"\n", position)
-        end = len(tail) if end < 0 else end
-        starts.append((position, end))
-        position = end + 1
-    for start, end in starts[-_LINES:]:
-        for line in split_line(tail[start:end], offset + start, year)[-1:]:
+    lines = tail[position:].split(b"\n")[-_LINES:]
+    end = offset + len(tail)
+    seen: dict[bytes, int] = {}
+    found = []
+    for data in reversed(lines):
+        end -= len(data)
+        writer = _WRITER.search(data[:96])
+        key = writer.group() if writer else b""
+        count = seen.get(key, 0)
+        if data and count < (_EACH if key else _BARE) and (not count or _TELLING.search(data)):
+            seen[key] = count + 1
+            line = split_line(data, end, year)[-1]
             found.append(_word(line.parsed, line.offset))
-    return found
+        end -= 1
+    return found[::-1]
 
 
 def _word(parsed: Parsed, offset: int) -> Word:

@@ -9,6 +9,8 @@ from triage.ranks.grammars import BY_START, start_class
 from triage.ranks.stamps import seconds
 
 _MAX_LAYERS = 6
+# `3: ` behind the prefix of another writer is no label but text, such as an item of a numbered list.
+_OUTERMOST = "srun --label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,16 @@ def parse(line: str, year: int = 1970) -> Parsed:
     record = False
     while len(names) < _MAX_LAYERS:
         for grammar in BY_START[start_class(line, position)]:
-            if grammar.name in names:
+            if grammar.name in names or (writer and grammar.name == _OUTERMOST):
                 continue
             match = grammar.pattern.match(line, position)
             if match is None:
                 continue
-            groups = match.groupdict()
-            known.update((key, value) for key, value in groups.items() if value and key in _KNOWN)
-            if groups.get("h"):
+            for key in grammar.says:
+                value = match[key]
+                if value:
+                    known[key] = value
+            if grammar.timed and match["h"]:
                 time = seconds(match, year) or time
             if grammar.writer:
                 writer += match.group()
@@ -62,9 +66,6 @@ def parse(line: str, year: int = 1970) -> Parsed:
         time=time,
     )
     return Parsed(line[position:], writer.rstrip(), record, tuple(names), origin)
-
-
-_KNOWN = frozenset(("rank", "local_rank", "host", "pid", "stream"))
 
 
 def _number(text: str | None) -> int | None:

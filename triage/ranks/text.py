@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from triage.ranks.prefix import Parsed, parse
 
@@ -17,6 +19,8 @@ LONGEST = 1 << 14
 # A prefix that follows text without a blank or colon before it belongs to another writer (an error glued to a progress bar).
 _PARTS = re.compile(rb"(?<=\r)|(?<=[^\s\0:>])(?=\[rank\d+\]: )")
 _TAG = re.compile(rb"\[rank\d+\]: ")
+_LEFT_OUT = " … ".encode()
+_START, _AROUND = 1 << 8, 1 << 11
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -43,11 +47,50 @@ class Line:
             self._raw = _decode(self.data)
         return self._raw
 
+    def showing(self, literals: Sequence[str]) -> Line | None:
+        """The line when it holds one of `literals`; a very long one is cut so that its start and what lies around them is left."""
+        if len(self.data) <= LONGEST or any(literal in self.raw for literal in literals):
+            return self if any(literal in self.raw for literal in literals) else None
+        places = [place for place in (self.data.find(literal.encode()) for literal in literals) if place >= 0]
+        if not places:
+            return None
+        line = Line(self.offset, self.data, self.year)
+        around = [self.data[max(_START, place - _AROUND) : place + _AROUND] for place in places[:3]]
+        line._raw = _decode(_LEFT_OUT.join([self.data[:_START], *around]))
+        return line
+
     @property
     def parsed(self) -> Parsed:
         if self._parsed is None:
             self._parsed = parse(self.raw, self.year)
         return self._parsed
+
+
+class _Page:
+    """The physical lines that start in one page: their bytes, and the parsed lines where somebody asked for them."""
+
+    __slots__ = ("glued", "lines", "offsets", "parts", "year")
+
+    def __init__(self, offset: int, data: bytes, year: int) -> None:
+        self.parts = data.removesuffix(b"\n").split(b"\n") if data else []
+        self.offsets = list(itertools.accumulate((len(part) + 1 for part in self.parts), initial=offset))[:-1]
+        self.lines: list[list[Line] | None] = [None] * len(self.parts)
+        self.glued = _is_glued(data)
+        self.year = year
+
+    def may_start(self, index: int, start: bytes) -> bool:
+        """Can a line that starts with `start` be in this physical line?"""
+        part = self.parts[index]
+        return part.startswith(start) or self.glued or b"\r" in part
+
+    def at(self, index: int) -> list[Line]:
+        found = self.lines[index]
+        if found is None:
+            part = self.parts[index]
+            plain = not self.glued and b"\r" not in part
+            found = [Line(self.offsets[index], part, self.year)] if plain else split_line(part, self.offsets[index], self.year)
+            self.lines[index] = found
+        return found
 
 
 class Text:
@@ -58,33 +101,43 @@ class Text:
         self.size = size
         self.year = year
         self._read = read
-        self._pages: OrderedDict[int, list[Line]] = OrderedDict()
+        self._pages: OrderedDict[int, _Page] = OrderedDict()
 
-    def lines_from(self, offset: int, reach: int) -> Iterator[Line]:
-        """The lines that start in [offset, offset + reach)."""
+    def lines_from(self, offset: int, reach: int, start: bytes = b"", gap: int = 1 << 30) -> Iterator[Line]:
+        """The lines that start in [offset, offset + reach) and with `start`, until `gap` lines that do not follow each other."""
         stop = min(self.size, offset + reach)
+        others = 0
         for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
-            for line in self._page(number):
-                if line.offset >= stop:
-                    return
-                if line.offset >= offset:
-                    yield line
+            page = self._page(number)
+            for index in range(bisect.bisect_left(page.offsets, offset - LONGEST) if number == offset // PAGE else 0, len(page.parts)):
+                if not page.may_start(index, start):
+                    others += page.offsets[index] >= offset
+                    if others > gap:
+                        return
+                    continue
+                others = 0
+                for line in page.at(index):
+                    if line.offset >= stop:
+                        return
+                    if line.offset >= offset:
+                        yield line
 
-    def lines_before(self, offset: int, reach: int) -> Iterator[Line]:
-        """The lines that start in [offset - reach, offset), nearest first."""
-        start = max(0, offset - reach)
-        for number in range(offset // PAGE, start // PAGE - 1, -1):
-            for line in reversed(self._page(number)):
-                if line.offset < start:
+    def lines_before(self, offset: int, reach: int, start: bytes = b"") -> Iterator[Line]:
+        """The lines that start in [offset - reach, offset) and with `start`, nearest first."""
+        least = max(0, offset - reach)
+        for number in range(offset // PAGE, least // PAGE - 1, -1):
+            page = self._page(number)
+            for index in range(bisect.bisect_left(page.offsets, offset) - 1, -1, -1):
+                if page.offsets[index] < least - LONGEST:
                     return
-                if line.offset < offset:
-                    yield line
+                if page.may_start(index, start):
+                    yield from (line for line in reversed(page.at(index)) if least <= line.offset < offset)
 
     def at(self, start: int, end: int) -> list[Line]:
         """The parts of the physical line in [start, end)."""
         return split_line(self._read(start, end - start), start, self.year)
 
-    def _page(self, number: int) -> list[Line]:
+    def _page(self, number: int) -> _Page:
         page = self._pages.get(number)
         if page is None:
             page = self._pages[number] = self._load(number)
@@ -94,27 +147,18 @@ class Text:
             self._pages.move_to_end(number)
         return page
 
-    def _load(self, number: int) -> list[Line]:
+    def _load(self, number: int) -> _Page:
         """Lines that start in the page; the last one is read beyond its end, up to LONGEST."""
         start = number * PAGE
         before = 1 if start else 0
         data = self._read(start - before, PAGE + before)
         position = data.find(b"\n") + 1 if before else 0
         if (before and not position) or position >= len(data):
-            return []
+            return _Page(start, b"", self.year)
         if not data.endswith(b"\n"):
             more = self._read(start - before + len(data), LONGEST)
             data += more[: more.find(b"\n") + 1 or len(more)]
-        glued = _is_glued(data)
-        lines: list[Line] = []
-        offset = start - before + position
-        for part in data[position:].removesuffix(b"\n").split(b"\n"):
-            if glued or b"\r" in part:
-                lines.extend(split_line(part, offset, self.year))
-            else:
-                lines.append(Line(offset, part, self.year))
-            offset += len(part) + 1
-        return lines
+        return _Page(start - before + position, data[position:], self.year)
 
 
 def split_line(data: bytes, offset: int, year: int) -> list[Line]:
@@ -138,6 +182,6 @@ def _is_glued(data: bytes) -> bool:
 def _decode(data: bytes) -> str:
     if len(data) > LONGEST:
         half = LONGEST // 2
-        data = data[:half] + b" \xe2\x80\xa6 " + data[-half:]
+        data = data[:half] + _LEFT_OUT + data[-half:]
     text = data.replace(b"\0", b"").decode("utf-8", "replace")
     return _COLOUR.sub("", text) if "\x1b" in text else text

@@ -21,6 +21,10 @@ SPAWNED = "-- Process "
 # `pkg.mod.Type: message` or a bare `Type`; log levels such as `INFO:` are no exceptions.
 EXCEPTION = re.compile(r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)")
 _DOTTED = re.compile(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
+# An exception group draws its members with bars, tracebacks and all, and closes them with a line.
+_GROUP = "+ Exception Group Traceback"
+_MEMBER = re.compile(r"\s+\| ")
+_GROUP_END = re.compile(r"    \+-+$")
 _MESSAGE_LINES = 400
 _FOREIGN_LINES = 200
 
@@ -39,14 +43,19 @@ def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, b
     state = "frames"
     foreign = 0
     table = False
+    opened, group = 0, _GROUP in first.parsed.text
     tagged = "c10d rank" in first.parsed.layers  # its excepthook prints the whole traceback at once
     for line in following:
         text = line.parsed.text
         if state == "frames":
-            if HEADER in text:
+            if HEADER in text and not (group and _MEMBER.match(text)):
                 return _mixed(lines, line, following)
             if _is_frame(text):
                 lines.append(line)
+                if group and text.startswith("  | ") and is_exception(text[4:]) and headline not in lines[opened + 1 :]:
+                    headline = line
+                if group and _GROUP_END.match(text):
+                    state = "message"
             elif is_exception(text) and not line.parsed.record:
                 lines.append(line)
                 headline, state, foreign = line, "message", 0
@@ -63,9 +72,12 @@ def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, b
             else:
                 break
         elif HEADER in text:
+            opened, group = len(lines), _GROUP in text
             lines.append(line)
             state, foreign = "frames", 0
-        elif text.strip() and (foreign := foreign + 1) > 4:
+        elif not text.strip():
+            lines.append(line)
+        elif (foreign := foreign + 1) > 4:
             break
     while len(lines) > 1 and not lines[-1].parsed.text.strip():
         lines.pop()
@@ -79,7 +91,7 @@ def _is_frame(text: str) -> bool:
 def _goes_on(line: Line, tagged: bool, table: bool) -> bool:
     """Does a line after the exception line belong to its message? A tagged writer's lines do until a record or a new header."""
     text = line.parsed.text
-    if line.parsed.record or HEADER in text:
+    if line.parsed.record or (HEADER in text and not table):  # torchelastic's table quotes what `@record` kept
         return False
     if table or tagged:
         return True

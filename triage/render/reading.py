@@ -21,7 +21,7 @@ from triage.model import (
     Severity,
     Stats,
     Verdict,
-    Warning,  # noqa: A004 - the name of the contract
+    Warning,
 )
 
 SCHEMA = "triage.diagnosis/1"

@@ -19,7 +19,7 @@ from triage.scan.interface import Gate
 from triage.scan.windows import complete, refit
 
 _UNLIMITED = 1 << 60
-_FITTINGS = 4
+_FITTINGS = 3
 _RARE = 2
 
 
@@ -36,12 +36,12 @@ class HyperscanGate:
         self._expressions = {"windows": complete(windows, literals), "all": list(literals), "first": list(literals)}
         self._databases: dict[str, Any] = {}
         self._lock = threading.Lock()
-        self._scratches: dict[str, Any] = {}
-        for _ in range(_FITTINGS if sample else 0):
+        self._scratches: dict[str, tuple[Any, Any]] = {}
+        for left in reversed(range(_FITTINGS if sample else 0)):
             common = self._common(sample)
             if not common:
                 break
-            self._expressions["windows"] = refit(self._expressions["windows"], common, literals)
+            self._expressions["windows"] = refit(self._expressions["windows"], common, literals, last=not left)
             self._databases.pop("windows")
             self._scratches.pop("windows")
 
@@ -50,14 +50,18 @@ class HyperscanGate:
         gate._scratches = {}
         return gate
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[int]:
-        return [end for end, _ in self._scan("windows", data, start, stop, limit)]
+    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[int]:
+        return [end for end, _ in self._scan("all" if sure else "windows", data, start, stop, limit)]
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]:
         return self._scan("first", data, start, stop, _UNLIMITED)
 
     def inside(self, line: bytes) -> tuple[int, ...]:
-        return tuple(sorted({literal for _, literal in self._scan("all", line, 0, len(line), _UNLIMITED)}))
+        found: set[int] = set()
+        add = found.add
+        database, scratch = self._ready("all")
+        database.scan(line, match_event_handler=lambda literal, *_: add(literal), scratch=scratch)
+        return tuple(sorted(found))
 
     def _scan(self, name: str, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
@@ -67,14 +71,19 @@ class HyperscanGate:
             append((start + end, literal))
             return True if len(found) >= limit else None
 
-        database = self._database(name)
-        scratch = self._scratches.get(name)
-        if scratch is None:
-            scratch = self._scratches[name] = self._hyperscan.Scratch(database)
+        database, scratch = self._ready(name)
         with contextlib.suppress(self._hyperscan.ScanTerminated):  # raised when `limit` was reached
             database.scan(memoryview(data)[start:stop], match_event_handler=on_match, scratch=scratch)
         found.sort()
         return found
+
+    def _ready(self, name: str) -> tuple[Any, Any]:
+        """A database with this thread's scratch for it."""
+        ready = self._scratches.get(name)
+        if ready is None:
+            database = self._database(name)
+            ready = self._scratches[name] = (database, self._hyperscan.Scratch(database))
+        return ready
 
     def _common(self, sample: bytes) -> set[bytes]:
         """The windows that open the gate too often in the sample, on lines that hold no literal."""
@@ -111,7 +120,7 @@ class Re2Gate:
     def for_thread(self) -> Re2Gate:
         return self
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[int]:
+    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[int]:
         part = bytes(data[start:stop])
         found: list[int] = []
         position = 0

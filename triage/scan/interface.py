@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 # A line longer than this is looked at in pieces, so that one endless line cannot fill the memory.
-MAX_LINE = 1 << 18
+MAX_LINE = 1 << 16
 # Pieces of an overlong line overlap by this much; no literal is longer.
 OVERLAP = 1 << 8
 # A file is cut into spans of this size; the storm breaker counts within one.
 SPAN = 1 << 23
 # Hit lines of one span that are all looked at; beyond, the rest of the span is sampled.
-SPAN_LINES = 2048
+SPAN_LINES = 1024
 # In the sampled rest, every literal counts once per slice of this many bytes.
-SLICE = 1 << 14
+SLICE = 1 << 16
 # Of hit lines with the same literals and the same writer, this many are kept from the start and from the end.
 KEEP = 8
+# Where a literal of one signature says what the lines are about and the writer is known, they are more alike.
+KEEP_ALIKE = 2
 # The writer is told from this many bytes at the start of a line.
 WRITER_BYTES = 256
 
@@ -47,14 +49,14 @@ class Gate(Protocol):
     """A compiled set of literals.
 
     `find` gives ends of places in `data[start:stop]`, ascending, such that every line that holds a literal has one (other lines may);
-    it may stop after `limit` of them. `first` gives for each literal in the range its first (end, literal), ascending.
+    it may stop after `limit` of them; `sure` asks for slower search with fewer such other lines. `first` gives for each literal in the range its first (end, literal), ascending.
     `inside` gives all literals in one line, ascending: engines must agree on that. `for_thread` gives a gate that one thread
     may use beside others.
     """
 
     def for_thread(self) -> Gate: ...
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[int]: ...
+    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[int]: ...
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]: ...
 

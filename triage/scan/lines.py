@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable
 
-from triage.scan.interface import CELL, KEEP, MAX_LINE, OVERLAP, SLICE, SPAN, SPAN_LINES, WRITER_BYTES, Gate, Hit, WriterKey
+from triage.scan.interface import CELL, KEEP, KEEP_ALIKE, MAX_LINE, OVERLAP, SLICE, SPAN, SPAN_LINES, WRITER_BYTES, Gate, Hit, WriterKey
 
 
 class Kept:
-    """The first and last `KEEP` hits of one kind, and how many there were."""
+    """The first and last `keep` hits of one kind, and how many there were."""
 
-    __slots__ = ("count", "first", "last")
+    __slots__ = ("count", "first", "keep", "last")
 
-    def __init__(self) -> None:
+    def __init__(self, keep: int) -> None:
         self.count = 0
+        self.keep = keep
         self.first: list[Hit] = []
-        self.last: deque[Hit] = deque(maxlen=KEEP)
+        self.last: deque[Hit] = deque(maxlen=keep)
 
     def add(self, hit: Hit) -> None:
         self.count += 1 + hit.more
-        if len(self.first) < KEEP:
+        if len(self.first) < self.keep:
             self.first.append(hit)
         else:
             self.last.append(hit)
@@ -38,19 +39,24 @@ class Kept:
         return kept
 
 
+# After so many lines looked at for nothing a span is searched for whole literals.
+MAX_WRONG = 1000
+
 Kinds = dict[tuple[tuple[int, ...], Hashable], Kept]
 
 
 class Collector:
     """Collects the hit lines of one span; `feed` must get whole lines in ascending order."""
 
-    def __init__(self, gate: Gate, writer: WriterKey) -> None:
+    def __init__(self, gate: Gate, writer: WriterKey, generic: frozenset[int] = frozenset()) -> None:
         self.gate = gate
         self.writer = writer
+        self.generic = generic
         self.kinds: Kinds = {}
         self._lines = 0
         self.sampled = 0
-        self.touched: set[int] = set()
+        self.touched: set[int] | None = None  # the cells of the hits, where somebody asks for them
+        self._wrong = 0  # lines that were looked at for nothing
         self._span = -1
         self._slice = -1
         self._seen: set[int] = set()
@@ -71,12 +77,12 @@ class Collector:
 
     def _enter(self, position: int) -> None:
         if position // SPAN != self._span:
-            self._span, self._lines = position // SPAN, 0
+            self._span, self._lines, self._wrong = position // SPAN, 0, 0
 
     def _feed_lines(self, data: bytearray, base: int, start: int, stop: int) -> None:
         while start < stop and self._lines < SPAN_LINES:
             limit = 4 * (SPAN_LINES - self._lines) + 64
-            found = self.gate.find(data, start, stop, limit)
+            found = self.gate.find(data, start, stop, limit, sure=self._wrong > MAX_WRONG)
             start = self._exact(data, base, stop, found, len(found) >= limit)
         while start < stop:
             start = self._sample(data, base, start, stop)
@@ -93,6 +99,8 @@ class Collector:
                 self._add(data, base, begin, finish, literals)
                 if self._lines >= SPAN_LINES:
                     return min(finish + 1, stop)
+            else:
+                self._wrong += 1
         return min(finish + 1, stop) if stopped else stop
 
     def _sample(self, data: bytearray, base: int, start: int, stop: int) -> int:
@@ -132,9 +140,10 @@ class Collector:
         kind = (literals, self.writer(bytes(data[begin : min(finish, begin + WRITER_BYTES)])))
         kept = self.kinds.get(kind)
         if kept is None:
-            kept = self.kinds[kind] = Kept()
+            kept = self.kinds[kind] = Kept(KEEP_ALIKE if kind[1] and not self.generic.issuperset(literals) else KEEP)
         kept.add(Hit(base + begin, base + finish, literals))
-        self.touched.update(((base + begin) // CELL, (base + finish) // CELL))
+        if self.touched is not None:
+            self.touched.update(((base + begin) // CELL, (base + finish) // CELL))
 
 
 def _line_end(data: bytearray, edge: int, stop: int) -> int:
@@ -164,7 +173,7 @@ def merge(spans: Iterable[Kinds]) -> tuple[tuple[Hit, ...], int]:
     whole: Kinds = {}
     for kinds in spans:
         for kind, kept in kinds.items():
-            target = whole.setdefault(kind, Kept())
+            target = whole.setdefault(kind, Kept(kept.keep))
             for hit in kept.hits():
                 target.add(hit)
     hits = sorted((hit for kept in whole.values() for hit in kept.hits()), key=lambda hit: hit.start)

@@ -42,7 +42,7 @@ class _Plain:
 
 _WORTH_FITTING = 1 << 26
 _SAMPLES = 32
-_SAMPLE_BYTES = 1 << 16
+_SAMPLE_BYTES = 1 << 14
 
 Advance = Callable[[int], None]
 Failed = Callable[[str, OSError], None]
@@ -59,12 +59,14 @@ class Scan:
         workers: int,
         chunk_bytes: int,
         windows: Sequence[str] = (),
+        generic: frozenset[int] = frozenset(),
         engine: str = "auto",
         advance: Advance,
         failed: Failed,
     ) -> None:
         self.literals = literals
         self.windows = windows
+        self.generic = generic
         self.engine = engine
         self.writer = writer
         self.workers = workers
@@ -105,7 +107,7 @@ class Scan:
 
     def _work(self, tasks: Iterator[tuple[Container, int | None]]) -> None:
         try:
-            reader = SpanReader(self._gate.for_thread(), self.writer, self.chunk_bytes)
+            reader = SpanReader(self._gate.for_thread(), self.writer, self.chunk_bytes, self.generic)
             files = _OpenFile()
             while not self._errors:
                 with self._lock:

@@ -55,14 +55,15 @@ class Feeder:
 class SpanReader:
     """What one thread needs to scan: a gate (with its scratch) and a buffer, both used again for every span."""
 
-    def __init__(self, gate: Gate, writer: WriterKey, chunk_bytes: int) -> None:
+    def __init__(self, gate: Gate, writer: WriterKey, chunk_bytes: int, generic: frozenset[int] = frozenset()) -> None:
         self.gate = gate
         self.writer = writer
+        self.generic = generic
         self.buffer = bytearray(max(chunk_bytes, _MIN_CHUNK))
 
     def span(self, fd: int, start: int, size: int) -> Collector:
         """Scan the lines of `fd` that start in [start, start + SPAN); the last one is finished beyond."""
-        collector = Collector(self.gate, self.writer)
+        collector = Collector(self.gate, self.writer, self.generic)
         stop = min(start + SPAN, size)
         begin = _first_line(fd, start, stop)
         if begin is None:
@@ -121,7 +122,8 @@ class _StreamScan:
     MAX_PACKED = 1 << 26
 
     def __init__(self, reader: SpanReader) -> None:
-        self.collector = Collector(reader.gate, reader.writer)
+        self.collector = Collector(reader.gate, reader.writer, reader.generic)
+        self.touched = self.collector.touched = set[int]()
         self.feeder = Feeder(self.collector, reader.buffer, 0)
         self.raw: dict[int, bytes] = {}  # cells that may still be wanted
         self.windows: dict[int, bytes] = {}
@@ -161,7 +163,7 @@ class _StreamScan:
         """Decide on the raw cells up to number `last`: all lines that could want them were fed."""
         for number in [number for number in self.raw if number <= last]:
             cell = self.raw.pop(number)
-            if self.collector.touched.isdisjoint(range(number - 2, number + 2)):
+            if self.touched.isdisjoint(range(number - 2, number + 2)):
                 continue
             packed = zlib.compress(cell, 1)
             if self.packed + len(packed) > self.MAX_PACKED:

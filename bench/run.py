@@ -1,0 +1,111 @@
+"""Measures `triage ingest` against ripgrep with the same patterns on the same files: `make bench`.
+
+Both run in turns, three times each, and the least wall time counts. ripgrep gets every text pattern of the catalog and every generic trigger
+(`rg -f PATTERNS -n -a --no-unicode`, all cores); patterns that reach over a line end are left out, since ripgrep cannot have them.
+`triage ingest` does the whole diagnosis. The last line is for machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+DATA = HERE / "data"
+ROUNDS = 3
+RIPGREP = "@vscode/ripgrep@1.18.0"  # ripgrep 15.0.0
+
+
+def patterns() -> None:
+    """The catalog's patterns and the triggers in a file, one a line, without capture names (ripgrep refuses a name used twice)."""
+    from triage import evidence
+    from triage.catalog.load import load
+    from triage.catalog.match import positive_leaves
+
+    texts = {leaf.text for signature in load().signatures for leaf in positive_leaves(signature.match) if leaf.text}
+    texts = {re.sub(r"\?P<\w+>", "?:", text) for text in texts}
+    texts = {text for text in texts if not re.search(r"\\n", re.sub(r"\[\^[^\]]*\]", "", text))}
+    lines = sorted(texts) + [re.sub(r"([^\w\s])", r"\\\1", trigger) for trigger in evidence.TRIGGERS]
+    (DATA / "patterns.txt").write_text("\n".join(lines) + "\n")
+
+
+def ripgrep() -> str:
+    """ripgrep 15 from the npm registry, else whatever rg is there (the wheel `ripgrep`, Debian's package)."""
+    target = DATA / "rg"
+    found = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
+    if not found and shutil.which("npm"):
+        target.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(target), RIPGREP], check=False)
+        found = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
+    rg = str(found[0]) if found else shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+    if rg is None:
+        sys.exit("bench: ripgrep is not there; install npm, or the Debian package ripgrep, and run again")
+    return rg
+
+
+def timed(command: list[str], env: dict[str, str] | None = None) -> tuple[float, float, int]:
+    """Wall seconds, processor seconds and peak memory in bytes of one run; its output goes to a file."""
+    with (DATA / "out").open("wb") as out:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, env=env)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+    if os.waitstatus_to_exitcode(status) not in (0, 1):
+        sys.exit(f"bench: {' '.join(command[:4])} … ended with {os.waitstatus_to_exitcode(status)}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def compare(name: str, directory: Path, rg: str, pattern_file: Path) -> tuple[float, float]:
+    """Ratio of the least wall times, and triage's peak memory in MB."""
+    triage = [sys.executable, "-m", "triage", "ingest", str(directory), "--format", "json"]
+    grep = [rg, "-f", str(pattern_file), "-n", "-a", "--no-unicode", str(directory)]
+    timed(triage)  # warms the page cache and the catalog's cache for both
+    runs = [(timed(grep), timed(triage)) for _ in range(ROUNDS)]
+    theirs = min(run[0] for run in runs)
+    ours = min(run[1] for run in runs)
+    peak = max(run[1][2] for run in runs) / 1e6
+    size = sum(file.stat().st_size for file in directory.iterdir()) / 1e6
+    print(f"{name}: {size:.0f} MB")
+    print(f"  ripgrep        {theirs[0]:6.2f} s wall  {theirs[1]:6.2f} s processor  {theirs[2] / 1e6:6.0f} MB")
+    print(f"  triage ingest  {ours[0]:6.2f} s wall  {ours[1]:6.2f} s processor  {peak:6.0f} MB   ratio {ours[0] / theirs[0]:.2f}")
+    return ours[0] / theirs[0], peak
+
+
+def generate(name: str, *options: str) -> Path:
+    directory = DATA / name
+    if not directory.exists():
+        print(f"writing {directory} …", flush=True)
+        scratch = directory.with_suffix(".part")
+        subprocess.run([sys.executable, str(HERE / "generate.py"), str(scratch), *options], check=True)
+        scratch.rename(directory)
+    return directory
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gib", type=float, default=1.0, help="size of the job's logs; the storm is a quarter of it")
+    parser.add_argument("--patterns", action="store_true", help="only write ripgrep's pattern file")
+    args = parser.parse_args()
+    if args.patterns:
+        patterns()
+        return
+    DATA.mkdir(exist_ok=True)
+    job = generate(f"job-{args.gib:g}", "--gib", str(args.gib))
+    storm = generate(f"storm-{args.gib:g}", "--gib", str(args.gib / 4), "--storm")
+    rg, pattern_file = ripgrep(), DATA / "patterns.txt"
+    # In a process of its own: a child's peak memory is counted from that of the process that starts it.
+    subprocess.run([sys.executable, __file__, "--patterns"], check=True)
+    print(subprocess.run([rg, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0])
+    scan, peak = compare("job, 0.05 % failure lines", job, rg, pattern_file)
+    rough, storm_peak = compare("storm, 30 % failure lines", storm, rg, pattern_file)
+    print(f"BENCH scan_vs_rg={scan:.2f} storm_vs_rg={rough:.2f} peak_mb={max(peak, storm_peak):.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Refinements: whom the text itself names."""
+
+from __future__ import annotations
+
+from triage.catalog.model import Leaf, Signature
+from triage.diagnose.candidates import REFINEMENTS, Candidate
+
+from .making import fact, raised
+
+
+def refined(*texts: tuple[str, int | None], blames: str | None = None, **values: tuple[str, ...]) -> Candidate:
+    signature = Signature("x.y", 1, "x", "stable", "cause", "error", Leaf(text="x"), blames=blames)
+    candidate = Candidate(signature, None, [raised(text, rank) for text, rank in texts], values=values)
+    for refine in REFINEMENTS:
+        refine(candidate)
+    return candidate
+
+
+def running(rank: int, op: str, number: int = 7) -> str:
+    return (
+        f"RuntimeError: Detected mismatch between collectives on ranks. Rank {rank} is running collective: "
+        f"CollectiveFingerPrint(SequenceNumber={number}, OpType={op}, TensorShape=[8]), but Rank 9 is running collective: "
+        f"CollectiveFingerPrint(SequenceNumber={number}, OpType=ALLREDUCE, TensorShape=[8]).Collectives differ in the following aspects: \t Op type"
+    )
+
+
+def test_the_text_names_the_rank_at_fault() -> None:
+    """What the signature's `blames` captured is the suspect, not who said it; ranges of values are all taken."""
+    one = refined(("x", 0), blames="rank", rank=("2", "1"))
+    assert (one.ranks, one.shown_by) == ((1, 2), (0,))
+    assert one.why == ["the message itself names ranks 1, 2"]
+
+
+def test_a_capture_without_a_number_blames_nobody() -> None:
+    """Then the ranks that show it stay."""
+    assert refined(("x", 0), blames="rank", rank=("unknown",)).ranks == (0,)
+
+
+def test_the_odd_collective_is_the_minority_s() -> None:
+    """Fingerprints of many ranks: the one that ran something else is the suspect, whoever complains."""
+    one = refined((running(0, "ALLREDUCE"), 0), (running(1, "ALLREDUCE"), 1), (running(2, "BROADCAST"), 2))
+    assert one.suspects == (2,)
+
+
+def test_a_tie_of_two_names_nobody() -> None:
+    """Of two different collectives neither is the odd one."""
+    text = running(0, "BROADCAST").replace("Rank 9", "Rank 1")
+    assert refined((text, 0)).suspects is None
+
+
+def test_sequence_numbers_do_not_make_a_collective_another() -> None:
+    """The number counts calls, it is no difference in what is called."""
+    assert refined((running(0, "ALLREDUCE", 7), 0), (running(1, "ALLREDUCE", 8), 1)).suspects is None
+
+
+def test_the_receiver_of_a_wrong_size_is_not_the_odd_one() -> None:
+    """Gloo aborts on the rank that receives; a rank beside it that shows the mismatch stays a suspect, and it may be nobody."""
+    text = "op.preamble.length <= op.nbytes. Received data size doesn't match expected size. Is there a size mismatch?"
+    assert refined((text, 0)).suspects == ()
+    assert refined((text, 0), ("other", 1)).suspects == (1,)
+
+
+def test_ranks_and_hosts_come_from_the_facts() -> None:
+    """A candidate shows on the ranks of its facts, each once, and on no other."""
+    one = Candidate(
+        None, "u-1", [fact("x", 2, host="n2"), fact("x", 2, host="n2"), fact("x", None), fact("x", 0, host="n1", time=4.0, count=3)]
+    )
+    assert (one.ranks, one.hosts, one.first_time, one.count) == ((0, 2), ("n1", "n2"), 4.0, 6)

@@ -1,0 +1,173 @@
+"""What explains what, and which of the rest began it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.catalog.model import Edge
+from triage.diagnose import causes
+from triage.diagnose.candidates import Candidate
+
+from .making import candidate, stranger
+
+NAMES = (
+    "a.one",
+    "b.two",
+    "c.three",
+    "crash.abort",
+    "crash.segfault",
+    "launch.interrupted",
+    "slurm.cancelled",
+    "data.worker-killed",
+    "u-1",
+    "u-2",
+)
+SCOPES = ("same-rank", "same-host", "other-ranks", "any-rank")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[Candidate]:
+    """Candidates of any role on any ranks at any time, with edges in any direction, circles included."""
+    made = []
+    for name in draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=8)):
+        ranks = draw(st.lists(st.integers(0, 4), unique=True, max_size=4))
+        time = draw(st.none() | st.floats(0, 100))
+        if name.startswith("u-"):
+            made.append(stranger(name, ranks, time=time, kind=draw(st.sampled_from(["exception", "exit"]))))
+            continue
+        one = candidate(name, draw(st.sampled_from(["cause", "symptom", "either", "confirmation"])), ranks, time=time)
+        assert one.signature is not None
+        edges = tuple(Edge(draw(st.sampled_from(NAMES)), draw(st.sampled_from(SCOPES))) for _ in range(draw(st.integers(0, 3))))
+        object.__setattr__(one.signature, "leads_to", edges)
+        made.append(one)
+    return made
+
+
+def circles(candidates: Sequence[Candidate]) -> bool:
+    """Does any candidate explain itself, by whatever detour?"""
+    by_id = {one.id: one for one in candidates}
+
+    def reaches(start: str, goal: str, seen: set[str]) -> bool:
+        return any(cause == goal or (cause not in seen and reaches(cause, goal, seen | {cause})) for cause in by_id[start].explained_by)
+
+    return any(reaches(one.id, one.id, set()) for one in candidates)
+
+
+@given(graphs())
+def test_explaining_never_closes_a_circle(candidates: list[Candidate]) -> None:
+    """Whatever edges a catalog holds, nothing explains itself, nothing twice, and nothing that is not there explains."""
+    causes.explain(candidates)
+    assert not circles(candidates)
+    for one in candidates:
+        assert len(set(one.explained_by)) == len(one.explained_by)
+        assert set(one.explained_by) <= {other.id for other in candidates} - {one.id}
+
+
+@given(graphs(), st.integers(0, 1 << 30))
+def test_the_order_of_candidates_does_not_decide(candidates: list[Candidate], seed: int) -> None:
+    """Shuffled candidates give the same explanations, the same root and the same confidence."""
+    shuffled = [
+        Candidate(one.signature, one.cluster, list(one.facts), one.captures, one.values, one.suspects) for one in candidates
+    ]  # fmt: skip
+    random.Random(seed).shuffle(shuffled)
+    answers = []
+    for these in (candidates, shuffled):
+        causes.explain(these)
+        verdict = causes.decide(these)
+        answers.append(
+            (
+                verdict.root and verdict.root.id,
+                verdict.confidence,
+                sorted(o.id for o in verdict.others),
+                {o.id: sorted(o.explained_by) for o in these},
+            )
+        )
+    assert answers[0] == answers[1]
+
+
+@given(graphs())
+def test_the_root_is_unexplained_and_confidence_is_bounded(candidates: list[Candidate]) -> None:
+    """A root is explained by nothing, is of the best tier there is, and is never certain; every loser is told why."""
+    causes.explain(candidates)
+    verdict = causes.decide(candidates)
+    if verdict.root is None:
+        assert all(one.explained_by or causes.tier(one) is None for one in candidates)
+        return
+    assert not verdict.root.explained_by
+    assert 0.1 <= verdict.confidence <= 0.95
+    assert all((causes.tier(other) or 0) >= (causes.tier(verdict.root) or 0) for other in verdict.others)
+    assert all(other.why for other in verdict.others)
+
+
+def root(*candidates: Candidate) -> str | None:
+    causes.explain(candidates)
+    chosen = causes.decide(candidates).root
+    return chosen.id if chosen else None
+
+
+def test_a_cause_explains_the_symptoms_around_it() -> None:
+    """A rank that raised explains the lost peers of the others, whether the catalog knows it or not."""
+    lost = candidate("gloo.lost", "symptom", [0, 1])
+    assert root(stranger("u-1", [2]), lost) == "u-1"
+    assert lost.explained_by == ["u-1"]
+
+
+def test_symptoms_alone_have_no_root() -> None:
+    """Echoes do not begin anything."""
+    assert root(candidate("gloo.lost", "symptom", [0, 1]), candidate("torch.wait", "symptom", [2])) is None
+    assert root() is None
+
+
+def test_the_earlier_of_two_causes_began_it() -> None:
+    """Two causes of which neither explains the other: the one that was clearly first; the other is told why it lost."""
+    late, early = candidate("a.late", "cause", [0], time=100.0), candidate("b.early", "cause", [1], time=10.0)
+    assert root(late, early) == "b.early"
+    assert late.why == ["began 90 s after b.early"]
+
+
+def test_stamps_a_second_apart_do_not_order() -> None:
+    """Whole seconds cannot put one before the other: what explains more is chosen, and confidence falls."""
+    one = candidate("a.one", "cause", [0], time=10.0)
+    two = candidate("b.two", "cause", [1], time=9.0, leads_to=["gloo.lost"])
+    lost = candidate("gloo.lost", "confirmation", [2])
+    causes.explain([one, two, lost])
+    verdict = causes.decide([one, two, lost])
+    assert verdict.root is two
+    assert verdict.confidence < 0.9
+
+
+def test_an_ending_says_less_than_what_was_said_before_it() -> None:
+    """An abort is explained by the error that the same rank printed, and is a root of its own without one."""
+    abort = candidate("crash.abort", "either", [1])
+    assert root(candidate("cuda.assert", "cause", [1]), abort) == "cuda.assert"
+    assert abort.explained_by == ["cuda.assert"]
+    assert root(candidate("crash.abort", "either", [1])) == "crash.abort"
+
+
+def test_a_stop_from_outside_is_the_last_choice() -> None:
+    """A cancelled job that had failed before was cancelled because of it; one that had not was only cancelled."""
+    assert root(candidate("slurm.cancelled", "cause", []), stranger("u-1", [2])) == "u-1"
+    assert root(candidate("slurm.cancelled", "cause", []), candidate("gloo.lost", "symptom", [1])) == "slurm.cancelled"
+
+
+@pytest.mark.parametrize(("scope", "explained"), [("same-rank", False), ("other-ranks", True), ("any-rank", True), ("same-host", True)])
+def test_edges_hold_within_their_scope(scope: str, explained: bool) -> None:
+    """An edge for the same rank does not reach another one; a host that is not known does not forbid anything."""
+    cause, effect = candidate("a.cause", "either", [0]), candidate("b.effect", "either", [1])
+    assert cause.signature is not None
+    object.__setattr__(cause.signature, "leads_to", (Edge("b.effect", scope),))
+    causes.explain([cause, effect])
+    assert bool(effect.explained_by) is explained
+
+
+def test_rivals_and_unknown_ranks_lower_the_confidence() -> None:
+    """Each rival of the same strength costs, and so does not knowing where."""
+    alone = causes.decide([candidate("a.one", "cause", [0])]).confidence
+    nowhere = causes.decide([candidate("a.one", "cause")]).confidence
+    rivals = causes.decide([candidate(name, "cause", [0]) for name in ("a.one", "b.two", "c.three")]).confidence
+    assert alone > nowhere > rivals

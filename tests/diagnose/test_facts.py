@@ -1,0 +1,88 @@
+"""Facts made ready: who wrote them, and each once."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.diagnose.facts import settle
+from triage.ranks.identity import JobMap
+
+from .making import fact, job_of, left, raised
+
+
+def test_the_same_fact_in_two_files_counts_once() -> None:
+    """Console and log of the same rank hold the same exception; in one file twice it was there twice."""
+    (one,) = settle([raised("ValueError: x", 1, source="console.log"), raised("ValueError: x", 1, source="rank1.log")], job_of(4))
+    (two,) = settle([raised("ValueError: x", 1), raised("ValueError: x", 1, offset=500)], job_of(4))
+    assert (one.count, two.count) == (1, 2)
+
+
+def test_the_same_fact_of_two_ranks_is_two() -> None:
+    """Ranks are told apart."""
+    assert [one.origin.rank for one in settle([raised("ValueError: x", 1), raised("ValueError: x", 0, offset=9)], job_of(4))] == [1, 0]
+
+
+def test_a_fact_keeps_the_time_of_any_copy() -> None:
+    """The copy with a stamp dates the other."""
+    (one,) = settle([raised("ValueError: x", 1, source="a"), raised("ValueError: x", 1, source="b", time=7.0)], job_of(4))
+    assert one.origin.time == 7.0
+
+
+def test_what_the_launcher_quotes_is_not_a_second_failure() -> None:
+    """The exception in the table is the one that the rank printed: counted once, shown where the rank printed it."""
+    (one,) = settle([raised("ValueError: x", 1, offset=10), raised("ValueError: x", 1, offset=900, time=3.0, recorded="yes")], job_of(4))
+    assert (one.count, one.offset) == (1, 10)
+
+
+def test_a_crash_without_a_prefix_belongs_to_the_one_rank_that_died_so() -> None:
+    """One SIGABRT in the table places the words of glibc; with two of them nobody can tell."""
+    words = fact("double free or corruption (!prev)", None, component="glibc")
+    placed = settle([words, left(2, -6, signal="SIGABRT", offset=500)], job_of(4))
+    assert placed[0].origin.rank == 2
+    assert placed[0].fields["placed"] == "by the exit status"
+    two = settle([words, left(2, -6, signal="SIGABRT", offset=500), left(3, -6, signal="SIGABRT", offset=600)], job_of(4))
+    assert two[0].origin.rank is None
+
+
+def test_as_many_exceptions_as_failed_ranks_are_theirs() -> None:
+    """Two bare copies and two exit codes: each rank's once. Three copies and two codes: nobody's."""
+    codes = [left(0, 1, offset=500), left(3, 1, offset=600)]
+    assert {one.origin.rank for one in settle([raised("ValueError: x", count=2), *codes], job_of(4)) if one.kind == "exception"} == {0, 3}
+    assert {one.origin.rank for one in settle([raised("ValueError: x", count=3), *codes], job_of(4)) if one.kind == "exception"} == {None}
+
+
+def test_what_the_agent_stopped_did_not_die_by_itself() -> None:
+    """The exit of a pid that the agent was seen to stop is the agent's doing."""
+    told = {"signal": "SIGTERM", "pid": "12"}
+    stop = replace(fact("Sending process 12 closing signal SIGTERM", kind="exit"), fields={**told, "by": "agent"})
+    end = replace(left(1, -15, offset=500), fields={**told, "exitcode": "-15"})
+    other = replace(left(2, -15, offset=600), fields={**told, "exitcode": "-15", "pid": "13"})
+    assert [one.fields.get("by") for one in settle([stop, end, other], job_of(4))] == ["agent", "agent", None]
+
+
+def test_no_rank_is_invented() -> None:
+    """Without any map a fact without a rank stays without one."""
+    assert settle([raised("ValueError: x")], JobMap())[0].origin.rank is None
+
+
+FACTS = st.lists(
+    st.builds(
+        lambda text, rank, source, offset, time: raised(text, rank, source=source, offset=offset, time=time),
+        st.sampled_from(["ValueError: x", "KeyError: y"]), st.none() | st.integers(0, 3), st.sampled_from("abc"), st.integers(0, 9), st.none() | st.integers(0, 9),
+    )
+    | st.builds(lambda rank, code: left(rank, code), st.integers(0, 3), st.sampled_from([0, 1, -6])),
+    max_size=10,
+    unique_by=lambda one: (one.source, one.offset, one.kind),
+)  # fmt: skip
+
+
+@given(FACTS, st.randoms(use_true_random=False))
+def test_the_order_in_which_files_are_read_changes_nothing(facts: list[object], shuffle: random.Random) -> None:
+    """Settled facts are the same for any order of the evidence."""
+    shuffled = list(facts)
+    shuffle.shuffle(shuffled)
+    assert settle(shuffled, job_of(4)) == settle(facts, job_of(4))  # type: ignore[arg-type]

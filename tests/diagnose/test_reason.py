@@ -1,0 +1,128 @@
+"""The whole reasoning over facts and the shipped catalog, and what the report makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.catalog.model import Catalog
+from triage.diagnose import Result, explain, report
+from triage.model import Evidence, Finding
+
+from .making import GLOO, TIMEOUT, fact, job_of, left, raised, solve
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
+
+
+def root(result: Result) -> tuple[str, Finding]:
+    verdict, finding = report.root_cause(result)
+    assert finding is not None
+    return verdict, finding
+
+
+def test_a_known_cause_explains_the_rest(catalog: Catalog) -> None:
+    """The root is known, names its rank, fills its advice from the captures, and lists what it explains."""
+    verdict, finding = root(solve([raised(OOM, 2), raised(GLOO, 0), raised(GLOO, 1), raised(GLOO, 3), left(2, 1)], catalog))
+    assert (verdict, finding.signature, finding.ranks) == ("known", "cuda.out-of-memory", (2,))
+    assert finding.captures["requested"] == "2.00 GiB"
+    assert "rank 2" in finding.remediation.summary
+    assert any("gloo.connection-closed-by-peer" in reason for reason in finding.why)
+
+
+def test_the_rules_are_asked_only_without_a_stated_cause(catalog: Catalog) -> None:
+    """Silence is evidence only where nobody says why: a rank that raised is better."""
+    waits = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
+    assert solve(waits, catalog).suspects == (2,)
+    assert solve([*waits, raised(OOM, 3)], catalog).suspects == ()
+
+
+def test_never_joined_is_concluded(catalog: Catalog) -> None:
+    """Three time out and one is silent: it is named, with the sentence that says why, and less than sure."""
+    verdict, finding = root(solve([raised(TIMEOUT, rank) for rank in (0, 1, 3)], catalog))
+    assert (verdict, finding.signature, finding.ranks) == ("known", "torch.rank-never-joined", (2,))
+    assert any("rank 2 printed no error" in reason for reason in finding.why)
+    assert finding.confidence < 0.7
+
+
+@pytest.mark.parametrize(
+    ("facts", "suspects"),
+    [
+        pytest.param([raised(GLOO, rank) for rank in (0, 1, 3)], (2,), id="one does not complain"),
+        pytest.param([raised(GLOO, rank) for rank in range(4)], (), id="all complain"),
+        pytest.param([raised(TIMEOUT, rank) for rank in range(4)], (), id="all wait"),
+    ],
+)
+def test_symptoms_alone_are_an_unknown_failure(facts: Sequence[Evidence], suspects: tuple[int, ...], catalog: Catalog) -> None:
+    """No signature, low confidence, the suspects if there are any, and what to collect next time."""
+    verdict, finding = root(solve(facts, catalog))
+    assert (verdict, finding.signature, finding.ranks) == ("unknown", None, suspects)
+    assert 0.1 <= finding.confidence <= 0.3
+    assert any("next time" in reason for reason in finding.why)
+    assert finding.evidence
+
+
+def test_nothing_is_clean(catalog: Catalog) -> None:
+    """No facts, or only noise: nothing failed."""
+    assert report.root_cause(solve([], catalog)) == ("clean", None)
+    assert report.root_cause(solve([fact("loss 3.2 is fine", 0)], catalog)) == ("clean", None)
+
+
+def test_unknown_findings_carry_their_cluster(catalog: Catalog) -> None:
+    """An unknown root has no signature, its cluster's id, and stands among the unknown."""
+    result = solve([raised("ValueError: record 7 is empty", 3), left(3, 1)], catalog)
+    verdict, finding = root(result)
+    assert (verdict, finding.signature, finding.ranks) == ("unknown", None, (3,))
+    known, unknown = report.findings(result)
+    assert [one.cluster for one in unknown] == [finding.cluster]
+    assert (finding.cluster or "").startswith("u-")
+    assert all(one.signature for one in known)
+
+
+TEXTS = st.sampled_from([OOM, GLOO, TIMEOUT, "ValueError: record 7 is empty", "KeyError: 'x'"])
+FACTS = st.lists(
+    st.builds(raised, TEXTS, st.none() | st.integers(0, 5)) | st.builds(left, st.integers(0, 5), st.sampled_from([1, -9, -6, -11])),
+    max_size=10,
+)
+
+
+@given(FACTS, st.integers(6, 12))
+def test_any_facts_give_a_whole_report(catalog: Catalog, facts: list[Evidence], size: int) -> None:
+    """Whatever is found: confidence within bounds, ranks of this job only, causes before what they explain, a state for each rank."""
+    result = solve(facts, catalog, size, seen=range(6))
+    verdict, finding = report.root_cause(result)
+    known, unknown = report.findings(result)
+    assert (verdict == "clean") == (finding is None)
+    assert (verdict == "known") == (finding is not None and finding.signature is not None)
+    for one in (*([finding] if finding else []), *known, *unknown):
+        assert 0.1 <= one.confidence <= 0.95
+        assert set(one.ranks) <= set(range(size))
+        assert len(one.evidence) <= report.EVIDENCE_PER_FINDING
+    if finding is not None and finding.signature and known:
+        assert known[0].signature == finding.signature
+    states = report.states(result, job_of(size, range(6)))
+    assert [state.rank for state in states] == list(range(size))
+
+
+@given(FACTS)
+def test_explain_of_any_signature_works(catalog: Catalog, facts: list[Evidence]) -> None:
+    """The part that a signature played is told for those that matched and those that did not."""
+    result = solve(facts, catalog, 6)
+    chosen = result.verdict.root
+    for signature in catalog.signatures[::25]:
+        told = explain.explanation(signature, result)
+        assert told.outcome
+        assert told.matched == (signature.id in result.matches)
+    if chosen is not None and chosen.signature is not None:
+        assert "root cause" in explain.explanation(chosen.signature, result).outcome
+
+
+def test_the_timeline_is_in_order_and_bounded(catalog: Catalog) -> None:
+    """Earliest first, each moment with its signature, and no longer than a screen or ten."""
+    facts = [raised(f"ValueError: {n}", n % 4, time=float(1000 - n), offset=n + 1) for n in range(300)]
+    moments = report.timeline(solve([raised(OOM, 1, time=3.0), *facts], catalog))
+    assert len(moments) <= report.TIMELINE
+    assert moments[0].signature == "cuda.out-of-memory"
+    assert [moment.time for moment in moments] == sorted(moment.time or 0.0 for moment in moments)

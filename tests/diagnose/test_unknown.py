@@ -1,0 +1,71 @@
+"""Unknown failures: grouped by what they say, with names that last."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.diagnose.unknown import cluster_id, group, masked
+
+from .making import fact, left, raised
+
+
+def name(text: str) -> str:
+    return cluster_id(masked(text))
+
+
+@given(
+    st.integers(0, 10**12), st.integers(0, 10**12), st.integers(1, 2**48), st.integers(1, 2**48), st.tuples(*[st.integers(0, 255)] * 4), st.integers(1, 65535)
+)  # fmt: skip
+def test_names_do_not_depend_on_numbers_addresses_or_places(
+    one: int, other: int, first: int, second: int, address: tuple[int, int, int, int], port: int
+) -> None:
+    """The same failure in another job, on other hosts, in other directories has the same name."""
+    text = "ShardError: record {} of /data/{}/shard-{}.tsv at {:#x} from {} is empty"
+    ip = ".".join(map(str, address))
+    assert name(text.format(one, "run7", one, first, "10.0.0.1:80")) == name(text.format(other, "job-b", other, second, f"{ip}:{port}"))
+
+
+def test_different_failures_have_different_names() -> None:
+    """What is said decides, and so does the type."""
+    assert len({name(text) for text in ("ValueError: no tokens", "ValueError: no labels", "KeyError: no tokens")}) == 3
+
+
+@given(st.text())
+def test_names_are_short_and_masking_is_done_once(text: str) -> None:
+    """Any text gives an id of six hex digits; masking again changes nothing."""
+    assert len(name(text)) == 8
+    assert masked(masked(text)) == masked(text)
+
+
+def test_the_same_failure_of_many_ranks_is_one_group() -> None:
+    """Ranks that say the same with other numbers are together."""
+    groups = group([raised(f"ValueError: record {rank} is empty", rank, offset=rank) for rank in range(8)], set())
+    assert [len(facts) for facts in groups.values()] == [8]
+
+
+def test_what_a_signature_knows_is_not_unknown() -> None:
+    """A fact that is covered is left out, and with it the other exceptions of its chain."""
+    facts = [raised("OSError: disk", 0, chain="cause"), raised("RuntimeError: cannot save", 0)]
+    assert len(group(facts, set())) == 2
+    chained = [facts[0], facts[1].__class__(**{**{f: getattr(facts[1], f) for f in facts[1].__slots__}, "end": facts[0].end})]
+    assert group(chained, {0}) == {}
+
+
+@pytest.mark.parametrize("kind", ["KeyboardInterrupt", "ChildFailedError", "ProcessRaisedException", "SystemExit"])
+def test_echoes_are_no_failures(kind: str) -> None:
+    """Wrappers of another failure, and ends that somebody asked for, open no group."""
+    assert group([raised(f"{kind}: x", 0)], set()) == {}
+
+
+def test_exits_speak_only_for_ranks_that_are_silent() -> None:
+    """An exit code beside the exception that led to it says nothing more; alone it is all there is."""
+    assert list(group([left(1, 1)], set())) == [name("exitcode 1")]
+    assert list(group([raised("ValueError: x", 1), left(1, 1, offset=500)], set())) == [name("ValueError: x")]
+    assert group([left(1, 0), left(2, -15, by="agent"), left(None, 1)], set()) == {}
+
+
+def test_messages_alone_are_no_failures() -> None:
+    """A line of a log that no signature knows is no unknown failure."""
+    assert group([fact("ERROR something odd", 0)], set()) == {}

@@ -1,0 +1,156 @@
+"""What launchers say of the processes they started."""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.evidence import from_text
+from triage.model import Evidence
+
+
+def exits(text: str) -> list[Evidence]:
+    return [fact for fact in from_text(text) if fact.kind == "exit"]
+
+
+def table(*entries: str, root: str) -> str:
+    return (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/venv/bin/torchrun", line 8, in <module>\n'
+        "    raise ChildFailedError(\n"
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        f"{'=' * 60}\ntrain.py FAILED\n{'-' * 60}\nFailures:\n"
+        + ("".join(entries) or "  <NO_OTHER_FAILURES>\n")
+        + f"{'-' * 60}\nRoot Cause (first observed failure):\n{root}{'=' * 60}\n"
+    )
+
+
+def entry(
+    number: int, rank: int, local: int, exitcode: str, *, host: str = "node1", error_file: str = "<N/A>", traceback: str = "Signal"
+) -> str:
+    return (
+        f"[{number}]:\n  time      : 2026-11-21_06:06:29\n  host      : {host}\n  rank      : {rank} (local_rank: {local})\n"
+        f"  exitcode  : {exitcode}\n  error_file: {error_file}\n  traceback : {traceback}\n"
+    )
+
+
+def test_the_table_of_one_node() -> None:
+    """Each entry is an exit with rank, local rank, host, pid, code and signal; the first observed failure is marked."""
+    facts = exits(
+        table(entry(1, 1, 1, "-9 (pid: 19)  (SIGKILL)"), entry(2, 2, 2, "-15 (pid: 20)  (SIGTERM)"), root=entry(0, 0, 0, "1 (pid: 18)"))
+    )
+    assert [(f.origin.rank, f.fields["exitcode"], f.fields.get("signal"), f.fields["pid"], f.fields.get("first")) for f in facts] == [
+        (1, "-9", "SIGKILL", "19", None),
+        (2, "-15", "SIGTERM", "20", None),
+        (0, "1", None, "18", "yes"),
+    ]
+    assert {f.origin.host for f in facts} == {"node1"}
+    assert {f.origin.time for f in facts} == {1795241189.0}
+
+
+def test_the_tables_of_two_nodes() -> None:
+    """Global and local ranks differ on the second node, and both are kept."""
+    facts = exits(
+        table(root=entry(0, 1, 1, "1 (pid: 18)"))
+        + "2026-11-21 06:06:31 launcher\n"
+        + table(root=entry(0, 4, 0, "-11 (pid: 9)  (SIGSEGV)", host="node2"))
+    )
+    assert [(f.origin.host, f.origin.rank, f.origin.local_rank) for f in facts] == [("node1", 1, 1), ("node2", 4, 0)]
+
+
+def test_a_host_called_localhost_is_no_host() -> None:
+    """`localhost` says nothing of where."""
+    (fact,) = exits(table(root=entry(0, 1, 1, "1 (pid: 18)", host="localhost")))
+    assert fact.origin.host is None
+
+
+def test_a_recorded_traceback_is_its_rank_s() -> None:
+    """What `@record` kept is quoted in the table: an exception of that rank, and no part of the launcher's own message."""
+    recorded = (
+        "Traceback (most recent call last):\n"
+        '    File "/w/train.py", line 25, in main\n'
+        '      raise ValueError("no tokens")\n'
+        "  ValueError: no tokens\n  "
+    )
+    text = table(root=entry(0, 4, 0, "1 (pid: 18)", error_file="/tmp/none/attempt_0/0/error.json", traceback=recorded))
+    facts = from_text(text)
+    (raised,) = [fact for fact in facts if fact.kind == "exception"]
+    assert (raised.origin.rank, raised.text, raised.fields["line"], raised.fields["recorded"]) == (4, "ValueError: no tokens", "25", "yes")
+    (message,) = [fact for fact in facts if fact.component == "torchelastic"]
+    assert message.text.startswith("torch.distributed.elastic.multiprocessing.errors.ChildFailedError")
+    assert "ValueError" not in message.text
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "srun: error: node1: tasks 2-3,7: Exited with exit code 1",
+            [(2, "node1", "1", None), (3, "node1", "1", None), (7, "node1", "1", None)],
+        ),
+        ("srun: error: node2: task 4: Killed", [(4, "node2", None, "SIGKILL")]),
+        (
+            "srun: error: node[1-2]: tasks 0-1: Segmentation fault (core dumped)",
+            [(0, None, None, "SIGSEGV"), (1, None, None, "SIGSEGV")],
+        ),
+        ("srun: error: node3: task 9: Out Of Memory", [(9, "node3", "137", None)]),
+    ],
+)
+def test_srun(line: str, expected: list[tuple[object, ...]]) -> None:
+    """One fact a task, also of ranges; the host only when it is one."""
+    assert [(f.origin.rank, f.origin.host, f.fields.get("exitcode"), f.fields.get("signal")) for f in exits(line)] == expected
+
+
+def test_a_huge_range_of_tasks_is_bounded() -> None:
+    """A number without end in a log does not fill the memory."""
+    assert len(exits("srun: error: node1: tasks 0-999999999: Exited with exit code 1")) <= 4096
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "code", "signal"),
+    [
+        (
+            "[2026-11-21 03:00:00,000] [ERROR] [launch.py:322:sigkill_handler] ['python', 'train.py'] exits with return code = -9",
+            None,
+            "-9",
+            "SIGKILL",
+        ),
+        ("node7: rank 3 exited with code 2", 3, "2", None),
+        ("node7: rank 4 died from signal 11", 4, "-11", "SIGSEGV"),
+        ("mpirun noticed that process rank 3 with PID 412 on node node2 exited on signal 9 (Killed).", 3, "-9", "SIGKILL"),
+        ("prterun noticed that process rank 1 with PID 0 on node node2 exited on signal 6 (Aborted).", 1, "-6", "SIGABRT"),
+    ],
+)
+def test_other_launchers(line: str, rank: int | None, code: str, signal: str | None) -> None:
+    """DeepSpeed, Hydra and Open MPI name codes and signals in their own words."""
+    (fact,) = exits(line)
+    assert (fact.origin.rank, fact.fields["exitcode"], fact.fields.get("signal")) == (rank, code, signal)
+
+
+def test_the_agent_s_own_signals_are_its_doing() -> None:
+    """A process that the agent stops is marked so, and its pid is the process's, not the agent's."""
+    (fact,) = exits(
+        "W1121 06:03:24.563000 229 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 633 closing signal SIGTERM"
+    )
+    assert (fact.fields["by"], fact.fields["signal"], fact.origin.pid) == ("agent", "SIGTERM", 633)
+
+
+def test_the_agent_s_first_word_gives_local_rank_and_pid() -> None:
+    """`failed (exitcode: …) local_rank: …` places a process by its local rank only."""
+    (fact,) = exits(
+        "E1121 06:03:24.759000 229 torch/x/api.py:1002] failed (exitcode: -11) local_rank: 2 (pid: 635) of binary: /usr/bin/python3"
+    )
+    assert (fact.origin.rank, fact.origin.local_rank, fact.origin.pid, fact.fields["signal"]) == (None, 2, 635, "SIGSEGV")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO trainer: evaluation tasks 2-3: accuracy 0.81",
+        "step 12 loss 3.1 exit criterion 0.2",
+        "rank 3 exited the warm-up phase",
+        "task 7: Killed bugs: 3",
+    ],
+)
+def test_ordinary_lines_are_no_exits(line: str) -> None:
+    """Words like task, exit and killed in a program's own output say nothing of processes."""
+    assert exits(line) == []

@@ -1,0 +1,75 @@
+"""Single messages: who spoke, and the parts that have names."""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.evidence import from_text
+
+
+def test_nccl_warnings_carry_their_chain() -> None:
+    """File and line of the warning, the return code and the way it took; lines of another thread or process are not part of it."""
+    facts = from_text(
+        "node1:412:530 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<42> with status=12 opcode=0\n"
+        "node1:413:531 [2] NCCL INFO transport/net.cc:99 -> 3\n"
+        "node1:412:530 [3] NCCL INFO transport/net.cc:1182 -> 6\n"
+        "node1:412:530 [3] NCCL INFO proxy.cc:698 -> 6\n"
+    )
+    fact = facts[0]
+    assert (fact.component, fact.origin.host, fact.origin.pid) == ("NCCL", "node1", 412)
+    assert {name: fact.fields[name] for name in ("file", "line", "rc", "chain")} == {
+        "file": "transport/net_ib.cc",
+        "line": "1295",
+        "rc": "6",
+        "chain": "transport/net.cc:1182 <- proxy.cc:698",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        (
+            "[Sat Nov 21 03:07:45 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=41231, name=python, GPU has fallen off the bus.",
+            {"busid": "0000:3b:00", "xid": "79", "pid": "41231"},
+        ),
+        ("Nov 21 03:07:45 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 48, An uncorrectable error", {"busid": "0000:3b:00", "xid": "48"}),
+        ("[12345.678901] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30", {"busid": "0000:c1:00.0", "sxid": "20034"}),
+        ("Nov 21 03:07:45 node1 kernel: Out of memory: Killed process 4321 (python) total-vm:1kB", {"pid": "4321"}),
+    ],
+)
+def test_kernel_messages(line: str, fields: dict[str, str]) -> None:
+    """Kernel lines of any stamp give Xid, bus id and the process killed."""
+    (fact,) = from_text(line)
+    assert (fact.kind, fact.component) == ("kernel", "kernel")
+    assert dict(fact.fields) == fields
+
+
+def test_a_cann_block_is_one_fact() -> None:
+    """The code, its solution and the trace below it belong together."""
+    (fact,) = from_text(
+        "EI0002: 2026-11-21-03:07:45.372.001 Notify wait execution timed out. Reason: the remote rank did not come.\n"
+        "        Solution: 1. Check the plogs of all ranks.\n"
+        "        TraceBack (most recent call last):\n"
+        "        Notify wait timeout[FUNC:Wait][FILE:task.cc][LINE:12]\n"
+    )
+    assert (fact.component, fact.fields["code"]) == ("CANN", "EI0002")
+    assert "Solution: 1." in fact.text
+    assert "LINE:12" in fact.text
+
+
+@pytest.mark.parametrize(
+    ("line", "component"),
+    [
+        ("[rank3]:[E1121 02:38:00.1 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout", "c10d"),
+        ("[PG 0 Rank 3] Observed flight recorder dump signal from another rank via TCPStore.", "c10d"),
+        ("[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:3) ERR02200 DIST call hccl api failed.", "torch_npu"),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed.", "slurm"),
+        ("double free or corruption (!prev)", "glibc"),
+        ("CUDA error: an illegal memory access was encountered", "CUDA"),
+        ("step 12 loss 3.4", "app"),
+    ],
+)
+def test_who_spoke(line: str, component: str) -> None:
+    """The component is told by the line alone."""
+    (fact,) = from_text(line)
+    assert fact.component == component

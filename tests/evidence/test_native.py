@@ -1,0 +1,55 @@
+"""Native crashes as text."""
+
+from __future__ import annotations
+
+from triage.evidence import from_text
+
+DEEP = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f11 (most recent call first):\n"
+
+
+def test_faulthandler_gives_signal_and_place() -> None:
+    """The signal, the innermost frame of the user's code in the current thread, and how deep the stack is."""
+    (fact,) = from_text(
+        "Fatal Python error: Bus error\n\nThread 0x00007f01 (most recent call first):\n"
+        '  File "/usr/lib/python3.11/threading.py", line 324 in wait\n\n'
+        "Current thread 0x00007f11 (most recent call first):\n"
+        '  File "/usr/lib/python3.11/site-packages/numpy/core.py", line 5 in read\n'
+        '  File "/w/model.py", line 12 in walk\n  File "/w/train.py", line 3 in <module>\n'
+    )
+    assert fact.kind == "fatal-python"
+    assert {name: fact.fields[name] for name in ("signal", "file", "line", "function", "depth")} == {
+        "signal": "SIGBUS",
+        "file": "/w/model.py",
+        "line": "12",
+        "function": "walk",
+        "depth": "3",
+    }
+    assert "repeated" not in fact.fields
+
+
+def test_deep_recursion_is_seen() -> None:
+    """A hundred frames of the same function are a recursion without end; a hundred of different ones are a deep program."""
+    (endless,) = from_text(DEEP + '  File "/w/model.py", line 12 in walk\n' * 100 + "  ...\n")
+    (deep,) = from_text(DEEP + "".join(f'  File "/w/model.py", line {n} in f{n}\n' for n in range(100)))
+    assert endless.fields["repeated"] == "yes"
+    assert "repeated" not in deep.fields
+    assert endless.fields["depth"] == "100"
+
+
+def test_an_uncaught_cpp_exception() -> None:
+    """Its type and what(), and the stack behind it in its text."""
+    (fact,) = from_text(
+        "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+        "  what():  [PG ID 0 Rank 3] Process group watchdog thread terminated with exception: CUDA error\n"
+        "frame #0: c10::Error::Error\n"
+    )
+    assert (fact.kind, fact.component, fact.fields["type"]) == ("terminate", "C++", "c10::DistBackendError")
+    assert fact.fields["what"].startswith("[PG ID 0 Rank 3]")
+    assert "frame #0" in fact.text
+
+
+def test_terminate_without_an_exception() -> None:
+    """`terminate called without an active exception` has neither."""
+    (fact,) = from_text("terminate called without an active exception\n")
+    assert fact.kind == "terminate"
+    assert not {"type", "what"} & set(fact.fields)

@@ -1,0 +1,214 @@
+"""Exceptions out of tracebacks, however they are chained, grouped, nested or run together."""
+
+from __future__ import annotations
+
+from triage.evidence import from_text
+from triage.model import Evidence
+
+
+def exceptions(text: str) -> list[Evidence]:
+    return [fact for fact in from_text(text) if fact.kind == "exception"]
+
+
+def test_a_plain_exception_has_type_message_and_place() -> None:
+    """Type without its modules, message, and of the innermost frame of the user's code file, line, function and code."""
+    (fact,) = exceptions(
+        """\
+[rank3]: Traceback (most recent call last):
+[rank3]:   File "/workspace/train.py", line 30, in main
+[rank3]:     dist.all_reduce(loss)
+[rank3]:   File "/opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 2501, in all_reduce
+[rank3]:     work.wait()
+[rank3]: torch.distributed.DistBackendError: NCCL error in: x.cpp:12
+"""
+    )
+    assert fact.component == "Python"
+    assert fact.origin.rank == 3
+    assert {name: fact.fields[name] for name in ("type", "message", "file", "line", "function", "code", "op", "chain")} == {
+        "type": "DistBackendError",
+        "message": "NCCL error in: x.cpp:12",
+        "file": "/workspace/train.py",
+        "line": "30",
+        "function": "main",
+        "code": "dist.all_reduce(loss)",
+        "op": "all_reduce",
+        "chain": "final",
+    }
+
+
+def test_chained_exceptions_are_told_apart() -> None:
+    """Each exception of a chain is a fact: what caused it, what was being handled, and the final one last."""
+    caused, handled, final = exceptions(
+        """\
+Traceback (most recent call last):
+  File "/w/a.py", line 3, in load
+    open(p)
+FileNotFoundError: [Errno 2] No such file or directory: 'x'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/w/a.py", line 5, in main
+    load()
+my.pkg.LoadError: cannot load
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/w/a.py", line 9, in <module>
+    main()
+RuntimeError: gave up
+"""
+    )
+    assert [fact.fields["type"] for fact in (caused, handled, final)] == ["FileNotFoundError", "LoadError", "RuntimeError"]
+    assert [fact.fields["chain"] for fact in (caused, handled, final)] == ["cause", "context", "final"]
+    assert [fact.fields["line"] for fact in (caused, handled, final)] == ["3", "5", "9"]
+
+
+def test_members_of_a_group_are_what_failed() -> None:
+    """An exception group gives its members, with their places where they have one, and itself as context only."""
+    facts = exceptions(
+        """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/w/a.py", line 3, in <module>
+  |     raise ExceptionGroup("two", errors)
+  | ExceptionGroup: two (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | ValueError: 1
+    +---------------- 2 ----------------
+    | Traceback (most recent call last):
+    |   File "/w/b.py", line 7, in f
+    |     x
+    | KeyError: 'a'
+    +------------------------------------
+"""
+    )
+    assert [(fact.fields["type"], fact.fields["chain"], fact.fields.get("line")) for fact in facts] == [
+        ("ExceptionGroup", "context", "3"),
+        ("ValueError", "final", None),
+        ("KeyError", "final", "7"),
+    ]
+
+
+def test_nested_groups_are_opened() -> None:
+    """The innermost members count, not the groups around them."""
+    facts = exceptions(
+        """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/w/a.py", line 3, in <module>
+  |     raise outer
+  | ExceptionGroup: outer (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Exception Group Traceback (most recent call last):
+    |   File "/w/a.py", line 2, in inner
+    |     raise inner
+    | ExceptionGroup: inner (1 sub-exception)
+    +-+---------------- 1 ----------------
+      | OSError: disk
+      +------------------------------------
+"""
+    )
+    assert [fact.text for fact in facts if fact.fields["chain"] == "final"] == ["OSError: disk"]
+
+
+def test_a_syntax_error_of_an_imported_module() -> None:
+    """Its frame without a function is its place."""
+    (fact,) = exceptions(
+        """\
+Traceback (most recent call last):
+  File "/w/train.py", line 3, in <module>
+    import model
+  File "/w/model.py", line 7
+    def f(:
+          ^
+SyntaxError: invalid syntax
+"""
+    )
+    assert (fact.fields["type"], fact.fields["file"], fact.fields["line"]) == ("SyntaxError", "/w/model.py", "7")
+
+
+def test_a_syntax_error_of_the_program_itself() -> None:
+    """Python prints no traceback header then; the exception is a fact all the same."""
+    (fact,) = exceptions('  File "/w/train.py", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n')
+    assert fact.fields["type"] == "SyntaxError"
+
+
+def test_mixed_tracebacks_give_counts_and_no_frames() -> None:
+    """Lines of several writers without prefixes: how often each exception stands there, and no stack that nobody wrote."""
+    (fact,) = exceptions(
+        """\
+Traceback (most recent call last):
+Traceback (most recent call last):
+  File "/w/train.py", line 3, in <module>
+  File "/w/train.py", line 8, in <module>
+    main()
+    other()
+ValueError: bad
+ValueError: bad
+"""
+    )
+    assert (fact.count, fact.fields["interleaved"], fact.fields["writers"]) == (2, "yes", "2")
+    assert not {"file", "line", "function", "op"} & set(fact.fields)
+
+
+def test_spawned_processes_are_named_by_their_index() -> None:
+    """torch.multiprocessing.spawn quotes the traceback of a process and says which."""
+    wrapper, inner = exceptions(
+        """\
+Traceback (most recent call last):
+  File "/w/train.py", line 9, in <module>
+    mp.spawn(run, nprocs=2)
+torch.multiprocessing.spawn.ProcessRaisedException: 
+
+-- Process 1 terminated with the following error:
+Traceback (most recent call last):
+  File "/w/train.py", line 5, in run
+    raise ValueError("no tokens")
+ValueError: no tokens
+"""  # noqa: W291
+    )
+    assert wrapper.fields["type"] == "ProcessRaisedException"
+    assert wrapper.fields["chain"] == "context"
+    assert (inner.fields["type"], inner.fields["process"], inner.fields["function"]) == ("ValueError", "1", "run")
+
+
+def test_checkpoint_exceptions_belong_to_the_ranks_they_name() -> None:
+    """torch.distributed.checkpoint quotes the traceback of every rank on each of them: `(RANK n)` wins over the prefix."""
+    facts = exceptions(
+        """\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/w/train.py", line 9, in <module>
+[rank0]:     dcp.load(state)
+[rank0]: torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])
+[rank0]: Traceback (most recent call last): (RANK 0)
+[rank0]:   File "/w/load.py", line 2, in load
+[rank0]: RuntimeError: Missing key in checkpoint state_dict: model.b.
+[rank0]: Traceback (most recent call last): (RANK 1)
+[rank0]:   File "/w/load.py", line 2, in load
+[rank0]: RuntimeError: Missing key in checkpoint state_dict: model.c.
+"""
+    )
+    assert [(fact.origin.rank, fact.text[-8:]) for fact in facts[1:]] == [(0, "model.b."), (1, "model.c.")]
+
+
+def test_a_message_of_many_lines_stays_whole() -> None:
+    """The C++ stack behind an error belongs to its message, and the next record does not."""
+    (fact,) = exceptions(
+        """\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/w/train.py", line 9, in <module>
+[rank0]: torch.AcceleratorError: CUDA error: device-side assert triggered
+[rank0]: CUDA kernel errors might be asynchronously reported at some other API call.
+[rank0]: Exception raised from f at x.cpp:1
+[rank0]: frame #0: c10::Error
+2026-11-21 03:00:00,000 [rank 0] INFO trainer: step 3
+"""
+    )
+    assert fact.text.endswith("frame #0: c10::Error")
+
+
+def test_a_traceback_cut_off_is_said_to_be_cut() -> None:
+    """Without its exception line there is no type to invent."""
+    (fact,) = exceptions('[rank0]: Traceback (most recent call last):\n[rank0]:   File "/w/train.py", line 9, in <module>\n')
+    assert fact.fields["truncated"] == "yes"
+    assert "type" not in fact.fields

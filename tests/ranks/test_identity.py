@@ -1,0 +1,159 @@
+"""triage.ranks.identity"""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.model import Origin
+from triage.ranks.identity import JobMap, learn_all
+
+OPTIONAL = st.one_of(st.none(), st.integers(0, 3))
+SOURCES = st.sampled_from(
+    [
+        "train.log",
+        "rank_2.log",
+        "node1/attempt_0/1/stderr.log",
+        "node2/attempt_0/1/stderr.log",
+        "a/attempt_0/0/stdout.log",
+        "b/attempt_0/0/stdout.log",
+    ]
+)
+ORIGINS = st.builds(
+    Origin,
+    rank=OPTIONAL,
+    local_rank=OPTIONAL,
+    host=st.sampled_from([None, "node1", "node2"]),
+    pid=st.one_of(st.none(), st.integers(40, 42)),
+)
+SEEN = st.lists(st.tuples(SOURCES, ORIGINS), max_size=12)
+
+
+def learned(*seen: tuple[str, Origin]) -> JobMap:
+    """A map that has seen these lines."""
+    job = JobMap()
+    learn_all(job, seen)
+    return job
+
+
+def test_a_pid_seen_with_a_rank_gives_the_rank() -> None:
+    """NCCL's own lines name pids; one that names both ties them."""
+    job = learned(("job.log", Origin(pid=41, rank=3)))
+    assert job.complete("job.log", Origin(pid=41)).rank == 3
+    assert job.complete("job.log", Origin(pid=42)).rank is None
+
+
+def test_a_pid_of_two_hosts_gives_no_rank() -> None:
+    """The same pid with two ranks says nothing."""
+    job = learned(("job.log", Origin(pid=41, rank=3)), ("job.log", Origin(pid=41, rank=0)))
+    assert job.complete("job.log", Origin(pid=41)).rank is None
+
+
+def test_a_local_rank_of_a_host_gives_the_rank() -> None:
+    """`[default1]` on node2 is rank 9 once somebody said so; on node1 it is another."""
+    job = learned(("x", Origin(rank=9, local_rank=1, host="node2")), ("x", Origin(rank=1, local_rank=1, host="node1")))
+    assert job.complete("x", Origin(local_rank=1, host="node2")).rank == 9
+    assert job.complete("x", Origin(local_rank=1, host="node1")).rank == 1
+    assert job.complete("x", Origin(local_rank=1)).rank is None
+    assert job.complete("x", Origin(local_rank=0, host="node2")).rank is None
+
+
+def test_the_name_of_a_file_gives_the_rank() -> None:
+    """What the line itself says goes before what its file is called."""
+    job = learned(("rank_5.log", Origin()))
+    assert job.complete("rank_5.log", Origin()).rank == 5
+    assert job.complete("rank_5.log", Origin(rank=6)).rank == 6
+    assert job.ranks == {5}
+
+
+def test_a_file_of_one_process_gives_the_rank_that_it_names_elsewhere() -> None:
+    """In torchrun's directory for one worker, one line with a rank names the others."""
+    job = learned(("node2/attempt_0/1/stderr.log", Origin(rank=9)), ("node1/attempt_0/1/stderr.log", Origin(rank=1)))
+    assert job.complete("node2/attempt_0/1/stdout.log", Origin()).rank == 9
+    assert job.complete("node2/attempt_0/1/stderr.log", Origin()).host == "node2"
+
+
+def test_on_one_host_local_ranks_are_ranks() -> None:
+    """The one convention: a single host, and no pair that says otherwise."""
+    job = learned(("node1/attempt_0/1/stderr.log", Origin()))
+    assert job.one_host()
+    found = job.complete("node1/attempt_0/1/stderr.log", Origin())
+    assert (found.rank, found.local_rank, found.stream) == (1, 1, "stderr")
+
+
+def test_two_hosts_end_the_convention() -> None:
+    """Local rank 0 of two hosts is not rank 0 twice."""
+    job = learned(("node1/attempt_0/0/stderr.log", Origin()), ("node2/attempt_0/0/stderr.log", Origin()))
+    assert not job.one_host()
+    assert job.complete("node2/attempt_0/0/stderr.log", Origin()).rank is None
+
+
+def test_two_run_directories_end_the_convention() -> None:
+    """Every agent of a job on several nodes makes a directory of its own on the shared disk: local rank 0 of both is not rank 0 twice."""
+    one, two = "logs/none_a1b2/attempt_0/0/stderr.log", "logs/none_c3d4/attempt_0/0/stderr.log"
+    job = learned((one, Origin()), (two, Origin()))
+    assert not job.one_host()
+    assert job.complete(one, Origin()).rank is None
+    job.learn(one, Origin(rank=0))
+    assert job.complete(one, Origin()).rank == 0
+    assert job.complete(two, Origin()).rank is None
+
+
+def test_the_attempts_of_one_run_are_one_place() -> None:
+    """A worker group started again stays where it was."""
+    job = learned(("logs/none_a1b2/attempt_0/2/stderr.log", Origin()), ("logs/none_a1b2/attempt_1/2/stderr.log", Origin()))
+    assert job.one_host()
+    found = job.complete("logs/none_a1b2/attempt_1/2/stderr.log", Origin())
+    assert (found.rank, found.attempt) == (2, 1)
+
+
+def test_a_pair_that_differs_ends_the_convention() -> None:
+    """Where local rank 1 is rank 9, local rank 0 is not taken for rank 0."""
+    job = learned(("job.log", Origin(rank=9, local_rank=1)))
+    assert job.complete("job.log", Origin(local_rank=0)).rank is None
+    assert job.complete("job.log", Origin(local_rank=1)).rank == 9
+
+
+def test_the_host_of_a_rank_is_added() -> None:
+    """When every line that names the rank's host names the same."""
+    job = learned(("x", Origin(rank=3, host="node1")), ("x", Origin(rank=4, host="node1")), ("x", Origin(rank=4, host="node2")))
+    assert job.complete("x", Origin(rank=3)).host == "node1"
+    assert job.complete("x", Origin(rank=4)).host is None
+    assert job.host_ranks() == {"node1": (3, 4), "node2": (4,)}
+
+
+def test_the_world_is_as_large_as_said_or_seen() -> None:
+    """The largest size that is stated, or that the ranks demand; nothing known is None."""
+    assert JobMap().world_size() is None
+    job = learned(("x", Origin(rank=3)))
+    assert job.world_size() == 4
+    job.sizes.add(16)
+    assert job.world_size() == 16
+
+
+@given(SEEN, SOURCES, ORIGINS)
+def test_completing_adds_and_never_changes(seen: list[tuple[str, Origin]], source: str, origin: Origin) -> None:
+    """What a line says of itself stays; completing twice changes nothing."""
+    job = learned(*seen)
+    whole = job.complete(source, origin)
+    for name in ("rank", "local_rank", "host", "pid", "stream", "time"):
+        if getattr(origin, name) is not None:
+            assert getattr(whole, name) == getattr(origin, name)
+    assert job.complete(source, origin) == whole
+
+
+@given(SEEN, SOURCES, ORIGINS)
+def test_the_order_of_lines_does_not_matter(seen: list[tuple[str, Origin]], source: str, origin: Origin) -> None:
+    """Maps are sets: whoever is read first wins nothing."""
+    assert learned(*seen).complete(source, origin) == learned(*seen[::-1]).complete(source, origin)
+
+
+@given(SEEN, SOURCES, ORIGINS)
+def test_a_rank_is_never_made_up(seen: list[tuple[str, Origin]], source: str, origin: Origin) -> None:
+    """A rank comes from a line, from a file name, or from the local rank by the one convention."""
+    job = learned(*seen)
+    whole = job.complete(source, origin)
+    if whole.rank is not None:
+        assert whole.rank in {origin.rank, *job.ranks, 2 if source == "rank_2.log" else None} or (
+            job.one_host() and whole.rank == whole.local_rank
+        )

@@ -1,0 +1,100 @@
+"""triage.ranks.last"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.ranks.last import FINISHED, PROGRESS, words
+
+AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
+
+
+def test_the_last_step_of_every_rank_is_told() -> None:
+    """Of many ranks in one file each has its last step, and the stamp of its line."""
+    lines = [f"2026-11-21 03:07:45 [rank{rank}] INFO step {step} loss 0.1" for step in range(50) for rank in range(4)]
+    found = words("\n".join(lines).encode() + b"\n", 0, 2026)
+    assert {word.origin.rank: word.step for word in found} == dict.fromkeys(range(4), 49)
+    assert {word.origin.time for word in found} == {AT}
+
+
+def test_a_rank_that_fell_silent_early_is_told_too() -> None:
+    """Others that go on do not push its last words out."""
+    lines = ["[rank1]: step 7", *(f"[rank0]: step {step}" for step in range(8, 300))]
+    found = words("\n".join(lines).encode() + b"\n", 0, 2026)
+    assert {word.origin.rank: word.step for word in found} == {0: 299, 1: 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("step 3", 3),
+        ("step: 12 loss", 12),
+        ("global_step=1200", 1200),
+        ("iteration 5/10", 5),
+        ("[iter 88]", 88),
+        ("Batch #4", 4),
+        (" iteration      120/ 500 | ", 120),
+        ("footstep 3", None),
+        ("stepping 3", None),
+        ("loss 3", None),
+    ],
+)
+def test_steps_are_read_from_the_usual_words(text: str, step: int | None) -> None:
+    """Words that count steps, and not words that only contain them."""
+    assert [word.step for word in words(text.encode(), 0, 2026)] == [step]
+
+
+@pytest.mark.parametrize(
+    ("text", "finished"),
+    [
+        ("Training finished", True),
+        ("training is complete", True),
+        ("job completed successfully", True),
+        ("run done", True),
+        ("all ranks finished", True),
+        ("step 3", False),
+        ("training failed", False),
+        ("Training on 8 GPUs", False),
+    ],
+)
+def test_the_end_is_told_by_the_usual_words(text: str, finished: bool) -> None:
+    """A job that says so is done."""
+    assert bool(FINISHED.search(text)) is finished
+    assert [word.finished for word in words(text.encode(), 0, 2026)] == [finished]
+
+
+@pytest.mark.parametrize(
+    ("text", "progress"),
+    [("Epoch 1:  10%|#", True), ("step 3", True), ("3.2it/s", True), ("1.5s/it", True), ("epochs", False), ("error", False)],
+)
+def test_progress_is_told_from_other_lines(text: str, progress: bool) -> None:
+    """Counters and bars of progress."""
+    assert bool(PROGRESS.search(text)) is progress
+
+
+def test_the_first_line_of_a_tail_is_a_rest() -> None:
+    """When the tail does not begin with the file, its first line may lack its start and is left out."""
+    assert [word.step for word in words(b"tep 1\nstep 2\n", 100, 2026)] == [2]
+    assert [word.step for word in words(b"step 1\nstep 2\n", 0, 2026)] == [1, 2]
+
+
+def test_the_last_redraw_of_a_progress_bar_counts() -> None:
+    """Of what carriage returns part, the last is what the screen showed."""
+    assert [word.step for word in words(b"step 1\rstep 2\rstep 3\n", 0, 2026)] == [3]
+
+
+@given(
+    st.lists(st.sampled_from(["step 1", "[rank1]: step 2", "", "x\ry", "[default3]:done", "2026-11-21 03:07:45 a", "\0\xff"]), max_size=40),
+    st.integers(0, 50),
+)
+def test_words_lie_where_their_lines_are(lines: list[str], offset: int) -> None:
+    """Offsets are those of the source, ascending."""
+    tail = "\n".join(lines).encode("latin-1")
+    found = words(tail, offset, 2026)
+    assert [word.offset for word in found] == sorted({word.offset for word in found})
+    for word in found:
+        at = word.offset - offset
+        assert 0 <= at <= len(tail)
+        assert at == 0 or tail[at - 1 : at] in (b"\n", b"\r")

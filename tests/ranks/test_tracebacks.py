@@ -1,0 +1,269 @@
+"""triage.ranks.tracebacks"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.ranks.tracebacks import CHAINS, HEADER, is_exception
+
+from .reading import block, blocks, interleaved, raised
+
+
+def simple() -> None:
+    raise RuntimeError("boom")
+
+
+def deep(depth: int) -> None:
+    if depth:
+        deep(depth - 1)
+    json.loads("{")
+
+
+def during() -> None:
+    try:
+        simple()
+    except RuntimeError as error:
+        raise ValueError("while handling") from error
+
+
+def context() -> None:
+    try:
+        deep(2)
+    except ValueError:
+        {}["missing"]
+
+
+def many_lines() -> None:
+    raise RuntimeError("first line\nsecond line\n\n  indented\nfield: value\n1: item\nlast line")
+
+
+def syntax() -> None:
+    compile("x = = 1", "config.py", "exec")
+
+
+def recursion() -> None:
+    recursion()
+
+
+def noted() -> None:
+    error = RuntimeError("boom")
+    error.add_note("said later\nin two lines")
+    raise error
+
+
+def bare() -> None:
+    raise AssertionError
+
+
+def lowercase() -> None:
+    raise type("gaierror", (OSError,), {"__module__": "socket"})("name not known")
+
+
+KINDS: dict[str, Callable[[], None]] = {
+    "simple": simple,
+    "deep": lambda: deep(5),
+    "cause": during,
+    "context": context,
+    "message of many lines": many_lines,
+    "SyntaxError": syntax,
+    "RecursionError": recursion,
+    "notes": noted,
+    "no message": bare,
+    "lower case": lowercase,
+}
+UNTAGGED = [kind for kind in KINDS if kind not in ("message of many lines", "notes")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tagged_traceback_comes_back_whole(kind: str) -> None:
+    """What c10d's excepthook prints with `[rank3]: ` on each line is one block, its headline the exception."""
+    lines = raised(KINDS[kind])
+    found = block("before\n" + "".join(f"[rank3]: {line}\n" for line in lines) + "step 3\n", HEADER)
+    assert list(found.lines) == lines
+    assert (found.form, found.origin.rank, found.ambiguous) == ("traceback", 3, False)
+
+
+@pytest.mark.parametrize("kind", UNTAGGED)
+def test_an_untagged_traceback_comes_back_whole(kind: str) -> None:
+    """Without a prefix it ends with its exception line."""
+    lines = raised(KINDS[kind])
+    found = block("before\n" + "".join(f"{line}\n" for line in lines) + "step 3 loss 0.1\n", HEADER)
+    assert list(found.lines) == lines
+    assert (found.origin.rank, found.ambiguous) == (None, False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("prefix", ["", "[rank3]: "])
+def test_the_headline_is_the_last_exception(kind: str, prefix: str) -> None:
+    """Of chained ones the last says what happened."""
+    lines = raised(KINDS[kind])
+    data = "".join(f"{prefix}{line}\n" for line in lines)
+    found = block(data, HEADER)
+    headline = data[found.headline :].split("\n")[0].removeprefix(prefix)
+    last = max(index for index, line in enumerate(lines) if HEADER in line)
+    assert headline == next(line for line in lines[last + 1 :] if not line.startswith("  "))
+    assert is_exception(headline)
+
+
+def group() -> None:
+    errors: list[Exception] = []
+    for action in (simple, lambda: deep(1), context):
+        try:
+            action()
+        except Exception as error:
+            errors.append(error)
+    raise ExceptionGroup("several tasks failed", errors)
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank3]: "])
+def test_an_exception_group_is_one_traceback(prefix: str) -> None:
+    """The headers inside a group are drawn with bars and belong to it: nothing there is mixed up."""
+    lines = raised(group)
+    assert lines[0].startswith("  + Exception Group Traceback")
+    found = block("".join(f"{prefix}{line}\n" for line in lines) + f"{prefix and '[rank4]: '}unrelated\n", HEADER)
+    assert list(found.lines) == lines
+    assert not found.ambiguous
+
+
+WORDS = st.sampled_from(
+    ["step", "tensor of size 3", "", "  indented", "a: b", "0: zero", "[0]", "value = {1: 2}", "Last error:", "at 0x7f"]
+)
+MESSAGES = st.lists(WORDS, min_size=1, max_size=5).map(lambda lines: "\n".join(lines).strip() or "boom")
+
+
+@st.composite
+def tracebacks(draw: st.DrawFn) -> list[str]:
+    """A traceback as CPython prints it: some frames, an exception with a message of some lines, perhaps chained."""
+    lines: list[str] = []
+    for index in range(draw(st.integers(1, 3))):
+        if index:
+            lines += ["", draw(st.sampled_from(CHAINS)), ""]
+        lines.append(HEADER + ":")
+        for number in range(draw(st.integers(1, 4))):
+            lines += [f'  File "/job/train_{draw(st.integers(0, 9))}.py", line {number + 1}, in step', f"    call({number})"]
+            if draw(st.booleans()):
+                lines.append("    ^^^^^^^^")
+        message = draw(MESSAGES) if index == 0 or draw(st.booleans()) else "boom"
+        lines += f"{draw(st.sampled_from(['RuntimeError', 'torch.cuda.OutOfMemoryError', 'socket.timeout']))}: {message}".split("\n")
+    return lines
+
+
+@given(st.data())
+def test_interleaved_writers_come_apart(data: st.DataObject) -> None:
+    """Tracebacks of several ranks, in any order that keeps each rank's own, come back whole and exactly, each to its rank."""
+    ranks = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True))
+    whole = {rank: data.draw(tracebacks()) for rank in ranks}
+    noise = ["step 1 loss 0.5", "  indented noise", "Exception: of nobody", "node1:1:2 [0] NCCL INFO x"][: data.draw(st.integers(0, 4))]
+    lines = interleaved(data.draw, [[f"[rank{rank}]: {line}" for line in own] for rank, own in whole.items()] + [noise])
+    found = blocks("".join(f"{line}\n" for line in lines), HEADER)
+    assert {block.origin.rank: list(block.lines) for block in found} == whole
+    assert len(found) == len(whole)
+    assert not any(block.ambiguous for block in found)
+
+
+@given(st.data())
+def test_interleaved_processes_behind_a_tee_come_apart(data: st.DataObject) -> None:
+    """The same with torchrun's `[default3]:`, though nobody says where their messages end."""
+    ranks = data.draw(st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True))
+    whole = {rank: [*raised(KINDS[data.draw(st.sampled_from(UNTAGGED))]), "step 3 after all"] for rank in ranks}
+    lines = interleaved(data.draw, [[f"[default{rank}]:{line}" for line in own] for rank, own in whole.items()])
+    found = blocks("".join(f"{line}\n" for line in lines), HEADER)
+    assert {block.origin.local_rank: list(block.lines) for block in found} == {rank: own[:-1] for rank, own in whole.items()}
+
+
+@given(st.data())
+def test_lines_with_a_prefix_are_never_in_a_stack_without_one(data: st.DataObject) -> None:
+    """A bare traceback, and one behind `[default1]:`, stay clear of `[rank3]: ` and `[default1]:[rank3]: ` lines among them."""
+    own = raised(KINDS[data.draw(st.sampled_from(UNTAGGED))])
+    prefix, other = data.draw(st.sampled_from([("", "[rank3]: "), ("", "[default1]:"), ("[default1]:", "[default1]:[rank3]: ")]))
+    foreign = [f"{other}{line}" for line in ['  File "b.py", line 9, in other', "    other()", "ValueError: of another", "", "step 4"]]
+    merged = interleaved(data.draw, [[f"{prefix}{line}" for line in own], foreign])
+    found = block("".join(f"{line}\n" for line in merged), HEADER)
+    assert list(found.lines) == own
+    assert not found.ambiguous
+
+
+def test_two_writers_without_prefixes_are_ambiguous() -> None:
+    """A second header before the exception says that nothing tells the writers apart: all is kept, no stack is built."""
+    one, two = raised(simple), raised(lambda: deep(1))
+    lines = [one[0], two[0], *one[1:3], *two[1:], *one[3:]]
+    found = block("\n".join(lines) + "\nstep 3\n", HEADER)
+    assert found.ambiguous
+    assert sorted(found.lines) == sorted(lines)
+
+
+@given(st.data())
+def test_writers_without_prefixes_are_never_built_into_one_stack(data: st.DataObject) -> None:
+    """However two writers mix, a block that is not said to be ambiguous holds lines of one of them only."""
+    whole = [raised(simple), raised(lambda: deep(1))]
+    merged = interleaved(data.draw, [[f"{writer}{line}" for line in own] for writer, own in enumerate(whole)])
+    starts = [sum(len(line) for line in merged[:index]) for index in range(len(merged))]  # the writer's digit stands for the newline
+    for found in blocks("".join(f"{line[1:]}\n" for line in merged), HEADER):
+        writers = {line[0] for line, start in zip(merged, starts, strict=True) if found.offset <= start <= found.headline}
+        assert found.ambiguous == (len(writers) > 1)
+
+
+def test_the_table_of_a_failed_child_belongs_to_its_traceback() -> None:
+    """torchelastic's summary is the message of ChildFailedError, up to its closing line."""
+    table = ["=" * 60, "train.py FAILED", "-" * 60, "Failures:", "  <NO_OTHER_FAILURES>", "-" * 60, "Root Cause (first observed failure):"]
+    table += [
+        "[0]:",
+        "  time      : 2026-11-21_03:07:45",
+        "  host      : node1",
+        "  rank      : 1 (local_rank: 1)",
+        "  exitcode  : 1 (pid: 77)",
+        "=" * 60,
+    ]
+    lines = [
+        f"{HEADER}:",
+        '  File "run.py", line 1, in <module>',
+        "    main()",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        *table,
+    ]
+    found = blocks("\n".join([*lines, "srun: error: node1: task 0: Exited with exit code 1", ""]), HEADER, "exitcode  : ", "srun: error")
+    assert [block.form for block in found] == ["traceback", "line"]
+    assert list(found[0].lines) == lines
+
+
+def test_a_spawned_process_quotes_the_traceback_of_its_child() -> None:
+    """`-- Process 1 terminated with the following error:` goes on with the child's own traceback."""
+    lines = [f"{HEADER}:", '  File "a.py", line 1, in <module>', "torch.multiprocessing.spawn.ProcessRaisedException: ", ""]
+    lines += ["-- Process 1 terminated with the following error:", f"{HEADER}:", '  File "b.py", line 2, in train', "ValueError: boom"]
+    found = block("\n".join(lines) + "\nstep 3\n", HEADER)
+    assert list(found.lines) == lines
+    assert not found.ambiguous
+
+
+def test_a_traceback_that_breaks_off_is_kept() -> None:
+    """A job killed in the middle of printing leaves frames without an exception; the header is their headline."""
+    found = block(f'[rank1]: {HEADER}:\n[rank1]:   File "a.py", line 1, in f\n', HEADER)
+    assert len(found.lines) == 2
+    assert found.headline == found.offset
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("RuntimeError: boom", True),
+        ("RuntimeError", True),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", True),
+        ("socket.timeout: timed out", True),
+        ("pkg.Type[int]: x", True),
+        ("KeyError: 'a'", True),
+        ("INFO: starting", False),
+        ("ERROR: bad", False),
+        ("step 3 loss 0.1", False),
+        ("  File x", False),
+        ("http://host:80/", False),
+        ("", False),
+    ],
+)
+def test_exception_lines_are_told_from_others(text: str, expected: bool) -> None:
+    """A dotted name or a capitalised one, then a colon or the end; log levels are none."""
+    assert is_exception(text) is expected

@@ -1,0 +1,112 @@
+"""There is no container engine here, so the Dockerfile is read, and the RUN lines of its build stage are run in a directory."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "samples" / "jobs" / "dataloader_worker_killed_tee" / "job"
+OFFLINE = re.compile(r"NewConnectionError|ConnectTimeout|Temporary failure in name resolution|Network is unreachable|ProxyError")
+
+Instruction = tuple[str, str]
+
+
+def stages() -> list[list[Instruction]]:
+    """The instructions of each stage, continued lines joined."""
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found: list[list[Instruction]] = []
+    for line in re.sub(r"\\\n\s*", " ", text).splitlines():
+        if line.strip():
+            name, _, rest = line.strip().partition(" ")
+            found += [[]] if name == "FROM" else []
+            found[-1].append((name, rest))
+    return found
+
+
+def of(stage: list[Instruction], name: str) -> list[str]:
+    return [rest for instruction, rest in stage if instruction == name]
+
+
+def copied(stage: list[Instruction]) -> list[str]:
+    """What COPY takes from the checkout."""
+    return [word for line in of(stage, "COPY") if "--from" not in line for word in line.split()[:-1]]
+
+
+def test_image_is_slim_and_runs_as_nobody_special() -> None:
+    """Two stages from one slim base with the same Python; the last one copies the environment to where it was made, and drops root."""
+    build, final = stages()
+    assert of(build, "FROM")[0].removesuffix(" AS build") == of(final, "FROM")[0]
+    assert of(final, "FROM")[0].endswith("-slim")
+    assert of(final, "COPY") == ["--from=build /opt/triage /opt/triage"]
+    assert of(final, "USER")[-1] not in ("root", "0")
+    names = [name for name, _ in final]
+    assert names.index("USER") < names.index("ENTRYPOINT")
+
+
+def test_image_is_the_command() -> None:
+    """`docker run triage ingest /job` works, and the health check is a command that exists."""
+    _, final = stages()
+    assert json.loads(of(final, "ENTRYPOINT")[0]) == ["triage"]
+    health = json.loads(of(final, "HEALTHCHECK")[0].partition("CMD ")[2])
+    assert health == ["triage", "--version"]
+
+
+def test_context_holds_what_is_copied_and_little_else() -> None:
+    """.dockerignore lets through exactly what COPY asks for."""
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    allowed = {line[1:] for line in lines if line.startswith("!")}
+    assert "*" in lines
+    assert allowed == set(copied(stages()[0]))
+    assert all((ROOT / name).exists() for name in allowed)
+
+
+def test_base_image_has_a_python_that_we_support() -> None:
+    """Its version is one that pyproject.toml allows."""
+    version = re.match(r"python:3\.(\d+)-slim", of(stages()[1], "FROM")[0])
+    assert version
+    assert int(version[1]) >= 11
+
+
+def run(command: str | list[str], cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "TRIAGE"))} | more
+    return subprocess.run(command, cwd=cwd, env=environment, shell=isinstance(command, str), capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_build_stage_makes_a_command_that_works_anywhere(tmp_path: Path) -> None:
+    """The pip commands of the image, on nothing but what COPY gives, make a `triage` that has its signatures with it."""
+    context, made = tmp_path / "src", tmp_path / "opt-triage"
+    context.mkdir()
+    build, final = stages()
+    for name in copied(build):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, context / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+        else:
+            shutil.copy(ROOT / name, context / name)
+    for line in of(build, "RUN"):
+        command = line.replace("/dist", str(tmp_path / "dist")).replace("/opt/triage", str(made))
+        command = re.sub(r"^python\b", f'"{sys.executable}"', command)
+        result = run(command, context)
+        if result.returncode and OFFLINE.search(result.stderr):
+            pytest.skip("the packages cannot be downloaded here")
+        assert result.returncode == 0, f"{command}\n{result.stderr[-3000:]}"
+    elsewhere = tmp_path / "job"
+    elsewhere.mkdir()
+    shutil.rmtree(context)
+    settings = {"PATH": f"{made / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    health = json.loads(of(final, "HEALTHCHECK")[0].partition("CMD ")[2])
+    assert run(health, elsewhere, **settings).stdout.startswith("triage ")
+    report = json.loads(run(["triage", "ingest", str(SAMPLE), "--format", "json"], elsewhere, **settings).stdout)
+    assert report["root_cause"]["signature"] == "data.worker-killed"
+    assert [item for item in report["warnings"] if item["code"].startswith("catalog")] == []
+    shipped = json.loads(run(["triage", "catalog", "list", "--format", "json"], elsewhere, **settings).stdout)
+    assert len(shipped) == sum(not fnmatch.fnmatch(path.name, "catalog.yaml") for path in (ROOT / "signatures").rglob("*.yaml"))
