@@ -23,7 +23,7 @@ def ingest(
     ] = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
-    chunk_size: options.ChunkSize = "1M",
+    chunk_size: options.ChunkSize = "256K",
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     quiet: options.Quiet = False,
@@ -42,9 +42,12 @@ def ingest(
 
     Exit status: 0 it worked, whatever it found; 1 with --fail-on when that was found; 2 the input or the options cannot be used.
     """
+    import gc
+
     from triage.cli import progress, streams
     from triage.render import render
 
+    gc.disable()  # a short-lived process whose data holds hardly a circle: collecting would only cost time
     streams.check(output)
     chosen = pipeline_options(catalog, workers, chunk_size)
     from triage import pipeline

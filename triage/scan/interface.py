@@ -19,7 +19,7 @@ SLICE = 1 << 16
 # Of hit lines with the same literals and the same writer, this many are kept from the start and from the end.
 KEEP = 8
 # Where a literal of one signature says what the lines are about and the writer is known, they are more alike.
-KEEP_ALIKE = 2
+KEEP_ALIKE = 1
 # The writer is told from this many bytes at the start of a line.
 WRITER_BYTES = 256
 
