@@ -20,18 +20,19 @@ class Kept:
     def __init__(self, keep: int) -> None:
         self.count = 0
         self.keep = keep
-        self.first: list[Hit] = []
-        self.last: deque[Hit] = deque(maxlen=keep)
+        self.first: list[tuple[int, int, tuple[int, ...]]] = []
+        self.last: deque[tuple[int, int, tuple[int, ...]]] = deque(maxlen=keep)
+
+    def see(self, start: int, end: int, literals: tuple[int, ...], more: int = 0) -> None:
+        self.count += 1 + more
+        kept = self.first if len(self.first) < self.keep else self.last
+        kept.append((start, end, literals))
 
     def add(self, hit: Hit) -> None:
-        self.count += 1 + hit.more
-        if len(self.first) < self.keep:
-            self.first.append(hit)
-        else:
-            self.last.append(hit)
+        self.see(hit.start, hit.end, hit.literals, hit.more)
 
     def hits(self) -> list[Hit]:
-        kept = [Hit(hit.start, hit.end, hit.literals) for hit in (*self.first, *self.last)]
+        kept = [Hit(*seen) for seen in (*self.first, *self.last)]
         left_out = self.count - len(kept)
         if left_out:
             end = kept[len(self.first) - 1]
@@ -141,7 +142,7 @@ class Collector:
         kept = self.kinds.get(kind)
         if kept is None:
             kept = self.kinds[kind] = Kept(KEEP_ALIKE if kind[1] and not self.generic.issuperset(literals) else KEEP)
-        kept.add(Hit(base + begin, base + finish, literals))
+        kept.see(base + begin, base + finish, literals)
         if self.touched is not None:
             self.touched.update(((base + begin) // CELL, (base + finish) // CELL))
 
