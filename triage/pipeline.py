@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -136,11 +137,13 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
 
 def _advance(progress: Report | None, total: int) -> Callable[[int], None]:
     done = 0
+    lock = threading.Lock()
 
     def advance(count: int) -> None:
         nonlocal done
-        done += count
-        if progress is not None:
-            progress(Progress("scan", done, total))
+        with lock:
+            done += count
+            if progress is not None:
+                progress(Progress("scan", done, total))
 
     return advance

@@ -24,7 +24,7 @@ _MASKS = (
 
 def masked(text: str) -> str:
     """The first line of `text` with addresses, paths and numbers taken out."""
-    line = text.strip().split("\n", 1)[0][:400]
+    line = text.strip().split("\n", 1)[0].strip()[:400].strip()
     for pattern, mask in _MASKS:
         line = pattern.sub(mask, line)
     return line

@@ -42,6 +42,8 @@ def read(block: Block) -> list[Evidence]:
     parts = list(_parts(block.lines))
     process = _SPAWN.search("\n".join(block.lines))
     for index, (lines, link) in enumerate(parts):
+        if not lines:  # the block was cut behind the sentence that announces another exception
+            continue
         chain = "final" if index == len(parts) - 1 else {CHAINS[0]: "context", CHAINS[1]: "cause"}.get(link, "context")
         fact = _exception(block, lines, chain)
         named = _NAMED.search(lines[0])
