@@ -109,7 +109,7 @@ class _Reader:
         self._note(event, message, hint)
         raise _Stop
 
-    def _node(self, event: yaml.Event, path: Path) -> Any:
+    def _node(self, event: Any, path: Path) -> Any:  # the stubs of PyYAML give events no attributes
         self._nodes += 1
         self._marked.places.setdefault(path, _place(event))
         if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
