@@ -133,7 +133,7 @@ class _Reader:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 self._stop(event, "a key is not a plain text", "quote a text that begins with {, [, * or &")
-            key = str(event.value)
+            key = str(getattr(event, "value", ""))
             if key in found:
                 self._note(event, f"the key `{key}` is given twice", "keep one of them, or make one list")
             self._marked.places.setdefault((*path, key), _place(event))
