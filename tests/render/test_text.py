@@ -111,7 +111,7 @@ llama, 2 ranks on 1 host, torch 2.6.0 · /jobs/7 · 12 files · 3.1 MB · 0.4 s 
 )
 def test_the_first_line_says_the_verdict(diagnosis: Diagnosis, first: str) -> None:
     """One sentence that can be read aloud."""
-    assert text.render(diagnosis).splitlines()[0] == first
+    assert text.render(diagnosis).splitlines()[0].startswith(first)
 
 
 def test_what_is_to_be_copied_is_not_broken() -> None:

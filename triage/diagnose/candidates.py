@@ -78,7 +78,8 @@ def _blamed(candidate: Candidate) -> None:
     ranks = sorted({int(number) for value in candidate.values.get(name, ()) for number in re.findall(r"\d+", value)})
     if ranks:
         candidate.suspects = tuple(ranks)
-        candidate.why.append(f"the message itself names {say_ranks(ranks)}")
+        if any(fact.kind != "inference" for fact in candidate.facts):
+            candidate.why.append(f"the message itself names {say_ranks(ranks)}")
 
 
 _RUNNING = re.compile(

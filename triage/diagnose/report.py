@@ -102,7 +102,9 @@ def _plain_confidence(candidate: Candidate) -> float:
 
 def _representatives(facts: Sequence[Evidence], opened: set[str]) -> list[Evidence]:
     """A few facts to show, in time order: the earliest, then one each of further ranks, from sources that are open already if there are any."""
-    ordered = sorted(facts, key=lambda f: (f.kind == "exit", f.origin.time is None, f.origin.time or 0.0, f.source, f.offset))
+    ordered = sorted(
+        facts, key=lambda f: (f.origin.rank is None, f.kind == "exit", f.origin.time is None, f.origin.time or 0.0, f.source, f.offset)
+    )
     near = [fact for fact in ordered if fact.source in opened]
     chosen: list[Evidence] = []
     seen: set[int | None] = set()
@@ -124,11 +126,25 @@ def _why(candidate: Candidate, result: Result) -> tuple[str, ...]:
                 "explains " + ", ".join(f"{other.id} ({say_ranks(other.shown_by)})" if other.shown_by else other.id for other in effects)
             )
         reasons.extend(sorted({fact.text for fact in candidate.facts if fact.kind == "inference"}))
+        reasons.extend(_where(candidate))
         if any(fact.fields.get("placed") for fact in candidate.facts):
             reasons.append("the line carries no rank; it is given to the one rank that died this way")
         if any(fact.fields.get("interleaved") for fact in candidate.facts):
             reasons.append("tracebacks of several writers run together without prefixes: the ranks cannot be told, only counted")
     return tuple(reasons)
+
+
+def _where(candidate: Candidate) -> list[str]:
+    """The line of the user's program that raised, if a traceback says so: one sentence for each different place, at most three."""
+    places = {
+        (fact.fields.get("function", ""), fact.fields["file"], fact.fields["line"]): fact.fields.get("code", "")
+        for fact in candidate.facts
+        if fact.kind in ("exception", "fatal-python") and fact.fields.get("file") and fact.fields.get("line")
+    }
+    return [
+        f"raised in {function or 'the program'} at {file}:{line}" + (f": {code[:120]}" if code else "")
+        for (function, file, line), code in list(places.items())[:3]
+    ]
 
 
 def _values(candidate: Candidate) -> dict[str, str]:
@@ -137,7 +153,7 @@ def _values(candidate: Candidate) -> dict[str, str]:
     return {
         **candidate.captures,
         "rank": str(ranks[0]) if len(ranks) == 1 else ", ".join(map(str, ranks[:8])) or "?",
-        "ranks": ", ".join(map(str, ranks[:16])) + (", …" if len(ranks) > 16 else "") or "?",
+        "ranks": say_ranks(ranks) if ranks else "the affected ranks",
         "host": host or "the host",
     }
 

@@ -81,8 +81,9 @@ class _Page:
         kind = words.kind(self.diagnosis)
         sentence = clip(safe_line(words.headline(self.diagnosis)), self.width * 3 // 2)
         meta = ""
-        if self.root is not None and self.root.signature is not None and kind != "CLEAN":
-            meta = f"{safe_line(self.root.signature)} · confidence {words.confidence(self.root.confidence)}"
+        if self.root is not None and kind != "CLEAN":
+            name = safe_line(self.root.signature or self.root.cluster or "")
+            meta = f"{name} · confidence {words.confidence(self.root.confidence)}" if name else ""
         joined = ends(f"{kind}  {sentence}", meta, self.width)
         if meta and len(joined) == 1:
             lines = [self._painted(kind, joined[0])]
