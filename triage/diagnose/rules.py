@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from triage.diagnose import sequences
 from triage.model import Evidence, Origin
 
 # Symptoms of a rank that waits for others, and of one that lost its peer.
@@ -125,8 +126,14 @@ def rank_absent(scene: Scene) -> list[Evidence]:
     return []
 
 
+def numbers(scene: Scene) -> list[Evidence]:
+    """The watchdogs print how far each rank had come: somebody is ahead, behind, or all are at the same place."""
+    found = sequences.conclude(scene.facts, frozenset(_everybody(scene)))
+    return _infer(found.rule, set(found.ranks), found.basis, f"{_say(set(found.ranks))} {found.text}") if found else []
+
+
 # In this order; the first that speaks is heard. An absent rank explains more than a divergent call, and a wait more than a lost connection.
-RULES: tuple[Rule, ...] = (rank_absent, left_early, never_joined, divergent_call, left_first)
+RULES: tuple[Rule, ...] = (rank_absent, left_early, never_joined, numbers, divergent_call, left_first)
 
 
 def infer(scene: Scene) -> list[Evidence]:

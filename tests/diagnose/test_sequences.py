@@ -1,0 +1,76 @@
+"""Reasoning over the numbers that watchdogs print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.diagnose import sequences
+from triage.model import Evidence, Origin
+
+OLD = "[PG 0 (default_pg) Rank {local}] Exception (either an error or timeout) detected by watchdog at work: 9, last enqueued NCCL work: {e}, last completed NCCL work: {c}."
+NEW = "[PG ID 0 PG GUID 0(default_pg) Rank {local}]  failure detected by watchdog at work sequence id: 9 PG status: last enqueued work: {e}, last completed work: {c}"
+
+
+def facts(progress: Mapping[int, tuple[int, int]], form: str = NEW) -> list[Evidence]:
+    """The line of each rank for (enqueued, completed)."""
+    return [
+        Evidence("message", "c10d", form.format(local=0, e=enqueued, c=completed), Origin(rank=rank), f"rank_{rank}.log", rank)
+        for rank, (enqueued, completed) in progress.items()
+    ]
+
+
+def conclude(progress: Mapping[int, tuple[int, int]], everybody: int = 4, form: str = NEW) -> tuple[str, frozenset[int]] | None:
+    found = sequences.conclude(facts(progress, form), frozenset(range(everybody)))
+    return (found.rule, found.ranks) if found else None
+
+
+def test_the_rank_behind_the_majority_lags() -> None:
+    """Three ranks at 100 and one at 98: that one stopped."""
+    assert conclude({0: (100, 99), 1: (100, 99), 2: (98, 97), 3: (100, 99)}) == ("lagging-rank", frozenset({2}))
+
+
+def test_the_rank_ahead_of_the_majority_has_one_too_many() -> None:
+    """Three ranks at 100 and one at 101: the innocent look late, the one ahead issued an extra collective."""
+    assert conclude({0: (101, 99), 1: (100, 99), 2: (100, 99), 3: (100, 99)}, form=OLD) == ("extra-collective", frozenset({0}))
+
+
+def test_all_at_the_same_place_is_no_bad_rank() -> None:
+    """All wait in the same work: the transfer hangs. All completed everything: they hang elsewhere."""
+    assert conclude(dict.fromkeys(range(4), (100, 99))) == ("stuck-in-collective", frozenset(range(4)))
+    assert conclude(dict.fromkeys(range(4), (100, 100))) == ("outside-collectives", frozenset(range(4)))
+    assert conclude(dict.fromkeys(range(4), (-1, -1))) == ("outside-collectives", frozenset(range(4)))
+
+
+def test_nothing_is_said_without_a_majority_or_with_ranks_missing() -> None:
+    """Two against two, a single report, or a rank that did not report: no conclusion."""
+    assert conclude({0: (100, 99), 1: (100, 99), 2: (98, 97), 3: (98, 97)}) is None
+    assert conclude({0: (100, 99)}) is None
+    assert conclude(dict.fromkeys(range(3), (100, 99))) is None
+
+
+def test_uninitialised_numbers_are_not_known() -> None:
+    """What torch 2.3 prints before anything completed is no number."""
+    assert conclude({0: (100, 76280750235782912), 1: (100, 99)}, 2) is None
+
+
+def test_groups_are_not_mixed() -> None:
+    """Numbers of two groups are counted apart."""
+    one = facts({0: (100, 99), 1: (100, 99)})
+    two = [
+        Evidence("message", "c10d", NEW.replace("default_pg", "tp").format(local=0, e=7, c=6), Origin(rank=rank), "x", 9 + rank)
+        for rank in (0, 1)
+    ]
+    assert [len(ranks) for ranks in sequences.by_group([*one, *two]).values()] == [2, 2]
+
+
+@given(st.dictionaries(st.integers(0, 7), st.tuples(st.integers(-1, 5), st.integers(-1, 5)), max_size=8), st.randoms())
+def test_the_order_of_the_lines_does_not_matter(progress: dict[int, tuple[int, int]], random: object) -> None:
+    """The same reports in any order give the same conclusion, and only reporting ranks are named."""
+    shuffled = facts(progress)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    found, again = (sequences.conclude(lines, frozenset(range(8))) for lines in (facts(progress), shuffled))
+    assert (found and (found.rule, found.ranks, found.text)) == (again and (again.rule, again.ranks, again.text))
+    assert found is None or found.ranks <= set(progress)

@@ -1,0 +1,101 @@
+"""Reasoning over sequence numbers: how far each rank had come in a process group when the watchdog spoke.
+
+ProcessGroupNCCL (torch ≥ 2.3) prints the last work a rank enqueued and the last it completed; ProcessGroupHCCL likewise. Numbers count within one
+group. The rank in `[PG … Rank r]` is local to its group, so the writer of the line is taken. Torch 2.3 prints uninitialised numbers:
+what is beyond 2^40 is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from triage.model import Evidence
+
+_GROUP = re.compile(r"\[PG (?:ID )?(\d+)(?: PG GUID \w+)?(?: ?\(([^)]*)\))? Rank \d+\]")
+_WORK = re.compile(r"last enqueued (?:[NH]CCL )?work: (-?\d+), last completed (?:[NH]CCL )?work: (-?\d+)")
+_ABSURD = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The furthest that one rank reported of one group. -1: nothing yet."""
+
+    rank: int
+    enqueued: int
+    completed: int
+    fact: Evidence
+
+
+def by_group(facts: Iterable[Evidence]) -> dict[str, list[Progress]]:
+    """Group name to the progress of the ranks that reported it, ascending by rank; of several reports of a rank the first."""
+    groups: dict[str, dict[int, Progress]] = {}
+    for fact in facts:
+        work = _WORK.search(fact.text)
+        if work is None or fact.origin.rank is None:
+            continue
+        enqueued, completed = int(work[1]), int(work[2])
+        if max(abs(enqueued), abs(completed)) > _ABSURD:
+            continue
+        group = _GROUP.search(fact.text)
+        name = (group[2] or group[1]) if group else ""
+        groups.setdefault(name, {}).setdefault(fact.origin.rank, Progress(fact.origin.rank, enqueued, completed, fact))
+    return {name: [ranks[rank] for rank in sorted(ranks)] for name, ranks in sorted(groups.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """A rule's name, the ranks it names, a sentence and the fact it stands on."""
+
+    rule: str
+    ranks: frozenset[int]
+    text: str
+    basis: Evidence
+
+
+def conclude(facts: Sequence[Evidence], everybody: frozenset[int]) -> Conclusion | None:
+    """What the numbers of the first telling group say; None when they say nothing (too few ranks, no majority)."""
+    for name, ranks in by_group(facts).items():
+        if len(ranks) >= 2:
+            found = _compare(name or "the process group", ranks, everybody)
+            if found is not None:
+                return found
+    return None
+
+
+def _compare(name: str, ranks: Sequence[Progress], everybody: frozenset[int]) -> Conclusion | None:
+    """One group: somebody ahead or behind the majority, or all at the same place."""
+    (usual, most), *others = Counter(rank.enqueued for rank in ranks).most_common()
+    if others and most * 2 > len(ranks):
+        ahead = [rank for rank in ranks if rank.enqueued > usual]
+        behind = [rank for rank in ranks if rank.enqueued < usual]
+        if behind:
+            return _odd("lagging-rank", behind, f"had enqueued only work {_span(behind)} of {name} when {most} ranks were at {usual}")
+        return _odd(
+            "extra-collective", ahead, f"had enqueued work {_span(ahead)} of {name}, one or more beyond the {usual} of {most} ranks"
+        )
+    if others or not everybody <= {rank.rank for rank in ranks}:
+        return None
+    completed = {rank.completed for rank in ranks}
+    if all(rank.enqueued == rank.completed for rank in ranks):
+        return _odd(
+            "outside-collectives", ranks, f"had completed everything they enqueued in {name} ({usual}): they hang outside of collectives"
+        )
+    if len(completed) == 1:
+        return _odd(
+            "stuck-in-collective",
+            ranks,
+            f"all wait in work {usual} of {name} and had completed {completed.pop()}: nobody is missing, the transfer itself hangs",
+        )
+    return None
+
+
+def _odd(rule: str, ranks: Sequence[Progress], text: str) -> Conclusion:
+    return Conclusion(rule, frozenset(rank.rank for rank in ranks), text, ranks[0].fact)
+
+
+def _span(ranks: Sequence[Progress]) -> str:
+    low, high = min(rank.enqueued for rank in ranks), max(rank.enqueued for rank in ranks)
+    return str(low) if low == high else f"{low}-{high}"
