@@ -5,6 +5,7 @@ Fields by name where a speaker has them: NCCL file and rc chain, CANN code, kern
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 from triage.evidence.interface import evidence
@@ -56,4 +57,8 @@ def read(block: Block) -> list[Evidence]:
     if chain:
         fields["rc"] = chain[0][2]
         fields["chain"] = " <- ".join(match[1] for match in chain)
-    return [evidence(block, kind, component, text, **fields)]
+    fact = evidence(block, kind, component, text, **fields)
+    if kind == "kernel" and fact.origin.pid is None and fields.get("pid", "").isdigit():
+        # The kernel names the process it means: through its pid the line joins a rank of that host.
+        fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, pid=int(fields["pid"])))
+    return [fact]

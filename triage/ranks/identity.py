@@ -59,7 +59,7 @@ class JobMap:
         rank = origin.rank
         guesses: tuple[Callable[[], set[int]], ...] = (
             lambda: {named.rank} if named.rank is not None else set(),
-            lambda: self.by_pid.get(origin.pid, set()) if origin.pid is not None else set(),
+            lambda: self._of_pid(host, origin.pid),
             lambda: self._of_local(source, host, local),
             # A file of one worker: what it says of its rank anywhere holds for all of it.
             lambda: self.by_source.get(source, set()) if named.local_rank is not None else set(),
@@ -95,6 +95,11 @@ class JobMap:
     def _one_place(self) -> bool:
         hosts = {name for names in self.hosts.values() for name in names} | {named.host for named in self.sources.values() if named.host}
         return len(hosts) <= 1 and len(self.runs) <= 1
+
+    def _of_pid(self, host: str | None, pid: int | None) -> set[int]:
+        """Pids count within a host: a rank that is known to be on another one is not meant."""
+        found = self.by_pid.get(pid, set()) if pid is not None else set()
+        return {rank for rank in found if host is None or host in self.hosts.get(rank, {host})}
 
     def _of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
         if local is None:

@@ -1,0 +1,41 @@
+"""The kernel's word joins the rank it is about."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import triage
+
+JOB = Path(__file__).parents[2] / "samples/jobs/sigkill_redirects/job"
+
+
+def killed_pid(job: Path) -> str:
+    """The pid of the rank that the launcher's table says was killed."""
+    text = "\n".join(path.read_text(errors="replace") for path in job.rglob("*.log"))
+    return re.findall(r"exitcode\s+: -9 \(pid: (\d+)\)", text)[0]
+
+
+def with_dmesg(tmp_path: Path, pid: str) -> triage.Diagnosis:
+    shutil.copytree(JOB, tmp_path / "job")
+    line = f"[Sat Nov 21 03:08:20 2026] Memory cgroup out of memory: Killed process {pid} (python3) total-vm:9000000kB, anon-rss:8000000kB"
+    (tmp_path / "job/dmesg.txt").write_text(line + "\n")
+    return triage.ingest(tmp_path / "job")
+
+
+def test_an_oom_kill_raises_the_sigkill_to_a_cause(tmp_path: Path) -> None:
+    """The kernel line names the pid of the killed rank: the cause is the memory, on that rank, and it explains the signal."""
+    alone = triage.ingest(JOB).root_cause
+    assert alone is not None
+    assert alone.signature == "host.sigkill"
+    joined = with_dmesg(tmp_path, killed_pid(JOB))
+    assert joined.root_cause is not None
+    assert (joined.root_cause.signature, joined.root_cause.ranks) == ("host.oom-killer", alone.ranks)
+    assert next(finding for finding in joined.findings if finding.signature == "host.sigkill").explained_by == ("host.oom-killer",)
+
+
+def test_another_process_is_no_rank(tmp_path: Path) -> None:
+    """A pid that no rank had gives the kernel's line no rank."""
+    found = with_dmesg(tmp_path, "999999")
+    assert next(finding for finding in found.findings if finding.signature == "host.oom-killer").ranks == ()
