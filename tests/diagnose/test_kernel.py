@@ -39,3 +39,20 @@ def test_another_process_is_no_rank(tmp_path: Path) -> None:
     """A pid that no rank had gives the kernel's line no rank."""
     found = with_dmesg(tmp_path, "999999")
     assert next(finding for finding in found.findings if finding.signature == "host.oom-killer").ranks == ()
+
+
+def test_a_gpu_is_placed_by_its_pci_address(tmp_path: Path) -> None:
+    """NCCL says at which address each rank's GPU is, the kernel which address failed: the Xid is that rank's, and no other's."""
+    lines = []
+    for rank, bus in enumerate(("1b000", "9b000")):
+        lines += [
+            f"node1:{400 + rank}:50{rank} [{rank}] NCCL INFO ncclCommInitRank comm 0x5f{rank} rank {rank} nranks 2 cudaDev {rank} nvmlDev {rank} "
+            f"busId {bus} commId 0xabc - Init COMPLETE",
+        ]
+    (tmp_path / "console.log").write_text("\n".join(lines) + "\n")
+    (tmp_path / "dmesg.txt").write_text(
+        "[Sat Nov 21 11:59:52 2026] NVRM: Xid (PCI:0000:9b:00): 79, pid=1, name=python, GPU has fallen off the bus.\n"
+    )
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("gpu.fallen-off-bus", (1,))

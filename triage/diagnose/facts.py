@@ -29,6 +29,7 @@ def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
     """The facts of the job in a fixed order, each once for each rank that stated it."""
     ranks = _spawned(sorted(evidence, key=lambda fact: (fact.source, fact.offset, fact.kind, fact.text)))
     completed = [dataclasses.replace(fact, origin=job.complete(fact.source, fact.origin)) for fact in ranks]
+    completed = [_by_bus(fact, job) for fact in completed]
     completed = _stopped_by_agent(completed)
     completed = _without_prefix(completed)
     return _fold(_all_at_once(completed))
@@ -42,6 +43,14 @@ def _spawned(evidence: Sequence[Evidence]) -> list[Evidence]:
         else fact
         for fact in evidence
     ]
+
+
+def _by_bus(fact: Evidence, job: JobMap) -> Evidence:
+    """A kernel line that names a GPU by its PCI address is about the rank that uses it."""
+    if fact.origin.rank is not None or "busid" not in fact.fields:
+        return fact
+    rank = job.rank_at(fact.origin.host, fact.fields["busid"])
+    return fact if rank is None else dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, rank=rank))
 
 
 def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:

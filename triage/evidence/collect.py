@@ -18,7 +18,7 @@ from triage.scan.interface import Hit, Scanned
 Read = Callable[[int, int], bytes]
 
 _YEAR = re.compile(rb"\b(20\d\d)-\d\d-\d\d")
-_INIT = re.compile(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev (\d+).*busId (\w+)")
+_INIT = re.compile(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev (\d+).*busId ([0-9a-fA-F]+)")
 _WORLD = re.compile(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
 _VERSIONS = (
     ("nccl", re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
@@ -79,6 +79,8 @@ def _learn(result: Harvest, fact: Evidence) -> None:
         rank = int(init[1])
         result.job.sizes.add(int(init[2]))
         result.job.learn(fact.source, Origin(rank=rank, host=fact.origin.host, pid=fact.origin.pid))
+        if fact.origin.host is not None:
+            result.job.learn_bus(fact.origin.host, init[4], rank)
     elif "version" in fact.text or "clients joined" in fact.text or "orld" in fact.text:
         _learn_text(result, fact.text)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from triage.ranks.files import origin_of
 _RUN = re.compile(r"(?P<run>.*?)/?attempt_\d+/\d+/")
 
 
+_PCI = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
+
+
 @dataclass
 class JobMap:
     """Built by `learn` from every origin seen, then asked by `complete`."""
@@ -27,6 +31,7 @@ class JobMap:
     by_local: dict[tuple[str | None, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     by_source: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     hosts: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    by_bus: dict[tuple[str, tuple[int, int, int]], set[int]] = field(default_factory=lambda: defaultdict(set))
     sources: dict[str, Origin] = field(default_factory=dict)
     runs: set[str] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
@@ -73,6 +78,20 @@ class JobMap:
         return dataclasses.replace(
             origin, rank=rank, local_rank=local, host=host, stream=origin.stream or named.stream, attempt=origin.attempt or named.attempt
         )
+
+    def learn_bus(self, host: str, bus_id: str, rank: int) -> None:
+        """NCCL's Init line prints the GPU's PCI address as one hexadecimal number: domain, bus (8 bits), device (8), function (4)."""
+        number = int(bus_id, 16)
+        self.by_bus[(host, (number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF))].add(rank)
+
+    def rank_at(self, host: str | None, bus_id: str) -> int | None:
+        """The rank whose GPU is at `0000:9b:00` of the host; without a host, if only one host has a rank there."""
+        parts = _PCI.fullmatch(bus_id)
+        if parts is None:
+            return None
+        place = (int(parts[1] or "0", 16), int(parts[2], 16), int(parts[3], 16))
+        found = {rank for (name, bus), ranks in self.by_bus.items() if bus == place and host in (None, name) for rank in ranks}
+        return next(iter(found)) if len(found) == 1 else None
 
     def world_size(self) -> int | None:
         """The largest size that any line states, or that the ranks seen demand."""
