@@ -64,7 +64,8 @@ def _named(hits: Sequence[Hit], literals: Sequence[str]) -> list[tuple[int, int,
 
 def _learn_edges(result: Harvest, source: Source, scan: Scanned, year: int) -> None:
     """The first and last lines of a source place its ranks, and the last say how far each came."""
-    head = words(scan.head, 0, year)[:_READ_HEAD_LINES]
+    # Of a small source the tail is the whole.
+    head = words(scan.head, 0, year)[:_READ_HEAD_LINES] if len(scan.tail) < scan.size else []
     tail = words(scan.tail, scan.size - len(scan.tail), year)
     for word in (*head, *tail):
         result.job.learn(source.name, word.origin)
