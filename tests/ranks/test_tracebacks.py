@@ -267,3 +267,13 @@ def test_a_traceback_that_breaks_off_is_kept() -> None:
 def test_exception_lines_are_told_from_others(text: str, expected: bool) -> None:
     """A dotted name or a capitalised one, then a colon or the end; log levels are none."""
     assert is_exception(text) is expected
+
+
+def test_a_traceback_in_container_lines_comes_out_whole() -> None:
+    """A container runtime stamps every line; that makes none of them a record of its own."""
+    from triage.evidence import from_text
+
+    stamp = "2026-11-21T03:07:45.00000{}Z stderr F "
+    lines = ["Traceback (most recent call last):", '  File "t.py", line 3, in f', "    g()", "ValueError: boom"]
+    facts = from_text("\n".join(stamp.format(number) + line for number, line in enumerate(lines)))
+    assert [(fact.kind, fact.text) for fact in facts] == [("exception", "ValueError: boom")]

@@ -95,7 +95,7 @@ def left_early(scene: Scene) -> list[Evidence]:
     }
     unlisted = _everybody(scene) - listed if len(listed) > 1 and scene.one_host else set()
     left = (set(scene.finished) | unlisted) - _ranks(stuck) - scene.failed
-    if not stuck or not left or not _ranks(stuck) - left:
+    if not stuck or not left or not _ranks(stuck) - left - scene.finished:
         return []
     how = "said that they were done" if left <= scene.finished else "ended without an error, for the launcher lists no failure of theirs,"
     text = f"{_say(left)} {how} while {_say(_ranks(stuck))} still expected them in a collective"

@@ -1,7 +1,8 @@
 """The prefix grammars: one entry a layout, in the order they are tried. They stack: `[default2]:[rank2]: …` is two layers.
 
-An entry either names a writer (the lines of one writer carry the same text: tee, rank, srun) or opens a record (stamps, glog, NCCL,
-plog: every record has its own). Only lines of the same writer can continue a block, and a line that opens a record cannot.
+An entry names a writer (the lines of one writer carry the same text: tee, rank, srun), or opens a record (stamps, glog, NCCL, plog: every
+record has its own), or carries any line (container runtimes). Only lines of the same writer can continue a block, and a line that
+opens a record cannot.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Grammar:
     starts: tuple[str, ...]
     says: tuple[str, ...]
     timed: bool
+    record: bool
 
 
 _SAYS = ("rank", "local_rank", "host", "pid", "stream")
@@ -32,7 +34,9 @@ _SAYS = ("rank", "local_rank", "host", "pid", "stream")
 def _grammar(name: str, kind: str, since: str, starts: str, example: str, pattern: str) -> Grammar:
     compiled = re.compile(pattern)
     says = tuple(key for key in _SAYS if key in compiled.groupindex)
-    return Grammar(name, kind == "writer", since, example, compiled, tuple(starts.split()), says, "h" in compiled.groupindex)
+    return Grammar(
+        name, kind == "writer", since, example, compiled, tuple(starts.split()), says, "h" in compiled.groupindex, kind == "record"
+    )
 
 
 def start_class(line: str, position: int) -> str:
@@ -152,7 +156,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         rf"{ISO} (?P<host>[A-Za-z][\w.-]*) (?:kernel|[\w./-]+\[(?P<pid>\d+)\]): (?:\[ *\d+\.\d+\] )?",
     ),
     _grammar(
-        "container stream", "record", "CRI", "d", "2026-11-21T03:07:45.372001Z stderr F step 3", rf"{ISO} (?P<stream>stdout|stderr) [FP] "
+        "container stream", "carrier", "CRI", "d", "2026-11-21T03:07:45.372001Z stderr F step 3", rf"{ISO} (?P<stream>stdout|stderr) [FP] "
     ),
     _grammar("stamp", "record", "any", "d [d", "2026-11-21 03:07:45,372 [rank2] INFO trainer: step 3", rf"\[?{ISO}\]?(?: ?[-:|])?(?: +|$)"),
     _grammar("bracketed rank", "record", "logging", "[a", "[rank2] INFO trainer: step 3", r"\[rank[ :=_-]?(?P<rank>\d+)\](?!:) *"),

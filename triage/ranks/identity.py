@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

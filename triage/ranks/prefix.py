@@ -13,7 +13,7 @@ _MAX_LAYERS = 6
 _OUTERMOST = "srun --label"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: one is made for every line
 class Parsed:
     """A line without its prefix. `writer` is the text of the writer layers, `record` whether the line opens a record."""
 
@@ -47,8 +47,7 @@ def parse(line: str, year: int = 1970) -> Parsed:
                 time = seconds(match, year) or time
             if grammar.writer:
                 writer += match.group()
-            else:
-                record = True
+            record = record or grammar.record
             names.append(grammar.name)
             empty = match.end() == position
             position = match.end()

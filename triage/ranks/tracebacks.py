@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from triage.ranks.last import PROGRESS
 from triage.ranks.text import Line
 
 HEADER = "Traceback (most recent call last)"
@@ -95,6 +96,8 @@ def _goes_on(line: Line, tagged: bool, table: bool) -> bool:
         return False
     if table or tagged:
         return True
+    if PROGRESS.search(text):  # a progress bar begins with blanks too
+        return False
     return not text.strip() or text.startswith(
         (" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error")
     )
