@@ -39,7 +39,7 @@ bench: $(BIN)/.stamp ## Measure against ripgrep on 1 GiB of generated logs
 catalog-check: $(BIN)/.stamp ## Every signature proves its samples
 	$(BIN)/triage catalog check
 
-docs: $(BIN)/.stamp ## Write what documents take from the program: README's session, docs/signature-index.md
+docs: $(BIN)/.stamp ## Write what documents take from the program: README's session, docs/signature-index.md, docs/signatures/
 	$(BIN)/python docs/generate.py
 
 docs-check: $(BIN)/.stamp ## The documents agree with the program

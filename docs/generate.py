@@ -1,6 +1,6 @@
-"""Writes what documents take from the program: the session in README.md and docs/signature-index.md. `make docs` runs it.
+"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/signatures/. `make docs` runs it.
 
-tests/test_docs.py fails when either is out of date.
+tests/test_docs.py and tests/catalog/test_pages.py fail when any of them is out of date.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import triage
+from triage.catalog import pages
 from triage.catalog.load import files, load
 from triage.catalog.model import Signature
+from triage.render import pages as written
 from triage.render import text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,11 +36,11 @@ def session() -> str:
 
 
 def index(shipped: Sequence[Signature]) -> str:
-    """One table a domain: id with a link to the file, role, title."""
+    """One table a domain: id with a link to its page, role, title."""
     parts = [INDEX_HEAD]
     for domain in sorted({signature.domain for signature in shipped}):
         rows = [
-            f"| [`{signature.id}`](../signatures/{signature.id.replace('.', '/', 1)}.yaml) | {signature.role} | {_cell(signature.title)} |"
+            f"| [`{signature.id}`](signatures/{signature.id}.md) | {signature.role} | {_cell(signature.title)} |"
             for signature in sorted(shipped, key=lambda signature: signature.id)
             if signature.domain == domain
         ]
@@ -58,11 +60,12 @@ def _cell(title: str) -> str:
 
 
 def main() -> None:
-    """Rewrite both."""
+    """Rewrite all of them."""
     readme = ROOT / "README.md"
     old = readme.read_text(encoding="utf-8")
     readme.write_text(SESSION.sub(lambda _: session(), old, count=1), encoding="utf-8")
     (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
+    pages.write(ROOT / "docs" / "signatures", written.pages(shipped()), written.MARK)
 
 
 if __name__ == "__main__":

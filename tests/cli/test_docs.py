@@ -11,7 +11,13 @@ from triage.render import NAMES
 
 Command = Callable[..., tuple[int, str, str]]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-COMMANDS = ("", "ingest", "show", "explain", "catalog list", "catalog show", "catalog check", "catalog schema")
+COMMANDS = (
+    "",
+    "ingest",
+    "show",
+    "explain",
+    *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "schema")),
+)
 
 
 def documented(name: str) -> set[str]:

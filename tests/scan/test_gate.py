@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triage.scan import gate as gate_module
+from triage.scan import storm as storm_module
 from triage.scan.gate import HyperscanGate, Re2Gate, build
 from triage.scan.windows import choose
 
@@ -45,7 +47,28 @@ def test_engines_agree_on_the_literals_inside_a_line(search: tuple[list[bytes], 
     """Both engines name the literals that `in` finds."""
     literals, data, start, stop = search
     expected = tuple(index for index, literal in enumerate(literals) if literal in data[start:stop])
-    assert HyperscanGate(literals, []).inside(data[start:stop]) == Re2Gate(literals).inside(data[start:stop]) == expected
+    hyperscan = HyperscanGate(literals, [])
+    few = hyperscan.inside(data[start:stop])
+    hyperscan._asked = gate_module._BY_HAND
+    assert few == hyperscan.inside(data[start:stop]) == Re2Gate(literals).inside(data[start:stop]) == expected
+
+
+@given(searches(), st.sampled_from([0, 1, 1000]))
+def test_lines_asked_for_together_hold_what_each_holds(search: tuple[list[bytes], bytes, int, int], many: int) -> None:
+    """`inside_each` gives for any lines of the data, ascending, what `inside` gives for each, however many they are."""
+    literals, data, _, _ = search
+    literals = [literal.replace(b"\n", b" ") for literal in literals]
+    lines = []
+    at = 0
+    for number, line in enumerate(data.split(b"\n")):
+        if number % 3:
+            lines.append((at, at + len(line)))
+        at += len(line) + 1
+    expected = [Re2Gate(literals).inside(data[start:end]) for start, end in lines]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gate_module, "_MANY", many)
+        for gate in (HyperscanGate(literals, []), Re2Gate(literals)):
+            assert lines == [] or gate.inside_each(bytearray(data), lines) == expected
 
 
 @given(searches())
@@ -62,6 +85,23 @@ def test_engines_agree_on_the_first_place_of_every_literal(search: tuple[list[by
         == Re2Gate(literals).first(bytearray(data), start, stop)
         == sorted(places)
     )
+
+
+@given(st.lists(st.sampled_from([b"boom", b"crash", b"bang!", b"fine ", b"\n", b"bo", b"om"]), max_size=60), st.integers(1, 12))
+def test_a_storm_gives_the_same_first_places(words: list[bytes], start_bytes: int) -> None:
+    """However often slices held the same literals, `first` still names the first place of each literal in the next."""
+    literals = [b"boom", b"crash", b"bang!"]
+    usual = b"fine boom\n" * 8
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gate_module, "_START", start_bytes)
+        patch.setattr(storm_module, "_OFTEN", 2)
+        gate = HyperscanGate(literals, [])
+        for _ in range(3):
+            assert gate.first(usual, 0, len(usual)) == [(9, 0)]
+        assert gate._storm.known is not None
+        for data in (b"".join(words), b"boom" + b"".join(words), usual + b"".join(words)):
+            for one in (gate, gate.for_thread()):
+                assert one.first(data, 0, len(data)) == Re2Gate(literals).first(data, 0, len(data))
 
 
 @given(searches(), st.binary(max_size=60), st.integers(1, 5))

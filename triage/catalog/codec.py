@@ -17,6 +17,7 @@ _ROLES = frozenset(get_args(Role))
 _SEVERITIES = frozenset(get_args(Severity))
 _MAX_DEPTH = 24
 _TEXTS = ("id", "title", "status", "role", "severity", "path", "meaning", "impact", "summary", "action", "origin", "fingerprint")
+_TEXT = frozenset({str})
 _LISTS = ("steps", "falsepositives", "references")
 
 
@@ -75,7 +76,8 @@ def _sample_data(sample: Sample) -> list[Any]:
 
 
 def _signature_from(data: Any) -> Signature:
-    values: dict[str, Any] = {key: _text(data[key]) for key in _TEXTS}
+    values: dict[str, Any] = {key: data[key] for key in _TEXTS}
+    _texts([*values.values()])
     if values["role"] not in _ROLES or values["severity"] not in _SEVERITIES or type(data["revision"]) is not int:
         raise ValueError("not a signature")
     for key in _LISTS:
@@ -136,12 +138,14 @@ def _list(value: Any) -> list[Any]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple([_text(item) for item in _list(value)])
+    if not _TEXT.issuperset(map(type, _list(value))):
+        raise ValueError("not a list of texts")
+    return tuple(value)
 
 
 def _mapping(value: Any) -> Mapping[str, str]:
     if type(value) is not dict:
         raise ValueError("not a mapping")
-    for item in value.values():
-        _text(item)
+    if value and not _TEXT.issuperset(map(type, value.values())):
+        raise ValueError("not a mapping to texts")
     return value

@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from triage.cli import options
-from triage.errors import OptionError
 
 if TYPE_CHECKING:
-    from triage.catalog.model import Signature
     from triage.catalog.problems import Problem
 
-group = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+class Late(TyperGroup):
+    """Builds its commands when one of them is asked for: no other command shall pay for them."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override, unused-ignore]
+        self._fill()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override, unused-ignore]
+        self._fill()
+        return super().get_command(ctx, cmd_name)
+
+    def _fill(self) -> None:
+        if self.commands:
+            return
+        from triage.cli import contribute, publish
+
+        members = typer.Typer(rich_markup_mode=None, add_completion=False)
+        for name, command in (*COMMANDS, *contribute.COMMANDS, *publish.COMMANDS):
+            members.command(name)(command)
+        built: Any = get_command(members)
+        self.commands = {name: built.commands[name] for name in ORDER}
+
+
+ORDER = ("list", "show", "check", "new", "test", "rate", "graph", "docs", "schema")
+group = typer.Typer(cls=Late, rich_markup_mode=None, add_completion=False)
 
 
 @group.callback(invoke_without_command=True)
 def catalog(context: typer.Context) -> None:
-    """The signatures: list them, read one, check your own."""
+    """The signatures: list them, read one, write and check your own."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
 
 
-@group.command("list")
 def list_(
     domain: Annotated[
         str | None, typer.Option("--domain", metavar="NAME", help="Only those of one domain, like nccl.", show_default=False)
@@ -43,18 +67,17 @@ def list_(
       triage catalog list --domain cuda
       triage catalog list --catalog my-signatures/ --format json
     """
-    from triage.cli import streams
+    from triage.cli import lookup, streams
     from triage.render import signature
 
     streams.check(None)
-    known = [item for item in _load(catalog) if domain is None or item.domain == domain]
+    known = [item for item in lookup.load(catalog) if domain is None or item.domain == domain]
     if format is options.PlainFormat.json:
         streams.deliver(signature.listing_as_json(known), utf8=True)
     else:
         streams.deliver(signature.listing(known, width=streams.width(width, None), color=streams.color(color.value, None)))
 
 
-@group.command("show")
 def show(
     id: options.SignatureId,  # noqa: A002
     catalog: options.Catalogs = None,
@@ -68,18 +91,17 @@ def show(
     Example:
       triage catalog show cuda.out-of-memory
     """
-    from triage.cli import streams
+    from triage.cli import lookup, streams
     from triage.render import signature
 
     streams.check(None)
-    found = _named(id, _load(catalog))
+    found = lookup.named(id, lookup.load(catalog))
     if format is options.PlainFormat.json:
         streams.deliver(signature.as_json(found), utf8=True)
     else:
         streams.deliver(signature.as_text(found, width=streams.width(width, None), color=streams.color(color.value, None)))
 
 
-@group.command("check")
 def check(
     paths: Annotated[
         list[Path] | None, typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False)
@@ -106,7 +128,6 @@ def check(
         raise typer.Exit(1)
 
 
-@group.command("schema")
 def schema(output: options.Output = None) -> None:
     """Write the JSON Schema of a signature file, for your editor.
 
@@ -123,22 +144,8 @@ def schema(output: options.Output = None) -> None:
     streams.deliver(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", output, utf8=True)
 
 
-def _load(catalogs: list[Path] | None) -> Sequence[Signature]:
-    from triage.catalog.load import load
-
-    return load(tuple(catalogs or ())).signatures
-
-
-def _named(identifier: str, known: Sequence[Signature]) -> Signature:
-    for signature in known:
-        if signature.id == identifier:
-            return signature
-    import difflib
-
-    near = difflib.get_close_matches(identifier, [signature.id for signature in known], n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`triage catalog list` names them all"
-    raise OptionError(f"the catalog has no signature {identifier}", hint=hint)
-
-
 def _has_errors(problems: Sequence[Problem]) -> bool:
     return any(problem.severity == "error" for problem in problems)
+
+
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("list", list_), ("show", show), ("check", check), ("schema", schema))

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from triage.cli.streams import is_terminal, to_stderr
-from triage.render.words import size
 
 if TYPE_CHECKING:
     from triage.pipeline import Progress
@@ -47,6 +46,8 @@ class Bar:
 
 def line(stage: str, done: int, total: int | None, seconds: float) -> str:
     """`scan [######......] 1.2 GB of 4.8 GB, 25%, 410.0 MB/s`; without a total, only what is done and the rate."""
+    from triage.render.words import size
+
     rate = f"{size(round(done / seconds))}/s" if seconds > 0 else ""
     if not total:
         return ", ".join(part for part in (f"{stage} {size(done)}", rate) if part)

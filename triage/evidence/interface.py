@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from triage.evidence.redact import redact
@@ -17,14 +15,6 @@ class Speaker(Protocol):
     """One module a speaker. `read` gives the facts in `block`, or nothing when somebody else wrote it."""
 
     def __call__(self, block: Block) -> list[Evidence]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    kind: str
-    component: str
-    text: str
-    fields: Mapping[str, str]
 
 
 def evidence(block: Block, kind: str, component: str, text: str, **fields: str) -> Evidence:

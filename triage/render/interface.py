@@ -7,6 +7,8 @@ from typing import Protocol
 from triage.errors import TriageError
 from triage.model import Diagnosis
 
+SCHEMA = "triage.diagnosis/1"
+
 
 class RenderError(TriageError):
     """The diagnosis cannot be written in the wanted form."""

@@ -1,6 +1,6 @@
 """The contract "triage.diagnosis/1" of DESIGN.md: keys in its order, times in ISO 8601 with Z, the same bytes each time.
 
-The inverse, for a saved report, is `read` (in `reading.py`). What the contract does not name (offsets, components,
+The inverse, for a saved report, is `read`. What the contract does not name (offsets, components,
 process ids) is not written; `local_rank` and `cluster` are written where the contract wants them and nowhere else.
 """
 
@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from triage.model import Diagnosis, Evidence, Finding, Job
-from triage.render.reading import SCHEMA, read
+from triage.render.interface import SCHEMA
 from triage.render.words import moment
 
 __all__ = ["document", "escaped", "evidence", "name", "read", "render"]
@@ -27,6 +27,13 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
     """One JSON object, indented by two; a lone surrogate (no JSON reader takes one) becomes U+FFFD."""
     return escaped(json.dumps(document(diagnosis), ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+
+
+def read(text: str, source: str | None = None) -> Diagnosis:
+    """The diagnosis that `render` wrote, see `reading.py`; reports are read more rarely than written."""
+    from triage.render import reading
+
+    return reading.read(text, source)
 
 
 def escaped(written: str) -> str:

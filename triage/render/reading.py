@@ -23,8 +23,8 @@ from triage.model import (
     Verdict,
     Warning,
 )
+from triage.render.interface import SCHEMA
 
-SCHEMA = "triage.diagnosis/1"
 STATES = ("failed", "stalled", "killed", "ok", "silent")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HINT = "write the report with `triage ingest PATH --format json -o FILE` and give that file"

@@ -15,12 +15,20 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from triage.scan.interface import Gate
+from triage.scan.interface import OVERLAP, Gate
+from triage.scan.storm import Storm
 from triage.scan.windows import complete, refit
 
 _UNLIMITED = 1 << 60
 _FITTINGS = 3
 _RARE = 2
+# From so many lines in one chunk on, searching the chunk for all literals is faster than calling once a line.
+_MANY = 128
+# So many lines are searched for one literal after the other: an automaton of all takes longer to build than a small job to read.
+_BY_HAND = 256
+# In a storm, the usual literals are in the first bytes of a slice.
+_START = 1 << 14
+_NO_MATCH = (_UNLIMITED, -1)
 
 
 class HyperscanGate:
@@ -37,6 +45,9 @@ class HyperscanGate:
         self._databases: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._scratches: dict[str, tuple[Any, Any]] = {}
+        self._asked = _BY_HAND if sample else 0
+        self._storm = Storm()
+        self._rest: tuple[Gate, Gate] | None = None  # the gate that the storm knows, and this thread's own of it
         for left in reversed(range(_FITTINGS if sample else 0)):
             common = self._common(sample)
             if not common:
@@ -48,20 +59,50 @@ class HyperscanGate:
     def for_thread(self) -> HyperscanGate:
         gate = copy.copy(self)
         gate._scratches = {}
+        gate._rest = None
         return gate
 
     def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[int]:
         return [end for end, _ in self._scan("all" if sure else "windows", data, start, stop, limit)]
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]:
-        return self._scan("first", data, start, stop, _UNLIMITED)
+        known = self._storm.known if stop - start > 2 * _START else None
+        if known is not None:
+            usual, rest = known
+            found = self._scan("first", data, start, start + _START, _UNLIMITED)
+            if usual.issubset(literal for _, literal in found) and not self._own(rest).find(
+                data, max(start, start + _START - OVERLAP), stop, 1
+            ):
+                return found
+        found = self._scan("first", data, start, stop, _UNLIMITED)
+        if 0 < len(found) < len(self._expressions["all"]) and stop - start > 2 * _START:
+            self._storm.learn(frozenset(literal for _, literal in found), lambda usual: self._without(usual, bytes(data[start:stop])))
+        return found
 
     def inside(self, line: bytes) -> tuple[int, ...]:
+        if self._asked < _BY_HAND:
+            self._asked += 1
+            return tuple(index for index, literal in enumerate(self._expressions["all"]) if literal in line)
         found: set[int] = set()
         add = found.add
         database, scratch = self._ready("all")
         database.scan(line, match_event_handler=lambda literal, *_: add(literal), scratch=scratch)
         return tuple(sorted(found))
+
+    def inside_each(self, data: bytearray | bytes, lines: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+        if len(lines) < _MANY:
+            return [self.inside(bytes(data[start:end])) for start, end in lines]
+        matches = iter(self._scan("all", data, lines[0][0], lines[-1][1], _UNLIMITED))
+        found: list[tuple[int, ...]] = []
+        place, literal = next(matches, _NO_MATCH)
+        for start, end in lines:
+            inside: set[int] = set()
+            while place <= end:
+                if place > start:  # else it lies between the lines asked for
+                    inside.add(literal)
+                place, literal = next(matches, _NO_MATCH)
+            found.append(tuple(sorted(inside)))
+        return found
 
     def _scan(self, name: str, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
@@ -76,6 +117,16 @@ class HyperscanGate:
             database.scan(memoryview(data)[start:stop], match_event_handler=on_match, scratch=scratch)
         found.sort()
         return found
+
+    def _own(self, rest: Gate) -> Gate:
+        if self._rest is None or self._rest[0] is not rest:
+            self._rest = rest, rest.for_thread()
+        return self._rest[1]
+
+    def _without(self, usual: frozenset[int], sample: bytes) -> HyperscanGate:
+        """A gate for all literals but the usual ones."""
+        others = [literal for number, literal in enumerate(self._expressions["all"]) if number not in usual]
+        return HyperscanGate(others, self._expressions["windows"], sample)
 
     def _ready(self, name: str) -> tuple[Any, Any]:
         """A database with this thread's scratch for it."""
@@ -135,6 +186,9 @@ class Re2Gate:
 
     def inside(self, line: bytes) -> tuple[int, ...]:
         return tuple(index for index, literal in enumerate(self._literals) if literal in line)
+
+    def inside_each(self, data: bytearray | bytes, lines: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+        return [self.inside(bytes(data[start:end])) for start, end in lines]
 
 
 def build(literals: Sequence[str], engine: str = "auto", windows: Sequence[str] = (), sample: bytes = b"") -> Gate:

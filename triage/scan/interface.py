@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,8 +50,8 @@ class Gate(Protocol):
 
     `find` gives ends of places in `data[start:stop]`, ascending, such that every line that holds a literal has one (other lines may);
     it may stop after `limit` of them; `sure` asks for slower search with fewer such other lines. `first` gives for each literal in the range its first (end, literal), ascending.
-    `inside` gives all literals in one line, ascending: engines must agree on that. `for_thread` gives a gate that one thread
-    may use beside others.
+    `inside` gives all literals in one line, ascending: engines must agree on that; `inside_each` the same for many lines of `data`,
+    (start, end) ascending. `for_thread` gives a gate that one thread may use beside others.
     """
 
     def for_thread(self) -> Gate: ...
@@ -61,6 +61,8 @@ class Gate(Protocol):
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]: ...
 
     def inside(self, line: bytes) -> tuple[int, ...]: ...
+
+    def inside_each(self, data: bytearray | bytes, lines: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,15 +91,16 @@ class Collector:
     def _exact(self, data: bytearray, base: int, stop: int, found: list[int], stopped: bool) -> int:
         """Add the lines around `found` that hold literals, in order; the answer is where to go on."""
         finish = 0
+        lines: list[tuple[int, int]] = []
         for end in found:
-            if end <= finish:
-                continue
-            begin, finish = _bounds(data, end, stop)
-            literals = self.gate.inside(bytes(data[begin:finish]))
+            if end > finish:
+                begin, finish = _bounds(data, end, stop)
+                lines.append((begin, finish))
+        for (begin, end), literals in zip(lines, self.gate.inside_each(data, lines), strict=True):
             if literals:
-                self._add(data, base, begin, finish, literals)
+                self._add(data, base, begin, end, literals)
                 if self._lines >= SPAN_LINES:
-                    return min(finish + 1, stop)
+                    return min(end + 1, stop)
             else:
                 self._wrong += 1
         return min(finish + 1, stop) if stopped else stop

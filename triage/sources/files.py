@@ -12,7 +12,7 @@ from triage import model
 from triage.sources.interface import Warn
 
 _OPEN = 64
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17
 
 
 class Files:

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .test_catalog import SIGNATURE
+
+Command = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).resolve().parents[2]
+LOG = """\
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "/home/user/train.py", line 3, in <module>
+[rank1]:     run()
+[rank1]: RuntimeError: the number 13 is cursed
+[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A signature of one's own, beside a log that it knows."""
+    path = tmp_path / "my" / "cursed.yaml"
+    path.parent.mkdir()
+    path.write_text(SIGNATURE, encoding="utf-8")
+    (tmp_path / "job.log").write_text(LOG, encoding="utf-8")
+    return path
+
+
+def test_new_writes_where_it_says(command: Command, tmp_path: Path) -> None:
+    """The first line of the output is the path of a file that holds what was asked for."""
+    status, out, _ = command("catalog", "new", "my.mode", "--title", "It broke", "--role", "symptom", "-d", tmp_path / "s")
+    assert status == 0
+    path = Path(out.splitlines()[0])
+    assert path == tmp_path / "s" / "my" / "mode.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert "title: It broke" in text
+    assert "role: symptom" in text
+
+
+@pytest.mark.parametrize("identifier", ["cuda.out-of-memory", "No.no", "nodomain"])
+def test_new_refuses_with_a_hint(command: Command, tmp_path: Path, identifier: str) -> None:
+    """An id that ships, and ids that are none: status 2 and the next step."""
+    status, _, err = command("catalog", "new", identifier, "-d", tmp_path)
+    assert status == 2
+    assert "try: " in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_refuses_an_id_that_another_file_has(command: Command, mine: Path) -> None:
+    """Wherever in the directory that file lies."""
+    mine.rename(mine.with_name("elsewhere.yaml"))
+    status, _, err = command("catalog", "new", "my.cursed", "-d", mine.parents[1])
+    assert (status, "taken" in err) == (2, True)
+
+
+def test_test_shows_lines_and_captures(command: Command, mine: Path) -> None:
+    """File and line of the evidence, what was captured, and what matched besides."""
+    log = mine.parents[1] / "job.log"
+    status, out, _ = command("catalog", "test", log, "--signature", mine, "--width", 1000)
+    assert status == 0
+    assert out.startswith("MATCH ")
+    for part in ("job.log:4 (rank 1), exception of Python", "number = 13", "cuda.out-of-memory (cause, 1×)", "job.log:5"):
+        assert part in out
+
+
+def test_test_as_json(command: Command, mine: Path) -> None:
+    """The same for a program."""
+    out = command("catalog", "test", mine.parents[1] / "job.log", "-s", mine, "--format", "json")[1]
+    document = json.loads(out)
+    assert document["schema"] == "triage.trial/1"
+    assert (document["matched"], document["signature"]) == (True, "my.cursed")
+    (hit,) = document["hits"]
+    assert (hit["line"], hit["rank"], hit["component"], hit["captures"]) == (4, 1, "Python", {"number": "13"})
+    assert [played["signature"] for played in document["also_matched"]] == ["cuda.out-of-memory"]
+
+
+def test_test_exits_with_1_when_the_named_one_does_not_match(command: Command, mine: Path) -> None:
+    """And says which condition failed and which lines came near."""
+    log = mine.parents[1] / "job.log"
+    mine.write_text(SIGNATURE.replace("'the number ", "'the number x "), encoding="utf-8")
+    status, out, _ = command("catalog", "test", log, "-s", mine)
+    assert status == 1
+    assert out.startswith("NO MATCH ")
+    assert "fails, 0×" in out
+    assert json.loads(command("catalog", "test", log, "-s", mine, "-f", "json")[1])["matched"] is False
+
+
+def test_test_shows_near_misses(command: Command, mine: Path) -> None:
+    """A line that holds the literal and yet does not match is what a contributor looks for."""
+    log = mine.parents[1] / "near.log"
+    log.write_text(LOG.replace("the number 13", "the number thirteen"), encoding="utf-8")
+    status, out, _ = command("catalog", "test", log, "-s", mine)
+    assert status == 1
+    assert "Near misses" in out
+    assert "thirteen" in out
+
+
+def test_test_by_id_and_of_all(command: Command, mine: Path) -> None:
+    """A shipped one by its id; without a name everything that matches, and status 0 even for nothing."""
+    log = mine.parents[1] / "job.log"
+    assert command("catalog", "test", log, "-s", "cuda.out-of-memory")[0] == 0
+    assert command("catalog", "test", log, "-s", "host.sigkill")[0] == 1
+    status, out, _ = command("catalog", "test", log, "--catalog", mine.parents[1])
+    assert status == 0
+    assert "2 signatures matched" in out
+    log.write_text("all is well\n", encoding="utf-8")
+    assert command("catalog", "test", log)[:2] == (0, "RESULT       no signature matches this log\n")
+
+
+@pytest.mark.parametrize("named", ["cuda.out-of-memori", "missing.yaml", "broken.yaml"])
+def test_test_refuses_a_signature_that_is_none(command: Command, mine: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    """An unknown id, a missing file, a file with errors: status 2, and the reason."""
+    monkeypatch.chdir(mine.parents[1])
+    Path("broken.yaml").write_text("id: [\n", encoding="utf-8")
+    status, out, err = command("catalog", "test", "job.log", "-s", named)
+    assert (status, out) == (2, "")
+    assert named in err or "did you mean" in err
+
+
+def test_test_refuses_standard_input(command: Command) -> None:
+    """It could be read only once; status 2 says what to do instead."""
+    status, _, err = command("catalog", "test", "-", "-s", "cuda.out-of-memory")
+    assert status == 2
+    assert "write it to a file" in err
+
+
+def test_log_text_does_not_steer_the_terminal(command: Command, mine: Path) -> None:
+    """Escape sequences of a log and of its name stay inside."""
+    log = mine.parents[1] / "x\x1b[2J.log"
+    log.write_text(LOG.replace("the number 13 is cursed", "the number 13 is cursed\x1b]0;title\x07"), encoding="utf-8")
+    for arguments in (("test", log, "-s", mine), ("rate", mine.parents[1])):
+        assert "\x1b" not in command("catalog", *arguments)[1]
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    """Two jobs: one known that agrees with its truth, one that nobody knows."""
+    directory = tmp_path / "jobs"
+    (directory / "known" / "job").mkdir(parents=True)
+    (directory / "known" / "job" / "a.log").write_text(LOG.splitlines(keepends=True)[-1], encoding="utf-8")
+    (directory / "known" / "TRUTH.yaml").write_text("verdict: known\nroot: [cuda.out-of-memory]\nroot_ranks: [2]\n", encoding="utf-8")
+    (directory / "new.log").write_text("".join(LOG.splitlines(keepends=True)[:4]), encoding="utf-8")
+    return directory
+
+
+def test_rate_counts_and_names(command: Command, jobs: Path) -> None:
+    """Sums, agreement, the signature that hit, and the unknown job with its words."""
+    status, out, _ = command("catalog", "rate", jobs)
+    assert status == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "Jobs 2: 1 known, 1 unknown, 0 clean" in lines
+    assert "Truth 1 of 1 agree" in lines
+    assert "cuda.out-of-memory 1 1" in lines
+    assert any(line.startswith("new.log u-") and line.endswith("RuntimeError: the number 13 is cursed") for line in lines)
+
+
+def test_rate_as_json(command: Command, jobs: Path) -> None:
+    """The same for a program."""
+    document = json.loads(command("catalog", "rate", jobs, "-f", "json")[1])
+    assert (document["schema"], document["jobs"]) == ("triage.rating/1", 2)
+    assert document["verdicts"] == {"known": 1, "unknown": 1, "clean": 0, "unreadable": 0}
+    assert document["truth"] == {"judged": 1, "agree": 1, "disagree": 0}
+    assert [(job["job"], job["agrees"]) for job in document["results"]] == [("known", True), ("new.log", None)]
+
+
+def test_rate_heeds_a_catalog(command: Command, jobs: Path, mine: Path) -> None:
+    """What was unknown is known with one's own signature."""
+    out = command("catalog", "rate", jobs, "--catalog", mine, "-f", "json")[1]
+    assert json.loads(out)["verdicts"]["known"] == 2
+
+
+def test_rate_strict_fails_on_a_disagreement(command: Command, jobs: Path) -> None:
+    """Only with --strict, and the text says what is wrong."""
+    assert command("catalog", "rate", jobs, "--strict")[0] == 0
+    (jobs / "known" / "TRUTH.yaml").write_text("verdict: known\nroot: [host.sigkill]\n", encoding="utf-8")
+    assert command("catalog", "rate", jobs)[0] == 0
+    status, out, _ = command("catalog", "rate", jobs, "--strict")
+    assert status == 1
+    assert "the root is cuda.out-of-memory, not host.sigkill" in " ".join(out.split())
+
+
+def test_rate_of_nothing_is_refused(command: Command, tmp_path: Path) -> None:
+    """A directory without jobs, or none."""
+    assert command("catalog", "rate", tmp_path)[0] == 2
+    assert command("catalog", "rate", tmp_path / "missing")[0] == 2
+
+
+def test_no_other_command_pays_for_these() -> None:
+    """`triage ingest --help` loads neither the modules of these commands nor what they need."""
+    code = "import contextlib, io, sys, triage.cli\nwith contextlib.redirect_stdout(io.StringIO()): triage.cli.main(['ingest', '--help'])\n"
+    code += "print(*(name for name in sys.modules if name.startswith(('triage.cli.contribute', 'triage.cli.publish', 'triage.render'))))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.split() == []

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+from triage.cli.publish import GraphFormat
+from triage.render.graph import WRITERS
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def test_graph_is_svg_or_dot(command: Command, tmp_path: Path) -> None:
+    """To standard output or to a file, the same."""
+    status, out, err = command("catalog", "graph")
+    assert (status, err) == (0, "")
+    assert ElementTree.fromstring(out).tag.endswith("svg")
+    command("catalog", "graph", "-o", tmp_path / "g.svg")
+    assert (tmp_path / "g.svg").read_text(encoding="utf-8") == out
+    assert command("catalog", "graph", "--format", "dot")[1].startswith("digraph triage {\n")
+
+
+def test_graph_of_one_signature_is_smaller(command: Command) -> None:
+    """Only its neighbourhood; `--all` is larger than the thinned whole."""
+    one = command("catalog", "graph", "-f", "dot", "-s", "host.oom-killer")[1]
+    whole, everything = command("catalog", "graph", "-f", "dot")[1], command("catalog", "graph", "-f", "dot", "--all")[1]
+    assert 3 < len(one.splitlines()) < len(whole.splitlines()) < len(everything.splitlines())
+    assert all("host.oom-killer" in line for line in one.splitlines() if "->" in line)
+
+
+def test_graph_of_an_unknown_signature_is_refused(command: Command) -> None:
+    """With the id that was meant."""
+    status, _, err = command("catalog", "graph", "-s", "host.oom-kiler")
+    assert status == 2
+    assert "host.oom-killer" in err
+
+
+def test_formats_of_the_option_are_those_that_are_written() -> None:
+    """The list in the options is the list of writers."""
+    assert {item.value for item in GraphFormat} == set(WRITERS)
+
+
+def test_docs_are_written_and_checked(command: Command, tmp_path: Path) -> None:
+    """--check is 1 before and 0 after, and writes nothing itself."""
+    status, out, _ = command("catalog", "docs", "-o", tmp_path / "d", "--check")
+    assert status == 1
+    assert "cuda.out-of-memory.md is out of date" in out
+    assert not (tmp_path / "d").exists()
+    assert command("catalog", "docs", "-o", tmp_path / "d")[0] == 0
+    assert (tmp_path / "d" / "cuda.out-of-memory.md").is_file()
+    assert command("catalog", "docs", "-o", tmp_path / "d", "--check")[0] == 0
+
+
+def test_docs_refuse_what_they_cannot_write(command: Command, tmp_path: Path) -> None:
+    """A file where the directory should be: status 2 with a hint."""
+    (tmp_path / "d").write_text("", encoding="utf-8")
+    status, _, err = command("catalog", "docs", "-o", tmp_path / "d")
+    assert status == 2
+    assert "try: " in err

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import itertools
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from triage.catalog.graph import graph, neighbourhood
+from triage.catalog.model import Catalog, Edge, Signature
+from triage.render.graph import BOX, HEIGHT, as_dot, as_svg
+from triage.render.layers import layout
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def signature(identifier: str, *effects: str, title: str = "A title", scope: str = "any-rank") -> Signature:
+    edges = tuple(Edge(effect, scope) for effect in effects)
+    return Signature(identifier, 1, title, "stable", "cause", "error", None, leads_to=edges)
+
+
+CHAIN = [signature("a.a", "b.b", "c.c"), signature("b.b", "c.c"), signature("c.c"), signature("d.d")]
+
+
+def boxes(svg: str) -> dict[str, tuple[float, float]]:
+    """Text of each box to its left upper corner."""
+    found = {}
+    for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
+        rect, text = group.find(f"{SVG}rect"), group.find(f"{SVG}text")
+        assert rect is not None
+        assert text is not None
+        found[str(text.text)] = (float(rect.attrib["x"]), float(rect.attrib["y"]))
+    return found
+
+
+def test_causes_stand_left_of_what_follows() -> None:
+    """Along every edge the boxes go to the right."""
+    places = boxes(as_svg(graph(CHAIN)))
+    assert places["a.a"][0] < places["b.b"][0] < places["c.c"][0]
+
+
+def test_every_signature_has_one_box(catalog: Catalog) -> None:
+    """Also those that no edge touches; and no two boxes overlap, nor leave the drawing."""
+    drawn = ElementTree.fromstring(as_svg(graph(catalog.signatures)))
+    assert len(list(drawn.iter(f"{SVG}g"))) == len(catalog.signatures)
+    places = sorted((float(rect.attrib["x"]), float(rect.attrib["y"])) for rect in drawn.iter(f"{SVG}rect"))
+    for (x, y), (other_x, other_y) in itertools.combinations(places, 2):
+        assert abs(other_x - x) >= BOX or abs(other_y - y) >= HEIGHT
+    assert max(x for x, _ in places) + BOX <= float(drawn.attrib["width"])
+    assert max(y for _, y in places) + HEIGHT <= float(drawn.attrib["height"])
+
+
+def test_every_edge_is_drawn(catalog: Catalog) -> None:
+    """One curve an arrow, that begins and ends where a box does."""
+    found = graph(catalog.signatures)
+    paths = list(ElementTree.fromstring(as_svg(found)).iter(f"{SVG}path"))
+    assert len(paths) == len(found.arrows)
+    assert all(re.fullmatch(r"M[\d. ]+([CH][-\d. ]+)+", path.attrib["d"]) for path in paths)
+
+
+def test_no_arrow_of_the_layout_runs_back(catalog: Catalog) -> None:
+    """Each arrow goes to a later layer, but for those that are said to run against."""
+    found = graph(catalog.signatures)
+    placed = layout(found)
+    level = {item: number for number, layer in enumerate(placed.layers) for item in layer if isinstance(item, str)}
+    assert all((level[arrow.cause] < level[arrow.effect]) or arrow in placed.against for arrow in found.arrows)
+
+
+def test_drawing_is_the_same_each_time(catalog: Catalog) -> None:
+    """So that it can be kept in a repository."""
+    assert as_svg(graph(catalog.signatures)) == as_svg(graph(tuple(reversed(catalog.signatures))))
+
+
+@pytest.mark.parametrize("title", ["</title><script>alert(1)</script>", "a & b <c> \"d\" 'e'", "\x1b[2J\x00 control", "]]>"])
+def test_text_stays_text(title: str) -> None:
+    """A title ends neither its element nor its quoted string, and brings no control characters."""
+    nodes = graph([signature("a.a", title=title)])
+    drawn = ElementTree.fromstring(as_svg(nodes))
+    assert {element.tag.removeprefix(SVG) for element in drawn.iter()} <= {
+        "svg",
+        "title",
+        "style",
+        "defs",
+        "marker",
+        "polygon",
+        "g",
+        "rect",
+        "text",
+    }
+    (line,) = [line for line in as_dot(nodes).splitlines() if "a.a" in line]
+    assert re.fullmatch(r'  "(?:[^"\\]|\\.)*" \[tooltip="(?:[^"\\]|\\.)*", class="cause"\];', line)
+    assert "\x1b" not in line
+
+
+def test_title_is_the_tooltip() -> None:
+    """Of its box."""
+    group = next(ElementTree.fromstring(as_svg(graph([signature("a.a", title="Ran <out>")]))).iter(f"{SVG}g"))
+    assert group[0].tag == f"{SVG}title"
+    assert (group[0].text or "").startswith("Ran <out>")
+
+
+def test_it_is_readable_light_and_dark() -> None:
+    """Lines and text take the page's colour; alone it follows the reader's scheme. No style reaches beyond the drawing."""
+    svg = as_svg(graph(CHAIN))
+    assert "currentColor" in svg
+    assert "prefers-color-scheme: dark" in svg
+    rules = re.findall(r"^\s*([^{}@]+) \{", svg.partition("<style>")[2].partition("</style>")[0], re.MULTILINE)
+    assert rules
+    assert all(part.strip().startswith(".triage-graph") for rule in rules for part in re.split(r",(?![^(]*\))", rule))
+
+
+def test_circles_are_drawn() -> None:
+    """An edge that runs back ends where it should, and nothing hangs."""
+    svg = as_svg(graph([signature("a.a", "b.b"), signature("b.b", "a.a", scope="other-ranks")]))
+    assert len(re.findall("<path", svg)) == 2
+    assert svg.count('class="weak"') == 1
+
+
+def test_the_chosen_one_is_marked() -> None:
+    """In both forms."""
+    found = neighbourhood(CHAIN, "b.b")
+    assert as_svg(found, "b.b").count("cause chosen") == 1
+    assert as_dot(found, "b.b").count("penwidth=3") == 1
+
+
+def test_nothing_to_draw_is_a_drawing() -> None:
+    """An empty catalog."""
+    assert ElementTree.fromstring(as_svg(graph([]))).tag == f"{SVG}svg"
+    assert as_dot(graph([])).startswith("digraph")
+
+
+def test_dot_is_the_graph() -> None:
+    """Nodes and edges in Graphviz's words."""
+    text = as_dot(graph(CHAIN))
+    assert '"a.a" -> "b.b" [tooltip="any-rank"];' in text
+    assert '"d.d" [' in text

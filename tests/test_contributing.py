@@ -1,0 +1,108 @@
+"""docs/contributing-signatures.md is walked as it stands: its log, its files, its commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from triage.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "contributing-signatures.md").read_text(encoding="utf-8")
+SIGNATURE = Path("signatures/data/shard-unfinished.yaml")
+
+
+def section(number: int) -> str:
+    """The text of one step."""
+    found = re.search(rf"^## {number}\. .*?(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found
+    return found[0]
+
+
+def blocks(number: int, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", section(number), re.MULTILINE | re.DOTALL)
+
+
+def commands(number: int) -> list[list[str]]:
+    """The command lines of one step, without `$ triage`."""
+    lines = [line for block in blocks(number, "console") for line in block.splitlines()]
+    assert all(line.startswith("$ triage ") for line in lines), lines
+    return [shlex.split(line)[2:] for line in lines]
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the log of step 1, and a healthy one among the other jobs."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("job.log")
+    path.write_text("step 1 loss 2.1\n" + blocks(1, "text")[0], encoding="utf-8")
+    Path("jobs").mkdir()
+    Path("jobs/healthy.log").write_text("step 1 loss 2.1\ntraining finished\n", encoding="utf-8")
+    Path("jobs/new.log").write_bytes(path.read_bytes())
+    return path
+
+
+def test_the_walk_arrives(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command does what the page says: unknown, written, refused for the reason shown, proved, known."""
+
+    def run(arguments: list[str]) -> tuple[int, str]:
+        capsys.readouterr()
+        status = main(arguments)
+        return status, capsys.readouterr().out
+
+    (ingest,) = commands(1)
+    assert run(ingest)[1].startswith("UNKNOWN FAILURE")
+    (new,) = commands(2)
+    assert run(new)[0] == 0
+    assert SIGNATURE.is_file()
+    assert run(["catalog", "check", str(SIGNATURE)])[0] == 1
+    (filled,) = blocks(3, "yaml")
+    SIGNATURE.write_text(filled, encoding="utf-8")
+
+    first, *rest = commands(4)
+    status, out = run(first)
+    assert status == 1
+    assert blocks(4, "text")[0].strip() in out
+    (pattern,) = re.findall(r"So narrow the pattern: `('.*?')`", section(4))
+    SIGNATURE.write_text(re.sub(r"text: 'shard .*'", lambda _: f"text: {pattern}", filled, count=1), encoding="utf-8")
+    checked, tried = [run(arguments) for arguments in rest]
+    assert checked == (0, "no problems found\n")
+    assert tried[0] == 0
+    assert "shard = 7" in tried[1]
+
+    known, rated, drawn = [run(arguments) for arguments in commands(5)]
+    assert known[1].startswith("ROOT CAUSE")
+    assert "1 known, 0 unknown, 1 clean" in rated[1]
+    assert drawn[0] == 0
+    assert "data.shard-unfinished" in Path("shard.svg").read_text(encoding="utf-8")
+
+
+def test_every_step_is_tested() -> None:
+    """No console block stands in a step that the walk leaves out."""
+    steps = [int(number) for number in re.findall(r"^## (\d+)\.", PAGE, re.MULTILINE)]
+    assert steps == list(range(1, 7))
+    assert [number for number in steps if blocks(number, "console")] == [1, 2, 4, 5]
+
+
+@pytest.mark.skipif(not (ROOT / ".github").is_dir(), reason="the workflow lies in the repository only")
+def test_the_workflow_runs_commands_that_exist() -> None:
+    """.github/workflows/catalog.yml calls `triage` with commands and options that its help offers, and names no registry."""
+    text = (ROOT / ".github" / "workflows" / "catalog.yml").read_text(encoding="utf-8")
+    lines = re.findall(r"^\s*(?:- )?(?:run: )?triage (catalog [a-z]+)(.*)$", text, re.MULTILINE)
+    assert {command for command, _ in lines} == {"catalog check", "catalog docs", "catalog rate", "catalog graph"}
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for command, rest in lines:
+        (table,) = re.findall(rf"^## `triage {command}.*?`\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+        assert [option for option in re.findall(r"(?<= )--?[a-z-]+", rest) if f"`{option}`" not in table] == []
+    assert "index-url" not in text
+
+
+@pytest.mark.skipif(not (ROOT / ".github").is_dir(), reason="the template lies in the repository only")
+def test_the_template_names_what_the_page_asks_for() -> None:
+    """A pull request is asked for what step 6 says, and its links resolve from the root."""
+    text = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
+    assert {"make docs", "make test", "triage catalog check"} <= set(re.findall(r"`([a-z ]+)`", text))
+    assert "docs/contributing-signatures.md" in text

@@ -1,0 +1,179 @@
+"""`triage catalog new`, `test` and `rate`: the way of a new signature from a log to a catalog that knows it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triage.cli import options
+from triage.errors import OptionError
+
+if TYPE_CHECKING:
+    from triage.catalog.trial import Trial
+    from triage.pipeline import Options
+
+
+class Role(str, Enum):  # noqa: UP042
+    """The roles of `triage.model.Role`."""
+
+    cause = "cause"
+    symptom = "symptom"
+    either = "either"
+    confirmation = "confirmation"
+    noise = "noise"
+    guide = "guide"
+
+
+def new(
+    id: Annotated[str, typer.Argument(metavar="ID", help="<domain>.<slug>, like cuda.out-of-memory.", show_default=False)],  # noqa: A002
+    title: Annotated[
+        str | None, typer.Option("--title", "-t", metavar="TEXT", help="What happened, in at most 80 characters.", show_default=False)
+    ] = None,
+    role: Annotated[Role, typer.Option("--role", "-r", help="Can it begin a failure, or does it follow from one?")] = Role.cause,
+    directory: Annotated[Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to put it into.")] = Path(
+        "signatures"
+    ),
+) -> None:
+    """Write the skeleton of a signature file, with comments that teach.
+
+    \b
+    Example:
+      triage catalog new storage.mount-gone --title "The mount is gone"
+    """
+    from triage.catalog import load
+    from triage.catalog.new import new as write
+    from triage.catalog.read import read
+    from triage.cli import streams
+
+    streams.check(None)
+    taken = {signature.id for signature in load.load(strict=False).signatures}
+    for path in load.files(directory) if directory.is_dir() else ():
+        signature, _ = read(path)
+        taken |= {signature.id} if signature else set()
+    path = write(id, directory, taken, title=title, role=role.value)
+    streams.deliver(f"{path}\nFill it in; `triage catalog check {path}` names what is missing.\n")
+
+
+def attempt(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="The log: files, directories or archives of one job.", show_default=False)
+    ],
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            "--signature",
+            "-s",
+            metavar="PATH|ID",
+            help="The signature to try: its file, or its id. Default: all.",
+            autocompletion=options.signature_ids,
+            show_default=False,
+        ),
+    ] = None,
+    catalog: options.Catalogs = None,
+    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    output: options.Output = None,
+    color: options.ColorOption = options.Color.auto,
+    width: options.Width = None,
+) -> None:
+    """Try a signature on a log: which lines match, what is captured.
+
+    Exit status: 0, or 1 when the signature that is named does not match.
+
+    \b
+    Examples:
+      triage catalog test my.log --signature signatures/my/mode.yaml
+      triage catalog test my.log -s cuda.out-of-memory
+      triage catalog test my.log
+    """
+    from triage.cli import streams
+    from triage.render import trial
+
+    streams.check(output)
+    found = _tried(paths, signature, list(catalog or ()))
+    if format is options.PlainFormat.json:
+        streams.deliver(trial.as_json(found), output, utf8=True)
+    else:
+        streams.deliver(trial.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def rate(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Directories in which each entry is a job.", show_default=False)],
+    catalog: options.Catalogs = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a job disagrees with its truth.")] = False,
+    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the tables.")] = options.PlainFormat.text,  # noqa: A002
+    output: options.Output = None,
+    color: options.ColorOption = options.Color.auto,
+    width: options.Width = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Say how the catalog does on many jobs: known, unknown, clean.
+
+    Each entry of DIR is a job. Where an entry holds `job` and TRUTH.yaml, the answer is compared with that truth.
+
+    \b
+    Examples:
+      triage catalog rate failed-jobs/ --catalog my-signatures/
+      triage catalog rate samples/jobs --strict
+    """
+    from triage import pipeline
+    from triage.catalog.rate import rate as judge
+    from triage.cli import streams
+    from triage.render import rating
+
+    streams.check(output)
+    chosen = pipeline.Options(catalogs=tuple(catalog or ()))
+    with _counted(quiet) as count:
+        found = judge(directories, lambda path: pipeline.ingest([str(path)], chosen), count)
+    if format is options.PlainFormat.json:
+        streams.deliver(rating.as_json(found), output, utf8=True)
+    else:
+        streams.deliver(rating.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+    agree, judged = found.judged()
+    if strict and agree < judged:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _counted(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """`job 3 of 50` on standard error, for a person who waits."""
+    from triage.cli.streams import is_terminal, to_stderr
+
+    if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    try:
+        yield lambda done, total: to_stderr(f"\rjob {done + 1} of {total}\x1b[K")
+    finally:
+        to_stderr("\r\x1b[K")
+
+
+def _tried(paths: list[str], wanted: str | None, catalogs: list[Path]) -> Trial:
+    """What an ingest with these catalogs (and the file that is named) says about the log."""
+    from triage import pipeline
+    from triage.catalog.trial import trial
+    from triage.cli import lookup
+
+    if "-" in paths:
+        raise OptionError("standard input can be read only once, and a trial reads the log twice", hint="write it to a file first")
+    identifier = wanted
+    if wanted is not None and lookup.is_file(wanted):
+        identifier = lookup.id_in(Path(wanted))
+        catalogs = [*catalogs, Path(wanted)]
+    known = lookup.load(catalogs)
+    if identifier is not None:
+        lookup.named(identifier, known)
+    chosen: Options = pipeline.Options(catalogs=tuple(catalogs))
+    named = pipeline.explain(paths, identifier, chosen) if identifier is not None else None
+    return trial(pipeline.ingest(paths, chosen), known, named)
+
+
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("new", new), ("test", attempt), ("rate", rate))
