@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 Role = Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
 Severity = Literal["fatal", "error", "warning", "info"]
@@ -185,7 +185,6 @@ class Diagnosis:
     ranks: tuple[RankState, ...] = ()
     warnings: tuple[Warning, ...] = ()
     stats: Stats = Stats()
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,10 +54,11 @@ def test_sequence_numbers_do_not_make_a_collective_another() -> None:
 
 
 def test_the_receiver_of_a_wrong_size_is_not_the_odd_one() -> None:
-    """Gloo aborts on the rank that receives; a rank beside it that shows the mismatch stays a suspect, and it may be nobody."""
+    """Gloo aborts on the rank that receives; a rank beside it that shows the mismatch stays a suspect, but nobody is named among several."""
     text = "op.preamble.length <= op.nbytes. Received data size doesn't match expected size. Is there a size mismatch?"
     assert refined((text, 0)).suspects == ()
     assert refined((text, 0), ("other", 1)).suspects == (1,)
+    assert refined((text, 0), ("other", 1), ("other", 2)).suspects == ()
 
 
 def test_ranks_and_hosts_come_from_the_facts() -> None:

@@ -107,7 +107,8 @@ def _receiver(candidate: Candidate) -> None:
     receiving = {fact.origin.rank for fact in candidate.facts if "Received data size doesn't match" in fact.text}
     if not receiving:
         return
-    candidate.suspects = tuple(rank for rank in candidate.shown_by if rank not in receiving)
+    others = tuple(rank for rank in candidate.shown_by if rank not in receiving)
+    candidate.suspects = others if len(others) == 1 else ()  # among several, victims cannot be told from the sender
     told = say_ranks([rank for rank in receiving if rank is not None])
     candidate.why.append(f"{told} received a tensor of an unexpected size and aborted; the odd one is a rank that sends to it")
 
