@@ -19,6 +19,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 ROUNDS = 3
+# Other benchmarks: scripts beside this one, in this order. The last line of each is `BENCH key=value …` and joins ours.
+MORE: tuple[str, ...] = ()
 RIPGREP = "@vscode/ripgrep@1.18.0"  # ripgrep 15.0.0
 
 
@@ -87,6 +89,32 @@ def generate(name: str, *options: str) -> Path:
     return directory
 
 
+def ripgrep_ratios(gib: float) -> str:
+    """`key=value` pairs of the comparison with ripgrep."""
+    job = generate(f"job-{gib:g}", "--gib", str(gib))
+    storm = generate(f"storm-{gib:g}", "--gib", str(gib / 4), "--storm")
+    rg, pattern_file = ripgrep(), DATA / "patterns.txt"
+    # In a process of its own: a child's peak memory is counted from that of the process that starts it.
+    subprocess.run([sys.executable, __file__, "--patterns"], check=True)
+    print(subprocess.run([rg, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0])
+    scan, peak = compare("job, 0.05 % failure lines", job, rg, pattern_file)
+    rough, storm_peak = compare("storm, 30 % failure lines", storm, rg, pattern_file)
+    return f"scan_vs_rg={scan:.2f} storm_vs_rg={rough:.2f} peak_mb={max(peak, storm_peak):.0f}"
+
+
+def other(name: str) -> str:
+    """`key=value` pairs of another benchmark's last line; what it prints is shown as it comes."""
+    print(f"\n{name}", flush=True)
+    last = ""
+    with subprocess.Popen([sys.executable, str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            last = line
+    if process.returncode or not last.startswith("BENCH "):
+        sys.exit(f"bench: {name}.py ended with {process.returncode} and the last line {last.strip()!r}")
+    return last.removeprefix("BENCH ").strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=1.0, help="size of the job's logs; the storm is a quarter of it")
@@ -96,15 +124,7 @@ def main() -> None:
         patterns()
         return
     DATA.mkdir(exist_ok=True)
-    job = generate(f"job-{args.gib:g}", "--gib", str(args.gib))
-    storm = generate(f"storm-{args.gib:g}", "--gib", str(args.gib / 4), "--storm")
-    rg, pattern_file = ripgrep(), DATA / "patterns.txt"
-    # In a process of its own: a child's peak memory is counted from that of the process that starts it.
-    subprocess.run([sys.executable, __file__, "--patterns"], check=True)
-    print(subprocess.run([rg, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0])
-    scan, peak = compare("job, 0.05 % failure lines", job, rg, pattern_file)
-    rough, storm_peak = compare("storm, 30 % failure lines", storm, rg, pattern_file)
-    print(f"BENCH scan_vs_rg={scan:.2f} storm_vs_rg={rough:.2f} peak_mb={max(peak, storm_peak):.0f}")
+    print("BENCH", ripgrep_ratios(args.gib), *map(other, MORE))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ ORDER = (
     "sources",
     "scan",
     "ranks",
-    "artifacts",
     "evidence",
+    "artifacts",
     "catalog",
     "diagnose",
     "clusters",
@@ -33,8 +33,6 @@ ORDER = (
     "cli",
 )
 FREE = {"model", "errors", ""}
-# artifacts read tracebacks out of error.json with the speakers of `evidence`.
-EXCEPTIONS = {("artifacts", "evidence")}
 # Glue that knows several rooms, below the faces.
 GLUE = {"pipeline": "diagnose", "intake": "evidence", "summary": "diagnose"}
 HEAVY = ("torch", "fastapi", "sklearn", "numpy", "pydantic", "yaml")
@@ -66,7 +64,7 @@ def test_rooms_import_only_to_the_left(path: Path) -> None:
     if room in ("pipeline", "__init__", "__main__"):
         return
     for other in (name.partition(".")[0] for name in imports(path)):
-        if other in FREE or other == room or (room, other) in EXCEPTIONS:
+        if other in FREE or other == room:
             continue
         assert room not in ("model", "errors", "testing"), f"{room} stands alone, not on {other}"
         if other in GLUE:

@@ -93,7 +93,7 @@ def test_texts_are_scanned_where_they_lie(tmp_path: Path) -> None:
     (streamed,) = [(source, stream.read()) for source, stream in packed.streams() if stream is not None]
     assert streamed[1] == b"step 2\n"
     assert [stream for _, stream in binary.streams()] == [None]
-    assert [source.name for source, _ in taken.artifacts] == [str(tmp_path / "c.bin")]
+    assert [artifact.source.name for artifact in taken.artifacts] == [str(tmp_path / "c.bin")]
 
 
 def test_identity_is_the_content() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from triage import artifacts, sources
+from triage.artifacts.interface import Artifact
 from triage.errors import InputError
 from triage.model import Evidence, Explanation, Finding, Source, Warning
 from triage.ranks.windows import Windows
@@ -56,7 +57,7 @@ class _Container:
             if source.kind == "text" and stream is not None:
                 yield source, stream
             elif source.kind != "empty":
-                self.intake.artifacts.append((source, _content(source, stream)))
+                self.intake.artifacts.append(Artifact(source, _content(source, stream)))
                 yield source, None
 
 
@@ -66,7 +67,7 @@ class Intake:
     def __init__(self, files: Sequence[sources.File], given: Sequence[str] = ()) -> None:
         self.given = frozenset(given)
         self.warnings: list[Warning] = []
-        self.artifacts: list[tuple[Source, bytes]] = []
+        self.artifacts: list[Artifact] = []
         self.aside: set[str] = set()
         self.files = [file for file in files if not self.is_aside(file.name)]
         if self.aside and all(file.kind in ("empty", "binary", "elf") for file in self.files):
@@ -97,7 +98,7 @@ class Intake:
     def identity(self, scanned: Sequence[tuple[Source, Scanned]]) -> list[str]:
         """What makes a job the same job: the sizes and edges of its texts, whatever they are called."""
         texts = [f"{scan.size} {hash_of(scan.head)} {hash_of(scan.tail)}" for _, scan in scanned]
-        return sorted(texts + [f"{len(data)} {hash_of(data)}" for _, data in self.artifacts])
+        return sorted(texts + [f"{len(artifact.data)} {hash_of(artifact.data)}" for artifact in self.artifacts])
 
 
 def hash_of(data: bytes) -> str:

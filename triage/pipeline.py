@@ -119,7 +119,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
     scanned, _ = scan.run(intake.containers())
     reading = Reading(scanned)
     gathered = harvest(scanned, literals, reading.read_of)
-    facts, notes = artifacts.read(sorted(intake.artifacts, key=lambda pair: pair[0].name))
+    facts, notes = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)
     result = diagnose([*gathered.facts, *facts], gathered.words, gathered.job, known)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import triage
 from triage import artifacts
-from triage.artifacts.error_file import ErrorFile
-from triage.artifacts.interface import ArtifactError
+from triage.artifacts.error_file import facts
+from triage.artifacts.interface import Artifact, ArtifactError
 from triage.model import Evidence, Source
 from triage.testing.jobs import JobBuilder
 
@@ -20,7 +20,7 @@ STACK = 'Traceback (most recent call last):\n  File "/w/train.py", line 25, in m
 
 
 def read(content: object) -> list[Evidence]:
-    return ErrorFile().read(SOURCE, json.dumps(content).encode())
+    return facts(Artifact(SOURCE, json.dumps(content).encode()))
 
 
 def test_the_recorded_exception() -> None:
@@ -45,7 +45,7 @@ def test_a_plain_string_is_read() -> None:
 def test_damage_is_an_artifact_error(data: bytes) -> None:
     """What cannot be read says so, with a hint."""
     with pytest.raises(ArtifactError) as caught:
-        ErrorFile().read(SOURCE, data)
+        facts(Artifact(SOURCE, data))
     assert caught.value.hint
 
 
@@ -74,12 +74,12 @@ def test_a_time_that_is_none_is_not_taken(timestamp: object) -> None:
 
 def test_what_cannot_be_read_is_a_warning() -> None:
     """Kinds without a reader and damaged artifacts are told and left."""
-    facts, warnings = artifacts.read([(Source("core.1", "core"), b""), (SOURCE, b"{"), (Source("x.bin", "binary"), b"")])
-    assert facts == []
-    assert [(warning.code, warning.source) for warning in warnings] == [
-        ("artifact-not-read", "core.1"),
-        ("damaged-artifact", SOURCE.name),
+    given = [Artifact(SOURCE, b"{"), Artifact(Source("x.bin", "binary"), b"")]
+    found = artifacts.read(given)
+    assert found.evidence == []
+    assert sorted((warning.code, warning.source) for warning in found.warnings) == [
         ("artifact-not-read", "x.bin"),
+        ("damaged-artifact", SOURCE.name),
     ]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from triage.artifacts.error_file import ErrorFile
-from triage.artifacts.interface import ArtifactError, Reader
-from triage.model import Evidence, Source, Warning
+from triage.artifacts.interface import Artifact, Facts, Reader
+from triage.model import Source, Warning
 
 READERS: tuple[Reader, ...] = (ErrorFile(),)
 
-_LATER = {
+_UNREAD = {
     "core": "a core file was recognised but is not read by this version; `gdb -c` shows its backtrace",
     "flight-recorder": "a Flight Recorder dump was recognised but is not read by this version",
     "py-spy": "a py-spy dump was recognised but is not read by this version",
@@ -23,17 +23,16 @@ def reader_of(source: Source) -> Reader | None:
     return next((reader for reader in READERS if reader.kind == source.kind), None)
 
 
-def read(artifacts: Iterable[tuple[Source, bytes]]) -> tuple[list[Evidence], list[Warning]]:
-    """The facts in all artifacts, and a warning for each that could not be read."""
-    facts: list[Evidence] = []
-    warnings: list[Warning] = []
-    for source, data in artifacts:
-        reader = reader_of(source)
-        if reader is None:
-            warnings.append(Warning("artifact-not-read", source.name, _LATER.get(source.kind, "skipped, because its kind is not known")))
-            continue
-        try:
-            facts.extend(reader.read(source, data))
-        except ArtifactError as error:
-            warnings.append(Warning("damaged-artifact", source.name, error.message))
-    return facts, warnings
+def read(artifacts: Iterable[Artifact]) -> Facts:
+    """The facts in all artifacts, and a warning for each that could not be read. The order in which they are given does not matter."""
+    found = Facts([], [])
+    given = sorted(artifacts, key=lambda artifact: artifact.source.name)
+    for reader in READERS:
+        facts, warnings = reader.read([artifact for artifact in given if artifact.source.kind == reader.kind])
+        found.evidence.extend(facts)
+        found.warnings.extend(warnings)
+    for artifact in given:
+        if reader_of(artifact.source) is None:
+            message = _UNREAD.get(artifact.source.kind, "skipped, because its kind is not known")
+            found.warnings.append(Warning("artifact-not-read", artifact.source.name, message))
+    return found

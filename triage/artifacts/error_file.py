@@ -8,39 +8,46 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from triage import evidence
-from triage.artifacts.interface import ArtifactError
-from triage.model import Evidence, Source, SourceKind
+from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
+from triage.model import Evidence, SourceKind
 
 
 class ErrorFile:
     kind: SourceKind = "error-file"
     max_bytes = 1 << 22
 
-    def read(self, source: Source, data: bytes) -> list[Evidence]:
-        try:
-            message: Any = json.loads(data)["message"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ArtifactError(
-                f"not a readable torchelastic error file ({type(error).__name__})", hint="look at the file itself"
-            ) from error
-        details = message.get("extraInfo", {}) if isinstance(message, dict) else {}
-        details = details if isinstance(details, dict) else {}
-        text = message.get("message", "") if isinstance(message, dict) else message
-        stack = str(details.get("py_callstack") or text)
-        return [
-            dataclasses.replace(
-                fact,
-                source=source.name,
-                offset=0,
-                end=len(data),
-                origin=dataclasses.replace(fact.origin, time=_number(details.get("timestamp"))),
-            )
-            for fact in evidence.from_text(stack)
-            if fact.kind == "exception"
-        ]
+    def read(self, artifacts: Sequence[Artifact]) -> Facts:
+        found = Facts([], [])
+        for artifact in artifacts:
+            try:
+                found.evidence.extend(facts(artifact))
+            except ArtifactError as error:
+                found.warnings.append(damaged(artifact.source, error))
+        return found
+
+
+def facts(artifact: Artifact) -> list[Evidence]:
+    """The exceptions of one error file. Raises ArtifactError for what is none."""
+    try:
+        message: Any = json.loads(artifact.data)["message"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ArtifactError(f"not a readable torchelastic error file ({type(error).__name__})", hint="look at the file itself") from error
+    details = message.get("extraInfo", {}) if isinstance(message, dict) else {}
+    details = details if isinstance(details, dict) else {}
+    text = message.get("message", "") if isinstance(message, dict) else message
+    stack = str(details.get("py_callstack") or text)
+    time = _number(details.get("timestamp"))
+    return [
+        dataclasses.replace(
+            fact, source=artifact.source.name, offset=0, end=len(artifact.data), origin=dataclasses.replace(fact.origin, time=time)
+        )
+        for fact in evidence.from_text(stack)
+        if fact.kind == "exception"
+    ]
 
 
 def _number(value: object) -> float | None:
