@@ -34,7 +34,7 @@ ORDER = (
 )
 FREE = {"model", "errors", ""}
 # Glue that knows several rooms, below the faces.
-GLUE = {"pipeline": "diagnose", "intake": "evidence", "summary": "diagnose"}
+GLUE = {"pipeline": "diagnose", "intake": "artifacts", "summary": "diagnose"}
 HEAVY = ("torch", "fastapi", "sklearn", "numpy", "pydantic", "yaml")
 
 
