@@ -11,7 +11,8 @@ from pathlib import Path
 
 import triage
 from triage.catalog import pages
-from triage.catalog.load import files, load
+from triage.catalog.files import files
+from triage.catalog.load import load
 from triage.catalog.model import Signature
 from triage.render import pages as written
 from triage.render import text

@@ -12,7 +12,8 @@ import pytest
 
 from tests.catalog.helpers import GLOO, shipped, write
 from triage.catalog import build, cache
-from triage.catalog.load import load, shipped_directory
+from triage.catalog.files import shipped_directory
+from triage.catalog.load import load
 from triage.catalog.model import Catalog, Clause, Leaf
 from triage.errors import CatalogError
 

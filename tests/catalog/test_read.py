@@ -159,3 +159,27 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert expected in str(problems[0]), name
     assert read.read(tmp_path / "bom.yaml")[0] is not None
     assert "cannot be read" in str(read.read(tmp_path)[1][0])
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1d", 86400.0)])
+def test_windows_of_edges(written: str, seconds: float) -> None:
+    """A window is a number with a unit; without one there is none."""
+    found, _ = read.parse(GLOO + f"leads_to: [{{signature: a.b, window: {written}}}, {{signature: c.d}}]\n", "f.yaml")
+    assert found is not None
+    assert [edge.window for edge in found.leads_to] == [seconds, None]
+
+
+@pytest.mark.parametrize("written", ["30", "0m", "1.5h", "-3s", "30 minutes"])
+def test_windows_of_another_form(written: str) -> None:
+    """What is no window is refused with the form that is one."""
+    _, problems = read.parse(GLOO + f"leads_to: [{{signature: a.b, window: '{written}'}}]\n", "f.yaml")
+    assert [problem.hint for problem in problems] == ["write a number and a unit, such as 90s, 30m, 2h or 1d"]
+
+
+def test_only_deprecated_signatures_are_replaced() -> None:
+    """`replaced_by` says where to go from a deprecated signature; on another one it is an error."""
+    _, problems = read.parse(GLOO + "replaced_by: gloo.other\n", "f.yaml")
+    assert ["only a deprecated signature is replaced" in problem.message for problem in problems] == [True]
+    found, _ = read.parse(GLOO.replace("status: stable", "status: deprecated") + "replaced_by: gloo.other\n", "f.yaml")
+    assert found is not None
+    assert found.replaced_by == "gloo.other"

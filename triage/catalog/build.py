@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from triage import evidence
-from triage.catalog import gate, load, read
+from triage.catalog import files, gate, read
 from triage.catalog.model import Catalog, Signature
-from triage.catalog.problems import Problem
+from triage.catalog.problems import SKIPPED, WEAK, Problem
 from triage.model import Warning as Note
 from triage.scan.windows import choose
 
@@ -22,13 +22,13 @@ def build(roots: Sequence[tuple[Path, Sequence[str]]], base: Path | None) -> Cat
     chosen: dict[str, Signature] = {}
     warnings: list[Note] = []
     for _, paths in roots:
-        signatures, problems = read_all(path for path in paths if load.is_signature(path))
+        signatures, problems = read_all(path for path in paths if files.is_signature(path))
         chosen |= signatures
         warnings += [as_warning(problem) for problem in problems]
     ordered = [chosen[identifier] for identifier in sorted(chosen)]
     equipped, literals, weak = gate.equip(ordered, healthy(base))
     for weakness in weak:
-        warnings.append(Note(load.WEAK, chosen[weakness.signature].path, f"{weakness.message}: {weakness.pattern}"))
+        warnings.append(Note(WEAK, chosen[weakness.signature].path, f"{weakness.message}: {weakness.pattern}"))
     wanted = [literal.encode() for literal in (*evidence.TRIGGERS, *evidence.MAP_TRIGGERS, *literals)]
     windows = choose(wanted, healthy(base).encode())
     return Catalog(version(base), tuple(equipped), literals, tuple(warnings), tuple(window.decode() for window in windows))
@@ -53,17 +53,17 @@ def read_all(paths: Iterable[str]) -> tuple[dict[str, Signature], list[Problem]]
 
 def as_warning(problem: Problem) -> Note:
     where = "" if problem.line is None else f"line {problem.line}, column {problem.column}: "
-    return Note(load.SKIPPED, problem.path, f"{where}{problem.message}" + (f" ({problem.hint})" if problem.hint else ""))
+    return Note(SKIPPED, problem.path, f"{where}{problem.message}" + (f" ({problem.hint})" if problem.hint else ""))
 
 
 def healthy(base: Path | None) -> str:
     """Lines of healthy jobs against which literals are chosen; empty if the directory has none."""
-    return _small_text(base / load.HEALTHY) if base else ""
+    return _small_text(base / files.HEALTHY) if base else ""
 
 
 def version(base: Path | None) -> str:
     """The catalog's version, such as 2026.11.1."""
-    found = re.search(r"^version:\s*['\"]?([0-9A-Za-z.+-]+)", _small_text(base / load.ABOUT), re.MULTILINE) if base else None
+    found = re.search(r"^version:\s*['\"]?([0-9A-Za-z.+-]+)", _small_text(base / files.ABOUT), re.MULTILINE) if base else None
     return found.group(1) if found else NO_VERSION
 
 

@@ -15,13 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from triage.catalog import codec
+from triage.catalog.files import Stamp
 from triage.catalog.model import Catalog
 
-LOADER = 5  # raised when compiling gives something else for the same files
+LOADER = 6  # raised when compiling gives something else for the same files
 MAX_BYTES = 64 * 1024 * 1024
 OFF = frozenset({"", "0", "off", "no", "none"})
-
-Stamp = tuple[str, int, int]  # path, size, mtime in nanoseconds
 
 
 def directory(given: Path | None = None) -> Path | None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from triage.catalog import build, gate, lint, load, read
+from triage.catalog import build, gate, lint, read
+from triage.catalog import files as catalog_files
 from triage.catalog.marked import Marked
 from triage.catalog.marked import Path as Inside
 from triage.catalog.match import Matcher, evaluate
@@ -25,12 +26,12 @@ def check(paths: Sequence[str | Path] = (), *, to_evidence: ToEvidence | None = 
     The files are judged together with the shipped catalog. `to_evidence` turns the text of a sample into evidence as an
     ingest would; by default it is `triage.evidence.from_text`. Errors mean that a file must not be merged.
     """
-    base = shipped or load.shipped_directory()
+    base = shipped or catalog_files.shipped_directory()
     roots = [Path(path) for path in paths] or ([base] if base else [])
     problems = [
         Problem("error", str(root), None, None, "is not there", "give a file or a directory") for root in roots if not root.exists()
     ]
-    files = list(dict.fromkeys(os.path.abspath(path) for root in roots for path in load.files(root)))
+    files = list(dict.fromkeys(os.path.abspath(path) for root in roots for path in catalog_files.files(root)))
     shown = {path: os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path for path in files}
     checked, remarks = build.read_all(shown[path] for path in files)
     beside = _shipped(base, set(files))
@@ -58,7 +59,7 @@ def _shipped(base: Path | None, without: set[str]) -> dict[str, Signature]:
     """The shipped signatures beside those that are checked; their own problems are no matter here."""
     if base is None:
         return {}
-    return build.read_all(str(path) for path in load.files(base) if os.path.abspath(path) not in without)[0]
+    return build.read_all(str(path) for path in catalog_files.files(base) if os.path.abspath(path) not in without)[0]
 
 
 def _replacing(case: _Case, beside: Mapping[str, Signature]) -> list[Problem]:

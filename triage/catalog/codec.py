@@ -64,7 +64,8 @@ def _signature_data(signature: Signature) -> dict[str, Any]:
         "revision": signature.revision,
         "match": match_data(signature.match),
         "blames": signature.blames,
-        "leads_to": [[edge.signature, edge.scope] for edge in signature.leads_to],
+        "replaced_by": signature.replaced_by,
+        "leads_to": [[edge.signature, edge.scope, edge.window] for edge in signature.leads_to],
         "applies_to": dict(signature.applies_to),
         "samples_match": [_sample_data(sample) for sample in signature.samples_match],
         "samples_no_match": [_sample_data(sample) for sample in signature.samples_no_match],
@@ -72,7 +73,7 @@ def _signature_data(signature: Signature) -> dict[str, Any]:
 
 
 def _sample_data(sample: Sample) -> list[Any]:
-    return [sample.text, dict(sample.captures), sample.why, sample.kind, sample.component, dict(sample.fields)]
+    return [sample.text, dict(sample.captures), sample.why, sample.kind, sample.component, dict(sample.fields), list(sample.also)]
 
 
 def _signature_from(data: Any) -> Signature:
@@ -87,7 +88,8 @@ def _signature_from(data: Any) -> Signature:
         revision=data["revision"],
         match=None if data["match"] is None else _match_from(data["match"], 0),
         blames=_maybe(data["blames"]),
-        leads_to=tuple(Edge(_text(signature), _text(scope)) for signature, scope in _list(data["leads_to"])),
+        replaced_by=_maybe(data["replaced_by"]),
+        leads_to=tuple(Edge(_text(signature), _text(scope), _number(window)) for signature, scope, window in _list(data["leads_to"])),
         applies_to=_mapping(data["applies_to"]),
         samples_match=tuple(_sample_from(item) for item in _list(data["samples_match"])),
         samples_no_match=tuple(_sample_from(item) for item in _list(data["samples_no_match"])),
@@ -95,8 +97,8 @@ def _signature_from(data: Any) -> Signature:
 
 
 def _sample_from(data: Any) -> Sample:
-    text, captures, why, kind, component, fields = _list(data)
-    return Sample(_text(text), _mapping(captures), _text(why), _maybe(kind), _text(component), _mapping(fields))
+    text, captures, why, kind, component, fields, also = _list(data)
+    return Sample(_text(text), _mapping(captures), _text(why), _maybe(kind), _text(component), _mapping(fields), _texts(also))
 
 
 def _match_from(data: Any, depth: int) -> Clause | Leaf:
@@ -129,6 +131,12 @@ def _text(value: Any) -> str:
 
 def _maybe(value: Any) -> str | None:
     return None if value is None else _text(value)
+
+
+def _number(value: Any) -> float | None:
+    if value is not None and type(value) is not float:
+        raise ValueError("not a number")
+    return value
 
 
 def _list(value: Any) -> list[Any]:

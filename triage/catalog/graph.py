@@ -17,6 +17,7 @@ class Arrow:
     cause: str
     effect: str
     scope: str
+    window: float | None = None
 
     @property
     def strong(self) -> bool:
@@ -79,7 +80,7 @@ def order(names: Iterable[str], arrows: Iterable[Arrow]) -> tuple[list[str], set
 
 def _arrows(nodes: Sequence[Signature]) -> tuple[Arrow, ...]:
     known = {node.id for node in nodes}
-    found = {(node.id, edge.signature): Arrow(node.id, edge.signature, edge.scope) for node in nodes for edge in node.leads_to}
+    found = {(node.id, edge.signature): Arrow(node.id, edge.signature, edge.scope, edge.window) for node in nodes for edge in node.leads_to}
     return tuple(arrow for arrow in found.values() if arrow.effect in known and arrow.effect != arrow.cause)
 
 

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from triage.catalog import cache
+from triage.catalog.files import shipped_directory, stamps
 from triage.catalog.model import Catalog
+from triage.catalog.problems import SKIPPED
 from triage.errors import CatalogError
 from triage.model import Warning as Note
-
-SKIPPED = "catalog-skipped"
-WEAK = "catalog-weak-pattern"
-ABOUT = "catalog.yaml"  # in the shipped directory: the catalog's version
-HEALTHY = "healthy.txt"  # beside it: lines that must not open the scan's gate
-MAX_FILES = 10_000
 
 
 def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, strict: bool = True, shipped: Path | None = None) -> Catalog:
@@ -35,7 +31,7 @@ def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, str
     """
     base = shipped or shipped_directory()
     roots = [base, *map(Path, directories)] if base else [*map(Path, directories)]
-    found = [list(_stamps(root)) for root in roots]
+    found = [list(stamps(root)) for root in roots]
     sources = [os.path.abspath(root) for root in roots]
     key = cache.key([(source, -1, -1) for source in sources] + [stamp for stamps in found for stamp in stamps])
     where = cache.directory(cache_dir)
@@ -52,24 +48,6 @@ def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, str
     return _judged(catalog, tuple(missing), strict)
 
 
-def shipped_directory() -> Path | None:
-    """`triage/_signatures` in a wheel, `signatures/` in a checkout; None if neither is there."""
-    package = Path(__file__).resolve().parents[1]
-    for candidate in (package / "_signatures", package.parent / "signatures"):
-        if (candidate / ABOUT).is_file():
-            return candidate
-    return None
-
-
-def files(root: Path) -> list[Path]:
-    """The signature files under a directory in a fixed order (the file itself if it is one)."""
-    return [Path(path) for path, _, _ in _stamps(root) if is_signature(path)]
-
-
-def is_signature(path: str) -> bool:
-    return path.endswith((".yaml", ".yml")) and os.path.basename(path) != ABOUT
-
-
 def _judged(catalog: Catalog, missing: tuple[Note, ...], strict: bool) -> Catalog:
     skipped = [note for note in (*missing, *catalog.warnings) if note.code == SKIPPED]
     if strict and skipped:
@@ -79,40 +57,3 @@ def _judged(catalog: Catalog, missing: tuple[Note, ...], strict: bool) -> Catalo
     if not missing:
         return catalog
     return dataclasses.replace(catalog, warnings=(*missing, *catalog.warnings))
-
-
-def _stamps(root: Path) -> Iterator[cache.Stamp]:
-    """Every file that the catalog depends on, in a fixed order. What cannot be looked at is left out."""
-    try:
-        if root.is_dir():
-            yield from sorted(_walk(os.fspath(root)))[:MAX_FILES]
-        else:
-            found = root.stat()
-            yield os.fspath(root), found.st_size, found.st_mtime_ns
-    except OSError:
-        return
-
-
-def _walk(top: str) -> Iterator[cache.Stamp]:
-    pending = [top]
-    while pending:
-        for entry in _entries(pending.pop()):
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                pending.append(entry.path)
-            elif entry.name.endswith((".yaml", ".yml")) or entry.name == HEALTHY:
-                try:
-                    found = entry.stat()
-                except OSError:  # a link to nothing: reported when it is read
-                    yield entry.path, -1, -1
-                    continue
-                yield entry.path, found.st_size, found.st_mtime_ns
-
-
-def _entries(directory: str) -> Iterable[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as entries:
-            return list(entries)
-    except OSError:
-        return []

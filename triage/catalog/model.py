@@ -37,15 +37,23 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`signature` is explained by the one that holds the edge, within `scope`: same-rank, same-host, other-ranks, any-rank."""
+    """`signature` is explained by the one that holds the edge, within `scope`: same-rank, same-host, other-ranks, any-rank.
+
+    With a `window` (seconds) the effect must begin no later than that after the cause began; where one of them has no time,
+    or their clocks cannot be compared, the window is not looked at.
+    """
 
     signature: str
     scope: str = "any-rank"
+    window: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text as it stands in a log. With `kind` it is an evidence as given, for facts that no single text can show."""
+    """A text as it stands in a log. With `kind` it is an evidence as given, for facts that no single text can show.
+
+    `also` are the other signatures that match it and may.
+    """
 
     text: str
     captures: Mapping[str, str] = field(default_factory=dict)
@@ -53,6 +61,7 @@ class Sample:
     kind: str | None = None
     component: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class Signature:
     samples_match: tuple[Sample, ...] = ()
     samples_no_match: tuple[Sample, ...] = ()
     fingerprint: str = ""
+    replaced_by: str | None = None  # of a deprecated signature: the one that took its place
 
     @property
     def domain(self) -> str:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Codes of the warnings that a loaded catalog carries.
+SKIPPED = "catalog-skipped"
+WEAK = "catalog-weak-pattern"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

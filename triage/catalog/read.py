@@ -22,7 +22,9 @@ _FORMS = {
     schema.BOUNDS: 'write bounds such as ">=2.4, <3"',
     schema.NAME: "letters, digits and _, not beginning with a digit",
     schema.URL: "write a whole address, https://…",
+    schema.WINDOW: "write a number and a unit, such as 90s, 30m, 2h or 1d",
 }
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def read(path: str | Path, shown: str | None = None) -> tuple[Signature | None, list[Problem]]:
@@ -131,7 +133,7 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
         match=match,
         path=name,
         blames=file.blames,
-        leads_to=tuple(Edge(edge.signature, edge.scope) for edge in file.leads_to),
+        leads_to=tuple(Edge(edge.signature, edge.scope, _seconds(edge.window)) for edge in file.leads_to),
         applies_to=dict(file.applies_to),
         meaning=file.meaning.strip(),
         impact=file.impact.strip(),
@@ -144,11 +146,16 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
         samples_match=tuple(_sample(sample) for sample in file.samples.match),
         samples_no_match=tuple(_sample(sample, sample.why) for sample in file.samples.no_match),
         fingerprint=fingerprint(match),
+        replaced_by=file.replaced_by,
     )
 
 
 def _sample(sample: schema.MatchSample, why: str = "") -> Sample:
-    return Sample(sample.text, dict(sample.captures), why, sample.kind, sample.component, dict(sample.fields))
+    return Sample(sample.text, dict(sample.captures), why, sample.kind, sample.component, dict(sample.fields), tuple(sample.also))
+
+
+def _seconds(window: str | None) -> float | None:
+    return None if window is None else float(int(window[:-1]) * _UNITS[window[-1]])
 
 
 def _condition(condition: schema.Condition) -> Clause | Leaf:

@@ -17,6 +17,7 @@ ID = r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9]+(-[a-z0-9]+)*$"
 BOUNDS = r"^(==|!=|<=|>=|<|>)\s*\d+(\.\d+)*(\s*,\s*(==|!=|<=|>=|<|>)\s*\d+(\.\d+)*)*$"
 NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 URL = r"^https?://\S+$"
+WINDOW = r"^[1-9]\d{0,5}(s|m|h|d)$"
 MAX_TITLE = 80
 
 
@@ -90,6 +91,9 @@ def has_leaf(leaf: Leaf) -> bool:
 class Edge(Strict):
     signature: Id
     scope: Scope = "any-rank"
+    window: Annotated[str, Field(pattern=WINDOW)] | None = Field(
+        None, description="How long after this one the other may begin: 90s, 30m, 2h, 1d"
+    )
 
 
 class Remediation(Strict):
@@ -106,6 +110,7 @@ class MatchSample(Strict):
     kind: Text | None = None
     component: str = ""
     fields: dict[Name, str] = Field(default_factory=dict)
+    also: list[Id] = Field(default_factory=list, description="Other signatures that match this sample too, and may")
 
 
 class NoMatchSample(MatchSample):
@@ -127,6 +132,7 @@ class SignatureFile(Strict):
     revision: int = Field(ge=1, description="Raised when `match` changes")
     title: Text = Field(json_schema_extra={"maxLength": MAX_TITLE})
     status: Literal["experimental", "stable", "deprecated"]
+    replaced_by: Id | None = Field(None, description="Of a deprecated signature: the one that took its place")
     role: Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
     severity: Literal["info", "warning", "error", "fatal"] = Field(description="By the action needed")
     match: Condition | None = Field(None, description="Over Evidence; left out for role guide")
@@ -149,6 +155,9 @@ class SignatureFile(Strict):
             raise PydanticCustomError("guide", "a guide has no `match`", {"hint": "remove `match`, or give another role"})
         if self.role != "guide" and self.match is None:
             raise PydanticCustomError("no_match", "`match` is missing", {"hint": "add it, or make the role `guide`"})
+        if self.replaced_by is not None and self.status != "deprecated":
+            hint = "set `status: deprecated`, or leave `replaced_by` out"
+            raise PydanticCustomError("replaced", "only a deprecated signature is replaced by another", {"hint": hint})
         return self
 
 

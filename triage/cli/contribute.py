@@ -47,14 +47,14 @@ def new(
     Example:
       triage catalog new storage.mount-gone --title "The mount is gone"
     """
-    from triage.catalog import load
+    from triage.catalog import files, load
     from triage.catalog.new import new as write
     from triage.catalog.read import read
     from triage.cli import streams
 
     streams.check(None)
     taken = {signature.id for signature in load.load(strict=False).signatures}
-    for path in load.files(directory) if directory.is_dir() else ():
+    for path in files.files(directory) if directory.is_dir() else ():
         signature, _ = read(path)
         taken |= {signature.id} if signature else set()
     path = write(id, directory, taken, title=title, role=role.value)

@@ -14,6 +14,7 @@ from triage.catalog.match import describe
 from triage.catalog.model import Clause, Leaf, Sample, Signature
 from triage.render.markdown import code
 from triage.render.safe import safe, safe_line
+from triage.render.signature import reach
 
 MARK = "<!-- written by `triage catalog docs`; do not edit -->"
 INDEX = "README.md"
@@ -53,8 +54,8 @@ def page(signature: Signature, known: Mapping[str, Signature], causes: Iterable[
         ("Impact", [plain(signature.impact)]),
         ("What to do", [plain(signature.summary), _lines(_numbered(signature.steps))]),
         ("What it looks for", [_block(_lines(_conditions(signature.match))) if signature.match else "", _applies(signature)]),
-        ("Explains", [_lines(_edges([(edge.signature, edge.scope) for edge in signature.leads_to], known))]),
-        ("Explained by", [_lines(_edges([(arrow.cause, arrow.scope) for arrow in causes], known))]),
+        ("Explains", [_lines(_edges([(edge.signature, reach(edge.scope, edge.window)) for edge in signature.leads_to], known))]),
+        ("Explained by", [_lines(_edges([(arrow.cause, reach(arrow.scope, arrow.window)) for arrow in causes], known))]),
         ("Lines that match", map(_sample, signature.samples_match)),
         ("Lines that do not match", map(_sample, signature.samples_no_match)),
         ("When it misleads", [_lines(f"- {plain(text)}" for text in signature.falsepositives)]),
@@ -80,6 +81,7 @@ def _facts(signature: Signature) -> str:
         ("role", signature.role),
         ("severity", signature.severity),
         ("status", signature.status),
+        ("replaced by", code(signature.replaced_by) if signature.replaced_by else ""),
         ("revision", str(signature.revision)),
         ("action", signature.action),
         ("origin", plain(signature.origin)),

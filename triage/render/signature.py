@@ -49,13 +49,14 @@ def as_text(signature: Signature, *, width: int | None = None, color: bool = Fal
     """What it means, what to do, what it looks for and what it explains."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
     kind = f"{signature.role}, {signature.severity}, {signature.status}, revision {signature.revision}"
+    kind += f", replaced by {signature.replaced_by}" if signature.replaced_by else ""
     steps = [f"{number}. {step}" for number, step in enumerate(signature.steps, 1)]
     sections = (
         ("Meaning", [signature.meaning]),
         ("Impact", [signature.impact]),
         ("What to do", [signature.summary, *steps]),
         ("Looks for", [f"- {line}" for line in _conditions(signature.match)]),
-        ("Explains", [f"- {edge.signature} ({edge.scope})" for edge in signature.leads_to]),
+        ("Explains", [f"- {edge.signature} ({reach(edge.scope, edge.window)})" for edge in signature.leads_to]),
         ("Applies to", [f"{name} {bounds}" for name, bounds in signature.applies_to.items()]),
         ("Misled by", [f"- {text}" for text in signature.falsepositives]),
         ("Sample", [clip(safe_line(sample.text), room * 2) for sample in signature.samples_match[:1]]),
@@ -67,6 +68,14 @@ def as_text(signature: Signature, *, width: int | None = None, color: bool = Fal
         kept = [line for line in map(safe_line, paragraphs) if line]
         blocks += [labelled(label, kept, room, paint, "bold")] if kept else []
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
+
+
+def reach(scope: str, window: float | None) -> str:
+    """`other-ranks`, `same-host, within 30m`."""
+    if window is None:
+        return scope
+    unit, size = next((unit, size) for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)) if window % size == 0 or size == 1)
+    return f"{scope}, within {window / size:g}{unit}"
 
 
 def _conditions(match: Clause | Leaf | None, prefix: str = "") -> Iterator[str]:
