@@ -11,6 +11,13 @@ from triage.diagnose.candidates import Candidate
 from triage.model import Evidence, Origin, Role
 from triage.ranks.identity import JobMap
 
+TELLS = {
+    "crash.abort": "ending",
+    "crash.segfault": "ending",
+    "launch.interrupted": "outside",
+    "slurm.cancelled": "outside",
+    "data.worker-killed": "own-failure",
+}
 GLOO = "RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.1]:4711"
 TIMEOUT = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 30000ms for recv operation to complete"
 
@@ -66,7 +73,7 @@ def candidate(
 ) -> Candidate:
     """A known failure that these ranks show."""
     signature = Signature(
-        name, 1, name, "stable", role, "error", Leaf(text=name), leads_to=tuple(Edge(effect) for effect in leads_to)
+        name, 1, name, "stable", role, "error", Leaf(text=name), tells=TELLS.get(name), leads_to=tuple(Edge(effect) for effect in leads_to)
     )  # fmt: skip
     return Candidate(signature, None, [fact(name, rank, time=time) for rank in ranks or [None]])  # type: ignore[list-item]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from triage.catalog.model import Catalog
 from triage.diagnose import Result, explain, report
+from triage.evidence.inference import inferred
 from triage.model import Evidence, Finding
 
 from .making import GLOO, TIMEOUT, fact, job_of, left, raised, solve
@@ -45,6 +46,25 @@ def test_never_joined_is_concluded(catalog: Catalog) -> None:
     assert (verdict, finding.signature, finding.ranks) == ("known", "torch.rank-never-joined", (2,))
     assert any("rank 2 printed no error" in reason for reason in finding.why)
     assert finding.confidence < 0.7
+
+
+def test_inferences_may_come_with_the_facts(catalog: Catalog) -> None:
+    """What a dump says is matched by its rule, names its ranks, explains the symptoms, and weighs more than silence."""
+    waits = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
+    dump = fact("0 entries", source="dumps/rank_1", kind="message")
+    result = solve([*waits, *inferred("lagging-rank", [1], "rank 1 recorded nothing beyond collective 7", dump)], catalog)
+    verdict, finding = root(result)
+    assert (verdict, finding.signature, finding.ranks) == ("known", "torch.lagging-rank", (1,))
+    assert "rank 1 recorded nothing beyond collective 7" in finding.why
+    assert finding.confidence > root(solve(waits, catalog))[1].confidence
+    assert all(one.explained_by for one in result.candidates if one.id == "torch.collective-timeout")
+
+
+def test_a_stated_cause_weighs_more_than_a_conclusion(catalog: Catalog) -> None:
+    """Whatever a dump lets conclude, a rank that says why it failed is the root."""
+    dump = fact("0 entries", source="dumps/rank_1", kind="message")
+    finding = root(solve([raised(OOM, 3), *inferred("lagging-rank", [1], "rank 1 lags", dump)], catalog))[1]
+    assert (finding.signature, finding.ranks) == ("cuda.out-of-memory", (3,))
 
 
 @pytest.mark.parametrize(

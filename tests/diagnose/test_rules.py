@@ -13,8 +13,8 @@ from triage.model import Evidence
 
 from .making import GLOO, TIMEOUT, fact, left, raised
 
-WAIT = "torch.collective-timeout"
-LOST = "gloo.connection-closed-by-peer"
+WAIT = "waiting"
+LOST = "peer-lost"
 
 
 def scene(

@@ -134,6 +134,7 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
         path=name,
         blames=file.blames,
         leads_to=tuple(Edge(edge.signature, edge.scope, _seconds(edge.window)) for edge in file.leads_to),
+        tells=file.tells,
         applies_to=dict(file.applies_to),
         meaning=file.meaning.strip(),
         impact=file.impact.strip(),

@@ -40,6 +40,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Name = Annotated[str, Field(pattern=NAME)]
 Id = Annotated[str, Field(pattern=ID)]
 Scope = Literal["same-rank", "same-host", "other-ranks", "any-rank"]
+Tells = Literal["waiting", "peer-lost", "ending", "outside", "own-failure", "killed", "link"]
 Action = Literal["restart-job", "fix-config", "fix-code", "drain-node", "reset-gpu", "wait", "contact-vendor", "none"]
 
 
@@ -137,6 +138,7 @@ class SignatureFile(Strict):
     severity: Literal["info", "warning", "error", "fatal"] = Field(description="By the action needed")
     match: Condition | None = Field(None, description="Over Evidence; left out for role guide")
     blames: Name | None = Field(None, description="The capture that names the rank (or ranks) at fault")
+    tells: Tells | None = Field(None, description="What it says of the rank that shows it, for the rules across ranks")
     leads_to: list[Edge] = Field(default_factory=list, description="What this finding explains")
     applies_to: dict[Text, Annotated[str, Field(pattern=BOUNDS)]] = Field(
         default_factory=dict, description='Version bounds: {nccl: ">=2.4"}'

@@ -35,6 +35,21 @@ class Candidate:
         return self.signature.role if self.signature else "cause"
 
     @property
+    def tells(self) -> str:
+        """What it says of the rank that shows it (`tells` of the signature); empty: nothing in particular."""
+        return (self.signature.tells if self.signature else None) or ""
+
+    @property
+    def inferred(self) -> bool:
+        """No line states it: it is concluded."""
+        return all(fact.kind == "inference" for fact in self.facts)
+
+    @property
+    def measured(self) -> bool:
+        """Concluded from a dump or from numbers, not from silence."""
+        return any(fact.kind != "inference" or fact.fields.get("ground") == "measured" for fact in self.facts)
+
+    @property
     def shown_by(self) -> tuple[int, ...]:
         return tuple(sorted({fact.origin.rank for fact in self.facts if fact.origin.rank is not None}))
 

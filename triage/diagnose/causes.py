@@ -14,10 +14,6 @@ from triage.diagnose.rules import say_ranks
 
 # Stamps closer than this do not order events: torch ≥ 2.4 stamps are whole seconds, and so are torchelastic's.
 RESOLUTION = 2.0
-# What stops a job from outside is a cause only if nothing inside had failed before.
-OUTSIDE = frozenset(("launch.interrupted", "slurm.cancelled", "launch.signal-exception"))
-# How a process ended says less than what it said before it ended.
-ENDINGS = frozenset(("crash.abort", "crash.segfault", "crash.bus-error", "launch.deepspeed-return-code"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +60,15 @@ def _in_scope(edge: Edge, cause: Candidate, effect: Candidate) -> bool:
 
 def _general(cause: Candidate, effect: Candidate) -> bool:
     """Rules that hold for any failure: a failed rank leaves symptoms everywhere, and what it said explains how it ended."""
-    if cause.role not in ("cause", "either") or (effect.role == "cause" and effect.id not in OUTSIDE):
+    if cause.role not in ("cause", "either") or (effect.role == "cause" and effect.tells != "outside"):
         return False
-    if cause.id in OUTSIDE:
+    if cause.tells == "outside":
         return effect.role == "symptom" and not _before(effect, cause)
     if cause.signature is None and all(fact.kind == "exit" for fact in cause.facts):
         return effect.role == "symptom"
-    if effect.role == "symptom" or effect.id in OUTSIDE:
-        return cause.role == "cause" or cause.id in ENDINGS or effect.role == "symptom"
-    if effect.id in ENDINGS and cause.id not in ENDINGS:
+    if effect.role == "symptom" or effect.tells == "outside":
+        return cause.role == "cause" or cause.tells == "ending" or effect.role == "symptom"
+    if effect.tells == "ending" and cause.tells != "ending":
         return bool(set(cause.shown_by) & set(effect.shown_by)) or not effect.shown_by
     return False
 
@@ -113,22 +109,18 @@ def decide(candidates: Sequence[Candidate]) -> Verdict:
 
 def tier(candidate: Candidate) -> int | None:
     """How far up the chain of causes a candidate can stand; None: it cannot be a root. Lower is better."""
-    if candidate.id in OUTSIDE:
+    if candidate.tells == "outside":
         return 4
     if candidate.signature is None:
         return 2 if all(fact.kind == "exit" or fact.fields.get("truncated") for fact in candidate.facts) else 1
     if candidate.role == "cause":
-        return 3 if all(fact.kind == "inference" for fact in candidate.facts) else 1
+        return (2 if candidate.measured else 3) if candidate.inferred else 1
     if candidate.role == "confirmation":
         return 2
     if candidate.role == "either":
         return 2
     # A symptom that follows from nothing in the files, but is a failure of this very rank and not of a peer.
-    return 3 if candidate.role == "symptom" and candidate.id in OWN_FAILURE else None
-
-
-# Symptoms of something that leaves no other text (a worker process killed from outside): the best that can be said, and specific enough.
-OWN_FAILURE = frozenset(("data.worker-killed", "data.worker-exited", "ray.worker-died"))
+    return 3 if candidate.role == "symptom" and candidate.tells == "own-failure" else None
 
 
 def _late(candidate: Candidate, earliest: float | None) -> bool:
@@ -153,7 +145,7 @@ def confidence(root: Candidate, others: Sequence[Candidate]) -> float:
     base = {1: 0.9, 2: 0.65, 3: 0.55, 4: 0.6}[tier(root) or 1]
     if root.signature is None:
         base -= 0.1
-    if all(fact.kind == "inference" for fact in root.facts):
+    if root.inferred:
         root.why.append("concluded from the ranks together, no line states it")
     rivals = [other for other in others if tier(other) == tier(root)]
     base -= 0.15 * min(2, len(rivals))

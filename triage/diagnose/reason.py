@@ -42,7 +42,8 @@ def diagnose(evidence: Sequence[Evidence], words: Sequence[tuple[str, Word]], jo
     matcher = Matcher(catalog)
     signatures = {signature.id: signature for signature in catalog.signatures}
     matches = matcher.evaluate(live)
-    inferred = _infer(live, matches, signatures, job, ended)
+    given = [fact for fact in live if fact.kind == "inference"]
+    inferred = [] if given else _infer(live, matches, signatures, job, ended)
     if inferred:
         live = [*live, *inferred]
         matches = matcher.evaluate(live)
@@ -52,7 +53,7 @@ def diagnose(evidence: Sequence[Evidence], words: Sequence[tuple[str, Word]], jo
     all_of_them += candidates.unknown(unknown.group(live, covered))
     causes.explain(all_of_them)
     verdict = causes.decide(all_of_them)
-    suspects = tuple(sorted({fact.origin.rank for fact in inferred if fact.origin.rank is not None}))
+    suspects = tuple(sorted({fact.origin.rank for fact in (given or inferred) if fact.origin.rank is not None}))
     noise = [candidate for candidate in known if candidate.role == "noise"]
     return Result(
         tuple(live),
@@ -61,7 +62,7 @@ def diagnose(evidence: Sequence[Evidence], words: Sequence[tuple[str, Word]], jo
         ended,
         matches,
         suspects,
-        inferred[0].text if inferred else "",
+        next((fact.text for fact in (given or inferred)), ""),
         tuple((fact, ended.why_over(fact)) for fact in over),
     )
 
@@ -72,14 +73,14 @@ def _infer(
     """The rules across ranks are asked only when no line of the files states a cause."""
     found = candidates.known(signatures, matches, live)
     covered = {index for match in matches.values() for index in match.indices}
-    stated = [candidate for candidate in found if candidate.role == "cause" and candidate.id not in causes.OUTSIDE]
+    stated = [candidate for candidate in found if candidate.role == "cause" and candidate.tells != "outside"]
     if stated or unknown.group(live, covered):
         return []
     failed = {rank for candidate in found if candidate.role in ("either", "confirmation") for rank in candidate.shown_by}
     return rules.infer(
         rules.Scene(
             live,
-            {name: match.indices for name, match in matches.items()},
+            _by_what_they_tell(matches, signatures),
             frozenset(job.ranks),
             job.world_size(),
             frozenset(failed),
@@ -87,3 +88,10 @@ def _infer(
             job.one_host(),
         )
     )
+
+
+def _by_what_they_tell(matches: Mapping[str, Match], signatures: Mapping[str, Signature]) -> dict[str, list[int]]:
+    told: dict[str, list[int]] = {}
+    for name, match in matches.items():
+        told.setdefault(signatures[name].tells or "", []).extend(match.indices)
+    return told

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.reason import Result
-from triage.diagnose.rules import LOST_PEER, WAITING, say_ranks
+from triage.diagnose.rules import say_ranks
 from triage.model import Evidence, Finding, Moment, RankState, Remediation, Verdict, Warning
 from triage.ranks.identity import JobMap
 
@@ -185,7 +185,7 @@ def root_cause(result: Result) -> tuple[Verdict, Finding | None]:
 def _symptoms_only(symptoms: Sequence[Candidate], result: Result) -> Finding:
     named = sorted({rank for candidate in symptoms for rank in candidate.suspects or ()})
     suspects = result.suspects or tuple(named)
-    first = min(symptoms, key=lambda c: (c.id not in WAITING | LOST_PEER, c.first_time is None, c.first_time or 0.0, c.id))
+    first = min(symptoms, key=lambda c: (c.tells not in ("waiting", "peer-lost"), c.first_time is None, c.first_time or 0.0, c.id))
     why = ["the files hold only symptoms: " + ", ".join(sorted(candidate.id for candidate in symptoms))]
     if result.suspicion:
         why.append(result.suspicion)

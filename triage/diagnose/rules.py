@@ -11,27 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from triage.diagnose import sequences
-from triage.model import Evidence, Origin
+from triage.evidence.inference import Ground, inferred
+from triage.model import Evidence
 
-# Symptoms of a rank that waits for others, and of one that lost its peer.
-WAITING = frozenset(("torch.collective-timeout", "torch.watchdog-failure-at-sequence", "checkpoint.barrier-timeout", "hccl.notify-timeout"))
-LOST_PEER = frozenset(
-    (
-        "gloo.connection-closed-by-peer",
-        "nccl.connection-closed-by-peer",
-        "nccl.remote-error",
-        "nccl.local-rank-left",
-        "torch.store-lost",
-        "nccl.connection-aborted",
-    )
-)
 _CLIENTS = re.compile(r"(\d+)/(\d+) clients joined")
 _STORE_KEY = re.compile(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the rules look at: facts, the indices of the facts behind each matched signature, the ranks known and the world size."""
+    """What the rules look at: facts, by what they tell (`tells` of a signature) the indices of facts, the ranks known and the world size."""
 
     facts: Sequence[Evidence]
     matched: Mapping[str, Sequence[int]]
@@ -41,8 +30,8 @@ class Scene:
     finished: frozenset[int] = frozenset()
     one_host: bool = False
 
-    def evidence_of(self, signatures: frozenset[str]) -> list[Evidence]:
-        indices = sorted({index for signature in signatures for index in self.matched.get(signature, ())})
+    def evidence_of(self, *tells: str) -> list[Evidence]:
+        indices = sorted({index for told in tells for index in self.matched.get(told, ())})
         return [self.facts[index] for index in indices]
 
 
@@ -51,27 +40,27 @@ Rule = Callable[[Scene], list[Evidence]]
 
 def never_joined(scene: Scene) -> list[Evidence]:
     """Some ranks timed out in a collective, the others show no error of their own: they are the ones waited for."""
-    waiting = _ranks(scene.evidence_of(WAITING))
-    absent = _everybody(scene) - waiting - _ranks(scene.evidence_of(LOST_PEER)) - scene.failed
+    waiting = _ranks(scene.evidence_of("waiting"))
+    absent = _everybody(scene) - waiting - _ranks(scene.evidence_of("peer-lost")) - scene.failed
     if not waiting or not absent or len(absent) > max(1, len(waiting)):
         return []
     text = f"{_say(waiting)} timed out waiting in a collective; {_say(absent)} printed no error and did not join it"
-    return _infer("never-joined", absent, scene.evidence_of(WAITING)[0], text)
+    return _infer("never-joined", absent, scene.evidence_of("waiting")[0], text)
 
 
 def left_first(scene: Scene) -> list[Evidence]:
     """Everybody complains of a lost peer except a few: those are the peers that were lost."""
-    lost = _ranks(scene.evidence_of(LOST_PEER))
-    absent = _everybody(scene) - lost - _ranks(scene.evidence_of(WAITING)) - scene.failed
-    if not lost or not absent or len(absent) > max(1, len(lost)) or scene.evidence_of(WAITING):
+    lost = _ranks(scene.evidence_of("peer-lost"))
+    absent = _everybody(scene) - lost - _ranks(scene.evidence_of("waiting")) - scene.failed
+    if not lost or not absent or len(absent) > max(1, len(lost)) or scene.evidence_of("waiting"):
         return []
     text = f"{_say(lost)} lost the connection to a peer; {_say(absent)} reported no lost connection, so it went first"
-    return _infer("left-first", absent, scene.evidence_of(LOST_PEER)[0], text)
+    return _infer("left-first", absent, scene.evidence_of("peer-lost")[0], text)
 
 
 def divergent_call(scene: Scene) -> list[Evidence]:
     """Every rank waits, but not in the same call: the few that wait elsewhere took another way through the program."""
-    stuck = scene.evidence_of(WAITING | LOST_PEER) if scene.evidence_of(WAITING) else []
+    stuck = scene.evidence_of("waiting", "peer-lost") if scene.evidence_of("waiting") else []
     waiting = list(
         {fact.origin.rank: fact for fact in reversed(stuck) if fact.origin.rank is not None and fact.fields.get("line")}.values()
     )
@@ -89,7 +78,7 @@ def divergent_call(scene: Scene) -> list[Evidence]:
 
 def left_early(scene: Scene) -> list[Evidence]:
     """Some ranks were done while others still waited for them: they say so, or the launcher's table of failed processes leaves them out."""
-    stuck = scene.evidence_of(WAITING | LOST_PEER)
+    stuck = scene.evidence_of("waiting", "peer-lost")
     listed = {
         fact.origin.rank for fact in scene.facts if fact.kind == "exit" and fact.fields.get("exitcode") and fact.origin.rank is not None
     }
@@ -129,7 +118,7 @@ def rank_absent(scene: Scene) -> list[Evidence]:
 def numbers(scene: Scene) -> list[Evidence]:
     """The watchdogs print how far each rank had come: somebody is ahead, behind, or all are at the same place."""
     found = sequences.conclude(scene.facts, frozenset(_everybody(scene)))
-    return _infer(found.rule, set(found.ranks), found.basis, f"{_say(set(found.ranks))} {found.text}") if found else []
+    return _infer(found.rule, set(found.ranks), found.basis, f"{_say(set(found.ranks))} {found.text}", "measured") if found else []
 
 
 # In this order; the first that speaks is heard. An absent rank explains more than a divergent call, and a wait more than a lost connection.
@@ -177,20 +166,5 @@ def say_ranks(ranks: Sequence[int]) -> str:
     return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"
 
 
-def _infer(rule: str, ranks: set[int], basis: Evidence, text: str) -> list[Evidence]:
-    """One inference for each rank it names (one without a rank if it names none), standing where its basis stands."""
-    origins = [Origin(rank=rank, time=basis.origin.time) for rank in sorted(ranks)] or [Origin(time=basis.origin.time)]
-    return [
-        Evidence(
-            kind="inference",
-            component="triage",
-            text=text,
-            origin=origin,
-            source=basis.source,
-            offset=basis.offset,
-            end=basis.end,
-            fields={"rule": rule, "ranks": ",".join(map(str, sorted(ranks)))},
-            excerpt=basis.excerpt,
-        )
-        for origin in origins
-    ]
+def _infer(rule: str, ranks: set[int], basis: Evidence, text: str, ground: Ground = "silence") -> list[Evidence]:
+    return inferred(rule, ranks, text, basis, ground=ground)
