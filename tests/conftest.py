@@ -16,10 +16,12 @@ _scratch: tempfile.TemporaryDirectory[str] | None = None
 
 
 def pytest_configure() -> None:
-    """No test reads or writes the user's cache; set so early that processes started by tests inherit it."""
+    """No test reads or writes the user's cache or store; set so early that processes started by tests inherit it."""
     global _scratch
     _scratch = tempfile.TemporaryDirectory(prefix="triage-tests-")
     os.environ["TRIAGE_CACHE"] = _scratch.name
+    os.environ["TRIAGE_STORE"] = "off"  # and no test writes into the user's store; those that want one name it
+    os.environ.pop("TRIAGE_REDACT", None)
 
 
 def pytest_unconfigure() -> None:

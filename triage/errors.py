@@ -35,3 +35,7 @@ class CatalogError(TriageError):
 
 class ReportError(TriageError):
     """A saved diagnosis cannot be read back."""
+
+
+class StoreError(TriageError):
+    """The store cannot be opened, read or written."""

@@ -57,11 +57,10 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
     """
     started = time.monotonic()
     read = _read(paths, options, progress)
-    verdict, root = report.root_cause(read.result)
-    known, unknown = report.findings(read.result)
+    (verdict, root), (known, unknown) = report.root_cause(read.result), report.findings(read.result)
     with read.reading as reading:
         reading.number(fact for finding in (*([root] if root else []), *known, *unknown) for fact in finding.evidence)
-        return Diagnosis(
+        diagnosis = Diagnosis(
             tool_version=triage.__version__,
             catalog_version=read.catalog.version,
             job=read.job,
@@ -74,6 +73,7 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
             warnings=read.warnings,
             stats=replace(read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=summary.peak_memory()),
         )
+    return evidence.redact_all(diagnosis)
 
 
 def explain(paths: Sequence[str], signature_id: str, options: Options = Options()) -> Explanation:

@@ -29,7 +29,7 @@ def diagnosis(verdict: str = "known") -> Diagnosis:
         severity="fatal",
         confidence=0.9,
         ranks=(3,),
-        cluster=None if verdict == "known" else "u-1",
+        cluster=None if verdict == "known" else "u-1a2b3c",
         evidence=(proof,),
     )
     clean = verdict == "clean"

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import triage
+from tests.store.making import unknown
 from triage.errors import InputError
+from triage.store import Store
 
 from .conftest import Fake
 from .making import LOG
@@ -181,3 +183,40 @@ def test_lazy_names() -> None:
     assert all(hasattr(triage, name) for name in triage.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         triage.nonsense  # noqa: B018
+
+
+def test_every_ingest_is_remembered(fake: Fake, command: Command, tmp_path: Path) -> None:
+    """Into the store that is named; --no-store leaves it out, and TRIAGE_STORE=off does too."""
+    store = tmp_path / "triage.db"
+    assert command("ingest", "a", "--no-store", "--store", store)[0] == 0
+    assert command("ingest", "a")[0] == 0
+    assert not store.exists()
+    for _ in range(2):
+        assert command("ingest", "a", "--store", store)[::2] == (0, "")
+    with Store.open(store) as opened:
+        (incident,) = opened.search.listed()
+    assert (incident.signature, incident.seen) == ("python.cursed", 2)
+
+
+def test_a_store_that_cannot_be_written_is_a_warning(fake: Fake, command: Command, tmp_path: Path) -> None:
+    """The diagnosis is what counts: it is reported, and says that it is not remembered."""
+    (tmp_path / "file").write_text("no directory")
+    status, out, err = command("ingest", "a", "--store", tmp_path / "file" / "triage.db", "--format", "json")
+    assert (status, err) == (0, "")
+    report = json.loads(out)
+    assert report["verdict"] == "known"
+    (warning,) = [item for item in report["warnings"] if item["code"] == "not-stored"]
+    assert "not remembered, because cannot make the store" in warning["message"]
+    assert "--no-store" in warning["message"]
+
+
+def test_the_report_names_the_cluster_of_the_store(fake: Fake, command: Command, tmp_path: Path) -> None:
+    """Where clusters were merged, a report of the one says the id of the other."""
+    store = tmp_path / "triage.db"
+    fake.verdict = "unknown"
+    with Store.open(store) as opened:
+        opened.incidents.add(unknown("older", "OSError: gone", "u-000000"))
+        command("ingest", "a", "--store", store)
+        assert opened.moves.merge(["u-1a2b3c", "u-000000"], actor="test")[1] == "u-000000"
+    report = json.loads(command("ingest", "a", "--store", store, "--format", "json")[1])
+    assert report["root_cause"]["cluster"] == "u-000000"

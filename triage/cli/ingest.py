@@ -27,6 +27,8 @@ def ingest(
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     quiet: options.Quiet = False,
+    store: options.StoreFile = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Remember nothing of it.")] = False,
 ) -> None:
     """Find where a job began to fail, what it is and what to do.
 
@@ -54,6 +56,8 @@ def ingest(
 
     with progress.shown(quiet) as callback:
         diagnosis = pipeline.ingest(paths, chosen, callback)
+    if not no_store:
+        diagnosis = remembered(diagnosis, store)
     shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output))
     streams.deliver(shown, output, utf8=format is options.Format.json)
     if _found(diagnosis, fail_on):
@@ -66,6 +70,24 @@ def pipeline_options(catalog: list[Path] | None, workers: int | None, chunk_size
     from triage.pipeline import Options
 
     return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size)
+
+
+def remembered(diagnosis: Diagnosis, given: Path | None) -> Diagnosis:
+    """Store it, and give it with the clusters of the store. A store that cannot be used is a warning: the diagnosis is what counts now."""
+    import dataclasses
+
+    from triage.errors import StoreError
+    from triage.model import Warning
+    from triage.store import Store, place
+
+    if place(given) is None:
+        return diagnosis
+    try:
+        with Store.open(given) as store:
+            return store.incidents.add(diagnosis).diagnosis
+    except StoreError as error:
+        note = Warning("not-stored", error.path, f"not remembered, because {error.message}; {error.hint}")
+        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, note))
 
 
 def _found(diagnosis: Diagnosis, fail_on: options.FailOn | None) -> bool:

@@ -93,3 +93,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stand
 SignatureId = Annotated[
     str, typer.Argument(metavar="ID", help="Its id, like cuda.out-of-memory.", autocompletion=signature_ids, show_default=False)
 ]
+StoreFile = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", help="The store. Default: TRIAGE_STORE, else your data directory.", show_default=False),
+]

@@ -6,6 +6,7 @@ import dataclasses
 
 from triage.evidence import launcher, message, native, python
 from triage.evidence.interface import Speaker
+from triage.evidence.redact import redact_all
 from triage.model import Block, Evidence, Origin
 
 SPEAKERS: tuple[Speaker, ...] = (launcher.read, python.read, native.read, message.read)  # message takes whatever is left: last
@@ -71,4 +72,4 @@ def from_text(text: str, name: str = "sample") -> list[Evidence]:
     return [fact for block, _ in build(source, hits) for fact in read(block)]
 
 
-__all__ = ["MAP_TRIGGERS", "SPEAKERS", "TRIGGERS", "Block", "Evidence", "Origin", "from_text", "read", "seen_again"]
+__all__ = ["MAP_TRIGGERS", "SPEAKERS", "TRIGGERS", "Block", "Evidence", "Origin", "from_text", "read", "redact_all", "seen_again"]

@@ -32,7 +32,7 @@ def evidence(block: Block, kind: str, component: str, text: str, **fields: str) 
             for name, value in {**fields, "goes_on": "yes" if block.goes_on else "", "aside": block.aside}.items()
             if value
         },
-        excerpt=redact("\n".join(shorten(block.lines))),
+        excerpt="\n".join(shorten(tuple(redact("\n".join(block.lines)).split("\n")))),
     )
 
 

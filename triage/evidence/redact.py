@@ -1,64 +1,114 @@
-"""Secrets leave the text here, before anything is matched, stored, shown or posted: kinds stay, values never.
+"""Secrets leave the text here, before anything is matched, stored, indexed, shown or posted: kinds stay, values never.
 
-Not covered: secrets that look like ordinary words, and what a pattern below does not describe.
+Evidence passes this door when it is made of log lines, and everything else of a diagnosis when it is whole (`redact_all`).
+What the patterns are is in secrets.py, what a user adds to them in a file that TRIAGE_REDACT names; docs/security.md says what is not covered.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
-_PATTERNS: tuple[tuple[str, str], ...] = (
-    ("private-key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END))*(?:-----END [A-Z ]*PRIVATE KEY-----)?"),
-    ("aws-key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    (
-        "token",
-        r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{20,}|xox[abprs]-[\w-]{10,}|sk-[A-Za-z0-9_-]{20,})",
-    ),
-    ("jwt", r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
-    ("bearer", r"(?<=[Bb]earer )[\w.~+/-]{12,}=*"),
-    ("url-password", r"(?<=://)[^\s/:@]{1,64}:[^\s/@]{1,128}(?=@)"),
-    (
-        "assignment",
-        r"(?i)(?<![a-z])(?:[a-z0-9_]*(?:password|passwd|secret|api_?key|access_?key|auth_?token|access_?token)[a-z0-9_]*)[\"']?\s*[=:]\s*[\"']?(?!None\b|null\b|\*)([^\s\"',;]{6,})",
-    ),
-)
-# No pattern can match a text that holds none of these (compared in lower case).
-_HINTS: tuple[str, ...] = (
-    *(
-        "-----begin",
-        "akia",
-        "asia",
-        "hf_",
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat_",
-        "glpat-",
-        "xox",
-        "sk-",
-        "eyj",
-        "earer ",
-        "://",
-    ),
-    *("passw", "secret", "api_key", "apikey", "access_key", "accesskey", "auth_token", "authtoken", "access_token", "accesstoken"),
-)
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
+from triage.evidence.pseudonyms import Pseudonyms
+from triage.evidence.redaction import Redaction, configured
+from triage.evidence.secrets import EMAIL, PATTERNS, possible
+from triage.model import Diagnosis, Evidence
+
+_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in PATTERNS)
+_EMAIL = re.compile(EMAIL)
+_MARK = re.compile(r"\[redacted ([\w-]+)\]")
+_active: ContextVar[Redaction | None] = ContextVar("redaction", default=None)
+_T = TypeVar("_T")
+
+
+@contextmanager
+def using(redaction: Redaction) -> Iterator[None]:
+    """Within the block these settings hold, whatever TRIAGE_REDACT says."""
+    token = _active.set(redaction)
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 def redact(text: str) -> str:
     """`text` with every secret replaced by `[redacted <kind>]`."""
-    lowered = text.lower()
-    if not any(hint in lowered for hint in _HINTS):
-        return text
-    for kind, pattern in _COMPILED:
-        text = pattern.sub(lambda match, kind=kind: _mask(match, kind), text)  # type: ignore[misc]
+    if possible(text):
+        for kind, pattern in _COMPILED:
+            text = pattern.sub(_masker(kind), text)
+    wanted = _active.get() or configured()
+    if wanted.email and "@" in text:
+        text = _EMAIL.sub("[redacted email]", text)
+    for kind, own in wanted.patterns:
+        text = own.sub(_masker(kind), text)
     return text
 
 
-def _mask(match: re.Match[str], kind: str) -> str:
+def redact_all(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with no secret in any text of it, and with pseudonyms of hosts and addresses if the settings want them."""
+    wanted = _active.get() or configured()
+    names = Pseudonyms(wanted.key, _hosts(diagnosis)) if wanted.pseudonyms else None
+    known: dict[str, str] = {}
+
+    def clean(text: str) -> str:
+        found = known.get(text)
+        if found is None:
+            found = redact(text)
+            found = known[text] = names(found) if names is not None else found
+        return found
+
+    return _walk(diagnosis, clean)
+
+
+def counted(facts: Iterable[Evidence]) -> dict[str, int]:
+    """How many secrets of each kind were taken out of these facts."""
+    sums: Counter[str] = Counter()
+    for fact in facts:
+        text, excerpt = Counter(_MARK.findall(fact.text)), Counter(_MARK.findall(fact.excerpt))
+        sums.update(text | excerpt)  # the text stands in the excerpt too
+    return dict(sorted(sums.items()))
+
+
+def _masker(kind: str) -> Any:
     mark = f"[redacted {kind}]"
-    if match.lastindex:
-        return match.group().replace(match.group(match.lastindex), mark)
-    return mark
+
+    def mask(match: Any) -> str:
+        """The group `v` goes (v1, v2 … where the form has several), or the whole match where there is none."""
+        name = next((name for name in match.re.groupindex if name[0] == "v" and match.group(name) is not None), None)
+        if name is None:
+            return mark
+        whole: str = match.group()
+        return whole[: match.start(name) - match.start()] + mark + whole[match.end(name) - match.start() :]
+
+    return mask
+
+
+def _hosts(diagnosis: Diagnosis) -> set[str]:
+    found = {*diagnosis.job.hosts, *(state.host for state in diagnosis.ranks if state.host)}
+    root = diagnosis.root_cause
+    for finding in (*((root,) if root else ()), *diagnosis.findings, *diagnosis.unknown):
+        found.update(finding.hosts)
+        found.update(fact.origin.host for fact in finding.evidence if fact.origin.host)
+    return found
+
+
+def _walk(value: _T, clean: Any) -> _T:
+    """The same value with every text in it cleaned, keys of mappings too; parts in which nothing changes stay themselves."""
+    if isinstance(value, str):
+        return clean(value)  # type: ignore[no-any-return]
+    if isinstance(value, tuple):
+        parts = tuple(_walk(part, clean) for part in value)
+        return value if all(old is new for old, new in zip(value, parts, strict=True)) else parts  # type: ignore[return-value]
+    if isinstance(value, Mapping):
+        pairs = {clean(key): _walk(part, clean) for key, part in value.items()}
+        return value if list(pairs.items()) == list(value.items()) else pairs  # type: ignore[return-value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        old = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        changed = {name: new for name, part in old.items() if (new := _walk(part, clean)) is not part}
+        return dataclasses.replace(value, **changed) if changed else value
+    return value

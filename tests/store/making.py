@@ -1,0 +1,83 @@
+"""Diagnoses for the store: a known failure and unknown ones, each of its own job."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from triage.model import Diagnosis, Evidence, Finding, Job, Origin, RankState, Remediation, Stats
+
+NOW = 1_763_700_000.0  # 2025-11-21 04:40:00 UTC
+DAY = 86_400.0
+
+
+def job(name: str, **more: object) -> Job:
+    """A job of two ranks; its id comes from its name."""
+    values: dict[str, object] = {"world_size": 2, "ranks": (0, 1), "hosts": {"node1": (0, 1)}, "last_time": NOW, **more}
+    return Job("j-" + hashlib.sha256(name.encode()).hexdigest()[:12], name, f"/jobs/{name}", **values)  # type: ignore[arg-type]
+
+
+def fact(text: str, rank: int | None = 1, host: str | None = "node1", **more: object) -> Evidence:
+    """An exception of one rank."""
+    values: dict[str, object] = {
+        "source": "job.log",
+        "offset": 10,
+        "end": 40,
+        "line": 3,
+        "end_line": 4,
+        "excerpt": f"Traceback\n{text}",
+        **more,
+    }
+    return Evidence("exception", "app", text, Origin(rank=rank, host=host, time=NOW, pid=7, attempt=0), **values)  # type: ignore[arg-type]
+
+
+def known(
+    name: str, signature: str = "cuda.out-of-memory", *, host: str = "node1", rank: int = 1, at: float = NOW, **more: object
+) -> Diagnosis:
+    """A failure that a signature knows."""
+    root = Finding(
+        signature=signature,
+        title=f"What {signature} says",
+        domain=signature.partition(".")[0],
+        role="cause",
+        severity="fatal",
+        confidence=0.9,
+        ranks=(rank,),
+        hosts=(host,),
+        first_time=at,
+        revision=1,
+        fingerprint="f1",
+        why=("it is first",),
+        captures={"requested": "2.00 GiB"},
+        evidence=(fact("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", rank, host),),
+        remediation=Remediation("Use a smaller batch.", ("Look at it",), ("https://example.org/a",)),
+    )
+    states = (RankState(0, host, "ok"), RankState(1, host, "failed", 12, at))
+    described = job(name, hosts={host: (0, 1)}, last_time=at)
+    return replace(
+        Diagnosis("0.1.0", "2026.11.1", described, "known", root, (root,), ranks=states, stats=Stats(1, 100)),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def unknown(name: str, text: str = "ValueError: shard 7 is bad", cluster: str = "u-7f3a9c", *, at: float = NOW, rank: int = 1) -> Diagnosis:
+    """A failure that no signature knows."""
+    root = Finding(
+        None,
+        text,
+        "unknown",
+        "cause",
+        "fatal",
+        0.8,
+        ranks=(rank,),
+        hosts=("node1",),
+        first_time=at,
+        cluster=cluster,
+        evidence=(fact(text, rank),),
+    )
+    return Diagnosis("0.1.0", "2026.11.1", job(name, last_time=at), "unknown", root, (), (root,), stats=Stats(1, 100))
+
+
+def clean(name: str) -> Diagnosis:
+    """A job that ended well."""
+    return Diagnosis("0.1.0", "2026.11.1", job(name), "clean", None, stats=Stats(1, 100))

@@ -1,0 +1,89 @@
+"""What a user wants redacted besides the forms of secrets that are known: the TOML file that TRIAGE_REDACT names.
+
+email = true          # addresses of mail too
+pseudonyms = true     # other names for hosts and addresses, the same each time
+key = "…"             # what pseudonyms are made with; the same key gives the same names
+[patterns]            # your own, by kind, in RE2's dialect; a group called v is the secret, else the whole match
+ticket = 'ACME-[0-9]{6}'
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triage.errors import OptionError
+
+VARIABLE = "TRIAGE_REDACT"
+SHORTEST_KEY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """`patterns` are (kind, compiled RE2 pattern). `key` is needed for `pseudonyms`: without a secret key names could be guessed back."""
+
+    email: bool = False
+    pseudonyms: bool = False
+    key: str = ""
+    patterns: tuple[tuple[str, Any], ...] = ()
+
+
+def configured() -> Redaction:
+    """What the file says that TRIAGE_REDACT names. Raises OptionError when it cannot be used: better no report than a secret in one."""
+    return _read(os.environ.get(VARIABLE, ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _read(name: str) -> Redaction:
+    if not name:
+        return Redaction()
+    import tomllib
+
+    try:
+        with Path(name).expanduser().open("rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise OptionError(f"cannot read {name}: {error.strerror}", hint=f"{VARIABLE} names a TOML file, see docs/security.md") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"{name} is not TOML: {error}", hint="docs/security.md shows one") from None
+    return redaction(found, name)
+
+
+def redaction(found: dict[str, Any], name: str) -> Redaction:
+    """The settings of a parsed file. Raises OptionError for what it may not say."""
+    unknown = sorted(set(found) - {"email", "pseudonyms", "key", "patterns"})
+    if unknown:
+        raise OptionError(f"{name}: unknown setting {unknown[0]!r}", hint="email, pseudonyms, key and [patterns] are known")
+    email, pseudonyms, key, patterns = (
+        found.get(n, d) for n, d in (("email", False), ("pseudonyms", False), ("key", ""), ("patterns", {}))
+    )
+    if not (isinstance(email, bool) and isinstance(pseudonyms, bool) and isinstance(key, str) and isinstance(patterns, dict)):
+        raise OptionError(
+            f"{name}: email and pseudonyms are true or false, key is a text, patterns is a table", hint="see docs/security.md"
+        )
+    if pseudonyms and len(key) < SHORTEST_KEY:
+        hint = f'key = "{os.urandom(16).hex()}" is one; keep it secret, and the same for as long as names shall stay the same'
+        raise OptionError(f"{name}: pseudonyms need a key of at least {SHORTEST_KEY} characters", hint=hint)
+    return Redaction(email, pseudonyms, key, tuple((kind, _compiled(kind, text, name)) for kind, text in patterns.items()))
+
+
+def _compiled(kind: str, text: Any, name: str) -> Any:
+    import re2  # type: ignore[import-untyped, unused-ignore]
+
+    if not (isinstance(text, str) and kind.replace("-", "").isalnum() and kind.isascii()):
+        raise OptionError(f"{name}: pattern {kind!r} is not `name = 'pattern'`", hint="names are letters, digits and hyphens")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        pattern = re2.compile(text, options)
+    except re2.error as error:
+        said = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
+        raise OptionError(
+            f"{name}: pattern {kind!r} cannot be used: {said}", hint="RE2's dialect has no look-around and no back-references"
+        ) from None
+    if pattern.search("") is not None or pattern.search(f"[redacted {kind}]") is not None:
+        raise OptionError(f"{name}: pattern {kind!r} matches too much", hint="it must match neither an empty text nor the mark it leaves")
+    return pattern

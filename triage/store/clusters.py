@@ -1,0 +1,197 @@
+"""Unknown failures that are one: which fingerprint belongs to which cluster. Ids are minted once and stay; fingerprints move, incidents never.
+
+What people decide is in moves.py; here is what an ingest does and what is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from triage.errors import OptionError
+from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
+from triage.store import codec
+from triage.store.connection import Connections
+from triage.store.engine import Engine, Plain
+
+EXEMPLARS = 5
+DAY = 86_400
+WEEK = 7
+OPEN = ("open", "named")
+STATES = (*OPEN, "ignored", "promoted", "merged")
+_ID = re.compile(r"u-[0-9a-f]{6,40}")
+_KEYS = "key, version, guard, headline, anchored, trail"
+
+
+class Clusters:
+    """The clusters of a store."""
+
+    def __init__(self, connections: Connections, engine: Engine | None = None) -> None:
+        self._db = connections
+        self.engine: Engine = engine or Plain()
+
+    def assign(
+        self, db: sqlite3.Connection, finding: Finding, incident: str, diagnosis: Diagnosis, when: float, *, count: bool
+    ) -> str | None:
+        """The key of an unknown failure, inside a transaction that is open; its cluster is found by the key, by a join, or made."""
+        print_ = self.engine.fingerprint(finding)
+        if print_ is None:
+            return None
+        key = print_.key if print_.anchored else f"{print_.key}:{diagnosis.job.id}"
+        if db.execute("SELECT 1 FROM cluster_key WHERE key = ?", (key,)).fetchone() is None:
+            self._new_key(db, key, print_, finding, when)
+        if count:
+            db.execute(
+                "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE SET incidents = incidents + 1",
+                (key, int(when // DAY)),
+            )
+            _exemplar(db, key, incident, finding)
+        return key
+
+    def _new_key(self, db: sqlite3.Connection, key: str, print_: Fingerprint, finding: Finding, when: float) -> None:
+        joined = None
+        if print_.anchored:
+            rows = db.execute(
+                f"SELECT {_KEYS}, cluster FROM cluster_key WHERE guard = ? AND version = ? AND anchored ORDER BY key",
+                (print_.guard, print_.version),
+            ).fetchall()
+            known = {fingerprint(row): row["cluster"] for row in rows}
+            joined = self.engine.join(print_, list(known)) if known else None
+        if joined is not None:
+            cluster, why = known[joined[0]], f"joined automatically: {joined[1]}"
+        else:
+            cluster, why = mint(db, finding.cluster, key), "new"
+            db.execute(
+                "INSERT INTO cluster (id, state, title, created_at) VALUES (?, 'open', ?, ?)",
+                (cluster, codec.plain(finding.title), when),
+            )
+        add_key(db, key, print_, cluster, why, when)
+
+    def id(self, wanted: str) -> str:
+        """The id of a cluster by its id or its first digits, past merges. Raises OptionError."""
+        digits = wanted.strip().lower()
+        digits = digits if digits.startswith("u-") else f"u-{digits}"
+        rows = self._db.read("SELECT id, redirect FROM cluster WHERE id >= ? AND id < ? ORDER BY id LIMIT 6", (digits, digits + "~"))
+        exact = [row for row in rows if row["id"] == digits]
+        if not rows:
+            named = self._db.read("SELECT id, redirect FROM cluster WHERE name = ? LIMIT 2", (wanted.strip(),))
+            rows = named if len(named) == 1 else []
+        if len(exact or rows) == 1:
+            row = (exact or rows)[0]
+            return row["id"] if row["redirect"] is None else self.id(row["redirect"])
+        if rows:
+            raise OptionError(f"several clusters begin with {wanted}", hint="give more of the id: " + ", ".join(row["id"] for row in rows))
+        raise OptionError(f"the store has no cluster {wanted}", hint="`triage clusters list` shows those it has")
+
+    def get(self, wanted: str, *, now: float | None = None) -> Cluster:
+        """The cluster `wanted`, past merges. Raises OptionError."""
+        return self._read("c.id = ?", [self.id(wanted)], 1, now)[0]
+
+    def listed(self, *, states: Sequence[str] = OPEN, limit: int = 50, now: float | None = None) -> list[Cluster]:
+        """Those in one of these states, by what matters: growing, then recent, then many jobs, then many ranks."""
+        marks = ", ".join("?" * len(states))
+        return self._read(f"c.state IN ({marks})", list(states), limit, now)
+
+    def exemplars(self, wanted: str) -> list[tuple[str, str, tuple[Evidence, ...]]]:
+        """(key, incident, facts) that the store kept of each fingerprint of the cluster, the oldest first."""
+        rows = self._db.read(
+            "SELECT e.* FROM exemplar e JOIN cluster_key k ON k.key = e.key WHERE k.cluster = ? ORDER BY k.created_at, e.key, e.place",
+            (self.id(wanted),),
+        )
+        return [(row["key"], row["incident"], tuple(map(codec.evidence_from, json.loads(row["facts"])))) for row in rows]
+
+    def incidents(self, wanted: str, limit: int = 1000) -> list[str]:
+        """Ids of the incidents in which it was seen, the latest first."""
+        rows = self._db.read(
+            "SELECT DISTINCT i.id, i.at FROM cluster_key k JOIN finding f ON f.key = k.key JOIN incident i ON i.num = f.incident "
+            "WHERE k.cluster = ? ORDER BY i.at DESC LIMIT ?",
+            (self.id(wanted), limit),
+        )
+        return [row["id"] for row in rows]
+
+    def keys(self, states: Sequence[str] = OPEN) -> list[tuple[Fingerprint, str]]:
+        """Every anchored fingerprint with its cluster: what suggestions are made of."""
+        marks = ", ".join("?" * len(states))
+        rows = self._db.read(
+            f"SELECT {', '.join('k.' + name for name in _KEYS.split(', '))}, k.cluster FROM cluster_key k JOIN cluster c ON c.id = k.cluster "
+            f"WHERE c.state IN ({marks}) AND k.anchored ORDER BY k.key",
+            states,
+        )
+        return [(fingerprint(row), row["cluster"]) for row in rows]
+
+    def apart(self) -> set[tuple[str, str]]:
+        """Pairs of keys (the smaller first) of which a person said that they are not one."""
+        return {(row["one"], row["other"]) for row in self._db.read("SELECT one, other FROM apart")}
+
+    def _read(self, where: str, arguments: list[Any], limit: int, now: float | None) -> list[Cluster]:
+        today = int((time.time() if now is None else now) // DAY)
+        rows = self._db.read(
+            f"""
+            WITH counted AS (
+                SELECT k.cluster, sum(n.incidents) AS incidents,
+                    sum(CASE WHEN n.day > :week THEN n.incidents ELSE 0 END) AS recent,
+                    sum(CASE WHEN n.day <= :week AND n.day > :fortnight THEN n.incidents ELSE 0 END) AS before
+                FROM cluster_key k JOIN counter n ON n.key = k.key GROUP BY k.cluster
+            ), met AS (
+                SELECT k.cluster, count(DISTINCT j.path) AS jobs, max(json_array_length(i.ranks)) AS ranks,
+                    min(i.at) AS first_seen, max(i.at) AS last_seen
+                FROM cluster_key k JOIN finding f ON f.key = k.key JOIN incident i ON i.num = f.incident JOIN job j ON j.id = i.job
+                GROUP BY k.cluster
+            )
+            SELECT c.*, coalesce(n.incidents, 0) AS incidents, coalesce(n.recent, 0) AS recent, coalesce(n.before, 0) AS before,
+                coalesce(m.jobs, 0) AS jobs, coalesce(m.ranks, 0) AS ranks, m.first_seen, m.last_seen
+            FROM cluster c LEFT JOIN counted n ON n.cluster = c.id LEFT JOIN met m ON m.cluster = c.id
+            WHERE {_named(where, len(arguments))}
+            ORDER BY coalesce(n.recent, 0) - coalesce(n.before, 0) DESC, m.last_seen DESC, jobs DESC, ranks DESC, c.id LIMIT :limit
+            """,
+            {"week": today - WEEK, "fortnight": today - 2 * WEEK, "limit": limit, **{f"a{n}": value for n, value in enumerate(arguments)}},
+        )
+        members: dict[str, list[Fingerprint]] = {row["id"]: [] for row in rows}
+        for row in rows:
+            found = self._db.read(f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? ORDER BY created_at, key", (row["id"],))
+            members[row["id"]] = [fingerprint(item) for item in found]
+        names = [name for name in Cluster.__dataclass_fields__ if name != "keys"]
+        return [Cluster(**{name: row[name] for name in names}, keys=tuple(members[row["id"]])) for row in rows]
+
+
+def _named(where: str, count: int) -> str:
+    """Question marks as names, for a statement has either."""
+    for number in range(count):
+        where = where.replace("?", f":a{number}", 1)
+    return where
+
+
+def fingerprint(row: Any) -> Fingerprint:
+    """A row of cluster_key."""
+    return Fingerprint(row["version"], row["key"], row["guard"], row["headline"], tuple(json.loads(row["trail"])), bool(row["anchored"]))
+
+
+def add_key(db: sqlite3.Connection, key: str, print_: Fingerprint, cluster: str, why: str, when: float) -> None:
+    """One more fingerprint of a cluster."""
+    db.execute(
+        "INSERT INTO cluster_key (key, version, cluster, guard, headline, anchored, why, trail, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (key, print_.version, cluster, print_.guard, codec.plain(print_.headline), print_.anchored, why, codec.names(print_.trail), when),
+    )
+
+
+def mint(db: sqlite3.Connection, wanted: str | None, key: str) -> str:
+    """An id that no cluster has: the one that the diagnosis used, else made of the key, as short as it can be."""
+    digits = hashlib.sha256(key.encode()).hexdigest()
+    tried = [wanted] if wanted is not None and _ID.fullmatch(wanted) else []
+    for candidate in (*tried, *(f"u-{digits[:length]}" for length in range(6, 41, 2))):
+        if db.execute("SELECT 1 FROM cluster WHERE id = ?", (candidate,)).fetchone() is None:
+            return candidate
+    raise AssertionError("two keys with the same hash")
+
+
+def _exemplar(db: sqlite3.Connection, key: str, incident: str, finding: Finding) -> None:
+    """Keep the first few of each fingerprint, with all that a signature or a later normaliser asks for."""
+    kept = db.execute("SELECT count(*), sum(incident = ?) FROM exemplar WHERE key = ?", (incident, key)).fetchone()
+    if kept[0] < EXEMPLARS and not kept[1]:
+        facts = json.dumps([codec.dump(fact) for fact in finding.evidence], ensure_ascii=True)
+        db.execute("INSERT INTO exemplar VALUES (?, ?, ?, ?)", (key, kept[0], incident, facts))

@@ -1,0 +1,60 @@
+"""What people say about a diagnosis: it stays on the incident for ever, whatever the catalog says later."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from triage.errors import OptionError
+from triage.evidence.redact import redact
+from triage.model import Feedback
+from triage.store import audit
+from triage.store.connection import Connections
+from triage.store.incidents import Incidents, spoken
+
+
+class Speaking:
+    """The feedback in a store."""
+
+    def __init__(self, connections: Connections, incidents: Incidents) -> None:
+        self._db = connections
+        self._incidents = incidents
+
+    def add(
+        self, wanted: str, verdict: Literal["agree", "wrong"], *, actor: str, because: str = "", signature: str | None = None
+    ) -> Feedback:
+        """Agree with the diagnosis of an incident, or say that it is wrong, why, and what it is. Raises OptionError."""
+        num = self._incidents.number(wanted)
+        if verdict not in ("agree", "wrong"):
+            raise OptionError(f"{verdict!r} is no verdict", hint="agree or wrong")
+        because = redact(because.strip())
+        with self._db.write() as db:
+            row = db.execute(
+                "SELECT i.id, coalesce(i.signature, k.cluster, i.verdict) AS said FROM incident i LEFT JOIN cluster_key k ON k.key = i.key "
+                "WHERE i.num = ?",
+                (num,),
+            ).fetchone()
+            when = time.time()
+            done = db.execute(
+                "INSERT INTO feedback (incident, at, actor, verdict, because, signature, said) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (num, when, actor, verdict, because, signature, row["said"]),
+            )
+            assert done.lastrowid is not None
+            audit.note(db, when, actor, f"feedback {verdict}", row["id"], {"because": because, "signature": signature, "said": row["said"]})
+        return Feedback(done.lastrowid, row["id"], when, actor, verdict, because, signature, row["said"])
+
+    def listed(self, *, verdict: str | None = None, signature: str | None = None, limit: int = 1000) -> list[Feedback]:
+        """The latest first; `signature` is what the diagnosis said or what it should have been."""
+        clauses, arguments = ["1"], []
+        if verdict is not None:
+            clauses.append("f.verdict = ?")
+            arguments.append(verdict)
+        if signature is not None:
+            clauses.append("(f.said = ? OR f.signature = ?)")
+            arguments += [signature, signature]
+        rows = self._db.read(
+            "SELECT f.*, i.id AS name FROM feedback f JOIN incident i ON i.num = f.incident "
+            f"WHERE {' AND '.join(clauses)} ORDER BY f.id DESC LIMIT ?",
+            (*arguments, limit),
+        )
+        return [spoken(row) for row in rows]

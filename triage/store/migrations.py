@@ -1,0 +1,197 @@
+"""The tables, step by step. A store is brought up to date by the steps it lacks; a step that was released is never changed, only followed.
+
+To add one: a function at the end of STEPS, and a store of the version before it in `tests/store/old/`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from triage.errors import StoreError
+from triage.store.connection import APPLICATION, Connections, shared
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+VERSION = 2  # the number of STEPS, here so that a store that is up to date needs not import them
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """How many steps this file has taken; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def bring_up_to_date(connections: Connections) -> int:
+    """Take the steps that the file lacks, all in one transaction; the number of them. Raises StoreError for a file of somebody else."""
+    with connections.told():
+        connection = connections.get()
+        taken = _checked(connections, connection)
+        if taken == VERSION or not connections.writable:
+            if taken < VERSION:
+                hint = "run `triage db migrate` where the file may be written, or copy it to such a place"
+                raise StoreError("the store is of an older version and may not be written", hint=hint, path=str(connections.path))
+            return 0
+        if taken == 0:
+            connection.execute(f"PRAGMA journal_mode = {'DELETE' if shared(connections.path) else 'WAL'}")
+    from sqlite_utils import Database
+
+    with connections.write():  # whoever comes second finds it done
+        taken = _checked(connections, connection)
+        database = Database(connection, execute_plugins=False)
+        for step in STEPS[taken:]:
+            step(database)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    return VERSION - taken
+
+
+def _checked(connections: Connections, connection: sqlite3.Connection) -> int:
+    taken = version(connection)
+    path = str(connections.path)
+    if taken > VERSION:
+        hint = "use that version of triage, or give --store another file"
+        raise StoreError(f"the store was written by a newer triage (version {taken}, this one knows {VERSION})", hint=hint, path=path)
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if application != APPLICATION and not (empty and taken == 0):
+        raise StoreError("this is a database of another program", hint="give --store another file", path=path)
+    return taken
+
+
+_KNOWLEDGE = """
+CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE job (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, world_size INTEGER, first_time REAL, last_time REAL,
+    versions TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE incident (
+    num INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, job TEXT NOT NULL REFERENCES job (id),
+    verdict TEXT NOT NULL CHECK (verdict IN ('known', 'unknown', 'clean')),
+    title TEXT NOT NULL, signature TEXT, key TEXT, domain TEXT NOT NULL, severity TEXT NOT NULL, confidence REAL NOT NULL,
+    ranks TEXT NOT NULL, hosts TEXT NOT NULL, device TEXT,
+    at REAL NOT NULL, stored_at REAL NOT NULL, seen_at REAL NOT NULL, seen INTEGER NOT NULL,
+    tool_version TEXT NOT NULL, catalog_version TEXT NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL
+);
+CREATE INDEX incident_at ON incident (at, num);
+CREATE INDEX incident_verdict ON incident (verdict, at);
+CREATE INDEX incident_signature ON incident (signature, at);
+CREATE INDEX incident_domain ON incident (domain, at);
+CREATE INDEX incident_key ON incident (key, at);
+CREATE INDEX incident_job ON incident (job);
+CREATE TABLE attempt (
+    incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, number INTEGER NOT NULL, first_time REAL, last_time REAL,
+    PRIMARY KEY (incident, number)
+) WITHOUT ROWID;
+CREATE TABLE finding (
+    incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, place INTEGER NOT NULL,
+    list TEXT NOT NULL CHECK (list IN ('findings', 'unknown', 'root')), root INTEGER NOT NULL,
+    signature TEXT, revision INTEGER, fingerprint TEXT, key TEXT,
+    role TEXT NOT NULL, confidence REAL NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (incident, place)
+) WITHOUT ROWID;
+CREATE INDEX finding_signature ON finding (signature);
+CREATE INDEX finding_key ON finding (key);
+CREATE TABLE evidence (
+    incident INTEGER NOT NULL, finding INTEGER NOT NULL, place INTEGER NOT NULL,
+    kind TEXT NOT NULL, component TEXT NOT NULL, text TEXT NOT NULL, excerpt TEXT, fields TEXT,
+    rank INTEGER, host TEXT, time REAL, attempt INTEGER NOT NULL, origin TEXT,
+    source TEXT NOT NULL, line INTEGER, end_line INTEGER, start INTEGER NOT NULL, stop INTEGER NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (incident, finding, place),
+    FOREIGN KEY (incident, finding) REFERENCES finding (incident, place) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE blamed_rank (
+    rank INTEGER NOT NULL, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, PRIMARY KEY (rank, incident)
+) WITHOUT ROWID;
+CREATE INDEX blamed_rank_incident ON blamed_rank (incident);
+CREATE TABLE host (
+    name TEXT NOT NULL, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, blamed INTEGER NOT NULL,
+    PRIMARY KEY (name, incident)
+) WITHOUT ROWID;
+CREATE INDEX host_incident ON host (incident);
+CREATE TABLE warning (
+    incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, place INTEGER NOT NULL,
+    code TEXT NOT NULL, source TEXT, message TEXT NOT NULL, PRIMARY KEY (incident, place)
+) WITHOUT ROWID;
+CREATE TABLE redacted (
+    incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, kind TEXT NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (incident, kind)
+) WITHOUT ROWID;
+CREATE TABLE history (
+    id INTEGER PRIMARY KEY, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, at REAL NOT NULL, reason TEXT NOT NULL,
+    old TEXT NOT NULL, new TEXT NOT NULL, old_catalog TEXT NOT NULL, new_catalog TEXT NOT NULL
+);
+CREATE INDEX history_incident ON history (incident);
+CREATE TABLE feedback (
+    id INTEGER PRIMARY KEY, incident INTEGER NOT NULL REFERENCES incident (num), at REAL NOT NULL, actor TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('agree', 'wrong')), because TEXT NOT NULL, signature TEXT, said TEXT
+);
+CREATE INDEX feedback_incident ON feedback (incident);
+CREATE TABLE cluster (
+    id TEXT PRIMARY KEY, state TEXT NOT NULL, title TEXT NOT NULL, name TEXT, note TEXT NOT NULL DEFAULT '', signature TEXT,
+    redirect TEXT REFERENCES cluster (id), created_at REAL NOT NULL
+);
+CREATE TABLE cluster_key (
+    key TEXT PRIMARY KEY, version INTEGER NOT NULL, cluster TEXT NOT NULL REFERENCES cluster (id), guard TEXT NOT NULL,
+    headline TEXT NOT NULL, anchored INTEGER NOT NULL, why TEXT NOT NULL, trail TEXT NOT NULL, created_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX cluster_key_cluster ON cluster_key (cluster);
+CREATE INDEX cluster_key_guard ON cluster_key (guard);
+CREATE TABLE exemplar (
+    key TEXT NOT NULL REFERENCES cluster_key (key) ON DELETE CASCADE, place INTEGER NOT NULL, incident TEXT NOT NULL, facts TEXT NOT NULL,
+    PRIMARY KEY (key, place)
+) WITHOUT ROWID;
+CREATE TABLE counter (
+    key TEXT NOT NULL REFERENCES cluster_key (key) ON DELETE CASCADE, day INTEGER NOT NULL, incidents INTEGER NOT NULL,
+    PRIMARY KEY (key, day)
+) WITHOUT ROWID;
+CREATE TABLE apart (
+    one TEXT NOT NULL, other TEXT NOT NULL, why TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (one, other), CHECK (one < other)
+) WITHOUT ROWID;
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, details TEXT NOT NULL,
+    undo TEXT, undone_by INTEGER REFERENCES audit (id)
+);
+CREATE INDEX audit_subject ON audit (subject);
+CREATE TABLE page (num INTEGER PRIMARY KEY, title TEXT NOT NULL, words TEXT NOT NULL, body TEXT NOT NULL)
+"""
+
+_WORK = """
+CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, once TEXT NOT NULL UNIQUE, payload TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'taken', 'sent', 'dead', 'dropped')), attempts INTEGER NOT NULL DEFAULT 0,
+    next_at REAL NOT NULL, taken_until REAL, receipt TEXT, error TEXT
+);
+CREATE INDEX outbox_due ON outbox (state, next_at);
+CREATE TABLE task (
+    id TEXT PRIMARY KEY, kind TEXT NOT NULL, payload TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed', 'cancelled')),
+    attempts INTEGER NOT NULL DEFAULT 0, most INTEGER NOT NULL DEFAULT 3, created_at REAL NOT NULL, started_at REAL, ended_at REAL,
+    owner TEXT, beat_at REAL, cancel INTEGER NOT NULL DEFAULT 0, progress TEXT, result TEXT, error TEXT, actor TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX task_state ON task (state, created_at);
+CREATE TABLE token (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, prefix TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL,
+    created_at REAL NOT NULL, expires_at REAL, used_at REAL, revoked_at REAL
+)
+"""
+
+
+def _make(database: Database, script: str) -> None:
+    for statement in script.split(";\n"):
+        database.execute(statement)
+
+
+def knowledge(database: Database) -> None:
+    """Jobs, incidents, clusters, feedback, the audit log, and the words of each incident for the search."""
+    _make(database, _KNOWLEDGE)
+    database.table("page").enable_fts(["title", "words", "body"], create_triggers=True, tokenize="unicode61 remove_diacritics 2")
+
+
+def work(database: Database) -> None:
+    """What waits to be done: posts, tasks of the service; and the tokens that open it."""
+    _make(database, _WORK)
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (knowledge, work)

@@ -1,0 +1,103 @@
+"""What is to be told to others, in the same transaction as what it tells of: written once, sent at least once, by whoever takes it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from triage.store.connection import Connections
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One thing to tell. `state`: waiting, taken (somebody is sending it), sent, dead (given up), dropped (by a person)."""
+
+    id: int
+    at: float
+    kind: str
+    subject: str
+    payload: Mapping[str, Any]
+    state: str
+    attempts: int
+    next_at: float
+    receipt: str | None = None
+    error: str | None = None
+
+
+def put(db: sqlite3.Connection, kind: str, subject: str, once: str, payload: Mapping[str, Any], when: float) -> bool:
+    """Write a post inside a transaction that is open; False when there is one with the same `once` already."""
+    done = db.execute(
+        "INSERT INTO outbox (at, kind, subject, once, payload, state, next_at) VALUES (?, ?, ?, ?, ?, 'waiting', ?) ON CONFLICT (once) DO NOTHING",
+        (when, kind, subject, once, json.dumps(payload, ensure_ascii=False), when),
+    )
+    return done.rowcount == 1
+
+
+class Outbox:
+    """The posts of a store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._db = connections
+
+    def put(self, kind: str, subject: str, once: str, payload: Mapping[str, Any], *, now: float | None = None) -> bool:
+        """Write a post; False when there is one with the same `once` already."""
+        with self._db.write() as db:
+            return put(db, kind, subject, once, payload, time.time() if now is None else now)
+
+    def take(self, seconds: float, *, kinds: tuple[str, ...] = (), now: float | None = None) -> Post | None:
+        """The oldest post that is due, for this caller alone until `seconds` have passed; then it is due again."""
+        when = time.time() if now is None else now
+        wanted = f"AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        with self._db.write() as db:
+            row = db.execute(
+                "SELECT * FROM outbox WHERE ((state = 'waiting' AND next_at <= ?) OR (state = 'taken' AND taken_until <= ?)) "
+                f"{wanted} ORDER BY next_at, id LIMIT 1",
+                (when, when, *kinds),
+            ).fetchone()
+            if row is None:
+                return None
+            db.execute(
+                "UPDATE outbox SET state = 'taken', taken_until = ?, attempts = attempts + 1 WHERE id = ?", (when + seconds, row["id"])
+            )
+        return _post({**dict(row), "state": "taken", "attempts": row["attempts"] + 1})
+
+    def sent(self, number: int, receipt: str = "") -> None:
+        """It arrived; `receipt` is what the other side called it."""
+        with self._db.write() as db:
+            db.execute("UPDATE outbox SET state = 'sent', receipt = ?, error = NULL, taken_until = NULL WHERE id = ?", (receipt, number))
+
+    def failed(self, number: int, error: str, *, again_at: float | None) -> None:
+        """It did not arrive: due again at that time, or dead when there is none."""
+        state = "dead" if again_at is None else "waiting"
+        with self._db.write() as db:
+            db.execute(
+                "UPDATE outbox SET state = ?, error = ?, next_at = coalesce(?, next_at), taken_until = NULL WHERE id = ?",
+                (state, error, again_at, number),
+            )
+
+    def retry(self, number: int, *, now: float | None = None) -> bool:
+        """Make a post due at once, whatever became of it; False when there is none of this number or it was sent."""
+        when = time.time() if now is None else now
+        with self._db.write() as db:
+            done = db.execute("UPDATE outbox SET state = 'waiting', next_at = ? WHERE id = ? AND state <> 'sent'", (when, number))
+        return done.rowcount == 1
+
+    def drop(self, number: int) -> bool:
+        """Never send it; False when there is none of this number or it was sent."""
+        with self._db.write() as db:
+            done = db.execute("UPDATE outbox SET state = 'dropped' WHERE id = ? AND state <> 'sent'", (number,))
+        return done.rowcount == 1
+
+    def listed(self, *, state: str | None = None, limit: int = 100) -> list[Post]:
+        """The newest posts first."""
+        where, arguments = ("WHERE state = ?", (state, limit)) if state else ("", (limit,))
+        return [_post(row) for row in self._db.read(f"SELECT * FROM outbox {where} ORDER BY id DESC LIMIT ?", arguments)]
+
+
+def _post(row: Any) -> Post:
+    values = {name: row[name] for name in Post.__dataclass_fields__ if name != "payload"}
+    return Post(**values, payload=json.loads(row["payload"]))

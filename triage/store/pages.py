@@ -1,0 +1,87 @@
+"""The words of an incident for the full-text search, and questions that are safe whatever a person types."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from triage.model import Diagnosis
+from triage.store import codec
+
+BODY = 3000  # characters of log text a incident
+FACT = 500  # characters of one fact
+_WORD = re.compile(r"\w+", re.UNICODE)
+MOST_WORDS = 24
+
+
+def write(db: sqlite3.Connection, num: int, identifier: str, diagnosis: Diagnosis, keys: Iterable[str]) -> None:
+    """The page of an incident, in place of the one it had."""
+    root, job = diagnosis.root_cause, diagnosis.job
+    signatures = dict.fromkeys(finding.signature for finding in diagnosis.findings if finding.signature and finding.role != "noise")
+    clusters = dict.fromkeys(finding.cluster for finding in diagnosis.unknown if finding.cluster)
+    names = [
+        identifier,
+        job.id,
+        job.name,
+        *signatures,
+        *clusters,
+        *keys,
+        *list(job.hosts)[:64],
+        *(f"{k} {v}" for k, v in job.versions.items()),
+    ]
+    db.execute("DELETE FROM page WHERE num = ?", (num,))
+    db.execute(
+        "INSERT INTO page (num, title, words, body) VALUES (?, ?, ?, ?)",
+        (num, codec.plain(root.title if root else diagnosis.verdict), codec.plain(" ".join(names)), codec.plain(_body(diagnosis))),
+    )
+
+
+def _body(diagnosis: Diagnosis) -> str:
+    seen: dict[str, None] = {}
+    for item in sorted(codec.placed(diagnosis), key=lambda item: not item.root):
+        if item.finding.role != "noise":
+            seen.update({item.finding.title: None, **{fact.text[:FACT]: None for fact in item.finding.evidence[:2]}})
+    return "\n".join(seen)[:BODY]
+
+
+def question(text: str, *, any_word: bool = False, last_is_open: bool = True) -> str | None:
+    """What FTS5 is asked for a person's words: each quoted, so that none of them is an operator. None when there is no word in it.
+
+    Words in double quotes stay together. The last word may go on (`allre` finds all_reduce).
+    """
+    parts: list[str] = []
+    for number, piece in enumerate(text.replace("\0", " ").split('"')):
+        words = _WORD.findall(piece)
+        if number % 2 and words:
+            parts.append(" ".join(words))
+        elif not number % 2:
+            parts += [" ".join(_WORD.findall(word)) for word in piece.split() if _WORD.search(word)]
+    parts = parts[:MOST_WORDS]
+    if not parts:
+        return None
+    quoted = [f'"{part}"' for part in parts]
+    if last_is_open and not text.endswith(('"', " ")):
+        quoted[-1] += "*"
+    return (" OR " if any_word else " ").join(quoted)
+
+
+def found(documents: Sequence[tuple[str, str, str]], text: str, limit: int) -> list[tuple[int, float]]:
+    """Of documents (name, title, body) those that have the words, best first, as (number, rank); the fewest words missing come first."""
+    db = sqlite3.connect(":memory:")
+    try:
+        db.execute("CREATE VIRTUAL TABLE d USING fts5 (name, title, body, tokenize = 'porter unicode61 remove_diacritics 2')")
+        db.executemany(
+            "INSERT INTO d (rowid, name, title, body) VALUES (?, ?, ?, ?)",
+            [(n, *map(codec.plain, item)) for n, item in enumerate(documents)],
+        )
+        for any_word in (False, True):
+            asked = question(text, any_word=any_word)
+            if asked is None:
+                return []
+            rows = db.execute("SELECT rowid, bm25(d, 8, 6, 1) FROM d WHERE d MATCH ? ORDER BY 2, 1 LIMIT ?", (asked, limit)).fetchall()
+            if rows:
+                return [(row[0], -row[1]) for row in rows]
+        return []
+    finally:
+        db.close()

@@ -1,0 +1,220 @@
+"""Finding incidents again: by filters, by words, by likeness, and summed up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from triage.errors import OptionError
+from triage.model import Incident
+from triage.store import pages
+from triage.store.connection import Connections
+from triage.store.incidents import COLUMNS, TABLES, Incidents, incident
+
+RANKED = 2000  # of more hits than this the newest are ranked
+WEEK = 7 * 86_400
+MONDAY = 4 * 86_400  # the epoch was a Thursday
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which incidents; what is not given does not matter. `job` is part of a name or path, `text` is searched in full text, times are seconds."""
+
+    verdict: str | None = None
+    signature: str | None = None
+    cluster: str | None = None
+    domain: str | None = None
+    host: str | None = None
+    rank: int | None = None
+    since: float | None = None
+    until: float | None = None
+    job: str | None = None
+    text: str | None = None
+    wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An incident that has the words, with the piece of text around them; words found stand between \\x02 and \\x03."""
+
+    incident: Incident
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """An incident that is like another, why, and what people said then."""
+
+    incident: Incident
+    why: str
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One row of a sum: how many incidents, when first and last, and on how many hosts or of how many kinds (`spread`)."""
+
+    name: str
+    count: int
+    first: float
+    last: float
+    spread: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What `stats` shows. `hosts` and `devices` are those that were to blame more than once."""
+
+    incidents: int
+    verdicts: tuple[Count, ...]
+    signatures: tuple[Count, ...]
+    hosts: tuple[Count, ...]
+    devices: tuple[Count, ...]
+    weeks: tuple[Count, ...]
+
+
+class Search:
+    """The questions that a store answers."""
+
+    def __init__(self, connections: Connections, incidents: Incidents) -> None:
+        self._db = connections
+        self._incidents = incidents
+
+    def listed(self, wanted: Filter = Filter(), *, limit: int = 50, after: str | None = None) -> list[Incident]:
+        """The incidents that the filter lets through, the latest failure first; `after` is `cursor` of the last one of the page before."""
+        where, arguments = _where(wanted)
+        if after is not None:
+            at, num = _place(after)
+            where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
+            arguments += [at, at, num]
+        rows = self._db.read(f"SELECT {COLUMNS} FROM {TABLES} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?", (*arguments, limit))
+        return [incident(row) for row in rows]
+
+    def cursor(self, last: Incident) -> str:
+        """Where the next page of `list` begins."""
+        return f"{last.at!r}/{self._incidents.number(last.id)}"
+
+    def count(self, wanted: Filter = Filter()) -> int:
+        """How many incidents the filter lets through."""
+        where, arguments = _where(wanted)
+        row = self._db.one(f"SELECT count(*) AS n FROM {TABLES} WHERE {where}", arguments)
+        assert row is not None
+        return int(row["n"])
+
+    def text(self, words: str, *, limit: int = 20) -> list[Hit]:
+        """Incidents with all the words, else with some of them, best first (of very many the newest are ranked). Any input is safe."""
+        for any_word in (False, True):
+            asked = pages.question(words, any_word=any_word)
+            if asked is None:
+                return []
+            rows = self._db.read(
+                f"""
+                WITH newest AS (SELECT rowid, rank FROM page_fts WHERE page_fts MATCH :asked ORDER BY rowid DESC LIMIT {RANKED}),
+                best AS (SELECT rowid, rank FROM newest ORDER BY rank, rowid DESC LIMIT :limit)
+                SELECT {COLUMNS}, snippet(page_fts, 2, char(2), char(3), '…', 16) AS snippet
+                FROM best JOIN page_fts ON page_fts.rowid = best.rowid JOIN {TABLES.replace("incident i", "incident i ON i.num = best.rowid", 1)}
+                WHERE page_fts MATCH :asked ORDER BY best.rank, best.rowid DESC
+                """,
+                {"asked": asked, "limit": limit},
+            )
+            if rows:
+                return [Hit(incident(row), row["snippet"]) for row in rows]
+        return []
+
+    def similar(self, wanted: str, *, limit: int = 20) -> list[Likeness]:
+        """Incidents with the same signature or cluster as root cause, those with feedback and on the same host first."""
+        num = self._incidents.number(wanted)
+        row = self._db.one(f"SELECT i.signature, k.cluster FROM {TABLES} WHERE i.num = ?", (num,))
+        assert row is not None
+        if row["signature"] is None and row["cluster"] is None:
+            return []
+        by, value, why = (
+            ("i.signature", row["signature"], "the same cause") if row["signature"] else ("k.cluster", row["cluster"], "the same cluster")
+        )
+        rows = self._db.read(
+            f"""
+            SELECT {COLUMNS}, EXISTS (SELECT 1 FROM host a JOIN host b ON b.name = a.name WHERE a.incident = i.num AND b.incident = :num
+                AND a.blamed AND b.blamed) AS same_host, EXISTS (SELECT 1 FROM feedback f WHERE f.incident = i.num) AS spoken
+            FROM {TABLES} WHERE {by} = :value AND i.num <> :num ORDER BY i.at DESC LIMIT {RANKED}
+            """,
+            {"value": value, "num": num},
+        )
+        best = sorted(rows, key=lambda found: (-found["spoken"], -found["same_host"], -found["at"]))[:limit]
+        return [
+            Likeness(incident(found), why + (", on the same host" if found["same_host"] else ""), self._said(found["num"]))
+            for found in best
+        ]
+
+    def _said(self, num: int) -> tuple[str, ...]:
+        rows = self._db.read("SELECT verdict, because, actor FROM feedback WHERE incident = ? AND because <> '' ORDER BY id", (num,))
+        return tuple(f"{row['actor']} ({row['verdict']}): {row['because']}" for row in rows)
+
+    def sums(self, wanted: Filter = Filter(), *, limit: int = 20) -> Sums:
+        """By verdict, signature or cluster, host, device and week."""
+        where, arguments = _where(wanted)
+
+        def grouped(
+            name: str, extra: str = "", spread: str = "0", more: str = "", order: str = "count DESC, name", most: int = limit
+        ) -> tuple[Count, ...]:
+            rows = self._db.read(
+                f"SELECT {name} AS name, count(*) AS count, min(i.at) AS first, max(i.at) AS last, {spread} AS spread FROM {TABLES} {extra} "
+                f"WHERE {where} AND {name} IS NOT NULL GROUP BY 1 {more} ORDER BY {order} LIMIT ?",
+                (*arguments, most),
+            )
+            return tuple(Count(str(row["name"]), row["count"], row["first"], row["last"], row["spread"]) for row in rows)
+
+        cause = "coalesce(i.signature, c.name, k.cluster)"
+        return Sums(
+            incidents=self.count(wanted),
+            verdicts=grouped("i.verdict"),
+            signatures=grouped(cause),
+            hosts=grouped("h.name", "JOIN host h ON h.incident = i.num AND h.blamed", f"count(DISTINCT {cause})", "HAVING count(*) > 1"),
+            devices=grouped("i.device", "", f"count(DISTINCT {cause})", "HAVING count(*) > 1"),
+            weeks=grouped(f"CAST((i.at - {MONDAY}) / {WEEK} AS INTEGER)", order="name DESC"),
+        )
+
+
+def _where(wanted: Filter) -> tuple[str, list[Any]]:
+    clauses: list[str] = ["1"]
+    arguments: list[Any] = []
+
+    def add(clause: str, *values: Any) -> None:
+        clauses.append(clause)
+        arguments.extend(values)
+
+    for name in ("verdict", "domain"):
+        if getattr(wanted, name) is not None:
+            add(f"i.{name} = ?", getattr(wanted, name))
+    if wanted.signature is not None:
+        add("i.num IN (SELECT incident FROM finding WHERE signature = ?)", wanted.signature)
+    if wanted.cluster is not None:
+        add("i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)", wanted.cluster)
+    if wanted.host is not None:
+        add("i.num IN (SELECT incident FROM host WHERE name = ?)", wanted.host)
+    if wanted.rank is not None:
+        add("i.num IN (SELECT incident FROM blamed_rank WHERE rank = ?)", wanted.rank)
+    if wanted.since is not None:
+        add("i.at >= ?", wanted.since)
+    if wanted.until is not None:
+        add("i.at < ?", wanted.until)
+    if wanted.job is not None:
+        add("(instr(lower(j.name), ?) OR instr(lower(j.path), ?) OR j.id = ?)", wanted.job.lower(), wanted.job.lower(), wanted.job)
+    if wanted.wrong:
+        add("EXISTS (SELECT 1 FROM feedback f WHERE f.incident = i.num AND f.verdict = 'wrong')")
+    if wanted.text is not None:
+        asked = pages.question(wanted.text)
+        add("i.num IN (SELECT rowid FROM page_fts WHERE page_fts MATCH ?)" if asked else "0", *([asked] if asked else []))
+    return " AND ".join(clauses), arguments
+
+
+def _place(cursor: str) -> tuple[float, int]:
+    at, _, num = cursor.partition("/")
+    try:
+        return float(at), int(num)
+    except ValueError:
+        raise OptionError(f"{cursor!r} is no place in a list", hint="take it from the page before") from None
+
+
+def week_start(name: str) -> float:
+    """The time at which a week of `Sums.weeks` begins, a Monday."""
+    return int(name) * WEEK + MONDAY
