@@ -137,7 +137,7 @@ def test_commands_of_documents_exist() -> None:
     commands = {
         match[0]
         for line in lines
-        for match in re.findall(r"\btriage ((?:catalog )?(?:ingest|show|explain|list|check|schema))\b(?= )", line)
+        for match in re.findall(r"\btriage ((?:catalog )?(?:ingest|show|explain|env|list|check|schema))\b(?= )", line)
         if match
     }
     assert commands

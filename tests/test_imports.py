@@ -23,6 +23,7 @@ ORDER = (
     "ranks",
     "evidence",
     "artifacts",
+    "compare",
     "catalog",
     "diagnose",
     "clusters",
@@ -34,7 +35,7 @@ ORDER = (
 )
 FREE = {"model", "errors", ""}
 # Glue that knows several rooms, below the faces.
-GLUE = {"pipeline": "diagnose", "intake": "artifacts", "summary": "diagnose"}
+GLUE = {"pipeline": "diagnose", "intake": "artifacts", "summary": "diagnose", "options": "sources"}
 HEAVY = ("torch", "fastapi", "sklearn", "numpy", "pydantic", "yaml")
 
 

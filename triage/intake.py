@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact
 from triage.errors import InputError
-from triage.model import Evidence, Explanation, Finding, Source, Warning
+from triage.model import Deviation, Evidence, Explanation, Finding, Source, Warning
 from triage.ranks.windows import Windows
 from triage.scan.interface import Scanned
 from triage.sources.plain import in_place
@@ -26,6 +26,7 @@ _NO_OUTPUT = re.compile(
     r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$", re.I
 )
 _NAMED = 5
+_Placed = TypeVar("_Placed", Finding, Deviation)
 
 
 def writer_key(line: bytes) -> Hashable:
@@ -154,8 +155,8 @@ class Reading:
             missing = sorted(offset for offset in offsets if (name, offset) not in self._lines)
             self._lines.update(zip(((name, offset) for offset in missing), self._numbers(name, missing), strict=True))
 
-    def placed(self, finding: Finding) -> Finding:
-        """The finding with the lines of its evidence."""
+    def placed(self, finding: _Placed) -> _Placed:
+        """The finding (or deviation) with the lines of its evidence."""
         return replace(finding, evidence=self._place(finding.evidence))
 
     def placed_explanation(self, explanation: Explanation) -> Explanation:
@@ -166,8 +167,8 @@ class Reading:
         return tuple(
             replace(
                 fact,
-                line=self._lines.get((fact.source, fact.offset), 1),
-                end_line=self._lines.get((fact.source, max(fact.offset, fact.end)), 1),
+                line=self._lines.get((fact.source, fact.offset), fact.line or 1),
+                end_line=self._lines.get((fact.source, max(fact.offset, fact.end)), fact.end_line or 1),
             )
             for fact in facts
         )

@@ -14,7 +14,7 @@ from typing import Literal
 Role = Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
 Severity = Literal["fatal", "error", "warning", "info"]
 Verdict = Literal["known", "unknown", "clean"]
-SourceKind = Literal["text", "core", "flight-recorder", "py-spy", "error-file", "binary", "empty"]
+SourceKind = Literal["text", "core", "flight-recorder", "py-spy", "error-file", "environment", "binary", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +185,35 @@ class Diagnosis:
     ranks: tuple[RankState, ...] = ()
     warnings: tuple[Warning, ...] = ()
     stats: Stats = Stats()
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Something about settings or versions that may harm: what `triage env` lists.
+
+    `rule` is env-mismatch, determinism-incomplete or dangerous-setting; `names` the variables or programs it is about; `text` the sentence;
+    `why` what may come of it. `values` pairs what stands there with those who have it; `ranks`, `hosts` are the odd ones.
+    """
+
+    rule: str
+    severity: Severity
+    names: tuple[str, ...]
+    text: str
+    why: str = ""
+    values: tuple[tuple[str, str], ...] = ()
+    ranks: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The environment of a job: who told of it, the settings and versions on which all agree, and what deviates, gravest first."""
+
+    speakers: tuple[str, ...] = ()
+    agreed: Mapping[str, str] = field(default_factory=dict)
+    deviations: tuple[Deviation, ...] = ()
+    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import triage
-from triage import artifacts, evidence, sources, summary
+from triage import artifacts, compare, evidence, sources, summary
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 from triage.diagnose import Result, diagnose, report
@@ -18,36 +16,11 @@ from triage.diagnose.explain import explanation
 from triage.errors import OptionError
 from triage.evidence.collect import Harvest, harvest
 from triage.intake import Intake, Reading, writer_key
-from triage.model import Diagnosis, Explanation, Job, Stats, Warning
+from triage.model import Audit, Diagnosis, Explanation, Job, Stats, Warning
+from triage.options import ENGINES, Options, Progress, Report, advance
 from triage.scan.run import Scan
 
-ENGINES = ("auto", "hyperscan", "re2")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """`workers` defaults to the number of cores; `engine` chooses the scan's automaton. None of them changes the answer."""
-
-    catalogs: tuple[Path, ...] = ()
-    workers: int | None = None
-    chunk_bytes: int = 1 << 18
-    engine: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise OptionError(f"no scan engine is called {self.engine!r}", hint="one of " + ", ".join(ENGINES))
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """`done` of `total` bytes of a stage."""
-
-    stage: str
-    done: int
-    total: int | None
-
-
-Report = Callable[[Progress], None]
+__all__ = ["ENGINES", "Options", "Progress", "Report", "audit", "explain", "ingest"]
 
 
 def ingest(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Diagnosis:
@@ -87,6 +60,13 @@ def explain(paths: Sequence[str], signature_id: str, options: Options = Options(
         return reading.placed_explanation(explanation(signature, read.result))
 
 
+def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
+    """The environment of the job under `paths`: what all ranks agree on, and what deviates."""
+    read = _read(paths, options, progress)
+    with read.reading as reading:
+        return replace(read.audit, deviations=tuple(map(reading.placed, read.audit.deviations)), warnings=read.warnings)
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """What both answers start from."""
@@ -95,6 +75,7 @@ class _Read:
     harvest: Harvest
     result: Result
     reading: Reading
+    audit: Audit
     job: Job
     warnings: tuple[Warning, ...]
     stats: Stats
@@ -113,7 +94,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
         windows=known.windows,
         generic=frozenset(range(len(evidence.TRIGGERS))),
         engine=options.engine,
-        advance=_advance(progress, sum(file.size for file in intake.files)),
+        advance=advance(progress, sum(file.size for file in intake.files)),
         failed=intake.failed,
     )
     scanned, _ = scan.run(intake.containers())
@@ -122,28 +103,18 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
     facts, notes = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)
-    result = diagnose([*gathered.facts, *facts], gathered.words, gathered.job, known)
+    seen = compare.look(scanned, reading.read_of, gathered, facts, compare.load(options.settings))
+    result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, known)
+    if seen.settings and not summary.failed(result, seen.settings):  # settings explain failures, they are none
+        result = diagnose(seen.facts, gathered.words, gathered.job, known)
     warnings = [*found.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result)]
     return _Read(
         catalog=known,
         harvest=gathered,
         result=result,
         reading=reading,
+        audit=seen.audit,
         job=summary.job(paths, gathered, result, intake.identity(scanned)),
         warnings=tuple(sorted(set(warnings), key=lambda warning: (warning.source or "", warning.code, warning.message))),
         stats=Stats(files=len(found.files), bytes=sum(file.size for file in found.files), hits=sum(scan.matched for _, scan in scanned)),
     )
-
-
-def _advance(progress: Report | None, total: int) -> Callable[[int], None]:
-    done = 0
-    lock = threading.Lock()
-
-    def advance(count: int) -> None:
-        nonlocal done
-        with lock:
-            done += count
-            if progress is not None:
-                progress(Progress("scan", done, total))
-
-    return advance

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from triage.diagnose import Result
 from triage.evidence.collect import Harvest
-from triage.model import Job
+from triage.model import Evidence, Job
 
 
 def job(paths: Sequence[str], gathered: Harvest, result: Result, identity: Sequence[str]) -> Job:
@@ -26,6 +26,17 @@ def job(paths: Sequence[str], gathered: Harvest, result: Result, identity: Seque
         first_time=min(times, default=None),
         last_time=max(times, default=None),
         versions=dict(sorted(gathered.versions.items())),
+    )
+
+
+def failed(result: Result, settings: Sequence[Evidence]) -> bool:
+    """Is anything wrong with the job besides the settings that deviate?"""
+    about = {(fact.text, fact.source, fact.offset) for fact in settings}
+    return any(
+        (fact.text, fact.source, fact.offset) not in about
+        for candidate in result.candidates
+        if candidate.role not in ("noise", "confirmation")
+        for fact in candidate.facts
     )
 
 

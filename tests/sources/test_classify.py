@@ -31,6 +31,7 @@ CASES = {
     "flight-recorder": pickle.dumps(DUMP, protocol=2),
     "py-spy": b'Process 4242: python train.py --lr 3\nPython v3.10.12 (/usr/bin/python3.10)\n\nThread 4242 (idle): "MainThread"\n',
     "error-file": json.dumps({"message": {"message": "RuntimeError: x", "extraInfo": {"timestamp": "1"}}}).encode(),
+    "environment": b"PATH=/usr/bin\nRANK=3\nNCCL_DEBUG=INFO\n",
     "binary": bytes(range(256)) * 100,
     "empty": b"",
     "7z": b"7z\xbc\xaf\x27\x1c\x00\x04",

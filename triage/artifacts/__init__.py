@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from triage.artifacts.environment import Environment
 from triage.artifacts.error_file import ErrorFile
 from triage.artifacts.interface import Artifact, Facts, Reader
 from triage.model import Source, Warning
 
-READERS: tuple[Reader, ...] = (ErrorFile(),)
+READERS: tuple[Reader, ...] = (ErrorFile(), Environment())
 
 _UNREAD = {
     "core": "a core file was recognised but is not read by this version; `gdb -c` shows its backtrace",

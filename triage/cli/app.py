@@ -9,12 +9,13 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, explain, failure, ingest, show
+from triage.cli import catalog, env, explain, failure, ingest, show
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
     ("show", show.show),
     ("explain", explain.explain),
+    ("env", env.env),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
 
@@ -36,6 +37,7 @@ def _root(
       triage ingest job_logs/                  diagnose a job
       triage ingest job.tar.gz --format json   the same for a program
       triage explain job_logs/ -s ID           why a signature did not match
+      triage env job_logs/                     settings and versions that differ between ranks
       triage catalog show cuda.out-of-memory   what a signature means
 
     `triage COMMAND --help` says more.

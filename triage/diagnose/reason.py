@@ -42,7 +42,7 @@ def diagnose(evidence: Sequence[Evidence], words: Sequence[tuple[str, Word]], jo
     matcher = Matcher(catalog)
     signatures = {signature.id: signature for signature in catalog.signatures}
     matches = matcher.evaluate(live)
-    given = [fact for fact in live if fact.kind == "inference"]
+    given = [fact for fact in live if fact.kind == "inference" and fact.fields.get("ground") != "silence"]
     inferred = [] if given else _infer(live, matches, signatures, job, ended)
     if inferred:
         live = [*live, *inferred]
@@ -73,7 +73,7 @@ def _infer(
     """The rules across ranks are asked only when no line of the files states a cause."""
     found = candidates.known(signatures, matches, live)
     covered = {index for match in matches.values() for index in match.indices}
-    stated = [candidate for candidate in found if candidate.role == "cause" and candidate.tells != "outside"]
+    stated = [candidate for candidate in found if candidate.role == "cause" and candidate.tells != "outside" and not candidate.inferred]
     if stated or unknown.group(live, covered):
         return []
     failed = {rank for candidate in found if candidate.role in ("either", "confirmation") for rank in candidate.shown_by}

@@ -37,12 +37,13 @@ class Harvest:
     words: list[tuple[str, Word]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     warnings: list[Warning] = field(default_factory=list)
+    year: int = 1970  # for stamps without one
 
 
 def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], read_of: Callable[[Source, Scanned], Read]) -> Harvest:
     """Read the blocks of every source, in the order given (sorted by name)."""
-    result = Harvest()
     year = _year(scanned)
+    result = Harvest(year=year)
     for source, scan in scanned:
         result.job.learn(source.name, Origin())
         _learn_edges(result, source, scan, year)

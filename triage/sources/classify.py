@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from triage.sources.environment import is_environment
 from triage.sources.interface import FileKind
 
 SNIFF = 4 * 1024
@@ -43,6 +44,8 @@ def classify(head: bytes) -> tuple[FileKind, str | None]:
     kind = _by_magic(head)
     if kind:
         return kind, "utf-8" if kind in ("py-spy", "error-file") else None
+    if len(head) < HEAD and is_environment(head, whole=True):
+        return "environment", "utf-8"
     encoding = _wide(head)
     if encoding:
         return "text", encoding
@@ -51,7 +54,7 @@ def classify(head: bytes) -> tuple[FileKind, str | None]:
 
 def needs_more(sniffed: bytes) -> bool:
     """Whether the first 4 KiB leave it open what the file is, so that 64 KiB must be read."""
-    return sniffed.lstrip()[:1] in (b"{", b"\x80") or not _is_plain(sniffed)
+    return sniffed.lstrip()[:1] in (b"{", b"\x80") or not _is_plain(sniffed) or is_environment(sniffed, whole=False)
 
 
 def is_binary(head: bytes) -> bool:

@@ -18,6 +18,7 @@ KINDS: dict[FileKind, SourceKind] = {
     "flight-recorder": "flight-recorder",
     "py-spy": "py-spy",
     "error-file": "error-file",
+    "environment": "environment",
     "elf": "binary",
     "binary": "binary",
     "empty": "empty",

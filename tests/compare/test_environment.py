@@ -1,0 +1,146 @@
+"""The environment audit, from files to deviations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import triage
+from triage import pipeline
+from triage.model import Audit, Deviation
+
+PLAIN = "PATH=/usr/bin\nHOME=/root\nNCCL_DEBUG=INFO\n"
+
+
+def write(directory: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    return directory
+
+
+def audit(directory: Path, files: dict[str, str]) -> Audit:
+    return pipeline.audit([str(write(directory, files))])
+
+
+def of(found: Audit, name: str) -> Deviation:
+    (item,) = [item for item in found.deviations if name in item.names and item.rule == "env-mismatch"]
+    return item
+
+
+def ranks(values: dict[int, str]) -> dict[str, str]:
+    return {f"env.{rank}": f"{PLAIN}RANK={rank}\nHOSTNAME=node{rank // 2}\n{text}" for rank, text in values.items()}
+
+
+def test_the_odd_rank_is_named(tmp_path: Path) -> None:
+    """Of a variable that must agree, the ranks with the rarer value are the odd ones, with the place where it stands."""
+    found = of(
+        audit(tmp_path, ranks({0: "NCCL_ALGO=Ring\n", 1: "NCCL_ALGO=Ring\n", 2: "NCCL_ALGO=Tree\n", 3: "NCCL_ALGO=Ring\n"})), "NCCL_ALGO"
+    )
+    assert (found.severity, found.ranks, found.hosts) == ("error", (2,), ("node1",))
+    assert found.text == "NCCL_ALGO is Ring on ranks 0-1, 3 and Tree on rank 2"
+    (place,) = found.evidence
+    assert (Path(place.source).name, place.line, place.text) == ("env.2", 6, "NCCL_ALGO=Tree")
+
+
+def test_set_on_some_only(tmp_path: Path) -> None:
+    """A full dump without the variable says that it is not set there."""
+    found = of(audit(tmp_path, ranks({0: "", 1: "", 2: "TORCH_DISTRIBUTED_DEBUG=DETAIL\n"})), "TORCH_DISTRIBUTED_DEBUG")
+    assert found.text == "TORCH_DISTRIBUTED_DEBUG is DETAIL on rank 2 and not set on ranks 0-1"
+    assert found.ranks == (2,)
+
+
+def test_a_log_that_says_nothing_proves_nothing(tmp_path: Path) -> None:
+    """NCCL names a variable only where it is read: that another rank's log does not mention it is no deviation."""
+    line = "node1:{0}:{0} [0] NCCL INFO {1} set by environment to {2}\n"
+    found = audit(
+        tmp_path,
+        {"rank0.log": line.format(41, "NCCL_ALGO", "Ring") + "step 1\n", "rank1.log": line.format(42, "NCCL_PROTO", "LL") + "step 1\n"},
+    )
+    assert found.deviations == ()
+    found = audit(tmp_path, {"rank1.log": line.format(42, "NCCL_ALGO", "Tree") + "step 1\n"})
+    assert of(found, "NCCL_ALGO").severity == "error"
+
+
+def test_what_differs_by_nature_is_not_compared(tmp_path: Path) -> None:
+    """Ranks, devices and file names differ, and nobody is told."""
+    found = audit(
+        tmp_path, ranks({rank: f"LOCAL_RANK={rank}\nCUDA_VISIBLE_DEVICES={rank}\nNCCL_DEBUG_FILE=/l/{rank}\n" for rank in range(3)})
+    )
+    assert found.deviations == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("HCCL_DETERMINISTIC=true\n", "HCCL_DETERMINISTIC=true but LCCL_DETERMINISTIC is not set, ATB_MATMUL_SHUFFLE_K_ENABLE is not set"),
+        ("HCCL_DETERMINISTIC=true\nLCCL_DETERMINISTIC=1\nATB_MATMUL_SHUFFLE_K_ENABLE=1\n", "but ATB_MATMUL_SHUFFLE_K_ENABLE=1"),
+        ("HCCL_DETERMINISTIC=true\nLCCL_DETERMINISTIC=1\nATB_MATMUL_SHUFFLE_K_ENABLE=0\n", None),
+        ("CUBLAS_WORKSPACE_CONFIG=:4096:8\n", None),
+        ("NVTE_ALLOW_NONDETERMINISTIC_ALGO=0\nNCCL_ALGO=Ring\n", "but CUBLAS_WORKSPACE_CONFIG is not set"),
+    ],
+)
+def test_groups_of_switches(tmp_path: Path, text: str, told: str | None) -> None:
+    """A group that is on in part is told, one that is whole or off is not."""
+    found = [item.text for item in audit(tmp_path, ranks({0: text, 1: text})).deviations if item.rule == "determinism-incomplete"]
+    assert (told in found[0]) if told else not found
+
+
+def test_a_setting_dangerous_in_a_release(tmp_path: Path) -> None:
+    """NCCL 2.14.3, told by one rank's log, with CUDA_LAUNCH_BLOCKING=1 in the environments."""
+    files = ranks({0: "CUDA_LAUNCH_BLOCKING=1\n", 1: "CUDA_LAUNCH_BLOCKING=1\n"})
+    found = audit(tmp_path, {**files, "out.log": "node0:41:41 [0] NCCL INFO NCCL version 2.14.3+cuda11.7\nstep 1\n"})
+    assert [item.text for item in found.deviations if item.severity == "error"] == [
+        "NCCL version 2.14.3 with CUDA_LAUNCH_BLOCKING=1 on ranks 0-1"
+    ]
+
+
+def test_versions_of_nodes(tmp_path: Path) -> None:
+    """torch that differs is an error; a dozen other packages are one remark."""
+    others = "".join(f"pkg{n}=={{0}}.{n}\n" for n in range(12))
+    found = audit(tmp_path, {f"node{n}/freeze.txt": f"torch==2.{n}.0\n" + others.format(n) for n in (5, 6)})
+    assert of(found, "torch").text == "torch is 2.5.0 on node5 and 2.6.0 on node6"
+    assert [len(item.names) for item in found.deviations] == [1, 12]
+
+
+def test_settings_alone_are_no_failure(tmp_path: Path) -> None:
+    """A healthy job with settings that differ is clean; beside a time-out they may be the cause."""
+    files = ranks({rank: f"NCCL_ALGO={'Tree' if rank == 1 else 'Ring'}\n" for rank in range(4)})
+    logs = {f"rank{rank}.log": "".join(f"[rank{rank}]: step {n} loss 1.0\n" for n in range(9)) for rank in range(4)}
+    job = write(tmp_path, {**files, **logs})
+    assert triage.ingest(job).verdict == "clean"
+    for rank in range(4):
+        line = f"[rank{rank}]:[E304 05:00:00.1 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+        with (job / f"rank{rank}.log").open("a") as file:
+            file.write(line)
+    found = triage.ingest(job)
+    assert found.root_cause is not None
+    assert (found.root_cause.signature, found.root_cause.ranks) == ("config.env-mismatch", (1,))
+    assert found.root_cause.domain == "config"
+
+
+def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:
+    """The same dumps under other names give the same deviations."""
+    values = {0: "NCCL_ALGO=Ring\n", 1: "NCCL_ALGO=Tree\n", 2: "NCCL_ALGO=Ring\n"}
+    one = audit(tmp_path / "a", ranks(values))
+    two = audit(tmp_path / "b", {f"e{9 - rank}": text for rank, text in enumerate(ranks(values).values())})
+    assert [(item.text, item.ranks) for item in one.deviations] == [(item.text, item.ranks) for item in two.deviations]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text and JSON say the same, --fail decides the exit status, and a wrong rule is exit status 2 with its line."""
+    from triage.cli import main
+
+    job = str(write(tmp_path / "job", ranks({0: "NCCL_ALGO=Ring\n", 1: "NCCL_ALGO=Tree\x1b[31m\n"})))
+    assert main(["env", job]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 deviation that may harm, told by ranks 0-1")
+    assert "\x1b" not in out
+    assert main(["env", job, "--format", "json", "--fail"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["deviations"][0]["domain"]) == ("triage.environment/1", "config")
+    (tmp_path / "rules").write_text("agree X\nmust Y\n")
+    assert main(["env", job, "--rules", str(tmp_path / "rules")]) == 2
+    assert "rules:2" in capsys.readouterr().err

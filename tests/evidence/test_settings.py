@@ -1,0 +1,92 @@
+"""triage.evidence.settings"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.evidence.settings import of_dump, of_line
+
+DUMPS = {
+    "environ": b"PATH=/usr/bin\0RANK=3\0PS1=a\nb\0",
+    "pip freeze": b"numpy==1.26.4\ntorch==2.6.0+cu124\n# editable\n-e git+https://x/y@z#egg=y\nw @ file:///w-1.0.whl\n",
+    "pip list": b"Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.6.0\n",
+    "nvidia-smi": b"| NVIDIA-SMI 535.104.05    Driver Version: 535.104.05    CUDA Version: 12.2 |\n|   0  NVIDIA H200  On |\n",
+    "npu-smi": b"| npu-smi 24.1.0      Version: 24.1.0 |\n+----+\n| 0     910B3         | OK |\n",
+    "collect_env": b"PyTorch version: 2.6.0+cu124\nIs debug build: False\n[pip3] numpy==1.26.4\n",
+}
+
+LINES = {
+    "NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0": [("NCCL_SOCKET_IFNAME", "eth0")],
+    "NCCL INFO NCCL_IB_DISABLE set by environment to 1.": [("NCCL_IB_DISABLE", "1")],
+    "+ export NCCL_ALGO=Ring": [("NCCL_ALGO", "Ring")],
+    "export NCCL_ALGO='Ring,Tree' NCCL_DEBUG=INFO": [("NCCL_ALGO", "Ring,Tree"), ("NCCL_DEBUG", "INFO")],
+    "NCCL_DEBUG=INFO": [("NCCL_DEBUG", "INFO")],
+    "env: TORCH_NCCL_ASYNC_ERROR_HANDLING=1 NCCL_IB_TIMEOUT=22": [("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"), ("NCCL_IB_TIMEOUT", "22")],
+    "+ NCCL_DEBUG=INFO torchrun train.py --x A_B=3": [("NCCL_DEBUG", "INFO")],
+    "cmd = pdsh node1 export NCCL_ALGO=Tree; export NCCL_DEBUG=WARN; cd /w": [("NCCL_ALGO", "Tree"), ("NCCL_DEBUG", "WARN")],
+    "environ({'NCCL_ALGO': 'Ring', 'HOME': '/root'})": [("NCCL_ALGO", "Ring")],
+    "NCCL version 2.21.5+cuda12.4": [("nccl", "2.21.5")],
+    "PyTorch version: 2.6.0+cu124": [("torch", "2.6.0")],
+    "torch.__version__ = 2.6.0": [("torch", "2.6.0")],
+}
+ADVICE = (
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+    "hint: try NCCL_P2P_DISABLE=1 or NCCL_IB_DISABLE=1.",
+    "you can enable it by setting TORCH_NCCL_TRACE_BUFFER_SIZE to a non-zero value",
+    "NCCL_DEBUG=INFO was asked for by the user",
+    "loss 5.31",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_lines_that_state_settings(line: str) -> None:
+    """NCCL's own lines, exports, lines of assignments and banners are read."""
+    assert of_line(line) == LINES[line]
+
+
+@pytest.mark.parametrize("line", ADVICE)
+def test_advice_states_nothing(line: str) -> None:
+    """A variable that a sentence talks about is not set by it."""
+    assert of_line(line) == []
+
+
+def test_secrets_never_get_in() -> None:
+    """Names that look like secrets are dropped, secrets in other values are masked, and what does not steer training is not kept."""
+    found = of_dump(
+        b"NCCL_AUTH_TOKEN=abcdefgh12345\nHF_TOKEN=hf_abcdefghijklmnopqrstuv\nEDITOR=vi\nTORCH_HUB=https://me:passw0rd@host/x\nNCCL_ALGO=Ring\n"
+    )
+    assert {name: value for name, (value, _, _) in found.items()} == {
+        "TORCH_HUB": "https://[redacted url-password]@host/x",
+        "NCCL_ALGO": "Ring",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("environ", {"PATH": "/usr/bin", "RANK": "3"}),
+        ("pip freeze", {"numpy": "1.26.4", "torch": "2.6.0", "w": "w-1.0.whl"}),
+        ("pip list", {"numpy": "1.26.4", "torch": "2.6.0"}),
+        ("nvidia-smi", {"driver": "535.104.05", "device": "NVIDIA H200"}),
+        ("npu-smi", {"npu-smi": "24.1.0", "device": "910B3"}),
+        ("collect_env", {"torch": "2.6.0", "numpy": "1.26.4"}),
+    ],
+)
+def test_dumps_give_names_and_values(name: str, wanted: dict[str, str]) -> None:
+    """Each kind of dump gives the variables or versions in it."""
+    found = {key: value for key, (value, _, _) in of_dump(DUMPS[name]).items()}
+    assert {key: found.get(key) for key in wanted} == wanted
+
+
+def test_places_are_those_in_the_file() -> None:
+    """The offset and line of a name are where its line starts."""
+    data = b"PATH=/usr/bin\nRANK=3\n"
+    assert of_dump(data)["RANK"] == ("3", data.index(b"RANK"), 2)
+
+
+@given(st.text(alphabet="NCL_A=; ,'\"export+env{}:1", max_size=400))
+def test_any_line_is_survived(line: str) -> None:
+    """Whatever a line holds, reading it ends soon and gives pairs of text."""
+    assert all(name and isinstance(value, str) for name, value in of_line(line))

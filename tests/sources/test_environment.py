@@ -1,0 +1,49 @@
+"""triage.sources.environment"""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.sources.classify import classify, needs_more
+
+DUMPS = {
+    "env": b"SHELL=/bin/bash\nPATH=/usr/bin\nEMPTY=\nNCCL_ALGO=Ring\n",
+    "export -p": b'declare -x HOME="/root"\ndeclare -x PATH="/usr/bin"\ndeclare -x OLDPWD\n',
+    "environ": b"PATH=/usr/bin\0RANK=3\0PS1=a\nb\0",
+    "shell functions": b"PATH=/usr/bin\nHOME=/root\nBASH_FUNC_module%%=() {  eval `tool`\n echo ERROR\n}\nUSER=me\n",
+    "pip freeze": b"numpy==1.26.4\ntorch==2.6.0+cu124\n# editable\n-e git+https://x/y@z#egg=y\nw @ file:///w-1.0.whl\n",
+    "pip list": b"Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.6.0\n",
+    "nvidia-smi": b"Mon Mar  4 05:00:00 2026\n+----+\n| NVIDIA-SMI 535.104.05    Driver Version: 535.104.05    CUDA Version: 12.2 |\n|----|\n|   0  NVIDIA H200  On |\n+----+\n",
+    "npu-smi": b"+----+\n| npu-smi 24.1.0      Version: 24.1.0 |\n+----+\n| 0     910B3         | OK |\n",
+    "collect_env": b"Collecting environment information...\nPyTorch version: 2.6.0+cu124\nIs debug build: False\n\nOS: Ubuntu\n\nVersions of relevant libraries:\n[pip3] numpy==1.26.4\n[conda] Could not collect\n",
+}
+LOGS = {
+    "settings, then a log": DUMPS["env"] + b"step 1 loss 5.3\n",
+    "settings, then a traceback": DUMPS["env"] * 50 + b"Traceback (most recent call last):\n",
+    "a banner in a log": DUMPS["nvidia-smi"] + b"[rank0]: step 1\n",
+    "collect_env in a log": DUMPS["collect_env"] + b"RuntimeError: no device\n",
+    "hyperparameters": b"lr=0.1\nbatch=8\nepochs=3\n",
+    "metrics": b"loss  5.3\nloss  5.2\nloss  5.1\n",
+    "environ with more behind": DUMPS["environ"] + b"log line\n\0",
+    "two lines": b"PATH=/bin\nHOME=/\n",
+}
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_dumps_are_told_by_their_content(name: str) -> None:
+    """Every known kind of dump is recognised, however it is called."""
+    assert classify(DUMPS[name])[0] == "environment"
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_is_never_taken_for_a_dump(name: str) -> None:
+    """One line that is something else and the file is read as a log, so that no failure in it is lost."""
+    assert classify(LOGS[name])[0] in ("text", "binary")
+
+
+def test_a_long_dump_is_looked_at_to_its_end() -> None:
+    """The first 4 KiB do not settle it; more than 64 KiB is no dump."""
+    dump = DUMPS["env"] * 200
+    assert needs_more(dump[:4096])
+    assert classify(dump)[0] == "environment"
+    assert classify((dump * 20)[:65536])[0] == "text"

@@ -1,0 +1,60 @@
+"""What all ranks say of the same thing, side by side: settings, values that must agree, memory. Differences become evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from triage.compare.environment import audit
+from triage.compare.rules import Rules, RulesError, load
+from triage.compare.said import Read, said
+from triage.evidence.collect import Harvest
+from triage.evidence.inference import inferred
+from triage.model import Audit, Deviation, Evidence, Source
+from triage.scan.interface import Scanned
+
+__all__ = ["Rules", "RulesError", "inferences", "load", "look"]
+
+GRAVE = ("error", "warning")
+_NAMED = 4096  # ranks of one deviation that get a fact of their own
+
+
+class Seen(NamedTuple):
+    """`facts` are all that were gathered but dumps of settings, `settings` what is concluded from those."""
+
+    facts: list[Evidence]
+    settings: list[Evidence]
+    audit: Audit
+
+
+def look(
+    texts: Sequence[tuple[Source, Scanned]],
+    read_of: Callable[[Source, Scanned], Read],
+    gathered: Harvest,
+    artifacts: Sequence[Evidence],
+    rules: Rules,
+) -> Seen:
+    """Compare the ranks of a job."""
+    dumps = [fact for fact in artifacts if fact.kind == "environment"]
+    gathered.job.sizes.update(
+        int(size) for fact in dumps if "RANK" in fact.fields and (size := fact.fields.get("WORLD_SIZE", "")).isdecimal()
+    )
+    told = dumps + said(texts, read_of, gathered.year)
+    found = audit(told, gathered.job, rules, gathered.versions)
+    return Seen([*gathered.facts, *(fact for fact in artifacts if fact.kind != "environment")], inferences(found), found)
+
+
+def inferences(found: Audit) -> list[Evidence]:
+    """What the audit found, as facts for the catalog: one for each odd rank. What is only worth knowing makes none."""
+    return [fact for deviation in found.deviations if deviation.severity in GRAVE for fact in _facts(deviation)]
+
+
+def _facts(deviation: Deviation) -> Iterable[Evidence]:
+    """A deviation harms somehow, or not at all: it weighs no more than silence."""
+    text = f"{deviation.text}: {deviation.why}" if deviation.why else deviation.text
+    places = {place.origin.rank: place for place in deviation.evidence}
+    for fact in inferred(deviation.rule, deviation.ranks[:_NAMED], text, deviation.evidence[0], ground="silence"):
+        place = places.get(fact.origin.rank, deviation.evidence[0])
+        at = {"source": place.source, "offset": place.offset, "end": place.end, "line": place.line, "end_line": place.end_line}
+        yield dataclasses.replace(fact, **at, excerpt=place.excerpt)  # type: ignore[arg-type]

@@ -1,0 +1,134 @@
+"""Environment variables and versions, from dumps and from the lines of logs that state them. Values of secrets never get in.
+
+Names in capitals are variables, names in small letters are programs with their version: `NCCL_ALGO`, `torch`, `driver`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from triage.evidence.redact import redact
+
+# Only what may steer training is kept; what else stands in an environment is nobody's business.
+_RELEVANT = re.compile(
+    r"(?:NCCL|RCCL|HCCL|LCCL|TORCH|TORCHELASTIC|TORCHINDUCTOR|PYTORCH|CUDA|CUBLAS|CUDNN|ASCEND|ATB|ACL|NPU|NVTE|NVIDIA|GLOO|UCX|UCC|FI|IBV|RDMAV"
+    r"|OMP|MKL|KMP|GOMP|OPENBLAS|HSA|HIP|ROCR|MIOPEN|TRITON|XLA|JAX|TF|DS|DEEPSPEED|ACCELERATE|MEGATRON|FLASH|VLLM|TOKENIZERS|PYTHONHASHSEED"
+    r"|MALLOC|TASK|CLOSE|COMBINED|MULTI|MS|GE|OP|P2P|INF|CPU|LOCAL|WORLD|MASTER|GROUP|ROLE|NODE|SLURM|OMPI_COMM_WORLD|PMI|PMIX|RANK)(?:_[A-Z0-9_]+)?"
+    r"|LD_PRELOAD|LD_LIBRARY_PATH|HOSTNAME|PATH"
+)
+_SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session")
+LONGEST = 400
+LINE = 1 << 14
+
+_NAME = r"[A-Z][A-Z0-9_]{2,63}"
+_VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;'\"]*)"
+_BY_NCCL = re.compile(rf"NCCL (?:INFO|WARN) ({_NAME}) set (?:by environment )?to (.+?)\.?$")
+_ASSIGNED = re.compile(
+    rf"(?:\+ )?(?:(?:export|declare -x|typeset -x|env:|environment:) *)?({_NAME}={_VALUE})((?:[ ;]+{_NAME}={_VALUE})*)\s*$"
+)
+_COMMAND = re.compile(rf"\+ (?:env |exec )?((?:{_NAME}={_VALUE} +)+)(?:\S*(?:python|torchrun|srun|mpirun|deepspeed|accelerate))")
+_EXPORTED = re.compile(rf"\bexport ({_NAME}={_VALUE}) *;")
+_DICT = re.compile(r"environ\(?\{(.*)\}")
+_DICT_PAIR = re.compile(rf"['\"]({_NAME})['\"]: ['\"]([^'\"]*)['\"]")
+_PAIR = re.compile(rf"({_NAME})=({_VALUE})")
+_VERSION = r"v?(\d+(?:\.\w+)+(?:[.+-]\w+)*)"
+_VERSIONS = (
+    ("nccl", re.compile(rf"NCCL version {_VERSION}|Nvidia NCCL(?: runtime)? version: {_VERSION}")),
+    ("torch", re.compile(rf"(?i)\b(?:py)?torch version ?[:=] ?{_VERSION}|\btorch(?:\.__version__)? ?[:=] ?{_VERSION}")),
+    ("torch-npu", re.compile(rf"(?i)\btorch[_-]npu(?: version)? ?[:=]+ ?{_VERSION}")),
+    ("cann", re.compile(rf"(?i)\bCANN(?:[ _-]?version)? ?[:=] ?{_VERSION}")),
+    ("driver", re.compile(rf"Driver Version: {_VERSION}|Nvidia driver version: {_VERSION}")),
+    ("cuda-driver", re.compile(rf"CUDA Version: {_VERSION}")),
+    ("npu-smi", re.compile(rf"npu-smi {_VERSION}")),
+    ("cuda", re.compile(rf"CUDA used to build PyTorch: {_VERSION}|CUDA runtime version: {_VERSION}")),
+    ("python", re.compile(rf"^Python version: {_VERSION}")),
+    ("glibc", re.compile(rf"^Libc version: glibc-{_VERSION}")),
+    ("cudnn", re.compile(rf"cuDNN version: \S*?{_VERSION}")),
+)
+_PACKAGE = re.compile(r"(?:\[(?:pip|conda)\d?\] )?([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,]+\])?(?:==|\s+)v?(\d[\w.!+-]*)(?:\s.*)?$")
+_SOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*) @ (?:\S*/)?([^\s/]+)$")
+_DEVICE = re.compile(r"\| *\d+ +(NVIDIA [\w -]+?|Tesla [\w -]+?|\d{3}\w+) +(?:On|Off|\|)|^GPU \d+: (.+)$|\| *\d+ +(\d{3}[A-Z]\w*) +\|")
+_PACKAGES = {"nvidia-nccl-cu11": "nccl", "nvidia-nccl-cu12": "nccl", "nvidia-nccl-cu13": "nccl", "torch_npu": "torch-npu"}
+
+Pair = tuple[str, str]
+
+
+def of_line(line: str) -> list[Pair]:
+    """The settings and versions that one line of a log states (its prefixes taken off). Advice and prose give none."""
+    text = line[:LINE].strip()
+    by_nccl = _BY_NCCL.search(text)
+    if by_nccl is not None:
+        return list(_kept([(by_nccl[1], by_nccl[2].strip())]))
+    assigned = _ASSIGNED.match(text)
+    if assigned is not None:
+        return list(_kept(_pairs(assigned.group())))
+    command = _COMMAND.search(text)
+    if command is not None:
+        return list(_kept(_pairs(command[1])))
+    exported = _EXPORTED.findall(text)
+    if exported:
+        return list(_kept(pair for part in exported for pair in _pairs(part)))
+    shown = _DICT.search(text)
+    if shown is not None:
+        return list(_kept(_DICT_PAIR.findall(shown[1])))
+    return list(versions(text))
+
+
+def versions(text: str) -> Iterator[Pair]:
+    """The versions that a line names."""
+    for name, pattern in _VERSIONS:
+        found = pattern.search(text)
+        if found is not None:
+            yield name, _public(next(group for group in found.groups() if group))
+
+
+def of_dump(data: bytes) -> dict[str, tuple[str, int, int]]:
+    """Name to (value, offset, line) of everything in a dump that concerns training; the first of several values counts."""
+    found: dict[str, tuple[str, int, int]] = {}
+    separator = b"\0" if b"\0" in data else b"\n"
+    offset, packages = 0, data.lstrip().startswith(b"Package ")
+    for number, raw in enumerate(data.split(separator), 1):
+        line = raw.decode("utf-8", "replace").rstrip("\r")
+        for name, value in _of_dumped(line, packages):
+            found.setdefault(name, (value, offset, 1 if separator == b"\0" else number))
+        offset += len(raw) + 1
+    return found
+
+
+def _of_dumped(line: str, packages: bool) -> list[Pair]:
+    text = line.removeprefix("export ").removeprefix("declare -x ").removeprefix("typeset -x ")
+    name, equals, value = text.partition("=")
+    if equals and not value.startswith("=") and re.fullmatch(r"[A-Za-z_]\w*", name):
+        return list(_kept([(name, _bare(value))]))
+    device = _DEVICE.search(line)
+    if device is not None:
+        return [("device", next(group for group in device.groups() if group).strip())]
+    told = list(versions(line))
+    if told:
+        return told
+    package = _PACKAGE.match(line) if "==" in line or line.startswith("[") or packages else None
+    made = package or _SOURCE.match(line)
+    if made is None:
+        return []
+    plain = made[1].lower()
+    return [(_PACKAGES.get(plain, plain.replace("_", "-")), redact(_public(made[2]))[:LONGEST])]
+
+
+def _pairs(text: str) -> list[Pair]:
+    return [(name, _bare(value)) for name, value in _PAIR.findall(text)]
+
+
+def _kept(pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
+    for name, value in pairs:
+        if _RELEVANT.fullmatch(name) and not _SECRET.search(name):
+            yield name, redact(f"{name}={value}").removeprefix(f"{name}=")[:LONGEST]
+
+
+def _bare(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
+
+
+def _public(version: str) -> str:
+    """Without the part that names the build: 2.6.0+cu124 and 2.6.0 are one release."""
+    return version.partition("+")[0]

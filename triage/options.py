@@ -1,0 +1,57 @@
+"""What a caller may choose, and how it is told how far the work is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from triage.errors import OptionError
+
+ENGINES = ("auto", "hyperscan", "re2")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`workers` defaults to the number of cores; `engine` chooses the scan's automaton. Neither changes the answer.
+
+    `settings` is a file with rules for the environment, laid over the shipped ones (triage/compare/settings.txt).
+    """
+
+    catalogs: tuple[Path, ...] = ()
+    workers: int | None = None
+    chunk_bytes: int = 1 << 18
+    engine: str = "auto"
+    settings: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise OptionError(f"no scan engine is called {self.engine!r}", hint="one of " + ", ".join(ENGINES))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of `total` bytes of a stage."""
+
+    stage: str
+    done: int
+    total: int | None
+
+
+Report = Callable[[Progress], None]
+
+
+def advance(progress: Report | None, total: int) -> Callable[[int], None]:
+    """A counter of bytes for the threads of a scan."""
+    done = 0
+    lock = threading.Lock()
+
+    def add(count: int) -> None:
+        nonlocal done
+        with lock:
+            done += count
+            if progress is not None:
+                progress(Progress("scan", done, total))
+
+    return add

@@ -1,0 +1,65 @@
+"""Is a file a dump of settings or versions and nothing else? Told by all of its lines, so that no log is ever taken for one.
+
+Known: `env`, `printenv`, `export -p`, `declare -x`, /proc/PID/environ, `pip freeze`, `pip list`, `nvidia-smi`, `npu-smi info`,
+torch.utils.collect_env.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = rb"[A-Za-z_][A-Za-z0-9_.%()-]{0,127}"
+_PAIR = re.compile(rb"(?:export |declare -x |typeset -x )?" + _NAME + rb"(?:=(?!=)|$)")
+_SURE = re.compile(
+    rb"(?:^|[\n\0])(?:export |declare -x )?(?:PATH|HOME|PWD|USER|HOSTNAME|SHELL|LANG|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|LD_LIBRARY_PATH"
+    rb"|(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|ASCEND|SLURM|OMPI)_[A-Z0-9_]+)="
+)
+_PACKAGE = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[\w,]+\])?(?:==\d| @ \S)|-e \S+[+@/]|# ")
+_LISTED = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]* +\d|Package +Version|-+ +-+")
+_TABLE = re.compile(rb"[|+= \t-]|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
+_REPORT = re.compile(rb"[A-Z][\w /'().-]*:|\[(?:pip|conda)\d?\]|  ?\S|Collecting environment|Versions of relevant|\[|GPU \d+:|CPU:")
+_NO_DUMP = re.compile(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
+_FEWEST = 3
+
+
+def is_environment(head: bytes, *, whole: bool) -> bool:
+    """Whether the file that begins with `head` is such a dump; with `whole` False, whether it may be one once all of it is seen."""
+    if head[:2] in (b"\x1f\x8b", b"PK") or not head:
+        return False
+    start = head[:4096].lstrip()
+    if b"\0" in head:
+        return b"=" in start[:128] and _PAIR.match(start) is not None and _is_environ(head, whole)
+    if _PAIR.match(start.split(b"\n", 1)[0]):
+        return _all(head, _PAIR, whole, sure=_SURE)
+    if b"NVIDIA-SMI" in start or b"npu-smi " in start:
+        return _all(head, _TABLE, whole)
+    if start.startswith((b"Collecting environment information", b"PyTorch version:", b"<frozen runpy>")):
+        return _all(head, _REPORT, whole, strict=True)
+    if _PACKAGE.match(start):
+        return _all(head, _PACKAGE, whole) and b"==" in head
+    if start.startswith(b"Package ") and b"Version" in start[:200]:
+        return _all(head, _LISTED, whole)
+    return False
+
+
+def _is_environ(head: bytes, whole: bool) -> bool:
+    parts = head.strip(b"\0").split(b"\0")
+    if not whole:
+        parts = parts[:-1]
+    return len(parts) >= _FEWEST and all(_PAIR.match(part) and b"=" in part for part in parts) and _SURE.search(head) is not None
+
+
+def _all(head: bytes, pattern: re.Pattern[bytes], whole: bool, *, sure: re.Pattern[bytes] | None = None, strict: bool = False) -> bool:
+    """Does every line fit? Shell functions that `env` prints over several lines are left out."""
+    lines = head.replace(b"\r", b"").split(b"\n")
+    lines = lines if whole else lines[:-1]
+    inside = False
+    count = 0
+    for line in lines:
+        if inside or line.startswith(b"BASH_FUNC_"):
+            inside = line != b"}"
+        elif line.strip():
+            count += 1
+            if pattern.match(line) is None or (strict and _NO_DUMP.search(line)):
+                return False
+    return count >= _FEWEST and (sure is None or not whole or sure.search(head) is not None)
