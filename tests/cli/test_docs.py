@@ -16,6 +16,7 @@ COMMANDS = (
     "ingest",
     "show",
     "explain",
+    "env",
     *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "schema")),
 )
 

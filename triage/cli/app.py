@@ -37,7 +37,7 @@ def _root(
       triage ingest job_logs/                  diagnose a job
       triage ingest job.tar.gz --format json   the same for a program
       triage explain job_logs/ -s ID           why a signature did not match
-      triage env job_logs/                     settings and versions that differ between ranks
+      triage env job_logs/                     settings that differ between ranks
       triage catalog show cuda.out-of-memory   what a signature means
 
     `triage COMMAND --help` says more.
