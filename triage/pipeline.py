@@ -84,10 +84,10 @@ class _Read:
 def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _Read:
     found = sources.discover(paths)
     known = load(options.catalogs, strict=bool(options.catalogs))
-    literals = tuple(dict.fromkeys((*evidence.TRIGGERS, *evidence.MAP_TRIGGERS, *known.literals)))
+    forms, literals = evidence.sought(known.literals)
     intake = Intake(found.files, paths)
     scan = Scan(
-        literals,
+        forms,
         writer_key,
         workers=max(1, options.workers or os.cpu_count() or 1),
         chunk_bytes=options.chunk_bytes,

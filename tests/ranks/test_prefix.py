@@ -39,7 +39,7 @@ CASES = [
         Origin(host="node1", pid=412, time=AT),
     ),
     ("Nov 21 03:07:45 node1 kernel: [12.345678] NVRM: Xid", "NVRM: Xid", "", True, Origin(host="node1", time=AT)),
-    ("2026-11-21T03:07:45+0000 node1 slurmd[77]: x", "x", "", True, Origin(host="node1", pid=77, time=AT)),
+    ("2026-11-21T03:07:45+0000 node1 slurmd[77]: x", "x", "node1 slurmd[77]:", False, Origin(host="node1", pid=77, time=AT)),
     ("2026-11-21T03:07:45.000001Z stderr F [rank0]: boom", "boom", "[rank0]:", False, Origin(rank=0, stream="stderr", time=AT + 0.000001)),
     ("[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:-1) ERR02200 x", "ERR02200 x", "", True, Origin(pid=41, time=AT)),
     ("plain text: nothing", "plain text: nothing", "", False, Origin()),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from triage.evidence import launcher, message, native, python
 from triage.evidence.interface import Speaker
 from triage.evidence.redact import redact_all
 from triage.model import Block, Evidence, Origin
+from triage.ranks.envelopes import in_json
 
 SPEAKERS: tuple[Speaker, ...] = (launcher.read, python.read, native.read, message.read)  # message takes whatever is left: last
 
@@ -42,6 +44,11 @@ TRIGGERS: tuple[str, ...] = (
 MAP_TRIGGERS: tuple[str, ...] = (" - Init START", " - Init COMPLETE", "NCCL version 2", "Entry-HcclCommInitRootInfo")
 
 
+def sought(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the scan looks for, as it stands in plain text and in JSON, TRIGGERS first; and for each the literal that is meant."""
+    return in_json(tuple(dict.fromkeys((*TRIGGERS, *MAP_TRIGGERS, *literals))))
+
+
 def read(block: Block) -> list[Evidence]:
     """The facts in a block."""
     for speaker in SPEAKERS:
@@ -59,6 +66,7 @@ def seen_again(fact: Evidence, more: int) -> Evidence:
 def from_text(text: str, name: str = "sample") -> list[Evidence]:
     """The facts in a piece of log, every line of it looked at: for samples of signatures and for pasted text."""
     from triage.ranks.blocks import build
+    from triage.ranks.layouts import layout_of
     from triage.ranks.text import Text
 
     data = text.encode("utf-8", "replace")
@@ -68,8 +76,8 @@ def from_text(text: str, name: str = "sample") -> list[Evidence]:
         if line.strip():
             hits.append((position, position + len(line), ("",), 0))
         position += len(line) + 1
-    source = Text(name, lambda offset, length: data[offset : offset + length], len(data), 1970)
+    source = Text(name, lambda offset, length: data[offset : offset + length], len(data), 1970, layout_of(data))
     return [fact for block, _ in build(source, hits) for fact in read(block)]
 
 
-__all__ = ["MAP_TRIGGERS", "SPEAKERS", "TRIGGERS", "Block", "Evidence", "Origin", "from_text", "read", "redact_all", "seen_again"]
+__all__ = ["MAP_TRIGGERS", "SPEAKERS", "TRIGGERS", "Block", "Evidence", "Origin", "from_text", "read", "redact_all", "seen_again", "sought"]

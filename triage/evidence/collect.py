@@ -12,6 +12,7 @@ from triage.model import Evidence, Origin, Source, Warning
 from triage.ranks.blocks import build
 from triage.ranks.identity import JobMap
 from triage.ranks.last import Word, words
+from triage.ranks.layouts import Layout, layout_of
 from triage.ranks.text import Text
 from triage.scan.interface import Hit, Scanned
 
@@ -46,8 +47,9 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
     result = Harvest(year=year)
     for source, scan in scanned:
         result.job.learn(source.name, Origin())
-        _learn_edges(result, source, scan, year)
-        text = Text(source.name, read_of(source, scan), scan.size, year)
+        layout = _layout(scan)
+        _learn_edges(result, source, scan, year, layout)
+        text = Text(source.name, read_of(source, scan), scan.size, year, layout)
         for block, more in build(text, _named(scan.hits, literals)):
             facts = evidence.read(block)
             if facts and more:
@@ -63,15 +65,21 @@ def _named(hits: Sequence[Hit], literals: Sequence[str]) -> list[tuple[int, int,
     return [(hit.start, hit.end, tuple(literals[index] for index in hit.literals), hit.more) for hit in hits]
 
 
-def _learn_edges(result: Harvest, source: Source, scan: Scanned, year: int) -> None:
+def _learn_edges(result: Harvest, source: Source, scan: Scanned, year: int, layout: Layout) -> None:
     """The first and last lines of a source place its ranks, and the last say how far each came."""
     # Of a small source the tail is the whole.
-    head = words(scan.head, 0, year)[:_READ_HEAD_LINES] if len(scan.tail) < scan.size else []
-    tail = words(scan.tail, scan.size - len(scan.tail), year)
+    head = words(scan.head, 0, year, layout)[:_READ_HEAD_LINES] if len(scan.tail) < scan.size else []
+    tail = words(scan.tail, scan.size - len(scan.tail), year, layout)
     for word in (*head, *tail):
         result.job.learn(source.name, word.origin)
     result.words.extend((source.name, word) for word in tail)
     _learn_text(result, scan.head.decode("utf-8", "replace"))
+
+
+def _layout(scan: Scanned) -> Layout:
+    """Told from the first and last lines; of a small source the tail is the whole."""
+    head = scan.head[: max(0, scan.size - len(scan.tail))]
+    return layout_of(head, scan.tail) if head else layout_of(scan.tail)
 
 
 def _learn(result: Harvest, fact: Evidence) -> None:

@@ -12,6 +12,10 @@ import re
 ISO = r"(?P<Y>\d{4})[-/](?P<M>\d\d)[-/](?P<D>\d\d)[ T_-](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?:[.,:](?P<f>\d{1,9})(?:\.\d{3})?)?(?P<z>Z|[+-]\d\d:?\d\d)?"
 GLOG = r"[IWEFCD](?P<M>\d{1,2})(?P<D>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.\d+"
 SYSLOG = r"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<D>\d{1,2}) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?: (?P<Y>\d{4}))?"
+TIME = r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
+# The stamps of container runtimes: Go writes up to nine digits and drops zeros at the end, GitHub's runner writes seven.
+NANO = rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}\.(?P<f>\d{{7,9}})(?P<z>Z)"
+CTIME = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {SYSLOG}"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -34,3 +38,12 @@ def _zone(text: str | None) -> int:
     digits = text[1:].replace(":", "")
     offset = int(digits[:2]) * 3600 + int(digits[2:]) * 60
     return -offset if text[0] == "-" else offset
+
+
+def agreed(local: float, certain: float) -> float:
+    """`local`, a stamp without a zone, in the zone that makes it agree with `certain`, a stamp of the same line that has one.
+
+    Zones differ by quarters of an hour; where that leaves more than five minutes, the line was held up and `certain` is all that is known.
+    """
+    shift = round((certain - local) / 900) * 900
+    return local + shift if abs(certain - local - shift) <= 300 else certain

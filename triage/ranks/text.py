@@ -8,6 +8,9 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
+from triage.ranks.envelopes import Opened, joined, unwrap
+from triage.ranks.grammars import BY_START, Table
+from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import Parsed, parse
 
 Read = Callable[[int, int], bytes]
@@ -27,18 +30,21 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 class Line:
     """A line, or the part of it between carriage returns (a progress bar redraws itself with them). Decoded and parsed on first use."""
 
-    __slots__ = ("_parsed", "_raw", "data", "offset", "year")
+    __slots__ = ("_parsed", "_raw", "carried", "data", "offset", "stop", "table", "year")
 
-    def __init__(self, offset: int, data: bytes, year: int) -> None:
+    def __init__(self, offset: int, data: bytes, year: int, table: Table = BY_START, carried: Parsed | None = None) -> None:
         self.offset = offset
         self.data = data
         self.year = year
+        self.table = table
+        self.carried = carried  # what the envelope says that the line lay in
+        self.stop: int | None = None  # where a line ends that was put together from pieces
         self._raw: str | None = None
         self._parsed: Parsed | None = None
 
     @property
     def end(self) -> int:
-        return self.offset + len(self.data)
+        return self.offset + len(self.data) if self.stop is None else self.stop
 
     @property
     def raw(self) -> str:
@@ -54,7 +60,7 @@ class Line:
         places = [place for place in (self.data.find(literal.encode()) for literal in literals) if place >= 0]
         if not places:
             return None
-        line = Line(self.offset, self.data, self.year)
+        line = Line(self.offset, self.data, self.year, self.table, self.carried)
         around = [self.data[max(_START, place - _AROUND) : place + _AROUND] for place in places[:3]]
         line._raw = _decode(_LEFT_OUT.join([self.data[:_START], *around]))
         return line
@@ -62,44 +68,43 @@ class Line:
     @property
     def parsed(self) -> Parsed:
         if self._parsed is None:
-            self._parsed = parse(self.raw, self.year)
+            self._parsed = parse(self.raw, self.year, self.table, self.carried)
         return self._parsed
 
 
 class _Page:
     """The physical lines that start in one page: their bytes, and the parsed lines where somebody asked for them."""
 
-    __slots__ = ("glued", "lines", "offsets", "parts", "year")
+    __slots__ = ("glued", "lines", "offsets", "parts", "split", "wrapped")
 
-    def __init__(self, offset: int, data: bytes, year: int) -> None:
+    def __init__(self, offset: int, data: bytes, split: Callable[[bytes, int], list[Line]], wrapped: bool) -> None:
         self.parts = data.removesuffix(b"\n").split(b"\n") if data else []
         self.offsets = list(itertools.accumulate((len(part) + 1 for part in self.parts), initial=offset))[:-1]
         self.lines: list[list[Line] | None] = [None] * len(self.parts)
         self.glued = _is_glued(data)
-        self.year = year
+        self.split = split
+        self.wrapped = wrapped
 
     def may_start(self, index: int, start: bytes) -> bool:
         """Can a line that starts with `start` be in this physical line?"""
         part = self.parts[index]
-        return part.startswith(start) or self.glued or b"\r" in part
+        return part.startswith(start) or self.glued or self.wrapped or b"\r" in part
 
     def at(self, index: int) -> list[Line]:
         found = self.lines[index]
         if found is None:
-            part = self.parts[index]
-            plain = not self.glued and b"\r" not in part
-            found = [Line(self.offsets[index], part, self.year)] if plain else split_line(part, self.offsets[index], self.year)
-            self.lines[index] = found
+            found = self.lines[index] = self.split(self.parts[index], self.offsets[index])
         return found
 
 
 class Text:
     """Lines of one source by offset. `year` is for stamps that carry none."""
 
-    def __init__(self, name: str, read: Read, size: int, year: int) -> None:
+    def __init__(self, name: str, read: Read, size: int, year: int, layout: Layout = PLAIN) -> None:
         self.name = name
         self.size = size
         self.year = year
+        self.layout = layout
         self._read = read
         self._pages: OrderedDict[int, _Page] = OrderedDict()
 
@@ -135,7 +140,29 @@ class Text:
 
     def at(self, start: int, end: int) -> list[Line]:
         """The parts of the physical line in [start, end)."""
-        return split_line(self._read(start, end - start), start, self.year)
+        return self.whole(self._read(start, end - start), start)
+
+    def whole(self, data: bytes, offset: int) -> list[Line]:
+        """The parts of the physical line `data` at `offset`; of one in pieces the whole, wherever its first piece lies."""
+        return self._split(data, offset, whole=True)
+
+    def _split(self, data: bytes, offset: int, *, whole: bool = False) -> list[Line]:
+        """One physical line in its parts. `whole`: of a line in pieces all, though `offset` be that of a later one; it is the first one's else."""
+        kind, table = self.layout.envelope, self.layout.table
+        if not kind:
+            return split_line(data, offset, self.year, table)
+        pieces = joined(kind, data, offset, self.size, self._read) if kind in ("cri", "json") else None
+        if pieces is None:
+            begin, stop = offset, None
+        else:
+            data, begin, stop = pieces
+            if begin != offset and not whole:
+                return []
+        opened = unwrap(kind, data, begin, self.year, table, self._read)
+        lines = split_line(data, begin, self.year, table) if opened is None else _unwrapped(opened, data, begin, self.year, table)
+        if lines:
+            lines[-1].stop = stop
+        return lines
 
     def _page(self, number: int) -> _Page:
         page = self._pages.get(number)
@@ -154,24 +181,35 @@ class Text:
         data = self._read(start - before, PAGE + before)
         position = data.find(b"\n") + 1 if before else 0
         if (before and not position) or position >= len(data):
-            return _Page(start, b"", self.year)
+            return _Page(start, b"", self._split, bool(self.layout.envelope))
         if not data.endswith(b"\n"):
             more = self._read(start - before + len(data), LONGEST)
             data += more[: more.find(b"\n") + 1 or len(more)]
-        return _Page(start - before + position, data[position:], self.year)
+        return _Page(start - before + position, data[position:], self._split, bool(self.layout.envelope))
 
 
-def split_line(data: bytes, offset: int, year: int) -> list[Line]:
+def _unwrapped(opened: Sequence[Opened], data: bytes, offset: int, year: int, table: Table) -> list[Line]:
+    """The lines in the messages of one physical line. They stand in it one byte after the other, so that each has a place of its own."""
+    parts = [(part.data, carried) for text, carried in opened for part in split_line(text.encode("utf-8", "replace"), 0, year)]
+    lines = []
+    for index, (part, carried) in enumerate(parts):
+        line = Line(offset + index, data[index : index + 1] if index + 1 < len(parts) else data[index:], year, table, carried)
+        line._raw = _decode(part)
+        lines.append(line)
+    return lines
+
+
+def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> list[Line]:
     """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued to the first."""
     if b"\r" not in data and not _is_glued(data):
-        return [Line(offset, data, year)]
+        return [Line(offset, data, year, table)]
     lines = []
     position = 0
     for part in _PARTS.split(data):
         if part.strip(b"\r"):
-            lines.append(Line(offset + position, part.strip(b"\r"), year))
+            lines.append(Line(offset + position, part.strip(b"\r"), year, table))
         position += len(part)
-    return lines or [Line(offset, b"", year)]
+    return lines or [Line(offset, b"", year, table)]
 
 
 def _is_glued(data: bytes) -> bool:

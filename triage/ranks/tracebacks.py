@@ -51,13 +51,13 @@ def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, b
         if state == "frames":
             if HEADER in text and not (group and _MEMBER.match(text)):
                 return _mixed(lines, line, following)
-            if _is_frame(text):
+            if _is_frame(text) and not _opens(line, first):
                 lines.append(line)
                 if group and text.startswith("  | ") and is_exception(text[4:]) and headline not in lines[opened + 1 :]:
                     headline = line
                 if group and _GROUP_END.match(text):
                     state = "message"
-            elif is_exception(text) and not line.parsed.record:
+            elif is_exception(text) and not _opens(line, first):
                 lines.append(line)
                 headline, state, foreign = line, "message", 0
                 table = "ChildFailedError" in text
@@ -67,7 +67,7 @@ def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, b
             if text.strip() in CHAINS or text.startswith(SPAWNED):
                 lines.append(line)
                 state = "chain"
-            elif _goes_on(line, tagged, table) and len(lines) < _MESSAGE_LINES:
+            elif _goes_on(line, first, tagged, table) and len(lines) < _MESSAGE_LINES:
                 lines.append(line)
                 table = table and not (text.startswith("=====") and sum(member.parsed.text.startswith("=====") for member in lines) > 1)
             else:
@@ -85,16 +85,21 @@ def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, b
     return lines, headline, False
 
 
+def _opens(line: Line, first: Line) -> bool:
+    """Does the line open a record? Where somebody stamps every line, also the first, the same stamp does not make one."""
+    return line.parsed.record and not (first.parsed.record and line.parsed.layers == first.parsed.layers)
+
+
 def _is_frame(text: str) -> bool:
     return text.startswith(("  ", "\t", "| ")) or text.strip(" ~^") == ""
 
 
-def _goes_on(line: Line, tagged: bool, table: bool) -> bool:
+def _goes_on(line: Line, first: Line, tagged: bool, table: bool) -> bool:
     """Does a line after the exception line belong to its message? A tagged writer's lines do until a record or a new header."""
     text = line.parsed.text
-    if line.parsed.record or (HEADER in text and not table):  # torchelastic's table quotes what `@record` kept
+    if _opens(line, first) or (HEADER in text and not table):  # torchelastic's table quotes what `@record` kept
         return False
-    if table or tagged:
+    if table or (tagged and not line.parsed.record):
         return True
     if PROGRESS.search(text):  # a progress bar begins with blanks too
         return False
@@ -109,10 +114,10 @@ def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[
     foreign = 0
     for line in following:
         text = line.parsed.text
-        if line.parsed.record:
+        if _opens(line, lines[0]):
             break
         fits = HEADER in text or _is_frame(text) or text.strip() in CHAINS
-        if is_exception(text) and not line.parsed.record:
+        if is_exception(text):
             headline, fits = line if headline is lines[0] else headline, True
         if fits:
             lines.append(line)

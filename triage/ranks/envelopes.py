@@ -1,0 +1,276 @@
+"""Logs whose lines are wrapped in records of something else: JSON of Docker, journald or the program's logger, journald's export format,
+CRI lines that were cut in pieces, consoles that put the stamp on a line of its own.
+
+The scan sees the bytes as they are; only the lines around hits are opened here. Forms: Docker json-file `{"log":"…\\n","stream":…,"time":…}`
+(moby daemon/logger/jsonfilelog), journalctl -o json and -o export (systemd JOURNAL_EXPORT_FORMATS), CRI `<stamp> <stream> P|F <text>`
+(kubernetes cri-api), CloudWatch's console export.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from triage.model import Origin
+from triage.ranks.grammars import Table
+from triage.ranks.prefix import Parsed, parse
+from triage.ranks.stamps import ISO, seconds
+
+Read = Callable[[int, int], bytes]
+Opened = tuple[str, Parsed]
+"""A message (without newline at its end) and what its envelope says."""
+Kind = Literal["", "json", "export", "stamp-behind", "stamp-before", "cri"]
+
+# A piece of a cut line has at most 16 KiB (containerd, CRI-O and Docker alike), and a few pieces are joined.
+_PIECE = (1 << 14) + 256
+_MOST_PIECES = 8
+_NEAR = 1 << 12
+
+_MESSAGES = ("log", "MESSAGE", "message", "msg", "event", "textPayload", "@message", "log_message", "body")
+_ERRORS = ("exc_info", "exception", "exc_text", "stack_trace", "stacktrace", "traceback", "stack", "error")
+_TIMES = ("time", "timestamp", "ts", "asctime", "@timestamp", "eventTime", "__REALTIME_TIMESTAMP")
+_KEYS: dict[str, str] = {
+    **dict.fromkeys(_MESSAGES, "message"),
+    **dict.fromkeys(_ERRORS, "error"),
+    **dict.fromkeys(_TIMES, "time"),
+    **dict.fromkeys(("rank", "global_rank", "RANK"), "rank"),
+    **dict.fromkeys(("local_rank", "LOCAL_RANK"), "local_rank"),
+    **dict.fromkeys(("_HOSTNAME", "hostname", "host", "node_name", "pod_name"), "host"),
+    **dict.fromkeys(("_PID", "pid", "process"), "pid"),
+    "stream": "stream",
+}
+# The value may be cut off: of a very long line the middle is left out.
+_PAIR = re.compile(
+    r'(?<!\\)"(?P<key>'
+    + "|".join(map(re.escape, _KEYS))
+    + r')"\s*:\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"?|(?P<number>-?\d+(?:\.\d+)?)|(?P<bytes>\[[\d,\s]*\]))',
+    re.S,
+)
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_ISO = re.compile(ISO)
+_BARE = re.compile(rf"\s*\[?{ISO}\]?\s*$")
+_FIELD = re.compile(rb"[A-Z_][A-Z0-9_]*=")
+_LOG = b'{"log":"'
+_DOCKER = re.compile(rb'(\\n)?","stream":"(stdout|stderr)"')
+_CRI = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?::\w+)? ")
+
+
+def kind_of(lines: Sequence[str], table: Table) -> Kind:
+    """How the lines of a source are wrapped, told by some of them."""
+    if any(line.startswith(("__REALTIME_TIMESTAMP=", "__CURSOR=")) for line in lines):
+        return "export"
+    if any(line.lstrip().startswith("{") or "{" in line for line in lines) and any(
+        open_json(parsed, 1970) for parsed in (parse(line, 1970, table) for line in lines if "{" in line)
+    ):
+        return "json"
+    bare = [bool(_BARE.match(line)) for line in lines if line.strip()]
+    if sum(bare) >= 3 and sum(bare) * 3 >= len(bare) and not all(bare):
+        return "stamp-before" if bare[0] else "stamp-behind"
+    return "cri" if any(_CRI.match(line.encode("utf-8", "replace")) for line in lines) else ""
+
+
+def unwrap(kind: Kind, data: bytes, offset: int, year: int, table: Table, read: Read) -> list[Opened] | None:
+    """The messages in one physical line; None when it is not wrapped, nothing when it only belongs to another line's message."""
+    raw = data.decode("utf-8", "replace")
+    if kind == "json":
+        return open_json(parse(raw, year, table), year) if "{" in raw else None
+    if kind == "export":
+        return _exported(raw, data, offset, read)
+    if kind in ("stamp-behind", "stamp-before"):
+        return _stamped(raw, offset, len(data), year, table, read, behind=kind == "stamp-behind")
+    return None
+
+
+def open_json(outer: Parsed, year: int) -> list[Opened] | None:
+    """The messages of a JSON object behind whatever stands before it; None where it holds none.
+
+    Docker and journald carry the lines of others; the JSON of a program's own logger is a record. Messages keep newlines.
+    """
+    if not outer.text.lstrip().startswith("{"):
+        return None
+    found: dict[str, list[tuple[str, str]]] = {}
+    for match in _PAIR.finditer(outer.text):
+        if match["bytes"]:  # journald writes what is no plain text as a list of bytes
+            value = bytes(int(number) & 0xFF for number in re.findall(r"\d+", match["bytes"])).decode("utf-8", "replace")
+        else:
+            value = unescape(match["text"]) if match["text"] is not None else str(match["number"])
+        found.setdefault(_KEYS[match["key"]], []).append((match["key"], value))
+    messages = found.get("message", [])[:1] + found.get("error", [])
+    if not messages:
+        return None
+    first = messages[0][0]
+    carrier = first in ("log", "MESSAGE")
+    host, pid = _text(found, "host"), _number(found, "pid")
+    inner = Origin(
+        rank=_number(found, "rank"),
+        local_rank=_number(found, "local_rank"),
+        host=host or outer.origin.host,
+        pid=pid if pid is not None else outer.origin.pid,
+        stream=_text(found, "stream") or outer.origin.stream,
+        time=_time(found, year) or outer.origin.time,
+    )
+    writer = f"{outer.writer}[{pid}]" if first == "MESSAGE" and pid is not None else outer.writer
+    name = {"log": "Docker json-file", "MESSAGE": "journald JSON"}.get(first, "JSON log")
+    carried = Parsed("", writer, outer.record or not carrier, (*outer.layers, name), inner)
+    lines = [line for _, value in messages for line in value.rstrip("\n").split("\n")]
+    bare = dataclasses.replace(carried, record=outer.record)
+    return [(line, bare if index and not carrier else carried) for index, line in enumerate(lines)]
+
+
+def unescape(text: str) -> str:
+    """What a JSON string holds, as far as it goes: it may be cut off in the middle."""
+    if "\\" not in text:
+        return text
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPES.get(match[2], match[2]), text)
+
+
+def escaped(literal: str) -> Iterator[str]:
+    """The other ways in which `literal` can stand in JSON: plain, with Docker's escapes, and with everything but ASCII escaped."""
+    plain = json.dumps(literal, ensure_ascii=False)[1:-1]
+    html = plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    yield from dict.fromkeys(form for form in (plain, html, json.dumps(literal)[1:-1]) if form != literal)
+
+
+def in_json(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What to scan for so that `literals` are found in JSON too, and for each of these the literal that is meant."""
+    seen = dict.fromkeys(literals)
+    others = [(form, literal) for literal in literals for form in escaped(literal) if form not in seen]
+    return (*literals, *(form for form, _ in others)), (*literals, *(literal for _, literal in others))
+
+
+def _text(found: dict[str, list[tuple[str, str]]], what: str) -> str | None:
+    return found[what][0][1] or None if what in found else None
+
+
+def _number(found: dict[str, list[tuple[str, str]]], what: str) -> int | None:
+    value = found[what][0][1] if what in found else ""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
+
+
+def _time(found: dict[str, list[tuple[str, str]]], year: int) -> float | None:
+    for _, value in found.get("time", []):
+        match = _ISO.match(value)
+        if match:
+            return seconds(match, year)
+        if re.fullmatch(r"\d{10}(?:\.\d+)?", value):
+            return float(value)
+        if re.fullmatch(r"\d{13}|\d{16}|\d{19}", value):
+            return int(value) / float(10 ** (len(value) - 10))
+    return None
+
+
+def _exported(raw: str, data: bytes, offset: int, read: Read) -> list[Opened] | None:
+    """journald's export format: one field a line, records parted by an empty line; a MESSAGE that is no plain text follows its length."""
+    if data.startswith(b"MESSAGE="):
+        return [(raw[len("MESSAGE=") :], _record(offset, len(data), read))]
+    if not data or _FIELD.match(data) or data == b"MESSAGE":
+        return []
+    before = read(max(0, offset - 9), min(offset, 9))
+    if before.endswith(b"\nMESSAGE\n"):
+        return [(data[8:].decode("utf-8", "replace"), _record(offset, len(data), read))]
+    return None
+
+
+def _record(offset: int, length: int, read: Read) -> Parsed:
+    start = max(0, offset - _NEAR)
+    around = read(start, offset - start + length + _NEAR)
+    begin = around.rfind(b"\n\n", 0, offset - start) + 2 if b"\n\n" in around[: offset - start] else 0
+    end = around.find(b"\n\n", offset - start)
+    fields = dict(line.split(b"=", 1) for line in around[begin : end if end >= 0 else None].split(b"\n") if _FIELD.match(line))
+    pid = fields.get(b"_PID", b"")
+    stamp = fields.get(b"_SOURCE_REALTIME_TIMESTAMP") or fields.get(b"__REALTIME_TIMESTAMP", b"")
+    origin = Origin(
+        host=fields.get(b"_HOSTNAME", b"").decode("utf-8", "replace") or None,
+        pid=int(pid) if pid.isdigit() else None,
+        time=int(stamp) / 1e6 if stamp.isdigit() else None,
+    )
+    return Parsed("", f"[{pid.decode()}]" if pid.isdigit() else "", False, ("journald export",), origin)
+
+
+def _stamped(raw: str, offset: int, length: int, year: int, table: Table, read: Read, *, behind: bool) -> list[Opened] | None:
+    """The stamp of a message stands on the next line, or on the one before."""
+    if _BARE.match(raw):
+        return []
+    if behind:
+        near = read(offset + length + 1, _NEAR).split(b"\n")
+    else:
+        start = max(0, offset - _NEAR)
+        near = read(start, offset - start).split(b"\n")[::-1]
+    for line in near:
+        match = _BARE.match(line.decode("utf-8", "replace"))
+        if match:
+            return [(raw, Parsed("", "", False, ("stamp on a line of its own",), Origin(time=seconds(match, year))))]
+    return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Piece:
+    """A physical line of a cut one: its stream, whether it goes on, and where its text lies in it."""
+
+    stream: bytes
+    more: bool
+    start: int
+    stop: int
+
+
+def _cri_piece(data: bytes) -> _Piece | None:
+    match = _CRI.match(data)
+    return _Piece(match[1], match[2] == b"P", match.end(), len(data)) if match else None
+
+
+def _docker_piece(data: bytes) -> _Piece | None:
+    """Docker ends every whole line with a newline inside the string."""
+    match = _DOCKER.search(data) if data.startswith(_LOG) else None
+    return _Piece(match[2], not match[1], len(_LOG), match.start(2) - len(b'","stream":"')) if match else None
+
+
+def joined(kind: Kind, data: bytes, offset: int, size: int, read: Read) -> tuple[bytes, int, int] | None:
+    """A line that the container runtime cut: as if it were whole, where it begins and where it ends.
+
+    None for a line that is whole. The answer is the same whichever piece is asked for.
+    """
+    piece_of = _cri_piece if kind == "cri" else _docker_piece
+    own = piece_of(data)
+    if own is None:
+        return None
+    begin = offset
+    for _ in range(_MOST_PIECES):
+        before = _neighbour(begin, own.stream, piece_of, read)
+        if before is None:
+            break
+        begin = before
+    if begin == offset and not own.more:
+        return None
+    text, tail, end, position = b"", b"", begin, begin
+    for _ in range(4 * _MOST_PIECES):
+        line = read(position, 2 * _PIECE).split(b"\n", 1)[0]
+        piece = piece_of(line)
+        if piece is not None and piece.stream == own.stream:
+            text += line[piece.start if text else 0 : piece.stop]
+            tail, end = line[piece.stop :], position + len(line)
+            if not piece.more:
+                break
+        position += len(line) + 1
+        if position >= size:
+            break
+    return text + tail, begin, end
+
+
+def _neighbour(offset: int, stream: bytes, piece_of: Callable[[bytes], _Piece | None], read: Read) -> int | None:
+    """Where the line of the same stream before `offset` begins, if it is a piece that goes on; lines of the other stream may lie between."""
+    start = max(0, offset - 2 * _PIECE)
+    before = read(start, offset - start).removesuffix(b"\n")
+    while before:
+        begin = before.rfind(b"\n") + 1
+        piece = piece_of(before[begin:]) if begin or not start else None
+        if piece is not None and piece.stream == stream:
+            return start + begin if piece.more else None
+        before = before[: max(0, begin - 1)]
+    return None

@@ -1,0 +1,235 @@
+"""Prefixes that only the whole file gives away: `node1: ` is pdsh's when most lines begin with few such names, and text otherwise.
+
+Each habit is a grammar with a share of the sampled lines that must have it and a check of what it found there.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triage.ranks.grammars import BY_START, GRAMMARS, Grammar, Kind, Table, grammar, table
+from triage.ranks.prefix import parse
+from triage.ranks.stamps import SYSLOG, TIME
+
+# Of a file so many lines are looked at, and at least so many must speak for a habit.
+SAMPLED = 48
+_FEWEST = 4
+_SHARE = 0.6
+_MOST = 3
+
+Check = Callable[[Sequence[str], Sequence[str]], bool]
+"""Given what the telling group found (in file order) and all sampled lines: is it a prefix?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """`tells` is the group whose values are checked; `inner`: only what the grammars leave is looked at, never the whole line."""
+
+    grammar: Grammar
+    tells: str
+    check: Check
+    inner: bool = False
+
+
+def _few(values: Sequence[str], _: Sequence[str]) -> bool:
+    """The same few names again and again."""
+    return len(set(values)) * 2 <= len(values)
+
+
+def _hosts(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """Few names, and such as machines have: with a digit in them, and none that counts something else."""
+    counted = re.compile(r"(?i)(?:gpu|cuda|step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+$")
+    return _few(values, lines) and all(re.search(r"\d", name) and not counted.match(name) for name in values)
+
+
+def _ranks(values: Sequence[str], _: Sequence[str]) -> bool:
+    """Numbers that come back, not the lines of a listing."""
+    return not _rising(values)
+
+
+def _counter(values: Sequence[str], _: Sequence[str]) -> bool:
+    return _rising(values) and len(set(values)) >= 5
+
+
+def _rising(values: Sequence[str]) -> bool:
+    numbers = [int(value) for value in values]
+    return len(numbers) >= 4 and all(one < other for one, other in itertools.pairwise(numbers))
+
+
+def _always(values: Sequence[str], _: Sequence[str]) -> bool:
+    return True
+
+
+def _blank_after_every_tag(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """PRRTE writes a blank behind its tag, Open MPI before it none: one line without settles it."""
+    return not any(re.match(r"\[[\w@.-]+,\d+\](?:\[[^\]]+\])?<std\w+>:\S", line) for line in lines)
+
+
+def _habit(
+    name: str, kind: Kind, since: str, starts: str, sample: str, pattern: str, tells: str, check: Check, *, inner: bool = False
+) -> Habit:
+    return Habit(grammar(name, kind, since, starts, sample, pattern), tells, check, inner)
+
+
+def _sample(*forms: str) -> str:
+    """Lines of several writers in turn."""
+    return "\n".join(form.format(n) for n in (0, 1, 1, 0) for form in forms)
+
+
+HABITS: tuple[Habit, ...] = (
+    _habit(
+        "Open MPI tag with a blank",
+        "writer",
+        "Open MPI 5",
+        "[d",
+        _sample("[1,{}]<stdout>: step 3"),
+        r"\[\d+,(?P<rank>\d+)\]<(?P<stream>std(?:out|err|diag))>: ",
+        "rank",
+        _blank_after_every_tag,
+    ),
+    _habit(
+        "srun --label on every line",
+        "writer",
+        "Slurm 1",
+        "d _",
+        _sample("{}: step 3", "{}:   File"),
+        r" {0,5}(?P<rank>\d{1,6}):(?: |$)",
+        "rank",
+        _ranks,
+    ),
+    _habit(
+        "torchrun template with a rank",
+        "writer",
+        "torch 2.1",
+        "[d",
+        _sample("[{}]:step 3"),
+        r"\[(?P<rank>\d{1,6})\]:",
+        "rank",
+        _ranks,
+    ),
+    _habit(
+        "CI line counter",
+        "carrier",
+        "any",
+        "[d",
+        "\n".join(f"[{number}] step 3" for number in range(80746, 80752)),
+        r"\[(?P<number>\d{1,9})\](?: |$)",
+        "number",
+        _counter,
+    ),
+    _habit(
+        "MPICH and Intel MPI -prepend-rank",
+        "writer",
+        "MPICH 1.3",
+        "[d",
+        _sample("[{}] step 3"),
+        r"\[(?P<rank>\d{1,6})\](?: |$)",
+        "rank",
+        _ranks,
+    ),
+    _habit(
+        "aws logs tail",
+        "writer",
+        "AWS CLI 2",
+        "date",
+        _sample("2026-11-21T03:07:45.372000+00:00 train/algo-{} step 3"),
+        rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}(?:\.(?P<f>\d{{3,6}}))?(?P<z>\+00:00) (?P<who>\S+)(?: |$)",
+        "who",
+        _few,
+    ),
+    _habit(
+        "docker compose",
+        "writer",
+        "Docker Compose 1",
+        "a d date",
+        _sample("trainer-{}  | step 3"),
+        r"(?P<who>\w[\w.-]*) +\|(?: |$)",
+        "who",
+        _few,
+    ),
+    _habit(
+        "pdsh, clush and DeepSpeed's runner",
+        "writer",
+        "pdsh 2",
+        "a d date",
+        _sample("node{}: step 3"),
+        r"(?P<host>(?=[\w-]*[A-Za-z]|\d+\.\d+\.\d+\.\d+:)\w[\w.-]*\w):(?: |$)",
+        "host",
+        _hosts,
+    ),
+    _habit(
+        "torchx and NeMo-Run",
+        "writer",
+        "torchx 0.1",
+        "a",
+        _sample("i.pretrain/{} step 3"),
+        r"(?P<who>[A-Za-z][\w.-]*/\d{1,5})(?: |$)",
+        "who",
+        _few,
+    ),
+    _habit(
+        "stern",
+        "writer",
+        "stern 1",
+        "a d date",
+        _sample("train-worker-{} pytorch step 3"),
+        r"(?P<who>(?P<host>[a-z0-9](?:[a-z0-9.]*-)+(?=[a-z0-9-]*\d)[a-z0-9-]+) [a-z0-9][a-z0-9-]*)(?: |$)",
+        "who",
+        _few,
+    ),
+    _habit(
+        "rank in words",
+        "writer",
+        "logging",
+        "a (",
+        _sample("Rank {}: step 3"),
+        r"\(?(?:[Rr]ank|RANK)[ :=#_-]{0,2}(?P<rank>\d{1,6})(?:/\d+)?(?: ?[:|>]|\))(?: |$)",
+        "rank",
+        _always,
+    ),
+    _habit(
+        "ts",
+        "carrier",
+        "moreutils",
+        "a",
+        _sample("Nov 21 03:07:4{} step 3"),
+        rf"{SYSLOG}(?:\.\d+)? ",
+        "s",
+        _always,
+        inner=True,
+    ),
+)
+
+
+def table_of(lines: Sequence[str]) -> Table:
+    """The grammars for a file of which these lines are a sample."""
+    if len(lines) < _FEWEST:
+        return BY_START
+    chosen: tuple[Habit, ...] = ()
+    found = BY_START
+    while len(chosen) < _MOST:
+        left = [parse(line, 1970, found).text for line in lines]
+        habit = next((habit for habit in HABITS if habit not in chosen and _has(habit, lines, left)), None)
+        if habit is None:
+            break
+        chosen = (*chosen, habit)
+        found = _table(chosen)
+    return found
+
+
+@functools.cache
+def _table(habits: tuple[Habit, ...]) -> Table:
+    return table((*(habit.grammar for habit in habits), *GRAMMARS))
+
+
+def _has(habit: Habit, lines: Sequence[str], left: Sequence[str]) -> bool:
+    for texts in (left,) if habit.inner else (left, lines):
+        full = [text for text in texts if text.strip()]
+        matches = [match for text in full if (match := habit.grammar.pattern.match(text))]
+        if len(matches) >= max(_FEWEST, _SHARE * len(full)) and habit.check([match[habit.tells] or "0" for match in matches], texts):
+            return True
+    return False

@@ -1,0 +1,52 @@
+"""How the lines of one source are dressed, told once from some lines at its start and its end: which grammars they may have, and what wraps them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triage.ranks.envelopes import Kind, Opened, kind_of, open_json
+from triage.ranks.grammars import BY_START, Table
+from triage.ranks.habits import SAMPLED, table_of
+from triage.ranks.prefix import parse
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`table` are the grammars for its lines; `envelope` what they lie in."""
+
+    table: Table
+    envelope: Kind = ""
+
+
+PLAIN = Layout(BY_START)
+
+
+def layout_of(head: bytes, tail: bytes = b"") -> Layout:
+    """The layout of a source that begins with `head` and ends with `tail`; both may be cut anywhere behind their first line."""
+    lines = _sample(head, SAMPLED // 2) + _sample(tail[tail.find(b"\n") + 1 :], SAMPLED // 2)
+    table = table_of(lines)
+    envelope = kind_of(lines, table)
+    if envelope == "json":
+        opened = [open_json(parse(line, 1970, table), 1970) for line in lines]
+        table = table_of([message for line, inside in zip(lines, opened, strict=True) for message in _messages(line, inside)])
+    if envelope == "export":
+        fields = (head + tail).decode("utf-8", "replace").split("\n")
+        table = table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :])
+    return PLAIN if table is BY_START and not envelope else Layout(table, envelope)
+
+
+def _messages(line: str, opened: Sequence[Opened] | None) -> list[str]:
+    return [line] if opened is None else [message for message, _ in opened]
+
+
+def _sample(data: bytes, most: int) -> list[str]:
+    """Some lines, evenly spread; one cut off at the end is left out where there are others."""
+    lines = data.split(b"\n")
+    lines = (lines[:-1] or lines) if lines[-1] else lines
+    full = [line for line in lines if line.strip()]
+    step = max(1, len(full) // most)
+    return [_COLOUR.sub("", line[: 1 << 11].replace(b"\0", b"").decode("utf-8", "replace")) for line in full[::step][:most]]
