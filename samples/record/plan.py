@@ -416,4 +416,31 @@ HEALTHY = [
     ),
 ]
 
-SAMPLES = [*EXCEPTIONS, *COLLECTIVES, *CRASHES, *RESOURCES, *LAUNCHES, *HEALTHY]
+DIVERGED = [
+    Sample(
+        *("divergence_gradient_perrank", "diverged_gradient", "perrank", 4),
+        known("numeric.rank-divergence", ranks=(2,), what="from step 30 on rank 2 steps with its own gradient, the norm says so"),
+        odd=2,
+        expect="checkpoint written",
+    ),
+    Sample(
+        *("divergence_weights_tee", "diverged_weights", "tee", 4),
+        known("numeric.rank-divergence", ranks=(3,), what="rank 3 starts with other weights, the printed hash is never that of the others"),
+        odd=3,
+        expect="param_hash=",
+    ),
+    Sample(
+        *("divergence_assertion_redirects", "diverged_assertion", "redirects", 4),
+        known("numeric.rank-divergence", ranks=(1,), what="a weight of rank 1 flips at step 17, the check at step 20 raises on all ranks"),
+        expect="inconsistent: [",
+    ),
+    Sample(
+        *("env_detail_one_rank_perrank", "env_one_rank", "perrank", 3),
+        known(
+            "config.env-mismatch", ranks=(1,), what="rank 1 alone has TORCH_DISTRIBUTED_DEBUG=DETAIL and waits in collectives of its own"
+        ),
+        expect="TORCH_DISTRIBUTED_DEBUG=DETAIL",
+    ),
+]
+
+SAMPLES = [*EXCEPTIONS, *COLLECTIVES, *CRASHES, *RESOURCES, *LAUNCHES, *HEALTHY, *DIVERGED]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TELLTALES = (b"/tmp/", b"/root/", b"/work/", b"/home/")
-PUBLIC = (b"/home/user/", b"/tmp/torchelastic_", b"/tmp/spill-")
+PUBLIC = (b"/home/user/", b"=/home/user\n", b"/tmp/torchelastic_", b"/tmp/spill-")
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from triage.compare.environment import audit
+from triage.compare.memory import imbalanced, out_of_memory
 from triage.compare.rules import Rules, RulesError, load
 from triage.compare.said import Read, said
+from triage.compare.values import Values, diverged
 from triage.evidence.collect import Harvest
 from triage.evidence.inference import inferred
 from triage.model import Audit, Deviation, Evidence, Source
@@ -42,7 +44,12 @@ def look(
     )
     told = dumps + said(texts, read_of, gathered.year)
     found = audit(told, gathered.job, rules, gathered.versions)
-    return Seen([*gathered.facts, *(fact for fact in artifacts if fact.kind != "environment")], inferences(found), found)
+    facts = [*gathered.facts, *(fact for fact in artifacts if fact.kind != "environment")]
+    memory = out_of_memory(facts)
+    values = Values(texts, read_of, gathered.year, gathered.job, memory=memory)
+    facts += diverged(values, facts)
+    facts += imbalanced(values) if memory else []
+    return Seen(facts, inferences(found), found)
 
 
 def inferences(found: Audit) -> list[Evidence]:

@@ -1,0 +1,167 @@
+"""Divergence and memory, from files to findings."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import triage
+from triage.compare.quantities import names, parse
+from triage.compare.rules import RulesError
+from triage.model import Finding
+
+Value = Callable[[int, int], str]
+
+
+def job(
+    directory: Path, ranks: int, steps: int, value: Value, *, line: str = "[rank{rank}]: step {step} {value}\n", every: int = 1
+) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    for rank in range(ranks):
+        text = "".join(line.format(rank=rank, step=step, value=value(rank, step)) for step in range(every, steps + 1, every))
+        (directory / f"rank{rank}.log").write_text(text)
+    return directory
+
+
+def norm(step: int) -> float:
+    return random.Random(step).uniform(0.5, 2)
+
+
+def root(directory: Path) -> Finding | None:
+    return triage.ingest(directory).root_cause
+
+
+def diverging(rank: int, since: int, key: str = "grad_norm") -> Value:
+    return lambda at, step: f"{key}={norm(step) * (1.5 if at == rank and step >= since else 1):.6f}"
+
+
+@pytest.mark.parametrize(("steps", "since", "every"), [(30, 17, 1), (4000, 1234, 1), (40000, 31416, 10), (3000, 3000, 1), (3000, 1, 1)])
+def test_first_step_and_odd_rank(tmp_path: Path, steps: int, since: int, every: int) -> None:
+    """The first printed step at which one rank differs is found in files far larger than what is kept of them."""
+    found = root(job(tmp_path, 4, steps, diverging(2, since), every=every))
+    assert found is not None
+    assert (found.signature, found.ranks) == ("numeric.rank-divergence", (2,))
+    first = -(-since // every) * every
+    assert f"at step {first}: rank 2 has " in found.evidence[0].text
+    assert "50 % more" in found.evidence[0].text
+    assert (f"equal at step {first - every}" in found.evidence[0].text) == (first > every)
+    assert (Path(found.evidence[0].source).name, found.evidence[0].line) == ("rank2.log", first // every)
+    assert found.captures["quantity"] == "grad_norm"
+
+
+def test_all_ranks_in_one_file(tmp_path: Path) -> None:
+    """Lines of all ranks in one file are told apart by their prefixes."""
+    value = diverging(5, 900, "grad norm")
+    tmp_path.joinpath("job.log").write_text(
+        "".join(f"[rank{rank}]: step {step} {value(rank, step)}\n" for step in range(1, 2001) for rank in range(8))
+    )
+    found = root(tmp_path)
+    assert found is not None
+    assert found.ranks == (5,)
+    assert "at step 900: rank 5 has" in found.evidence[0].text
+
+
+def test_two_ranks_have_no_odd_one(tmp_path: Path) -> None:
+    """Of two ranks that agreed before, nobody can say which is wrong: both are named."""
+    found = root(job(tmp_path, 2, 50, diverging(1, 20)))
+    assert found is not None
+    assert (found.signature, found.ranks) == ("numeric.rank-divergence", (0, 1))
+    assert "at step 20: rank 1 has" in found.evidence[0].text
+
+
+def test_ranks_that_drift_apart_after_they_agreed(tmp_path: Path) -> None:
+    """Where every rank goes its own way in the end, the step at which they parted is told, with the odd rank of that step if there is one."""
+    found = root(job(tmp_path, 4, 400, lambda rank, step: f"param_hash={'%016x' % (step if step < 250 else step * 7 + rank)}"))
+    assert found is not None
+    assert found.signature == "numeric.rank-divergence"
+    assert "at step 250" in found.evidence[0].text
+    assert "equal at step 249" in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda rank, step: f"loss={random.Random(rank * 1000 + step).uniform(2, 3):.6f}",
+        lambda rank, step: f"grad_norm={norm(step + rank):.6f}",
+        lambda rank, step: f"grad_norm={norm(step + rank // 4 * 100):.6f}",
+        lambda rank, step: f"grad_norm={norm(step) * (1 + 1e-7 * rank):.9f}",
+        lambda rank, step: f"loss={1.5 if step % 2 and rank == 3 else 1.4:.1f}",
+        lambda rank, step: f"loss={norm(step):.6f} grad_norm={norm(step):.3f}",
+        lambda rank, step: "grad_norm=nan",
+        lambda rank, step: f"loss scale: {rank + 1}.0",
+    ],
+    ids=["own losses", "own norms", "halves", "rounding", "few digits", "all equal", "nan everywhere", "another word"],
+)
+def test_what_is_not_comparable_is_left_alone(tmp_path: Path, value: Value) -> None:
+    """Values that differ by design, by rounding or by chance are no divergence."""
+    assert root(job(tmp_path, 8, 60, value)) is None
+
+
+def test_a_replicated_loss_that_leaves_the_others(tmp_path: Path) -> None:
+    """A loss that was equal on all ranks, to many digits, must stay so."""
+    found = root(job(tmp_path, 4, 300, diverging(1, 120, "loss")))
+    assert found is not None
+    assert found.ranks == (1,)
+    assert "loss differs between ranks that must agree at step 120" in found.evidence[0].text
+
+
+def test_steps_that_ranks_have_not_in_common_are_not_compared(tmp_path: Path) -> None:
+    """A rank that is some steps behind has not diverged."""
+    for rank in range(4):
+        steps = range(1, 40 - 3 * rank)
+        (tmp_path / f"rank{rank}.log").write_text("".join(f"[rank{rank}]: step {step} grad_norm={norm(step):.6f}\n" for step in steps))
+    assert root(tmp_path) is None
+
+
+def test_one_rank_prints_the_values_of_all(tmp_path: Path) -> None:
+    """In a list of all ranks' values the odd one is blamed, not the rank that printed it."""
+    (tmp_path / "rank0.log").write_text(
+        "[rank0]: WARNING: w.weight inconsistent: [1203.551, 1203.551, 1198.207, 1203.551]\n[rank0]: world_size=4\n"
+    )
+    found = root(tmp_path)
+    assert found is not None
+    assert (found.signature, found.ranks) == ("numeric.rank-divergence", (2,))
+
+
+OOM = "[rank{0}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+USED = "step {step}: Rank {rank}: {value}\n"
+
+
+def memory(directory: Path, used: Callable[[int], float], *, ended: bool = True) -> Finding | None:
+    job(directory, 4, 10, lambda rank, step: f"allocated={used(rank) + step / 100:.2f}GB, reserved=77.00GB", line=USED)
+    if ended:
+        with (directory / "rank3.log").open("a") as file:
+            file.write("[rank3]: Traceback (most recent call last):\n" + OOM.format(3))
+    return root(directory)
+
+
+def test_memory_is_compared_beside_an_out_of_memory_error(tmp_path: Path) -> None:
+    """The fullest rank and the median are told; without the error nothing is."""
+    found = memory(tmp_path / "a", lambda rank: 70.0 if rank == 3 else 41.0)
+    assert found is not None
+    assert (found.signature, found.ranks) == ("cuda.memory-imbalance", (3,))
+    assert found.evidence[0].text == "memory use differs between ranks: rank 3 has 70.10 GB allocated, the median is 41.10 GB"
+    assert memory(tmp_path / "b", lambda rank: 70.0 if rank == 3 else 41.0, ended=False) is None
+
+
+def test_even_memory_is_no_imbalance(tmp_path: Path) -> None:
+    """Ranks that are equally full leave the error as it is."""
+    found = memory(tmp_path, lambda rank: 70.0 + rank / 10)
+    assert found is not None
+    assert found.signature == "cuda.out-of-memory"
+
+
+@pytest.mark.parametrize("row", ["sure loss", "must", "must Grad Norm", "must grad_norm"])
+def test_mistakes_in_the_list_are_told_with_their_line(row: str) -> None:
+    """A line that cannot be used is an error at its place."""
+    with pytest.raises(RulesError) as caught:
+        parse(f"# mine\n{row}\n", "mine.txt")
+    assert (caught.value.path, caught.value.line) == ("mine.txt", 2)
+
+
+def test_the_shipped_list() -> None:
+    """Checksums are exact, norms must agree, a loss may."""
+    assert (names()["checksum"], names()["grad norm"], names()["loss"], names()["allocated"]) == ("exact", "must", "maybe", "memory")
