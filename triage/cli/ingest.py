@@ -39,6 +39,7 @@ def ingest(
       triage ingest job_logs/
       triage ingest rank*.log dmesg.txt slurm-1234.out
       triage ingest logs.tar.gz --format json -o report.json
+      triage ingest job_logs/ --format html -o report.html
       kubectl logs trainer-0 | triage ingest -
       triage ingest job_logs/ --fail-on unknown || notify-the-team
 
@@ -59,7 +60,7 @@ def ingest(
     if not no_store:
         diagnosis = remembered(diagnosis, store)
     shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output))
-    streams.deliver(shown, output, utf8=format is options.Format.json)
+    streams.deliver(shown, output, utf8=format in (options.Format.json, options.Format.html))
     if _found(diagnosis, fail_on):
         raise typer.Exit(1)
 

@@ -20,6 +20,7 @@ class Format(str, Enum):  # noqa: UP042 - typer shows the value of this form in 
     text = "text"
     json = "json"
     markdown = "markdown"
+    html = "html"
 
 
 class PlainFormat(str, Enum):  # noqa: UP042

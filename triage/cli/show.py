@@ -30,4 +30,4 @@ def show(
     streams.check(output)
     diagnosis = json.read(streams.read(report), None if report == "-" else report)
     shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output))
-    streams.deliver(shown, output, utf8=format is options.Format.json)
+    streams.deliver(shown, output, utf8=format in (options.Format.json, options.Format.html))

@@ -8,7 +8,7 @@ from typing import Any
 from triage.model import Diagnosis
 from triage.render.interface import Renderer, RenderError
 
-RENDERERS = ("text", "json", "markdown")  # modules of this package, each called like its format
+RENDERERS = ("text", "json", "markdown", "html")  # modules of this package, each called like its format
 NAMES = RENDERERS
 
 __all__ = ["NAMES", "RENDERERS", "RenderError", "Renderer", "render"]

@@ -1,0 +1,120 @@
+"""States of ranks as a drawing: one cell a rank, runs of equal cells drawn as one, so that ten thousand ranks stay a few kilobytes.
+
+Pure functions: states in, SVG out. The colours come from the page's variables where it sets them (`--failed` …), else from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from xml.sax.saxutils import escape
+
+from triage.model import RankState
+from triage.render import words
+
+CELL = 12  # pixels, the gap included
+GAP = 2
+LABEL = 56
+TOP = 4
+LABELLED = 40  # rows that carry a number at most
+# Every rule is bound to the drawing's own class, for styles of an SVG inside a page reach the whole page.
+STYLE = """
+  .triage-ranks { color: #1f2328; font: 10px ui-monospace, monospace;
+    --failed: #cf222e; --killed: #8250df; --stalled: #bc7a00; --silent: #8c959f; --ok: #9fd8ae }
+  .triage-ranks text { fill: currentColor; text-anchor: end }
+  .triage-ranks .failed { fill: var(--failed) } .triage-ranks .killed { fill: var(--killed) }
+  .triage-ranks .stalled { fill: var(--stalled) } .triage-ranks .silent { fill: var(--silent) }
+  .triage-ranks .ok { fill: var(--ok) }
+  .triage-ranks .gaps { fill: none; stroke: var(--page, #fff); stroke-width: 2 }
+  .triage-ranks .blamed { fill: none; stroke: currentColor; stroke-width: 2 }
+  @media (prefers-color-scheme: dark) {
+    .triage-ranks .gaps { stroke: var(--page, #0d1117) }
+    .triage-ranks { color: #e6edf3; --failed: #ff7b72; --killed: #d2a8ff; --stalled: #e3b341; --silent: #6e7681; --ok: #2f6f43 }
+  }
+"""
+
+
+def columns(count: int) -> int:
+    """Cells of a row: 64, and more for very many ranks, so that the drawing stays about as high as wide."""
+    return next((size for size in (64, 128, 256) if count <= size * size), 512)
+
+
+def draw(states: Sequence[RankState], blamed: Iterable[int] = ()) -> str:
+    """The map as one SVG element; empty for less than two ranks. `blamed` ranks get a frame."""
+    if len(states) < 2:
+        return ""
+    state_of = {state.rank: state.state for state in states}
+    last = max(state_of)
+    width = columns(last + 1)
+    rows = last // width + 1
+    across, down = LABEL + min(width, last + 1) * CELL + GAP, TOP + rows * CELL + GAP
+    marked = sorted(set(blamed) & set(state_of))
+    parts = [
+        f'<svg class="triage-ranks" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}" role="img"'
+        ' aria-labelledby="triage-ranks-title triage-ranks-text">',
+        f'<title id="triage-ranks-title">States of {len(states)} ranks</title>',
+        f'<desc id="triage-ranks-text">{escape(described(states, marked))}</desc>',
+        f"<style>{STYLE}</style>",
+        *_labels(rows, width),
+        *(
+            f'<path class="{state}" d="{path}"/>'
+            for state in words.STATE_MARKS
+            if (path := _path([rank for rank, own in state_of.items() if own == state], width))
+        ),
+        f'<path class="gaps" d="{_gaps(min(width, last + 1), rows)}"/>',
+        *([f'<path class="blamed" d="{_path(marked, width)}"/>'] if marked else []),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def described(states: Sequence[RankState], blamed: Sequence[int]) -> str:
+    """The same in words, for those who cannot see it."""
+    told = []
+    for state in words.STATE_MARKS:
+        ranks = [item.rank for item in states if item.state == state]
+        if ranks:
+            told.append(f"{state}: {words.rank_list(ranks)} ({len(ranks)})")
+    began = f"It began on {words.ranks(blamed)}. " if blamed else ""
+    return began + "; ".join(told)
+
+
+def _labels(rows: int, width: int) -> Iterator[str]:
+    every = -(-rows // LABELLED)
+    for row in range(0, rows, every):
+        yield f'<text x="{LABEL - 6}" y="{TOP + row * CELL + CELL - GAP}">{row * width}</text>'
+
+
+def _gaps(across: int, rows: int) -> str:
+    """Lines of the page's colour between cells, for runs are drawn as one."""
+    upright = "".join(f"M{LABEL + column * CELL - GAP // 2} {TOP}v{rows * CELL}" for column in range(1, across))
+    return upright + "".join(f"M{LABEL} {TOP + row * CELL - GAP // 2}h{across * CELL}" for row in range(1, rows))
+
+
+def _path(ranks: Sequence[int], width: int) -> str:
+    """Rectangles around runs of ranks; equal rows that follow each other are one."""
+    blocks: list[tuple[int, int, int, int]] = []  # first column, last column, first row, last row
+    open_rows: dict[tuple[int, int], int] = {}
+    for start, end, row in _runs(sorted(ranks), width):
+        index = open_rows.get((start, end))
+        if index is not None and blocks[index][3] == row - 1:
+            blocks[index] = (*blocks[index][:3], row)
+        else:
+            open_rows[(start, end)] = len(blocks)
+            blocks.append((start, end, row, row))
+    return "".join(
+        f"M{LABEL + left * CELL} {TOP + top * CELL}h{(right - left + 1) * CELL - GAP}v{(bottom - top + 1) * CELL - GAP}h-{(right - left + 1) * CELL - GAP}z"
+        for left, right, top, bottom in blocks
+    )
+
+
+def _runs(ranks: Sequence[int], width: int) -> Iterator[tuple[int, int, int]]:
+    """(first column, last column, row) of neighbours within a row."""
+    start = previous = -2
+    for rank in ranks:
+        if rank != previous + 1 or rank % width == 0:
+            if previous >= 0:
+                yield start % width, previous % width, previous // width
+            start = rank
+        previous = rank
+    if previous >= 0:
+        yield start % width, previous % width, previous // width

@@ -1,0 +1,160 @@
+"""What happened around the first failure, a lane for each rank that had a part in it. Pure functions: a diagnosis in, SVG out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+from triage.model import Diagnosis, Finding, Moment, RankState
+from triage.render import words
+from triage.render.safe import clip, safe_line
+
+LANES = 24
+EACH = 12  # moments of one lane
+LANE, LABEL, WIDTH, TOP, BOTTOM, TEXT = 22, 120, 560, 26, 18, 300  # pixels
+BEFORE, AFTER = 60.0, 3600.0  # seconds around the first failure
+TICKS = 5
+STYLE = """
+  .triage-lanes { color: #1f2328; font: 11px ui-monospace, monospace; --cause: #cf222e; --echo: #bc7a00; --quiet: #8c959f }
+  .triage-lanes text { fill: currentColor } .triage-lanes .rank { text-anchor: end } .triage-lanes .tick { text-anchor: middle; opacity: .7 }
+  .triage-lanes line { stroke: currentColor; opacity: .2 } .triage-lanes .first { opacity: .8; stroke: var(--cause) }
+  .triage-lanes .cause { fill: var(--cause) } .triage-lanes .echo { fill: var(--echo) } .triage-lanes .end { fill: var(--quiet) }
+  @media (prefers-color-scheme: dark) { .triage-lanes { color: #e6edf3; --cause: #ff7b72; --echo: #e3b341; --quiet: #6e7681 } }
+"""
+
+
+@dataclass
+class Lane:
+    """One rank, or (None) what no rank is known of."""
+
+    rank: int | None
+    moments: list[Moment] = field(default_factory=list)
+    state: RankState | None = None
+
+
+def draw(diagnosis: Diagnosis) -> str:
+    """The lanes as one SVG element; empty where no moment has a time."""
+    lanes, left_out = lanes_of(diagnosis)
+    first = first_time(diagnosis)
+    if first is None or not lanes:
+        return ""
+    begin, end = _window(lanes, first)
+    across, down = LABEL + WIDTH + TEXT, TOP + LANE * len(lanes) + BOTTOM
+    parts = [
+        f'<svg class="triage-lanes" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}" role="img"'
+        ' aria-labelledby="triage-lanes-title triage-lanes-text">',
+        '<title id="triage-lanes-title">What happened around the first failure</title>',
+        f'<desc id="triage-lanes-text">{escape(_described(lanes, first))}</desc>',
+        f"<style>{STYLE}</style>",
+        *_ticks(begin, end, first, down),
+    ]
+    for number, lane in enumerate(lanes):
+        parts += _lane(lane, TOP + LANE * number + LANE // 2, begin, end, diagnosis.root_cause)
+    if left_out:
+        parts.append(f'<text x="{LABEL}" y="{down - 4}">and {words.plural(left_out, "more rank")}</text>')
+    return "\n".join([*parts, "</svg>"])
+
+
+def first_time(diagnosis: Diagnosis) -> float | None:
+    """When it began: the first line of the root cause that has a time, else the first moment."""
+    root = diagnosis.root_cause
+    times = [moment.time for moment in diagnosis.timeline if moment.time is not None]
+    if root is not None and root.first_time is not None:
+        return root.first_time
+    return min(times, default=None)
+
+
+def lanes_of(diagnosis: Diagnosis) -> tuple[list[Lane], int]:
+    """The lanes in the order of their first moment, the ranks of the root cause first; and how many ranks are left out."""
+    states: Mapping[int, RankState] = {state.rank: state for state in diagnosis.ranks}
+    lanes: dict[int | None, Lane] = {}
+    for moment in diagnosis.timeline:
+        if moment.time is not None:
+            lanes.setdefault(moment.rank, Lane(moment.rank)).moments.append(moment)
+    blamed = diagnosis.root_cause.ranks if diagnosis.root_cause is not None else ()
+    for rank in blamed[:LANES]:
+        lanes.setdefault(rank, Lane(rank))
+    for lane in lanes.values():
+        lane.state = states.get(lane.rank) if lane.rank is not None else None
+    ordered = sorted(lanes.values(), key=lambda lane: (lane.rank not in blamed, _first(lane), lane.rank is None, lane.rank or 0))
+    return ordered[:LANES], max(0, len(ordered) - LANES)
+
+
+def _first(lane: Lane) -> float:
+    return min((moment.time for moment in lane.moments if moment.time is not None), default=float("inf"))
+
+
+def _window(lanes: Sequence[Lane], first: float) -> tuple[float, float]:
+    times = [moment.time for lane in lanes for moment in lane.moments if moment.time is not None]
+    times += [lane.state.last_time for lane in lanes if lane.state is not None and lane.state.last_time is not None]
+    near = [time for time in times if first - BEFORE <= time <= first + AFTER] or [first]
+    begin, end = min(*near, first), max(*near, first)
+    room = max((end - begin) * 0.05, 0.5)
+    return begin - room, end + room
+
+
+def _is_cause(moment: Moment, root: Finding | None) -> bool:
+    if root is None or (root.signature is None and root.role == "symptom"):
+        return False
+    return moment.signature == root.signature and (root.signature is not None or moment.rank in root.ranks)
+
+
+def _x(time: float, begin: float, end: float) -> int:
+    share = (min(max(time, begin), end) - begin) / (end - begin)
+    return LABEL + round(share * WIDTH)
+
+
+def _ticks(begin: float, end: float, first: float, down: int) -> list[str]:
+    parts = []
+    for number in range(TICKS + 1):
+        time = begin + (end - begin) * number / TICKS
+        x = _x(time, begin, end)
+        parts.append(
+            f'<line x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/><text class="tick" x="{x}" y="{TOP - 12}">{time - first:+.3g} s</text>'
+        )
+    x = _x(first, begin, end)
+    return [*parts, f'<line class="first" x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/>']
+
+
+def _lane(lane: Lane, y: int, begin: float, end: float, root: Finding | None) -> list[str]:
+    name = "no rank" if lane.rank is None else f"rank {lane.rank}"
+    state = f" {words.STATE_MARKS[lane.state.state]}" if lane.state is not None else ""
+    parts = [
+        f'<text class="rank" x="{LABEL - 8}" y="{y + 4}">{name}{state}</text><line x1="{LABEL}" y1="{y}" x2="{LABEL + WIDTH}" y2="{y}"/>'
+    ]
+    if lane.state is not None and lane.state.last_time is not None:
+        x = _x(lane.state.last_time, begin, end)
+        parts.append(f'<path class="end" d="M{x - 1} {y - 7}h2v14h-2z"><title>last line of the rank</title></path>')
+    seen: set[tuple[int, str | None]] = set()
+    for moment in lane.moments:
+        place = (_x(moment.time or 0.0, begin, end), moment.signature)
+        if place not in seen and len(seen) < EACH:
+            seen.add(place)
+            kind = "cause" if _is_cause(moment, root) else "echo"
+            parts.append(f'<circle class="{kind}" cx="{place[0]}" cy="{y}" r="5"><title>{escape(_said(moment))}</title></circle>')
+    told = _label(lane, root)
+    if told:
+        parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(clip(safe_line(told), 40))}</text>')
+    return parts
+
+
+def _label(lane: Lane, root: Finding | None) -> str:
+    """What the first moment of the lane is; of a rank that began it without a stamp, what it began with."""
+    if lane.moments:
+        return lane.moments[0].signature or lane.moments[0].what
+    return f"{root.signature or root.title} (no time)" if root is not None else ""
+
+
+def _said(moment: Moment) -> str:
+    return clip(safe_line(f"{moment.signature}: {moment.what}" if moment.signature else moment.what), 200)
+
+
+def _described(lanes: Sequence[Lane], first: float) -> str:
+    told = []
+    for lane in lanes:
+        if lane.moments:
+            name = "no rank" if lane.rank is None else f"rank {lane.rank}"
+            what = clip(safe_line(lane.moments[0].signature or lane.moments[0].what), 80)
+            told.append(f"{name}, {(lane.moments[0].time or first) - first:+.0f} s: {what}")
+    return "; ".join(told)
