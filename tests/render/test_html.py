@@ -13,7 +13,7 @@ from triage.render import html, words
 
 from .samples import KNOWN, diagnoses, evidence
 
-VOID = {"meta", "line", "path", "circle", "br"}
+VOID = {"meta"}
 ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "main", "section", "h1", "h2", "p", "pre", "code", "span", "ul", "ol", "li", "div"),
     *("details", "summary", "table", "tr", "th", "td", "footer", "a", "svg", "desc", "text", "path", "line", "circle"),
