@@ -250,6 +250,10 @@ def test_every_section_of_a_report_is_explained() -> None:
     assert {kind for kind in get_args(words.Kind) if f"| `{kind}` |" not in page} == set()
 
 
+# The one module that loads pickles, after it has seen that they hold no opcode but those of plain data; tests/artifacts/flight/test_load.py.
+PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcodes.py"
+
+
 def test_security_page_is_true() -> None:
     """No module can start a program, open a connection or load a pickle: it imports nothing that could."""
     banned = {
@@ -272,7 +276,9 @@ def test_security_page_is_true() -> None:
         for node in ast.walk(ast.parse(read(path))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            found += [f"{path.name}: {name}" for name in names if name.partition(".")[0] in banned]
+            found += [
+                f"{path.name}: {name}" for name in names if name.partition(".")[0] in banned - ({"pickle"} if path == PICKLES else set())
+            ]
             if isinstance(node, ast.Call):
                 called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 found += [f"{path.name}: {called}()"] if called in calls else []

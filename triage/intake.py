@@ -26,6 +26,7 @@ _NO_OUTPUT = re.compile(
     r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$", re.I
 )
 _NAMED = 5
+_EDGE = 1 << 16
 _Placed = TypeVar("_Placed", Finding, Deviation)
 
 
@@ -99,7 +100,7 @@ class Intake:
     def identity(self, scanned: Sequence[tuple[Source, Scanned]]) -> list[str]:
         """What makes a job the same job: the sizes and edges of its texts, whatever they are called."""
         texts = [f"{scan.size} {hash_of(scan.head)} {hash_of(scan.tail)}" for _, scan in scanned]
-        return sorted(texts + [f"{len(artifact.data)} {hash_of(artifact.data)}" for artifact in self.artifacts])
+        return sorted(texts + [f"{hash_of(artifact.data[:_EDGE])}" for artifact in self.artifacts])
 
 
 def hash_of(data: bytes) -> str:
@@ -115,7 +116,7 @@ def _content(source: Source, stream: BinaryIO | None) -> bytes:
     if stream is not None:
         return stream.read(reader.max_bytes)
     with open(source.path or "", "rb") as file:
-        return file.read(reader.max_bytes)
+        return file.read(min(reader.max_bytes, _EDGE) if getattr(reader, "in_place", False) else reader.max_bytes)
 
 
 class Reading:

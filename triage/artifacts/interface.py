@@ -21,6 +21,13 @@ class Artifact:
     source: Source
     data: bytes
 
+    def content(self, limit: int) -> bytes:
+        """Up to `limit` of its bytes, from the file itself where it lies uncompressed."""
+        if self.source.path is None:
+            return self.data[:limit]
+        with open(self.source.path, "rb") as file:
+            return file.read(limit)
+
 
 class Facts(NamedTuple):
     """What artifacts say, and what about them the reader must know."""
@@ -30,7 +37,10 @@ class Facts(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reads the artifacts of one kind, given in the order of their names. What is damaged becomes a warning, never an exception."""
+    """Reads the artifacts of one kind, given in the order of their names. What is damaged becomes a warning, never an exception.
+
+    A reader with a true `in_place` asks for the content of files itself, so that only their beginning is held for it.
+    """
 
     kind: SourceKind
     max_bytes: int

@@ -1,0 +1,5 @@
+"""PyTorch's Flight Recorder: dumps read without torch and without running anything in them, compared across ranks."""
+
+from triage.artifacts.flight.reader import FlightRecorder
+
+__all__ = ["FlightRecorder"]

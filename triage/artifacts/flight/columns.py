@@ -1,0 +1,166 @@
+"""The entries of one dump → columns. What repeats is interned for the whole job, so that a thousand ranks share one list of stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
+
+from triage.artifacts.flight.model import COMPLETED, SCHEDULED, STARTED, Frame, Shape
+
+_STATES = {"scheduled": SCHEDULED, "started": STARTED, "completed": COMPLETED}
+_NUMBERS = ("record_id", "pg_id", "collective_seq_id", "p2p_seq_id", "time_created_ns", "timeout_ms")
+_FLAGS = ("retired", "is_p2p")
+_TEXTS = ("profiling_name", "state")
+_KEYS = (*_NUMBERS, *_FLAGS, *_TEXTS, "process_group", "input_sizes", "output_sizes", "input_dtypes", "output_dtypes")
+_HUGE = 1 << 62
+_TENSORS = 4096
+"""Tensors of one collective whose sizes are kept."""
+
+
+T = TypeVar("T")
+
+
+class Interned(Generic[T]):
+    """Values in the order of first sight, each once."""
+
+    def __init__(self) -> None:
+        self.values: list[T] = []
+        self._index: dict[Any, int] = {}
+
+    def index(self, key: Any, value: Callable[[], T]) -> int:
+        found = self._index.get(key)
+        if found is None:
+            found = self._index[key] = len(self.values)
+            self.values.append(value())
+        return found
+
+    def column(self, keys: Sequence[Any], value: Callable[[int], T]) -> list[int]:
+        """The index of every key; `value(i)` gives what the i-th stands for when it is new."""
+        index = self._index
+        try:
+            return list(map(index.__getitem__, keys))
+        except KeyError:
+            for position, key in enumerate(keys):
+                if key not in index:
+                    index[key] = len(self.values)
+                    self.values.append(value(position))
+            return list(map(index.__getitem__, keys))
+
+
+class Tables:
+    """The lists that the dumps of one job share."""
+
+    def __init__(self) -> None:
+        self.ops: Interned[str] = Interned()
+        self.shapes: Interned[Shape] = Interned()
+        self.dtypes: Interned[str] = Interned()
+        self.stacks: Interned[tuple[Frame, ...]] = Interned()
+        self.groups: Interned[tuple[int, str, str]] = Interned()
+        self._frames: dict[tuple[str, str, int], Frame] = {}
+
+    def read(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Columns of the entries of one rank by name; raises TypeError, ValueError or OverflowError for what are none.
+
+        `group` holds indices of `groups`: (id, name, description) as this rank calls them.
+        """
+        try:
+            return self._columns(entries, zip(*map(itemgetter(*_KEYS), entries), strict=True) if entries else [()] * len(_KEYS))
+        except (KeyError, TypeError, ValueError):  # not as torch since 2.5 writes them: one by one, with a look at each value
+            return self._columns(entries, zip(*map(_older, entries), strict=True))
+
+    def _columns(self, entries: Sequence[Mapping[str, Any]], rows: Iterable[Any]) -> dict[str, Any]:
+        import numpy as np
+
+        by_key = dict(zip(_KEYS, rows, strict=True))
+        columns: dict[str, Any] = {name: np.array(by_key[name], dtype=np.int64) for name in _NUMBERS}
+        columns |= {name: np.array(by_key[name], dtype=np.bool_) for name in _FLAGS}
+        columns["state"] = np.array([_STATES.get(state, SCHEDULED) for state in by_key["state"]], dtype=np.int8)
+        names = by_key["profiling_name"]
+        columns["op"] = np.array(self.ops.column(names, lambda i: _text(names[i])), dtype=np.int32)
+        sizes = list(map(repr, zip(by_key["input_sizes"], by_key["output_sizes"], strict=True)))
+        columns["shape"] = np.array(
+            self.shapes.column(sizes, lambda i: Shape(_sizes(by_key["input_sizes"][i]), _sizes(by_key["output_sizes"][i]))), dtype=np.int32
+        )
+        types = list(map(repr, zip(by_key["input_dtypes"], by_key["output_dtypes"], strict=True)))
+        columns["dtype"] = np.array(
+            self.dtypes.column(types, lambda i: _dtype(by_key["input_dtypes"][i], by_key["output_dtypes"][i])), dtype=np.int32
+        )
+        named = list(zip(by_key["pg_id"], map(tuple, by_key["process_group"]), strict=True))
+        columns["group"] = np.array(self.groups.column(named, lambda i: _group(*named[i])), dtype=np.int32)
+        columns["stack"] = np.array(self._stacks(entries), dtype=np.int32)
+        columns["duration"] = np.array([entry.get("duration_ms") or 0.0 for entry in entries], dtype=np.float32)
+        return columns
+
+    def _stacks(self, entries: Sequence[Mapping[str, Any]]) -> list[int]:
+        """torch writes each frame once and refers to it afterwards, so that frames are told apart by their identity first."""
+        empty = self.stacks.index((), tuple)
+        seen: dict[tuple[int, ...], int] = {(): empty}
+        found = []
+        for entry in entries:
+            frames = entry.get("frames") or ()
+            key = tuple(map(id, frames))
+            index = seen.get(key)
+            if index is None:
+                stack = tuple(self._frame(frame) for frame in frames if isinstance(frame, dict))
+                index = seen[key] = self.stacks.index(stack, lambda stack=stack: stack)  # type: ignore[misc]
+            found.append(index)
+        return found
+
+    def _frame(self, frame: Mapping[str, Any]) -> Frame:
+        line = frame.get("line")
+        key = (_text(frame.get("name", "?")), _text(frame.get("filename", "?")), line if isinstance(line, int) else 0)
+        return self._frames.setdefault(key, Frame(*key))
+
+
+def _older(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """An entry of an older torch: other names, fewer keys."""
+    pg_id = _int(entry.get("pg_id", 0))
+    values: dict[str, Any] = {
+        "record_id": _int(entry.get("record_id", 0)),
+        "pg_id": pg_id,
+        "collective_seq_id": _int(entry.get("collective_seq_id", entry.get("seq_id", 0))),
+        "p2p_seq_id": _int(entry.get("p2p_seq_id", 0)),
+        "time_created_ns": _int(entry.get("time_created_ns", _int(entry.get("time_created_us", 0)) * 1000)),
+        "timeout_ms": _int(entry.get("timeout_ms", 0)),
+        "retired": bool(entry.get("retired", False)),
+        "is_p2p": bool(entry.get("is_p2p", ":send " in str(entry.get("profiling_name")) or ":recv " in str(entry.get("profiling_name")))),
+        "profiling_name": entry["profiling_name"],
+        "state": entry.get("state", "scheduled"),
+        "process_group": entry.get("process_group", (str(entry.get("pg_name", pg_id)), "")),
+        **{key: entry.get(key, []) for key in ("input_sizes", "output_sizes", "input_dtypes", "output_dtypes")},
+    }
+    return tuple(values[key] for key in _KEYS)
+
+
+def usable(entry: Any) -> bool:
+    """Is it an entry at all? One that was cut off lacks its later keys."""
+    return isinstance(entry, dict) and isinstance(entry.get("profiling_name"), str) and "state" in entry
+
+
+def _int(value: Any) -> int:
+    number = int(value) if isinstance(value, (int, str, float)) and str(value).lstrip("-").isdigit() else 0
+    return max(-_HUGE, min(_HUGE, number))
+
+
+def _text(value: Any) -> str:
+    return str(value).encode("utf-8", "replace").decode("utf-8")[:1000]
+
+
+def _sizes(sizes: Any) -> tuple[tuple[int, ...], ...]:
+    """Sizes are a list of lists; a flat list is one tensor (torch before 2.2)."""
+    if not isinstance(sizes, (list, tuple)):
+        return ()
+    if sizes and all(isinstance(size, int) for size in sizes):
+        return (tuple(sizes),)
+    return tuple(tuple(n for n in size if isinstance(n, int)) for size in sizes[:_TENSORS] if isinstance(size, (list, tuple)))
+
+
+def _dtype(inputs: Any, outputs: Any) -> str:
+    names = {str(name) for side in (inputs, outputs) if isinstance(side, (list, tuple)) for name in side[:_TENSORS]}
+    return ", ".join(sorted(_text(name) for name in names))
+
+
+def _group(number: int, named: tuple[Any, ...]) -> tuple[int, str, str]:
+    name, desc = (*named, "", "")[:2]
+    return number, _text(name), _text(desc)

@@ -1,0 +1,148 @@
+"""One process group as a grid: a row a rank, a column a sequence number, in each cell the call of that rank."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from triage.artifacts.flight.model import Bools, Group, Ints, Recording, Shape
+
+# What must be equal on all ranks: the input, the output, or nothing that one call tells.
+_BY_OUTPUT = ("scatter",)
+_FREE = ("all_to_all", "alltoall", "coalesced", "send", "recv", "barrier")
+_NO_WAIT = frozenset(("broadcast", "reduce", "scatter", "gather", "_broadcast_oop", "_reduce_oop", "send", "recv"))
+"""Calls that some rank can finish while others have not come: they are no proof that everybody was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """`cell` holds the row in the table of the call's first entry, -1 where the rank has none. `begin` is the first sequence number that a
+    rank's ring could still hold, `end` the last that its dump is known to reach (a dump that ends early: what its status says, or -1 and
+    `blind`). The signatures of a cell (`op`, `size`, `dtype`) are equal where the calls are."""
+
+    group: Group
+    number: int
+    ranks: tuple[int, ...]
+    seqs: Ints
+    cell: Ints
+    op: Ints
+    size: Ints
+    dtype: Ints
+    done: Bools
+    begin: Ints
+    end: Ints
+    blind: Bools
+    needs_all: Bools
+
+    @property
+    def present(self) -> Bools:
+        return self.cell >= 0
+
+    def row(self, rank: int) -> int:
+        return bisect_left(self.ranks, rank)
+
+
+def grids(recording: Recording) -> Iterator[Grid]:
+    """The groups that have collectives, in the order of the recording's groups."""
+    import numpy as np
+
+    table = recording.table
+    rows = np.flatnonzero(~table.is_p2p)
+    rows = rows[np.argsort(table.group[rows], kind="stable")]
+    numbers = table.group[rows]
+    sizes = _size_keys(recording)
+    for number, group in enumerate(recording.groups):
+        low, high = np.searchsorted(numbers, [number, number + 1])
+        if low < high:
+            yield _grid(recording, number, group, rows[low:high], sizes)
+
+
+def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: Ints) -> Grid:
+    import numpy as np
+
+    table = recording.table
+    here = table.rank[rows]
+    ranks = sorted(set(group.members) & set(recording.dumps) | set(np.unique(here).tolist()))
+    line = np.searchsorted(np.array(ranks), here)
+    seqs, column = np.unique(table.seq[rows], return_inverse=True)
+    shape = (len(ranks), len(seqs))
+    place = line * len(seqs) + column
+    first, start = np.unique(place, return_index=True)  # entries of one coalesced call share their number; the first stands for it
+    cell = np.full(shape, -1, dtype=np.int32)
+    cell.flat[first] = rows[start]
+    op, size, dtype = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    done = np.zeros(shape, dtype=np.bool_)
+    done.flat[first] = table.done[rows[start]]
+    for target, values in ((op, table.op[rows]), (size, size_of[rows]), (dtype, table.dtype[rows])):
+        target.flat[first] = values[start] + 1
+        if len(first) < len(rows):
+            _coalesce(target, place, values)
+    if len(first) < len(rows):
+        np.logical_and.at(done.reshape(-1), place, table.done[rows])
+    begin, end, blind = _reach(recording, number, ranks, line, table.seq[rows])
+    names = np.array([op.partition(":")[2] not in _NO_WAIT for op in recording.ops])
+    needs = np.ones(len(seqs), dtype=np.bool_)
+    np.logical_and.at(needs, column, names[table.op[rows]])
+    return Grid(group, number, tuple(ranks), seqs, cell, op, size, dtype, done, begin, end, blind, needs)
+
+
+def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
+    """The signature of several entries in one cell: of all of them, in their order."""
+    import numpy as np
+
+    order = np.argsort(place, kind="stable")
+    sorted_place = place[order]
+    fresh = np.r_[True, sorted_place[1:] != sorted_place[:-1]]
+    nth = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    mixed = (values[order].astype(np.uint64) + np.uint64(1)) * (nth.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1))
+    sums = np.zeros(target.size, dtype=np.uint64)
+    np.add.at(sums, sorted_place, mixed)
+    many = np.unique(place[order][~fresh])
+    target.flat[many] = sums[many].astype(np.int64)
+
+
+def _reach(recording: Recording, number: int, ranks: list[int], line: Ints, seqs: Ints) -> tuple[Ints, Ints, Bools]:
+    import numpy as np
+
+    low = np.full(len(ranks), np.iinfo(np.int64).max, dtype=np.int64)
+    high = np.full(len(ranks), -1, dtype=np.int64)
+    np.minimum.at(low, line, seqs)
+    np.maximum.at(high, line, seqs)
+    blind = np.zeros(len(ranks), dtype=np.bool_)
+    for row, rank in enumerate(ranks):
+        dump = recording.dumps[rank]
+        if not dump.wrapped:
+            low[row] = -1
+        if not dump.whole:
+            blind[row] = True
+    return low, high, blind
+
+
+def _size_keys(recording: Recording) -> Ints:
+    """For every entry a number that is equal where the sizes fit together: counts of elements, for [2, 3] and [6] are the same to a library."""
+    import numpy as np
+
+    table = recording.table
+    if not len(table.op):
+        return np.zeros(0, dtype=np.int64)
+    pairs, index = np.unique(table.op.astype(np.int64) * len(recording.shapes) + table.shape, return_inverse=True)
+    known: dict[tuple[int, ...], int] = {}
+    keys = []
+    for pair in pairs.tolist():
+        op, shape = divmod(pair, len(recording.shapes))
+        counts = comparable(recording.ops[op].partition(":")[2], recording.shapes[shape])
+        keys.append(known.setdefault(counts, len(known)))
+    return np.array(keys, dtype=np.int64)[index]
+
+
+def comparable(op: str, shape: Shape) -> tuple[int, ...]:
+    """The element counts that must be the same on all ranks of one call; empty where the ranks may differ."""
+    if op.startswith(_FREE):
+        return ()
+    if op.startswith(_BY_OUTPUT):
+        return tuple(map(math.prod, shape.outputs))
+    if op.startswith(("all_gather", "allgather", "_all_gather", "_allgather")) and len(shape.outputs) > 1:
+        return tuple(map(math.prod, shape.outputs))  # a list of outputs may be uneven, but is the same list everywhere
+    return tuple(map(math.prod, shape.inputs))

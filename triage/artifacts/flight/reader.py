@@ -1,0 +1,70 @@
+"""The reader of Flight Recorder dumps: all dumps of a job at once, one in memory at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from triage.artifacts.flight.names import failure_of, rank_of
+from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
+from triage.model import Source, SourceKind, Warning
+
+if TYPE_CHECKING:
+    from triage.artifacts.flight.model import Recording
+
+MAX_BYTES = 1 << 26
+"""Of one dump; the dump of a full ring of 2000 entries with stacks takes 0.3 to 5 MB."""
+
+
+class FlightRecorder:
+    kind: SourceKind = "flight-recorder"
+    max_bytes = MAX_BYTES
+    in_place = True
+
+    def read(self, artifacts: Sequence[Artifact]) -> Facts:
+        if not artifacts:
+            return Facts([], [])
+        from triage.artifacts.flight.analyse import analyse
+        from triage.artifacts.flight.evidence import facts
+
+        recording, warnings = record((artifact.source, artifact.content(self.max_bytes)) for artifact in artifacts)
+        if not recording.dumps:
+            return Facts([], warnings)
+        analysis = analyse(recording)
+        warnings += [Warning(code, source, message) for code, source, message in analysis.notes]
+        return Facts(list(facts(recording, analysis)), warnings)
+
+
+def record(dumps: Iterable[tuple[Source, bytes]]) -> tuple[Recording, list[Warning]]:
+    """The recording of all dumps, and a warning for each that could not be read."""
+    from triage.artifacts.flight.load import load
+    from triage.artifacts.flight.recording import Builder
+
+    builder = Builder()
+    warnings: list[Warning] = []
+    with _no_collection():
+        for source, data in dumps:
+            rank = rank_of(source.name)
+            if rank is None:
+                message = "a dump without a rank: torch writes the rank at the end of the file's name, give it that name again"
+                warnings.append(Warning("no-rank", source.name, message))
+                continue
+            try:
+                builder.add(rank, source.name, load(data), failure_of(source.name))
+            except ArtifactError as error:
+                warnings.append(damaged(source, error))
+        return builder.build(), warnings
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Loading makes many objects and no circles; looking for circles takes longer than loading."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
