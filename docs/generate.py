@@ -45,7 +45,12 @@ def index(shipped: Sequence[Signature]) -> str:
         rows = [
             f"| [`{signature.id}`](signatures/{signature.id}.md) | {signature.role} | {_cell(signature.title)} |"
             for signature in sorted(shipped, key=lambda signature: signature.id)
-            if signature.domain == domain
+            if signature.domain == domain and not signature.table
+        ]
+        rows += [
+            f"| [`{name}`](signatures/{name}.md) | table | {len(codes)} codes |"
+            for name, codes in written.tables(shipped).items()
+            if name.partition(".")[0] == domain
         ]
         parts.append(f"\n## {domain}\n\n| signature | role | title |\n|---|---|---|\n" + "\n".join(rows) + "\n")
     return "".join(parts)
@@ -54,7 +59,7 @@ def index(shipped: Sequence[Signature]) -> str:
 def shipped() -> Sequence[Signature]:
     """The signatures of this checkout. Files that cannot be used raise CatalogError."""
     found = load(shipped=ROOT / "signatures").signatures
-    assert len(found) == len(files(ROOT / "signatures"))
+    assert len({signature.table or signature.id for signature in found}) == len(files(ROOT / "signatures"))
     return found
 
 

@@ -220,6 +220,10 @@ def test_signature_document_names_the_keys_of_the_schema() -> None:
     assert documented["Leads to"] == parts["Edge"]
     assert documented["Remediation"] == parts["Remediation"]
     assert documented["Samples"] == parts["Samples"] | parts["MatchSample"] | parts["NoMatchSample"]
+    section = read(ROOT / "docs" / "signatures.md").partition("## Tables of codes")[2]
+    of_tables = json.loads(read(ROOT / "signatures" / "table.schema.json"))
+    keys = {*of_tables["properties"], *of_tables["definitions"]["Row"]["properties"]}
+    assert {key for key in keys if f"`{key}`" not in section} == set()
     assert documented["Roles"] == set(schema["properties"]["role"]["enum"])
 
 

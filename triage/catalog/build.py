@@ -39,15 +39,14 @@ def read_all(paths: Iterable[str]) -> tuple[dict[str, Signature], list[Problem]]
     found: dict[str, Signature] = {}
     problems: list[Problem] = []
     for path in paths:
-        signature, remarks = read.read(path)
+        signatures, remarks = read.read_all(path)
         problems += remarks
-        if signature is None:
-            continue
-        if signature.id in found:
-            message = f"the id {signature.id} is already given by {found[signature.id].path}"
-            problems.append(Problem("error", path, *read.places(path).place(("id",)), message, "ids are unique; rename one"))
-        else:
-            found[signature.id] = signature
+        for signature in signatures:
+            if signature.id in found:
+                message = f"the id {signature.id} is already given by {found[signature.id].path}"
+                problems.append(Problem("error", path, *read.places(path).place(("id",)), message, "ids are unique; rename one"))
+            else:
+                found[signature.id] = signature
     return found, problems
 
 

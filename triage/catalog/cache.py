@@ -20,6 +20,7 @@ from triage.catalog.model import Catalog
 
 LOADER = 6  # raised when compiling gives something else for the same files
 MAX_BYTES = 64 * 1024 * 1024
+COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))  # modules besides this package that a compiled catalog depends on
 OFF = frozenset({"", "0", "off", "no", "none"})
 
 
@@ -40,7 +41,10 @@ def directory(given: Path | None = None) -> Path | None:
 def key(stamps: Iterable[Stamp]) -> str:
     """Changes when a file, its size, its time or this package changes."""
     here = os.path.dirname(__file__)
-    own = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(here) if entry.name.endswith(".py"))
+    package = os.path.dirname(here)
+    others = [os.path.join(package, *path) for path in COMPILED_WITH]
+    modules = [*(entry.path for entry in os.scandir(here) if entry.name.endswith(".py")), *filter(os.path.isfile, others)]
+    own = sorted((os.path.relpath(path, package), (found := os.stat(path)).st_size, found.st_mtime_ns) for path in modules)
     text = json.dumps([LOADER, own, list(stamps)])
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -66,7 +66,12 @@ def _replacing(case: _Case, beside: Mapping[str, Signature]) -> list[Problem]:
     """What a user's directory does to the shipped catalog, so that nobody shadows a signature unawares."""
     shadowing = [case.checked[identifier] for identifier in case.checked if identifier in beside]
     return [
-        Problem("info", signature.path, *case.trees[signature.path].place(("id",)), f"takes the place of {beside[signature.id].path}")
+        Problem(
+            "info",
+            signature.path,
+            *lint.place(case.trees[signature.path], signature, ("id",)),
+            f"takes the place of {beside[signature.id].path}",
+        )
         for signature in shadowing
     ]
 
@@ -96,7 +101,7 @@ def _samples(case: _Case, to_evidence: ToEvidence) -> list[Problem]:
     for identifier, signature in case.checked.items():
         equipped = case.whole[identifier]
         for inside, sample in _numbered(signature):
-            place = case.trees[signature.path].place(inside)
+            place = lint.place(case.trees[signature.path], signature, inside)
             try:
                 evidence = sample_evidence(sample, to_evidence)
             except Exception as error:  # the checker goes on, whatever a sample does to the readers

@@ -6,7 +6,9 @@ whatever has not exactly the expected shape raises ValueError and the catalog is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from triage.catalog.model import Catalog, Clause, Edge, Leaf, Sample, Signature
@@ -16,18 +18,21 @@ from triage.model import Warning as Note
 _ROLES = frozenset(get_args(Role))
 _SEVERITIES = frozenset(get_args(Severity))
 _MAX_DEPTH = 24
-_TEXTS = ("id", "title", "status", "role", "severity", "path", "meaning", "impact", "summary", "action", "origin", "fingerprint")
+_TEXTS = ("id", "title", "status", "role", "severity", "path", "meaning", "impact", "summary", "action", "origin", "fingerprint", "table")
 _TEXT = frozenset({str})
-_LISTS = ("steps", "falsepositives", "references")
+_LISTS = ("steps", "falsepositives", "references", "yields_to")
 
 
 def catalog_data(catalog: Catalog) -> dict[str, Any]:
+    edges = _Edges()
+    signatures = [_signature_data(signature, edges) for signature in catalog.signatures]
     return {
         "version": catalog.version,
+        "edges": edges.lists,
         "literals": list(catalog.literals),
         "windows": list(catalog.windows),
         "warnings": [[note.code, note.source, note.message] for note in catalog.warnings],
-        "signatures": [_signature_data(signature) for signature in catalog.signatures],
+        "signatures": signatures,
     }
 
 
@@ -35,7 +40,10 @@ def catalog_from(data: Any) -> Catalog:
     """The catalog that `catalog_data` wrote. ValueError if the data has another shape."""
     try:
         warnings = tuple(Note(_text(code), _maybe(source), _text(message)) for code, source, message in _list(data["warnings"]))
-        signatures = tuple(_signature_from(item) for item in _list(data["signatures"]))
+        edges = [
+            tuple(Edge(_text(name), _text(scope), _number(window)) for name, scope, window in _list(of)) for of in _list(data["edges"])
+        ]
+        signatures = tuple(_signature_from(item, edges) for item in _list(data["signatures"]))
         return Catalog(_text(data["version"]), signatures, _texts(data["literals"]), warnings, _texts(data["windows"]))
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"not a catalog: {error!r}") from None
@@ -52,12 +60,34 @@ def match_data(match: Clause | Leaf | None, *, literals: bool = True) -> Any:
     found: dict[str, Any] = {key: value for key in ("kind", "component", "text", "not_text") if (value := getattr(match, key)) is not None}
     if match.fields:
         found["fields"] = dict(match.fields)
+    if match.values:
+        found["values"] = {name: list(values) for name, values in match.values.items()}
     if match.literals and literals:
         found["literals"] = list(match.literals)
     return found
 
 
-def _signature_data(signature: Signature) -> dict[str, Any]:
+def fingerprint(match: Clause | Leaf | None) -> str:
+    """12 hex digits that change when, and only when, what a signature matches changes."""
+    data = json.dumps(match_data(match, literals=False), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+class _Edges:
+    """Each different list of edges once: the rows of a table share theirs."""
+
+    def __init__(self) -> None:
+        self.lists: list[list[Any]] = []
+        self._known: dict[tuple[Edge, ...], int] = {}
+
+    def number(self, edges: tuple[Edge, ...]) -> int:
+        if edges not in self._known:
+            self._known[edges] = len(self.lists)
+            self.lists.append([[edge.signature, edge.scope, edge.window] for edge in edges])
+        return self._known[edges]
+
+
+def _signature_data(signature: Signature, edges: _Edges) -> dict[str, Any]:
     data: dict[str, Any] = {key: getattr(signature, key) for key in _TEXTS}
     data |= {key: list(getattr(signature, key)) for key in _LISTS}
     return data | {
@@ -65,7 +95,7 @@ def _signature_data(signature: Signature) -> dict[str, Any]:
         "match": match_data(signature.match),
         "blames": signature.blames,
         "replaced_by": signature.replaced_by,
-        "leads_to": [[edge.signature, edge.scope, edge.window] for edge in signature.leads_to],
+        "leads_to": edges.number(signature.leads_to),
         "tells": signature.tells,
         "applies_to": dict(signature.applies_to),
         "samples_match": [_sample_data(sample) for sample in signature.samples_match],
@@ -77,7 +107,7 @@ def _sample_data(sample: Sample) -> list[Any]:
     return [sample.text, dict(sample.captures), sample.why, sample.kind, sample.component, dict(sample.fields), list(sample.also)]
 
 
-def _signature_from(data: Any) -> Signature:
+def _signature_from(data: Any, edges: Sequence[tuple[Edge, ...]]) -> Signature:
     values: dict[str, Any] = {key: data[key] for key in _TEXTS}
     _texts([*values.values()])
     if values["role"] not in _ROLES or values["severity"] not in _SEVERITIES or type(data["revision"]) is not int:
@@ -90,7 +120,7 @@ def _signature_from(data: Any) -> Signature:
         match=None if data["match"] is None else _match_from(data["match"], 0),
         blames=_maybe(data["blames"]),
         replaced_by=_maybe(data["replaced_by"]),
-        leads_to=tuple(Edge(_text(signature), _text(scope), _number(window)) for signature, scope, window in _list(data["leads_to"])),
+        leads_to=edges[_index(data["leads_to"], edges)],
         tells=_maybe(data["tells"]),
         applies_to=_mapping(data["applies_to"]),
         samples_match=tuple(_sample_from(item) for item in _list(data["samples_match"])),
@@ -122,6 +152,7 @@ def _leaf_from(data: Any) -> Leaf:
         _maybe(get("not_text")),
         _mapping(get("fields", {})),
         _texts(get("literals", [])),
+        _choices(get("values", {})),
     )
 
 
@@ -133,6 +164,12 @@ def _text(value: Any) -> str:
 
 def _maybe(value: Any) -> str | None:
     return None if value is None else _text(value)
+
+
+def _index(value: Any, within: Sequence[Any]) -> int:
+    if type(value) is not int or not 0 <= value < len(within):
+        raise ValueError("not a place")
+    return value
 
 
 def _number(value: Any) -> float | None:
@@ -151,6 +188,12 @@ def _texts(value: Any) -> tuple[str, ...]:
     if not _TEXT.issuperset(map(type, _list(value))):
         raise ValueError("not a list of texts")
     return tuple(value)
+
+
+def _choices(value: Any) -> Mapping[str, tuple[str, ...]]:
+    if type(value) is not dict:
+        raise ValueError("not a mapping")
+    return {name: _texts(wanted) for name, wanted in value.items()}
 
 
 def _mapping(value: Any) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 
 from triage.catalog.model import Leaf
@@ -12,6 +13,7 @@ from triage.model import Evidence
 Captures = Mapping[str, str]
 _Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
 _NO_CAPTURES: Captures = {}
+MAX_PLACES = 64  # of one pattern in one text
 
 
 class Fact:
@@ -20,7 +22,7 @@ class Fact:
     `indices` say where in the list of evidence it stands; facts are numbered by their first evidence.
     """
 
-    __slots__ = ("bytes", "component", "fields", "indices", "kind", "number")
+    __slots__ = ("bytes", "component", "everywhere", "fields", "indices", "kind", "number")
 
     def __init__(self, number: int, evidence: Evidence) -> None:
         self.number = number
@@ -29,6 +31,7 @@ class Fact:
         self.fields = evidence.fields
         self.bytes = evidence.text.encode("utf-8", "replace")
         self.indices: list[int] = []
+        self.everywhere: dict[str, list[Captures]] = {}  # the captures of each place where a pattern of a table is found
 
     def test(self, leaf: Leaf) -> Captures | None:
         """The captures if the leaf holds, otherwise None."""
@@ -42,13 +45,21 @@ class Fact:
                 return None
             captures = {**found, **captures}
         if leaf.text is not None:
-            found = _within(leaf.text, self.bytes)
+            found = self._with(leaf.text, leaf.values) if leaf.values else _within(leaf.text, self.bytes)
             if found is None:
                 return None
             captures = {**captures, **found}
         if leaf.not_text is not None and compiled(leaf.not_text).search(self.bytes):
             return None
         return captures
+
+    def _with(self, pattern: str, values: Mapping[str, tuple[str, ...]]) -> Captures | None:
+        """A place where the pattern captures these values. All rows of a table share the pattern, so it is searched once."""
+        places = self.everywhere.get(pattern)
+        if places is None:
+            found = itertools.islice(compiled(pattern).finditer(self.bytes), MAX_PLACES)
+            places = self.everywhere[pattern] = [_groups(pattern, place) for place in found]
+        return next((place for place in places if all(place.get(name) in wanted for name, wanted in values.items())), None)
 
 
 def distinct(evidence: Sequence[Evidence]) -> list[Fact]:

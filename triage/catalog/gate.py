@@ -65,12 +65,14 @@ def equip(signatures: Iterable[Signature], healthy: str) -> tuple[list[Signature
 class _Gate:
     def __init__(self, cost: Callable[[str], int]) -> None:
         self._cost = cost
-        self._signature = ""
+        self._signature = self._path = ""
+        self._said: set[tuple[str, str, str]] = set()
+        self._candidates: dict[str, list[frozenset[str]]] = {}
         self.pool: set[str] = set()
         self.weak: list[Weakness] = []
 
     def equip(self, match: Clause | Leaf, signature: Signature) -> Clause | Leaf:
-        self._signature = signature.id
+        self._signature, self._path = signature.id, signature.path
         return self._node(match, signature.role == "noise")
 
     def _node(self, node: Clause | Leaf, noise: bool) -> Clause | Leaf:
@@ -88,7 +90,9 @@ class _Gate:
 
     def _choose(self, leaf: Leaf, pattern: str, budget: int) -> tuple[str, ...]:
         structural = leaf.kind in STRUCTURAL
-        candidates = literals.required_literals(pattern, self._cost)
+        candidates = self._candidates.get(pattern)
+        if candidates is None:  # the rows of a table share their pattern
+            candidates = self._candidates[pattern] = literals.required_literals(pattern, self._cost)
         chosen = literals.choose(candidates, self._cost, self.pool)
         if chosen is None:
             if not structural:
@@ -107,7 +111,10 @@ class _Gate:
         return tuple(sorted(chosen))
 
     def _note(self, pattern: str, message: str, hint: str) -> None:
-        self.weak.append(Weakness(self._signature, pattern, message, hint))
+        said = (self._path, pattern, message)
+        if said not in self._said:  # the rows of a table have one pattern
+            self._said.add(said)
+            self.weak.append(Weakness(self._signature, pattern, message, hint))
 
 
 def _kinds() -> str:

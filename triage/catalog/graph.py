@@ -34,8 +34,11 @@ class Graph:
 
 
 def graph(signatures: Iterable[Signature], *, every: bool = False) -> Graph:
-    """All signatures. Without `every`, an arrow that follows from others (a to b to c implies a to c) is left out."""
-    nodes = tuple(sorted(signatures, key=lambda signature: signature.id))
+    """All signatures but rows of tables, which would hide them. Without `every`, an arrow that follows from others is left out.
+
+    (a to b to c implies a to c.)
+    """
+    nodes = tuple(sorted((signature for signature in signatures if not signature.table), key=lambda signature: signature.id))
     arrows = _arrows(nodes)
     if every:
         return Graph(nodes, arrows)

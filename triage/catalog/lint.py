@@ -33,7 +33,9 @@ def lint(signatures: Iterable[Signature], whole: Mapping[str, Signature], trees:
             *twins.get(signature.id, ()),
         ]
         tree = trees.get(signature.path, Marked())
-        problems += [Problem(severity, signature.path, *tree.place(inside), message, hint) for severity, inside, message, hint in remarks]
+        problems += [
+            Problem(severity, signature.path, *place(tree, signature, inside), message, hint) for severity, inside, message, hint in remarks
+        ]
     return problems
 
 
@@ -53,6 +55,16 @@ def cycles(whole: Mapping[str, Signature]) -> dict[str, list[str]]:
         for identifier, signature in whole.items()
     }
     return {identifier: way for identifier in whole if (way := _way_back(identifier, edges))}
+
+
+def place(tree: Marked, signature: Signature, inside: Path) -> Place:
+    """Where a part of a signature stands; of a row of a table, where its row stands."""
+    if signature.table:
+        rows = tree.value.get("rows") if isinstance(tree.value, dict) else None
+        codes = [str(row.get("code", "")).lower() for row in rows or () if isinstance(row, dict)]
+        code = signature.id.removeprefix(f"{signature.table}-")
+        return tree.place(("rows", codes.index(code)) if code in codes else ("rows",))
+    return tree.place(inside)
 
 
 def spots(tree: Marked, within: Path, value: str) -> Iterator[Place]:
@@ -90,14 +102,10 @@ def _words(signature: Signature) -> Iterator[Remark]:
 
 def _home(signature: Signature) -> Iterator[Remark]:
     path = PurePath(signature.path)
-    found = f"{path.parent.name}.{path.stem}"
-    if found != signature.id:
-        yield (
-            "error",
-            ("id",),
-            f"the id {signature.id} does not fit the file's place",
-            f"{signature.id.replace('.', '/', 1)}.yaml is its place",
-        )
+    expected = signature.table or signature.id
+    if f"{path.parent.name}.{path.stem}" != expected:
+        hint = f"{expected.replace('.', '/', 1)}.yaml is its place"
+        yield "error", ("id",), f"the id {expected} does not fit the file's place", hint
 
 
 def _patterns(signature: Signature) -> Iterator[Remark]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 import re
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from re import _constants as _c  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
 from typing import Any
+
+from triage.catalog.regex import parsed
 
 MAX_PRODUCT = 16  # strings that a cross product may grow to
 MAX_UNION = 64  # strings that the branches of an alternation may bring together
@@ -48,9 +48,7 @@ def required_literals(pattern: str, cost: Cost | None = None) -> list[frozenset[
     `cost` (0 is best) steers which strings stand for the branches of an alternation, where not every choice can be listed.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = _parser.parse(pattern)
+        tree = parsed(pattern)
         part = _concatenation(_items(tree, tree.state.flags, cost or _no_cost))
     except (re.error, OverflowError, RecursionError):
         return []
@@ -92,7 +90,17 @@ def _no_cost(_: str) -> int:
 
 
 def _items(tree: Iterable[tuple[Any, Any]], flags: int, cost: Cost) -> list[_Part]:
-    return [part for op, value in tree for part in _parts(op, value, flags, cost)]
+    found: list[_Part] = []
+    before: list[tuple[Any, Any]] = []  # the characters right before
+    for op, value in tree:
+        parts = _parts(op, value, flags, cost)
+        if op is _c.BRANCH and before and parts[0].exact is None:
+            # Python's parser takes what all branches begin with out of them; with it in front they are longer.
+            whole = _alternation([_concatenation(_items([*before, *branch], flags, cost)) for branch in value[1]], cost)
+            parts = [_Part(None, (*parts[0].sets, *whole.sets))]
+        found += parts
+        before = [*before, (op, value)] if op is _c.LITERAL else []
+    return found
 
 
 def _parts(op: Any, value: Any, flags: int, cost: Cost) -> list[_Part]:

@@ -6,7 +6,7 @@ in its text. RE2 runs in time linear in the text; nothing here can hang.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triage.catalog.facts import Captures, Fact, distinct
@@ -71,6 +71,7 @@ def describe(node: Clause | Leaf) -> str:
         return f"{node.op} of {len(node.parts)}"
     said = [f"{name} {value}" for name, value in (("kind", node.kind), ("component", node.component)) if value is not None]
     said += [f"text /{node.text}/"] if node.text is not None else []
+    said += [f"with {name} {' or '.join(values)}" for name, values in node.values.items()]
     said += [f"not /{node.not_text}/"] if node.not_text is not None else []
     said += [f"{name} /{pattern}/" for name, pattern in node.fields.items()]
     return ", ".join(said)
@@ -81,6 +82,7 @@ class _Plan:
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._signatures = [signature for signature in signatures if signature.match is not None]
+        self._numbers = {signature.id: number for number, signature in enumerate(self._signatures)}
         self._leaves: list[tuple[int, Leaf]] = []  # with the number of the signature
         by_literal: dict[str, list[int]] = {}
         self._by_kind: dict[str | None, list[int]] = {}
@@ -98,13 +100,15 @@ class _Plan:
     def run(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
         facts = distinct(evidence)
         hits = self._test(facts)
-        found: dict[str, Match] = {}
-        for owner in sorted(hits):
+        found: dict[int, Match] = {}
+        # Those that yield come last: what they yield to is known then.
+        for owner in sorted(hits, key=lambda number: (bool(self._signatures[number].yields_to), number)):
             signature = self._signatures[owner]
-            match = _decide(signature.match, hits[owner], facts)
+            given = {index for name in signature.yields_to if (at := self._numbers.get(name, -1)) in found for index in found[at].indices}
+            match = _decide(signature.match, _without(hits[owner], given, facts), facts)
             if match is not None:
-                found[signature.id] = match
-        return found
+                found[owner] = match
+        return {self._signatures[owner].id: found[owner] for owner in sorted(found)}
 
     def clauses(self, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
         facts = distinct(evidence)
@@ -154,6 +158,16 @@ def _finder(literals: Sequence[str]) -> Callable[[bytes], Iterable[int]]:
         needles = [literal.encode("utf-8", "replace") for literal in literals]
         return lambda text: [number for number, needle in enumerate(needles) if needle in text]
     return lambda text: automaton.Match(text) or ()  # RE2 says None for nothing
+
+
+def _without(hits: _Hits, given: Collection[int], facts: Sequence[Fact]) -> _Hits:
+    """The hits without facts all of whose evidence is given to others."""
+    if not given:
+        return hits
+    kept = {
+        leaf: {number: found for number, found in of.items() if not set(facts[number].indices) <= set(given)} for leaf, of in hits.items()
+    }
+    return {leaf: of for leaf, of in kept.items() if of}
 
 
 def _decide(match: Clause | Leaf | None, hits: _Hits, facts: Sequence[Fact]) -> Match | None:

@@ -16,6 +16,7 @@ class Leaf:
     `text` is searched (RE2 dialect) in the evidence's text, its named groups become captures; `not_text` must not be
     found. `fields` maps a field name to a pattern that must match the whole value; an absent field does not match.
     `literals` is filled in when a catalog is loaded: any text that `text` matches contains one of them (empty: not known).
+    `values` comes from a table of codes: one of the places where `text` is found must capture one of these values by name.
     """
 
     kind: str | None = None
@@ -24,6 +25,7 @@ class Leaf:
     not_text: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     literals: tuple[str, ...] = ()
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Signature:
     samples_no_match: tuple[Sample, ...] = ()
     fingerprint: str = ""
     replaced_by: str | None = None  # of a deprecated signature: the one that took its place
+    table: str = ""  # the table of codes that this signature is a row of
+    yields_to: tuple[str, ...] = ()  # where one of these matches the same evidence, this one says nothing
 
     @property
     def domain(self) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
 import os
 import stat
 from collections.abc import Mapping
@@ -13,44 +11,64 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from triage.catalog import codec, marked, schema
+from triage.catalog import codec, marked, schema, tables
 from triage.catalog.model import Clause, Edge, Leaf, Sample, Signature
 from triage.catalog.problems import Problem
 
 _FORMS = {
+    tables.CODE: "write the code as it is printed, of letters, digits and -",
     schema.ID: "<domain>.<slug>, in lower case, words joined by -",
     schema.BOUNDS: 'write bounds such as ">=2.4, <3"',
     schema.NAME: "letters, digits and _, not beginning with a digit",
     schema.URL: "write a whole address, https://…",
     schema.WINDOW: "write a number and a unit, such as 90s, 30m, 2h or 1d",
 }
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def read(path: str | Path, shown: str | None = None) -> tuple[Signature | None, list[Problem]]:
     """The signature of the file (None if it cannot be used) and all its errors. `shown` is the name to report."""
-    name = shown or str(path)
-    try:
-        text = _text(Path(path))
-    except (OSError, ValueError) as error:
-        return None, [Problem("error", name, None, None, f"cannot be read: {_reason(error)}", "give a readable UTF-8 text file")]
-    return parse(text, name)
+    return _one(read_all(path, shown), shown or str(path))
 
 
 def parse(text: str, name: str) -> tuple[Signature | None, list[Problem]]:
     """The same for a text that is already there."""
+    return _one(parse_all(text, name), name)
+
+
+def read_all(path: str | Path, shown: str | None = None) -> tuple[list[Signature], list[Problem]]:
+    """The signatures of the file, many if it is a table of codes, none if it cannot be used, and all its errors."""
+    name = shown or str(path)
+    try:
+        text = _text(Path(path))
+    except (OSError, ValueError) as error:
+        return [], [Problem("error", name, None, None, f"cannot be read: {_reason(error)}", "give a readable UTF-8 text file")]
+    return parse_all(text, name)
+
+
+def parse_all(text: str, name: str) -> tuple[list[Signature], list[Problem]]:
+    """The same for a text that is already there."""
     document = marked.parse(text)
     problems = [Problem("error", name, *place, message, hint) for place, message, hint in document.remarks]
     if document.value is None:
-        return None, problems or [Problem("error", name, 1, 1, "the file is empty", "start with `id:`")]
+        return [], problems or [Problem("error", name, 1, 1, "the file is empty", "start with `id:`")]
     if not isinstance(document.value, dict):
-        return None, [*problems, Problem("error", name, 1, 1, "the file is not a mapping", "start with `id:`")]
+        return [], [*problems, Problem("error", name, 1, 1, "the file is not a mapping", "start with `id:`")]
     try:
-        file = schema.SignatureFile.model_validate(document.value)
+        if tables.KEY in document.value:
+            found = tables.expand(tables.TableFile.model_validate(document.value), name)
+        else:
+            found = [_signature(schema.SignatureFile.model_validate(document.value), name)]
     except ValidationError as error:
         problems += [_problem(detail, document, name) for detail in error.errors(include_url=False)]
-        return None, sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
-    return (None if problems else _signature(file, name)), problems
+        return [], sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+    return ([] if problems else found), problems
+
+
+def _one(found: tuple[list[Signature], list[Problem]], name: str) -> tuple[Signature | None, list[Problem]]:
+    signatures, problems = found
+    if signatures and signatures[0].table:
+        return None, [Problem("error", name, 1, 1, "the file is a table of codes", "name one of its rows by its id")]
+    return (signatures[0] if signatures else None), problems
 
 
 def places(path: str | Path) -> marked.Marked:
@@ -59,12 +77,6 @@ def places(path: str | Path) -> marked.Marked:
         return marked.parse(_text(Path(path)))
     except (OSError, ValueError):
         return marked.Marked()
-
-
-def fingerprint(match: Clause | Leaf | None) -> str:
-    """12 hex digits that change when, and only when, what a signature matches changes."""
-    data = json.dumps(codec.match_data(match, literals=False), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _text(path: Path) -> str:
@@ -115,7 +127,16 @@ def _shape(value: object) -> str:
 
 
 def _did_you_mean(key: str) -> str:
-    models = (schema.SignatureFile, schema.Condition, schema.Remediation, schema.Edge, schema.NoMatchSample, schema.Samples)
+    models = (
+        schema.SignatureFile,
+        schema.Condition,
+        schema.Remediation,
+        schema.Edge,
+        schema.NoMatchSample,
+        schema.Samples,
+        tables.TableFile,
+        tables.Row,
+    )
     known = sorted({field for model in models for field in model.model_fields})
     close = difflib.get_close_matches(key, known, n=1)
     return f"did you mean `{close[0]}`?" if close else "remove it; the keys are in signatures/schema.json"
@@ -133,7 +154,7 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
         match=match,
         path=name,
         blames=file.blames,
-        leads_to=tuple(Edge(edge.signature, edge.scope, _seconds(edge.window)) for edge in file.leads_to),
+        leads_to=tuple(Edge(edge.signature, edge.scope, schema.seconds(edge.window)) for edge in file.leads_to),
         tells=file.tells,
         applies_to=dict(file.applies_to),
         meaning=file.meaning.strip(),
@@ -146,17 +167,13 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
         references=tuple(file.references),
         samples_match=tuple(_sample(sample) for sample in file.samples.match),
         samples_no_match=tuple(_sample(sample, sample.why) for sample in file.samples.no_match),
-        fingerprint=fingerprint(match),
+        fingerprint=codec.fingerprint(match),
         replaced_by=file.replaced_by,
     )
 
 
 def _sample(sample: schema.MatchSample, why: str = "") -> Sample:
     return Sample(sample.text, dict(sample.captures), why, sample.kind, sample.component, dict(sample.fields), tuple(sample.also))
-
-
-def _seconds(window: str | None) -> float | None:
-    return None if window is None else float(int(window[:-1]) * _UNITS[window[-1]])
 
 
 def _condition(condition: schema.Condition) -> Clause | Leaf:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import warnings
+from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 MAX_PATTERN = 2000  # characters; a longer one belongs into several leaves
@@ -61,9 +62,7 @@ def verify(pattern: str) -> None:
     except ValueError as error:
         raise _refusal(bare, str(error)) from None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
+        parsed(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(f"Python's parser does not read the pattern: {error}", "use only what RE2 and Python share") from None
 
@@ -80,6 +79,14 @@ def compiled(pattern: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else error
         raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
+
+
+@functools.lru_cache(maxsize=CACHED_PATTERNS)
+def parsed(pattern: str) -> Any:
+    """Python's parse tree of the pattern. re.error, OverflowError or RecursionError if it does not read it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _parser.parse(pattern)
 
 
 @functools.lru_cache(maxsize=CACHED_PATTERNS)

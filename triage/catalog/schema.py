@@ -165,7 +165,17 @@ class SignatureFile(Strict):
 
 def json_schema() -> dict[str, Any]:
     """The schema of a signature file in JSON Schema draft-07, as it stands in signatures/schema.json."""
-    schema = SignatureFile.model_json_schema(ref_template="#/definitions/{model}")
+    return draft_seven(SignatureFile)
+
+
+def seconds(window: str | None) -> float | None:
+    """`30m` as 1800."""
+    return None if window is None else float(int(window[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[window[-1]])
+
+
+def draft_seven(model: type[BaseModel]) -> dict[str, Any]:
+    """A model of this package in JSON Schema draft-07."""
+    schema = model.model_json_schema(ref_template="#/definitions/{model}")
     definitions = schema.pop("$defs", {})
     return {"$schema": "http://json-schema.org/draft-07/schema#", **_plain(schema), "definitions": _plain(definitions)}
 
@@ -187,4 +197,6 @@ def _plain(node: Any) -> Any:
 
 
 def _is_noise(key: str, value: Any) -> bool:
-    return (key == "title" and isinstance(value, str) and value != "triage signature") or (key == "default" and not isinstance(value, dict))
+    return (key == "title" and isinstance(value, str) and value not in ("triage signature", "triage table of codes")) or (
+        key == "default" and not isinstance(value, dict)
+    )

@@ -128,7 +128,10 @@ def check(
         raise typer.Exit(1)
 
 
-def schema(output: options.Output = None) -> None:
+def schema(
+    table: Annotated[bool, typer.Option("--table", help="The schema of a table of codes.")] = False,
+    output: options.Output = None,
+) -> None:
     """Write the JSON Schema of a signature file, for your editor.
 
     \b
@@ -137,11 +140,12 @@ def schema(output: options.Output = None) -> None:
     """
     import json
 
-    from triage.catalog.schema import json_schema
+    from triage.catalog import schema, tables
     from triage.cli import streams
 
     streams.check(output)
-    streams.deliver(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", output, utf8=True)
+    found = tables.json_schema() if table else schema.json_schema()
+    streams.deliver(json.dumps(found, indent=2, ensure_ascii=False) + "\n", output, utf8=True)
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:

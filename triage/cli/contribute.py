@@ -49,14 +49,13 @@ def new(
     """
     from triage.catalog import files, load
     from triage.catalog.new import new as write
-    from triage.catalog.read import read
+    from triage.catalog.read import read_all
     from triage.cli import streams
 
     streams.check(None)
     taken = {signature.id for signature in load.load(strict=False).signatures}
     for path in files.files(directory) if directory.is_dir() else ():
-        signature, _ = read(path)
-        taken |= {signature.id} if signature else set()
+        taken |= {signature.id for signature in read_all(path)[0]}
     path = write(id, directory, taken, title=title, role=role.value)
     streams.deliver(f"{path}\nFill it in; `triage catalog check {path}` names what is missing.\n")
 

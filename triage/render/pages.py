@@ -29,8 +29,22 @@ def pages(signatures: Sequence[Signature]) -> dict[str, str]:
     ordered = sorted(signatures, key=lambda signature: signature.id)
     known = {signature.id: signature for signature in ordered}
     causes = explained_by(ordered)
-    found = {f"{signature.id}.md": page(signature, known, causes.get(signature.id, ())) for signature in ordered}
-    return {INDEX: index(ordered), **found}
+    single = {f"{one.id}.md": page(one, known, causes.get(one.id, ())) for one in ordered if not one.table}
+    return {INDEX: index(ordered), **single, **{f"{name}.md": table(name, rows, known) for name, rows in tables(ordered).items()}}
+
+
+def tables(signatures: Iterable[Signature]) -> dict[str, list[Signature]]:
+    """The rows of each table of codes, those with a number by their number."""
+    found: dict[str, list[Signature]] = {}
+    for signature in signatures:
+        if signature.table:
+            found.setdefault(signature.table, []).append(signature)
+    return {name: sorted(rows, key=_by_code) for name, rows in found.items()}
+
+
+def _by_code(row: Signature) -> tuple[int, str]:
+    code = row.id.removeprefix(f"{row.table}-")
+    return (int(code) if code.isdecimal() else 0), code
 
 
 def index(signatures: Sequence[Signature]) -> str:
@@ -41,7 +55,12 @@ def index(signatures: Sequence[Signature]) -> str:
         rows = [
             f"| [{code(signature.id)}]({signature.id}.md) | {signature.role} | {signature.severity} | {plain(signature.title)} |"
             for signature in signatures
-            if signature.domain == domain
+            if signature.domain == domain and not signature.table
+        ]
+        rows += [
+            f"| [{code(name)}]({name}.md) | table | | {len(of)} codes |"
+            for name, of in tables(signatures).items()
+            if name.partition(".")[0] == domain
         ]
         parts += [f"## {domain}", "\n".join(["| signature | role | severity | title |", "|---|---|---|---|", *rows])]
     return "\n\n".join(parts) + "\n"
@@ -65,6 +84,27 @@ def page(signature: Signature, known: Mapping[str, Signature], causes: Iterable[
     for heading, paragraphs in sections:
         kept = [paragraph for paragraph in paragraphs if paragraph]
         parts += [f"## {heading}", *kept] if kept else []
+    return "\n\n".join([*parts, f"[All signatures]({INDEX})"]) + "\n"
+
+
+def table(name: str, rows: Sequence[Signature], known: Mapping[str, Signature]) -> str:
+    """One page for all codes of a table: what each means, what to do, and which signature says more."""
+    first = rows[0]
+    lines = ["| id | what it says | role | severity | action | more |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        more = ", ".join(_page(identifier, known) for identifier in row.yields_to)
+        lines.append(f"| {code(row.id)} | {plain(row.meaning or row.title)} | {row.role} | {row.severity} | {row.action} | {more} |")
+    advice = {row.action: row for row in rows}
+    parts = [MARK, f"# {plain(name)}: {len(rows)} codes", _lines(lines), "## What to do"]
+    for action, row in sorted(advice.items()):
+        parts += [f"{code(action)}, as for {code(row.id)}: {plain(row.summary)}", _lines(_numbered(row.steps))]
+    parts += ["## What it looks for", _block(_lines(_conditions(first.match))), "## A line that matches", _sample(first.samples_match[0])]
+    parts += ["## Lines that do not match", *map(_sample, first.samples_no_match)] if first.samples_no_match else []
+    explaining = next((row for row in rows if row.leads_to), None)
+    if explaining is not None:
+        edges = _edges([(edge.signature, reach(edge.scope, edge.window)) for edge in explaining.leads_to], known)
+        parts += ["## Explains, where the role is cause or either", _lines(edges)]
+    parts += ["## References", _lines(f"- {_link(address)}" for address in first.references)] if first.references else []
     return "\n\n".join([*parts, f"[All signatures]({INDEX})"]) + "\n"
 
 
@@ -99,9 +139,12 @@ def _numbered(steps: Iterable[str]) -> Iterator[str]:
 
 def _edges(ends: Sequence[tuple[str, str]], known: Mapping[str, Signature]) -> Iterator[str]:
     """A line each with scope and title; many of them as one line a domain, for nobody reads two hundred."""
+    ends = list(dict.fromkeys((_table(identifier, known), scope) for identifier, scope in ends))
     if len(ends) <= DETAILED:
         for identifier, scope in ends:
-            title = f": {plain(known[identifier].title)}" if identifier in known else ""
+            title = (
+                f": {plain(known[identifier].title)}" if identifier in known else ": rows of a table" if _named(identifier, known) else ""
+            )
             yield f"- {_page(identifier, known)} ({scope}){title}"
         return
     for domain in sorted({identifier.partition(".")[0] for identifier, _ in ends}):
@@ -110,7 +153,17 @@ def _edges(ends: Sequence[tuple[str, str]], known: Mapping[str, Signature]) -> I
 
 
 def _page(identifier: str, known: Mapping[str, Signature]) -> str:
-    return f"[{code(identifier)}]({identifier}.md)" if identifier in known else code(identifier)
+    name = _table(identifier, known)
+    return f"[{code(identifier)}]({name}.md)" if name in known or _named(name, known) else code(identifier)
+
+
+def _table(identifier: str, known: Mapping[str, Signature]) -> str:
+    """The table that the signature is a row of, else the signature itself."""
+    return known[identifier].table or identifier if identifier in known else identifier
+
+
+def _named(name: str, known: Mapping[str, Signature]) -> bool:
+    return any(signature.table == name for signature in known.values())
 
 
 def _applies(signature: Signature) -> str:

@@ -19,7 +19,7 @@ _COMMON = 4
 def choose(literals: Sequence[bytes], healthy: bytes) -> list[bytes]:
     """Windows that are rare in `healthy`, each shared by as many literals as possible; a literal without any stands for itself."""
     chosen: set[bytes] = set()
-    left = sorted(set(literals))
+    left = _shortest(literals)
     for width in _WIDTHS:
         counts = Counter(healthy[index : index + width] for index in range(len(healthy) - width + 1))
         common = {piece for piece, count in counts.items() if count >= _COMMON}
@@ -31,6 +31,15 @@ def choose(literals: Sequence[bytes], healthy: bytes) -> list[bytes]:
         covered = _cover(holders, chosen)
         left = [literal for literal in left if literal not in covered]
     return sorted(chosen.union(left))
+
+
+def _shortest(literals: Sequence[bytes]) -> list[bytes]:
+    """Without literals that contain another one: where the longer stands, the shorter is found."""
+    kept: list[bytes] = []
+    for literal in sorted(set(literals), key=lambda literal: (len(literal), literal)):
+        if not any(known in literal for known in kept):
+            kept.append(literal)
+    return sorted(kept)
 
 
 def _cover(holders: dict[bytes, set[bytes]], chosen: set[bytes]) -> set[bytes]:
