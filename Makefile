@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test lint format bench samples docs docs-check catalog-check clean
+.PHONY: help demo test lint format bench samples docs docs-check catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -36,8 +36,11 @@ bench: $(BIN)/.stamp ## Measure against ripgrep on 1 GiB of generated logs
 
 	$(BIN)/python bench/run.py
 
-catalog-check: $(BIN)/.stamp ## Every signature proves its samples
+catalog-check: $(BIN)/.stamp ## Every signature proves its samples and is silent on healthy jobs
 	$(BIN)/triage catalog check
+
+catalog-mutate: $(BIN)/.stamp ## Every clause and every edge of a signature is missed when it is gone (some minutes)
+	$(BIN)/triage catalog mutate
 
 docs: $(BIN)/.stamp ## Write what documents take from the program: README's session, docs/signature-index.md, docs/signatures/
 	$(BIN)/python docs/generate.py

@@ -1,4 +1,5 @@
-"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/signatures/. `make docs` runs it.
+"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/signatures/, and
+signatures/lock.tsv, the record of revisions. `make docs` runs it.
 
 tests/test_docs.py and tests/catalog/test_pages.py fail when any of them is out of date.
 """
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import triage
-from triage.catalog import pages
+from triage.catalog import lock, pages
 from triage.catalog.files import files
 from triage.catalog.load import load
 from triage.catalog.model import Signature
@@ -74,6 +75,8 @@ def main() -> None:
     new = SESSION.sub(lambda _: session(), old, count=1)
     if SECONDS.sub("", new) != SECONDS.sub("", old):
         readme.write_text(new, encoding="utf-8")
+    record = ROOT / "signatures" / lock.LOCK
+    record.write_text(lock.text(shipped(), lock.read(record.parent)), encoding="utf-8")
     (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
     pages.write(ROOT / "docs" / "signatures", written.pages(shipped()), written.MARK)
 

@@ -97,7 +97,12 @@ def expand(file: TableFile, path: str) -> list[Signature]:
     edges = tuple(Edge(edge.signature, edge.scope, schema.seconds(edge.window)) for edge in file.leads_to)
     no_match = tuple(Sample(sample.text, why=sample.why) for sample in file.no_match)
     rows = [(row, f"{file.table}-{row.code.lower()}") for row in file.rows]
-    return [_signature(file, row, identifier, path, edges, no_match) for row, identifier in rows if identifier not in row.signature]
+    found = []
+    for index, (row, identifier) in enumerate(rows):
+        if identifier not in row.signature:
+            beside = [Sample(file.sample.replace("{code}", rows[index - 1][0].code), why="another code")] if len(rows) > 1 else []
+            found.append(_signature(file, row, identifier, path, edges, (*beside, *no_match)))
+    return found
 
 
 def _signature(file: TableFile, row: Row, identifier: str, path: str, edges: tuple[Edge, ...], no_match: tuple[Sample, ...]) -> Signature:

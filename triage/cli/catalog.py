@@ -39,7 +39,7 @@ class Late(TyperGroup):
         self.commands = {name: built.commands[name] for name in ORDER}
 
 
-ORDER = ("list", "show", "check", "new", "test", "rate", "graph", "docs", "schema")
+ORDER = ("list", "show", "check", "new", "test", "rate", "graph", "docs", "mutate", "schema")
 group = typer.Typer(cls=Late, rich_markup_mode=None, add_completion=False)
 
 
@@ -108,7 +108,7 @@ def check(
     ] = None,
     format: Annotated[options.CheckFormat, typer.Option("--format", "-f", help="How to write what is wrong.")] = options.CheckFormat.text,  # noqa: A002
 ) -> None:
-    """Prove signature files: readable, sound, true to their own samples.
+    """Prove signature files: readable, sound, true to their samples, silent on healthy jobs.
 
     Exit status: 0 when nothing is wrong (warnings are allowed), 1 when there are errors.
 
@@ -117,8 +117,8 @@ def check(
       triage catalog check my-signatures/cuda/new-mode.yaml
       triage catalog check my-signatures/ --format github
     """
-    from triage.catalog.check import check as prove
     from triage.cli import streams
+    from triage.cli.proof import prove
     from triage.render import problems
 
     streams.check(None)

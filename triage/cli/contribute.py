@@ -141,8 +141,47 @@ def rate(
         raise typer.Exit(1)
 
 
+def mutate(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False)
+    ] = None,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Try only each N-th part, for a quick look.")] = 1,
+    quiet: options.Quiet = False,
+) -> None:
+    """Take each clause and edge of a signature away: does a check notice?
+
+    A part that nobody misses is of no use, or lacks the sample that proves it. Exit status: 1 when there is such a part.
+
+    \b
+    Examples:
+      triage catalog mutate signatures/cuda/out-of-memory.yaml
+      triage catalog mutate --every 20
+    """
+    from triage.catalog.case import ingest_evidence, prepare
+    from triage.catalog.mutate import mutants, survivors
+    from triage.cli import streams
+
+    streams.check(None)
+    case, problems = prepare(paths or (), None)
+    if any(problem.severity == "error" for problem in problems):
+        raise OptionError("some of the files cannot be read", hint="run `triage catalog check` first")
+    total = sum(1 for identifier in case.checked for _ in mutants(case.whole[identifier]))
+    with _counted(quiet, "part") as count:
+
+        def wanted(number: int) -> bool:
+            if count is not None and number % 100 == 1:
+                count(number, total)
+            return number % every == 0
+
+        lines = [f"{signature.path}: {signature.id}: not missed: {what}" for signature, what in survivors(case, ingest_evidence(), wanted)]
+    lines.append(f"{len(lines)} of {total // every} parts are not missed by any check")
+    streams.deliver("\n".join(lines) + "\n")
+    if len(lines) > 1:
+        raise typer.Exit(1)
+
+
 @contextmanager
-def _counted(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def _counted(quiet: bool, what: str = "job") -> Iterator[Callable[[int, int], None] | None]:
     """`job 3 of 50` on standard error, for a person who waits."""
     from triage.cli.streams import is_terminal, to_stderr
 
@@ -150,7 +189,7 @@ def _counted(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
         yield None
         return
     try:
-        yield lambda done, total: to_stderr(f"\rjob {done + 1} of {total}\x1b[K")
+        yield lambda done, total: to_stderr(f"\r{what} {done + 1} of {total}\x1b[K")
     finally:
         to_stderr("\r\x1b[K")
 
@@ -175,4 +214,4 @@ def _tried(paths: list[str], wanted: str | None, catalogs: list[Path]) -> Trial:
     return trial(pipeline.ingest(paths, chosen), known, named)
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("new", new), ("test", attempt), ("rate", rate))
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("new", new), ("test", attempt), ("rate", rate), ("mutate", mutate))
