@@ -87,11 +87,15 @@ def test_twins_are_warned_about(base: Path) -> None:
     assert any("aaa.first matches exactly the same" in problem.message for problem in problems(base, GLOO, severity="warning"))
 
 
-def test_the_cross_table_is_information(base: Path) -> None:
-    """A sample that another signature matches too is mentioned."""
+def test_the_cross_table(base: Path) -> None:
+    """A sample that another signature matches too must say so, and may not say so of one that does not."""
     write(base, "a.other", GLOO.replace("gloo/transport.*Connection", "Connection"))
-    found = problems(base, GLOO, severity="info")
+    found = problems(base, GLOO)
     assert [problem.message for problem in found] == ["samples.match.0 is also matched by a.other"]
+    declared = GLOO.replace('captures: {peer: "10.0.0.1:2345"}}', 'captures: {peer: "10.0.0.1:2345"}, also: [a.other]}')
+    assert problems(base, declared) == []
+    wrong = [problem.message for problem in problems(base, declared.replace("also: [a.other]", "also: [a.other, a.third]"))]
+    assert wrong == ["samples.match.0 is not matched by a.third, as `also` says"]
 
 
 def test_duplicate_ids_are_errors(base: Path) -> None:
