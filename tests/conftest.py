@@ -20,6 +20,8 @@ def pytest_configure() -> None:
     global _scratch
     _scratch = tempfile.TemporaryDirectory(prefix="triage-tests-")
     os.environ["TRIAGE_CACHE"] = _scratch.name
+    os.environ["TRIAGE_CONFIG"] = ""
+    os.environ.pop("TRIAGE_CATALOG", None)
     os.environ["TRIAGE_STORE"] = "off"  # and no test writes into the user's store; those that want one name it
     os.environ.pop("TRIAGE_REDACT", None)
 

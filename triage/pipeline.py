@@ -11,6 +11,7 @@ import triage
 from triage import artifacts, compare, evidence, sources, summary
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
+from triage.catalog.setting import configured
 from triage.diagnose import Result, diagnose, report
 from triage.diagnose.explain import explanation
 from triage.errors import OptionError
@@ -83,7 +84,7 @@ class _Read:
 
 def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _Read:
     found = sources.discover(paths)
-    known = load(options.catalogs, strict=bool(options.catalogs))
+    known = load(options.catalogs, strict=bool(options.catalogs or configured()))
     forms, literals = evidence.sought(known.literals)
     intake = Intake(found.files, paths)
     scan = Scan(

@@ -15,12 +15,15 @@ from triage.catalog import cache
 from triage.catalog.files import shipped_directory, stamps
 from triage.catalog.model import Catalog
 from triage.catalog.problems import SKIPPED
+from triage.catalog.setting import configured
 from triage.errors import CatalogError
 from triage.model import Warning as Note
 
 
 def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, strict: bool = True, shipped: Path | None = None) -> Catalog:
     """The shipped signatures, then each directory over them: a signature with the same id takes the place of the earlier one.
+
+    Directories of the configuration file and of TRIAGE_CATALOG come before those given, see `setting`.
 
     Args:
         directories: of YAML files, searched downwards; a path may also be a single file.
@@ -30,6 +33,7 @@ def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, str
         shipped: stands in for the shipped directory.
     """
     base = shipped or shipped_directory()
+    directories = directories if shipped else (*configured(), *directories)
     roots = [base, *map(Path, directories)] if base else [*map(Path, directories)]
     found = [list(stamps(root)) for root in roots]
     sources = [os.path.abspath(root) for root in roots]

@@ -60,13 +60,14 @@ def list_(
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
-    """List the signatures: id, role, title.
+    """List the signatures: id, role, title; and the file of those that do not ship.
 
     \b
     Examples:
       triage catalog list --domain cuda
       triage catalog list --catalog my-signatures/ --format json
     """
+    from triage.catalog import files
     from triage.cli import lookup, streams
     from triage.render import signature
 
@@ -75,7 +76,8 @@ def list_(
     if format is options.PlainFormat.json:
         streams.deliver(signature.listing_as_json(known), utf8=True)
     else:
-        streams.deliver(signature.listing(known, width=streams.width(width, None), color=streams.color(color.value, None)))
+        shipped = f"{files.shipped_directory() or ''}/"
+        streams.deliver(signature.listing(known, shipped=shipped, width=streams.width(width, None), color=streams.color(color.value, None)))
 
 
 def show(

@@ -13,8 +13,8 @@ from triage.render.safe import clip, safe_line
 from triage.render.text import NARROWEST, WIDTH
 
 
-def listing(signatures: Sequence[Signature], *, width: int | None = None, color: bool = False) -> str:
-    """One line a signature: id, role, title."""
+def listing(signatures: Sequence[Signature], *, shipped: str = "", width: int | None = None, color: bool = False) -> str:
+    """One line a signature: id, role, title; where it comes from, if not from the directory `shipped`."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
     wide = max((len(signature.id) for signature in signatures), default=0)
     lines = []
@@ -22,7 +22,9 @@ def listing(signatures: Sequence[Signature], *, width: int | None = None, color:
         start = f"{signature.id:<{wide}}  {signature.role:<12}  "
         title = safe_line(signature.title)
         title = title if columns(start + title) <= room else title[: max(room - len(start) - 1, 8)] + "…"
-        lines.append(paint(start[:wide], "bold") + start[wide:] + title)
+        foreign = bool(shipped) and not signature.path.startswith(shipped)
+        origin = f"\n{' ' * wide}  from {safe_line(signature.path)}" if foreign else ""
+        lines.append(paint(start[:wide], "bold") + start[wide:] + title + origin)
     return "\n".join(lines) + "\n" if lines else ""
 
 

@@ -1,0 +1,49 @@
+"""Catalogs that are always laid over the shipped one: a company's own signatures, named once.
+
+Later ones win: shipped, `catalogs` of the configuration file, TRIAGE_CATALOG, then `--catalog`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from triage.errors import CatalogError
+
+VARIABLE = "TRIAGE_CATALOG"  # directories, separated as in PATH
+CONFIG = "TRIAGE_CONFIG"  # the configuration file; empty for none
+
+
+def configured() -> tuple[Path, ...]:
+    """The directories of the configuration file, then those of the environment. Raises CatalogError for a file that cannot be used."""
+    named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part.strip()]
+    return (*_from_file(config_file()), *(Path(part).expanduser() for part in named))
+
+
+def config_file() -> Path | None:
+    """$TRIAGE_CONFIG, or `triage/config.toml` in the user's configuration directory."""
+    chosen = os.environ.get(CONFIG)
+    if chosen is not None:
+        return Path(chosen).expanduser() if chosen.strip() else None
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    user = os.path.expanduser("~")
+    if not os.path.isabs(home) and not os.path.isabs(user):
+        return None
+    return (Path(home) if os.path.isabs(home) else Path(user) / ".config") / "triage" / "config.toml"
+
+
+def _from_file(path: Path | None) -> tuple[Path, ...]:
+    """`catalogs = ["dir", …]`; a relative directory counts from the file."""
+    if path is None or not (path.is_file() or os.environ.get(CONFIG)):
+        return ()
+    import tomllib
+
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file).get("catalogs", [])
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CatalogError(f"cannot be read: {reason}", hint=f"mend it, or set {CONFIG} to another file", path=str(path)) from None
+    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+        raise CatalogError("`catalogs` is not a list of directories", hint='write catalogs = ["/shared/signatures"]', path=str(path))
+    return tuple(path.parent / Path(part).expanduser() for part in found)
