@@ -13,6 +13,7 @@ from triage.catalog.load import load
 from triage.cli import main
 from triage.errors import CatalogError
 
+
 def titled(root: Path, title: str) -> Path:
     write(root, text=GLOO.replace("A peer closed its connection", title))
     return root
@@ -65,7 +66,9 @@ def test_a_file_that_was_named_must_be_there(tmp_path: Path, monkeypatch: pytest
     assert setting.configured() == ()
 
 
-def test_the_list_says_where_a_signature_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_says_where_a_signature_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Those that ship have no file behind them, others do."""
     root = titled(tmp_path / "ours", "Ours")
     monkeypatch.setenv(setting.VARIABLE, str(root))
