@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import triage
 from triage import artifacts, compare, evidence, sources, summary
+from triage.catalog import applies
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 from triage.catalog.setting import configured
@@ -58,7 +59,9 @@ def explain(paths: Sequence[str], signature_id: str, options: Options = Options(
         raise OptionError(f"the catalog has no signature {signature_id}", hint="`triage catalog list` names them all")
     read = _read(paths, options, None)
     with read.reading as reading:
-        return reading.placed_explanation(explanation(signature, read.result))
+        found = reading.placed_explanation(explanation(signature, read.result))
+        reason = applies.outside(signature, read.harvest.stated)
+        return found if reason is None else replace(found, matched=False, outcome=f"not matched, because {reason}")
 
 
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
@@ -105,9 +108,10 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)
     seen = compare.look(scanned, reading.read_of, gathered, facts, compare.load(options.settings))
-    result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, known)
+    applying = applies.within(known, gathered.stated)
+    result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, applying)
     if seen.settings and not summary.failed(result, seen.settings):  # settings explain failures, they are none
-        result = diagnose(seen.facts, gathered.words, gathered.job, known)
+        result = diagnose(seen.facts, gathered.words, gathered.job, applying)
     warnings = [*found.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result)]
     return _Read(
         catalog=known,

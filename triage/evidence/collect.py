@@ -25,6 +25,12 @@ _VERSIONS = (
     ("nccl", re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
     ("torch", re.compile(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
     ("cuda", re.compile(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
+    (
+        "driver",
+        re.compile(r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"),
+    ),
+    ("cann", re.compile(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
+    ("slurm", re.compile(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
 )
 _READ_HEAD_LINES = 60
 
@@ -36,7 +42,8 @@ class Harvest:
     facts: list[Evidence] = field(default_factory=list)
     job: JobMap = field(default_factory=JobMap)
     words: list[tuple[str, Word]] = field(default_factory=list)
-    versions: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)  # the first that any text states
+    stated: dict[str, set[str]] = field(default_factory=dict)  # all of them
     warnings: list[Warning] = field(default_factory=list)
     year: int = 1970  # for stamps without one
 
@@ -101,7 +108,9 @@ def _learn_text(result: Harvest, text: str) -> None:
     for name, pattern in _VERSIONS:
         found = pattern.search(text)
         if found is not None:
-            result.versions.setdefault(name, next(group for group in found.groups() if group))
+            version = next(group for group in found.groups() if group)
+            result.versions.setdefault(name, version)
+            result.stated.setdefault(name, set()).add(version)
 
 
 def _is_map(fact: Evidence) -> bool:

@@ -1,0 +1,70 @@
+"""Version bounds: what excludes a signature, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import triage
+from tests.catalog.helpers import GLOO, signature, write
+from triage.catalog import applies
+from triage.catalog.model import Catalog
+from triage.pipeline import Options
+
+
+@pytest.mark.parametrize(
+    ("bounds", "version", "fits"),
+    [
+        (">=2.4, <2.8", "2.4.0", True),
+        (">=2.4, <2.8", "2.8", False),
+        ("==2.14", "2.14.3+cuda11.7", True),
+        ("==2.14.3", "2.14", False),
+        ("==2.14.0", "2.14", True),
+        ("!=2.14", "2.14.3", False),
+        ("<=2.14", "2.14.3", True),
+        ("<2.27.3", "2.27.3", False),
+        (">2.5", "2.10", True),
+        (">=8", "8.0.RC3", True),
+        (">=2", "unknown", True),
+    ],
+)
+def test_bounds(bounds: str, version: str, fits: bool) -> None:
+    """Numbers are compared as numbers, part by part; what is no number excludes nothing."""
+    case = signature("{text: 'abcd'}", applies_to=f'{{nccl: "{bounds}"}}')
+    assert (applies.outside(case, {"nccl": {version}}) is None) == fits
+
+
+def test_what_nobody_states_excludes_nothing() -> None:
+    """No version, another thing's version, or one of several that fits."""
+    case = signature("{text: 'abcd'}", applies_to='{nccl: ">=2.4"}')
+    catalog = Catalog("1", (case,))
+    for seen in ({}, {"torch": {"1.0"}}, {"nccl": {"2.3.1", "2.21.5"}}):
+        assert applies.within(catalog, seen) is catalog
+    assert applies.within(catalog, {"nccl": {"2.3.1"}}).signatures == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "bounds"),
+    [
+        ("NCCL version 2.21.5+cuda12.4", '{nccl: "<2.4"}'),
+        ("pytorch version: 2.6.0+cu124", '{torch: "<2.0"}'),
+        ("| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |", '{driver: "<500"}'),
+        ("| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |", '{cuda: "<12"}'),
+        ("CANN version: 8.0.RC3", '{cann: "<8"}'),
+        ("slurm 23.02.7", '{slurm: "<22.05"}'),
+    ],
+)
+def test_a_job_of_another_version(tmp_path: Path, line: str, bounds: str) -> None:
+    """The version stands in the log, the signature is silent, and `explain` says why; without the line it matches."""
+    write(tmp_path / "ours", "gloo.bounded", GLOO + f"applies_to: {bounds}\n")
+    log = tmp_path / "job.log"
+    chosen = Options(catalogs=(tmp_path / "ours",))
+    failure = "gloo/transport/tcp/pair.cc:534 Connection closed by peer [10.0.0.1:2345]\n"
+    log.write_text(f"step 1 loss 2.0\n{failure}", encoding="utf-8")
+    assert triage.explain([str(log)], "gloo.bounded", chosen).matched
+    log.write_text(f"{line}\nstep 1 loss 2.0\n{failure}", encoding="utf-8")
+    assert "gloo.bounded" not in {finding.signature for finding in triage.ingest(log, options=chosen).findings}
+    explained = triage.explain([str(log)], "gloo.bounded", chosen)
+    assert not explained.matched
+    assert explained.outcome.startswith("not matched, because it applies to")
