@@ -44,27 +44,29 @@ def test_what_nobody_states_excludes_nothing() -> None:
     assert applies.within(catalog, {"nccl": {"2.3.1"}}).signatures == ()
 
 
-@pytest.mark.parametrize(
-    ("line", "bounds"),
-    [
-        ("NCCL version 2.21.5+cuda12.4", '{nccl: "<2.4"}'),
-        ("pytorch version: 2.6.0+cu124", '{torch: "<2.0"}'),
-        ("| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |", '{driver: "<500"}'),
-        ("| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |", '{cuda: "<12"}'),
-        ("CANN version: 8.0.RC3", '{cann: "<8"}'),
-        ("slurm 23.02.7", '{slurm: "<22.05"}'),
-    ],
+JOBS = (
+    ("NCCL version 2.21.5+cuda12.4", '{nccl: "<2.4"}'),
+    ("pytorch version: 2.6.0+cu124", '{torch: "<2.0"}'),
+    ("| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |", '{driver: "<500"}'),
+    ("| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |", '{cuda: "<12"}'),
+    ("CANN version: 8.0.RC3", '{cann: "<8"}'),
+    ("slurm 23.02.7", '{slurm: "<22.05"}'),
 )
-def test_a_job_of_another_version(tmp_path: Path, line: str, bounds: str) -> None:
+
+
+def test_jobs_of_another_version(tmp_path: Path) -> None:
     """The version stands in the log, the signature is silent, and `explain` says why; without the line it matches."""
-    write(tmp_path / "ours", "gloo.bounded", GLOO + f"applies_to: {bounds}\n")
-    log = tmp_path / "job.log"
+    for number, (_, bounds) in enumerate(JOBS):
+        write(tmp_path / "ours", f"gloo.bounded-{number}", GLOO + f"applies_to: {bounds}\n")
     chosen = Options(catalogs=(tmp_path / "ours",))
+    log = tmp_path / "job.log"
     failure = "gloo/transport/tcp/pair.cc:534 Connection closed by peer [10.0.0.1:2345]\n"
     log.write_text(f"step 1 loss 2.0\n{failure}", encoding="utf-8")
-    assert triage.explain([str(log)], "gloo.bounded", chosen).matched
-    log.write_text(f"{line}\nstep 1 loss 2.0\n{failure}", encoding="utf-8")
-    assert "gloo.bounded" not in {finding.signature for finding in triage.ingest(log, options=chosen).findings}
-    explained = triage.explain([str(log)], "gloo.bounded", chosen)
-    assert not explained.matched
-    assert explained.outcome.startswith("not matched, because it applies to")
+    found = {finding.signature for finding in triage.ingest(log, options=chosen).findings}
+    assert {f"gloo.bounded-{number}" for number in range(len(JOBS))} <= found
+    for number, (line, _) in enumerate(JOBS):
+        log.write_text(f"{line}\nstep 1 loss 2.0\n{failure}", encoding="utf-8")
+        explained = triage.explain([str(log)], f"gloo.bounded-{number}", chosen)
+        assert not explained.matched
+        assert explained.outcome.startswith("not matched, because it applies to"), line
+    assert f"gloo.bounded-{number}" not in {finding.signature for finding in triage.ingest(log, options=chosen).findings}

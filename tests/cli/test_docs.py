@@ -17,7 +17,7 @@ COMMANDS = (
     "show",
     "explain",
     "env",
-    *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "mutate", "schema")),
+    *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "diff", "mutate", "schema")),
 )
 
 

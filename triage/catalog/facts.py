@@ -13,6 +13,7 @@ from triage.model import Evidence
 Captures = Mapping[str, str]
 _Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
 _NO_CAPTURES: Captures = {}
+MAX_TEXT = 1 << 18  # characters of one fact that patterns see; the scan keeps less of a line
 MAX_PLACES = 64  # of one pattern in one text
 
 
@@ -29,7 +30,7 @@ class Fact:
         self.kind = evidence.kind
         self.component = evidence.component
         self.fields = evidence.fields
-        self.bytes = evidence.text.encode("utf-8", "replace")
+        self.bytes = evidence.text[:MAX_TEXT].encode("utf-8", "replace")
         self.indices: list[int] = []
         self.everywhere: dict[str, list[Captures]] = {}  # the captures of each place where a pattern of a table is found
 
@@ -40,7 +41,7 @@ class Fact:
         captures = _NO_CAPTURES
         for name, pattern in leaf.fields.items():
             value = self.fields.get(name)
-            found = None if value is None else _whole(pattern, value)
+            found = None if value is None else _whole(pattern, value[:MAX_TEXT])
             if found is None:
                 return None
             captures = {**found, **captures}
