@@ -46,10 +46,10 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_list_shows_id_role_title(command: Command, mine: Path) -> None:
-    """One line a signature, the user's own among them."""
+    """A signature with its title, and the file of one that does not ship."""
     status, out, err = command("catalog", "list", "--catalog", mine, "--domain", "my")
     assert (status, err) == (0, "")
-    assert out.split() == ["my.cursed", "cause", "The", "number", "is", "cursed"]
+    assert out.split() == ["my.cursed", "cause", "The", "number", "is", "cursed", "from", f"{mine}/my/cursed.yaml"]
 
 
 def test_list_as_json(command: Command, mine: Path) -> None:
