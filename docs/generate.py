@@ -1,5 +1,5 @@
-"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/signatures/, and
-signatures/lock.tsv, the record of revisions. `make docs` runs it.
+"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/ranks.md,
+docs/signatures/, and signatures/lock.tsv, the record of revisions. `make docs` runs it.
 
 tests/test_docs.py and tests/catalog/test_pages.py fail when any of them is out of date.
 """
@@ -15,6 +15,10 @@ from triage.catalog import lock, pages
 from triage.catalog.files import files
 from triage.catalog.load import load
 from triage.catalog.model import Signature
+from triage.ranks.envelopes import ENVELOPES
+from triage.ranks.files import NAMINGS
+from triage.ranks.grammars import GRAMMARS, Grammar
+from triage.ranks.habits import HABITS
 from triage.render import pages as written
 from triage.render import text
 
@@ -64,6 +68,43 @@ def shipped() -> Sequence[Signature]:
     return found
 
 
+RANKS_HEAD = """# Layouts that are understood
+
+Written by `make docs` from `triage/ranks/`; do not edit. A line can lie in several of these, one in the other: `[default2]:[rank2]: …` is two.
+Each tells what it knows of who wrote the line and when. The inner one knows better than the outer one, and what nothing tells stays unknown.
+
+A layout of kind *writer* stands before all lines of one process, so that lines of others in between are passed over. One of kind *record*
+opens a message that may have further lines. A *carrier* stands before every line, whoever wrote it.
+"""
+
+
+def ranks() -> str:
+    """What the rooms know of prefixes, wrappings and names of files, as tables."""
+    told = [RANKS_HEAD, "\n## Before every line\n", *_layouts(GRAMMARS)]
+    told += ["\n## Before most lines of a file\n\nThese could be text elsewhere. They count where most lines of a file have them.\n"]
+    told += [*_layouts([habit.grammar for habit in HABITS]), "\n## Around the line\n"]
+    told += ["\n| layout | example | tells | since |\n|---|---|---|---|\n"]
+    told += [f"| {envelope.name} | {_code(envelope.sample)} | {envelope.says} | {envelope.since} |\n" for envelope in ENVELOPES]
+    told += ["\n## Names of files and folders\n", "\n| layout | example | tells | since |\n|---|---|---|---|\n"]
+    for naming in NAMINGS:
+        says = ", ".join(key for key in ("rank", "local_rank", "host", "pid", "stream", "attempt") if key in naming.pattern.groupindex)
+        told.append(f"| {naming.name} | {_code(naming.samples[0])} | {says} | {naming.since} |\n")
+    return "".join(told)
+
+
+def _layouts(grammars: Sequence[Grammar]) -> list[str]:
+    rows = ["\n| layout | kind | example | tells | since |\n|---|---|---|---|---|\n"]
+    for grammar in grammars:
+        says = ", ".join([*grammar.says, *(["time"] if grammar.timed else [])]) or "nothing"
+        rows.append(f"| {_cell(grammar.name)} | {grammar.kind} | {_code(grammar.example)} | {says} | {grammar.since} |\n")
+    return rows
+
+
+def _code(sample: str) -> str:
+    """The first lines of a sample as code in a cell."""
+    return " ⏎ ".join(f"`{line.replace('|', chr(92) + '|')}`" for line in sample.rstrip("\n").split("\n")[:4] if line)
+
+
 def _cell(title: str) -> str:
     return title.replace("|", "\\|").replace("<", "&lt;")
 
@@ -78,6 +119,7 @@ def main() -> None:
     record = ROOT / "signatures" / lock.LOCK
     record.write_text(lock.text(shipped(), lock.read(record.parent)), encoding="utf-8")
     (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
+    (ROOT / "docs" / "ranks.md").write_text(ranks(), encoding="utf-8")
     pages.write(ROOT / "docs" / "signatures", written.pages(shipped()), written.MARK)
 
 

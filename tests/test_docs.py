@@ -162,6 +162,11 @@ def test_signature_index_is_current() -> None:
     assert read(ROOT / "docs" / "signature-index.md") == module.index(module.shipped()), "run `make docs`"
 
 
+def test_the_page_of_layouts_is_what_make_docs_writes() -> None:
+    """docs/ranks.md has a row for every prefix, wrapping and way to call a file that is understood."""
+    assert read(ROOT / "docs" / "ranks.md") == generator().ranks(), "run `make docs`"
+
+
 def produced() -> dict[str, list[set[str]]]:
     """The keys of every object in the reports of SAMPLES, by what docs/json.md calls the object."""
     found: dict[str, list[set[str]]] = {}

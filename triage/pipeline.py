@@ -112,7 +112,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
     result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, applying)
     if seen.settings and not summary.failed(result, seen.settings):  # settings explain failures, they are none
         result = diagnose(seen.facts, gathered.words, gathered.job, applying)
-    warnings = [*found.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result)]
+    warnings = [*found.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result, gathered.job)]
     return _Read(
         catalog=known,
         harvest=gathered,

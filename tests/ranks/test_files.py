@@ -10,6 +10,15 @@ from triage.model import Origin
 from triage.ranks.files import origin_of
 
 CASES = {
+    "gpu0.log": Origin(),
+    "worker_0.log": Origin(),
+    "worker-0.log": Origin(),
+    "gpu0/train.log": Origin(),
+    "slurm-123_4.out": Origin(),
+    "nccl.node1.412": Origin(host="node1", pid=412),
+    "nccl_rank_3.log": Origin(rank=3),
+    "1/rank.0/stdout": Origin(rank=0, stream="stdout"),
+    "default_train-worker-0_0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/pytorch/1.log": Origin(host="train-worker-0", attempt=1),
     "attempt_0/3/stderr.log": Origin(local_rank=3, stream="stderr"),
     "logs/none_k2j/attempt_2/11/stdout.log": Origin(local_rank=11, stream="stdout", attempt=2),
     "node3/attempt_0/2/stderr.log": Origin(local_rank=2, host="node3", stream="stderr"),

@@ -28,7 +28,7 @@ _SIGNAL_OF_KIND = {"terminate": "SIGABRT"}
 def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
     """The facts of the job in a fixed order, each once for each rank that stated it."""
     ranks = _spawned(sorted(evidence, key=lambda fact: (fact.source, fact.offset, fact.kind, fact.text)))
-    completed = [dataclasses.replace(fact, origin=job.complete(fact.source, fact.origin)) for fact in ranks]
+    completed = [dataclasses.replace(fact, origin=job.on_one_clock(job.complete(fact.source, fact.origin))) for fact in ranks]
     completed = [_by_bus(fact, job) for fact in completed]
     completed = _stopped_by_agent(completed)
     completed = _without_prefix(completed)

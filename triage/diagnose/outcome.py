@@ -62,7 +62,7 @@ def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: J
     steps: dict[int, int] = {}
     times: dict[int, float] = {}
     for source, word in words:
-        origin = job.complete(source, word.origin)
+        origin = job.on_one_clock(job.complete(source, word.origin))
         if word.finished:
             ends[source] = max(ends.get(source, 0), word.offset)
             if origin.rank is not None:

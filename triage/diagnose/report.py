@@ -10,10 +10,13 @@ from triage.diagnose.candidates import Candidate
 from triage.diagnose.reason import Result
 from triage.diagnose.rules import say_ranks
 from triage.model import Evidence, Finding, Moment, RankState, Remediation, Verdict, Warning
+from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
+from triage.ranks.last import fell_silent
 
 EVIDENCE_PER_FINDING = 5
 TIMELINE = 200
+SILENT = 5
 COLLECT = (
     "next time set TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 (Flight Recorder), keep the log of every rank "
     "(torchrun --log-dir DIR --redirects 3), and take `py-spy dump` of the ranks while they hang"
@@ -262,8 +265,27 @@ def states(result: Result, job: JobMap) -> tuple[RankState, ...]:
     return tuple(out)
 
 
-def remarks(result: Result) -> list[Warning]:
-    """What was left out of the reasoning, and why."""
+def remarks(result: Result, job: JobMap) -> list[Warning]:
+    """What was left out of the reasoning, and why; contradictions, missing ranks and clocks; ranks that stopped writing before the others."""
     return [
-        Warning("handled", fact.source, f"{fact.text.splitlines()[0][:160]!r} did not end the job: {why}") for fact, why in result.left_out
+        *conflicts.remarks(job),
+        *_silent(result),
+        *(
+            Warning("handled", fact.source, f"{fact.text.splitlines()[0][:160]!r} did not end the job: {why}")
+            for fact, why in result.left_out
+        ),
     ]
+
+
+def _silent(result: Result) -> list[Warning]:
+    """Ranks whose last line is long before the last lines of the others: they died, hang or wait."""
+    silent = fell_silent(result.outcome.last_time, result.outcome.finished)
+    if not silent:
+        return []
+    first = sorted(silent.items(), key=lambda pair: (-pair[1], pair[0]))[:SILENT]
+    told = "; ".join(
+        f"rank {rank} {seconds:.0f} s" + (f" (step {step})" if (step := result.outcome.last_step.get(rank)) is not None else "")
+        for rank, seconds in first
+    )
+    more = f"; and {len(silent) - len(first)} more" if len(silent) > len(first) else ""
+    return [Warning("fell-silent", None, f"wrote nothing any more before the others' last lines: {told}{more}")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from triage import evidence
 from triage.model import Evidence, Origin, Source, Warning
 from triage.ranks.blocks import build
-from triage.ranks.identity import JobMap
-from triage.ranks.last import Word, words
+from triage.ranks.identity import JobMap, Member, short
+from triage.ranks.last import Word, back, words
 from triage.ranks.layouts import Layout, layout_of
 from triage.ranks.text import Text
 from triage.scan.interface import Hit, Scanned
@@ -19,7 +19,12 @@ from triage.scan.interface import Hit, Scanned
 Read = Callable[[int, int], bytes]
 
 _YEAR = re.compile(rb"\b(20\d\d)-\d\d-\d\d")
-_INIT = re.compile(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev (\d+).*busId ([0-9a-fA-F]+)")
+_INIT = re.compile(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-9a-fA-F]+)(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?")
+_HCCL = re.compile(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d+)\], rank\[(\d+)\]")
+# What launchers and scripts print of a process: its environment, or the agent's list of all its workers.
+_STATED = re.compile(r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b")
+_AGENT = re.compile(r"local_ranks=\[([\d, ]+)\]\s.{0,200}?global_ranks=\[([\d, ]+)\]", re.S)
+_COLLECTIVE = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
 _WORLD = re.compile(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
 _VERSIONS = (
     ("nccl", re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
@@ -44,6 +49,8 @@ class Harvest:
     words: list[tuple[str, Word]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)  # the first that any text states
     stated: dict[str, set[str]] = field(default_factory=dict)  # all of them
+    heads: list[tuple[str, Word]] = field(default_factory=list)
+    moments: list[tuple[str, str, Origin]] = field(default_factory=list)
     warnings: list[Warning] = field(default_factory=list)
     year: int = 1970  # for stamps without one
 
@@ -55,8 +62,9 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
     for source, scan in scanned:
         result.job.learn(source.name, Origin())
         layout = _layout(scan)
-        _learn_edges(result, source, scan, year, layout)
-        text = Text(source.name, read_of(source, scan), scan.size, year, layout)
+        read = read_of(source, scan)
+        _learn_edges(result, source, scan, read, year, layout)
+        text = Text(source.name, read, scan.size, year, layout)
         for block, more in build(text, _named(scan.hits, literals)):
             facts = evidence.read(block)
             if facts and more:
@@ -65,6 +73,8 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
                 _learn(result, fact)
             result.facts.extend(fact for fact in facts if not _is_map(fact))
         result.warnings.extend(_limits(source, scan))
+    _compare_clocks(result)
+    result.job.settle()
     return result
 
 
@@ -72,15 +82,18 @@ def _named(hits: Sequence[Hit], literals: Sequence[str]) -> list[tuple[int, int,
     return [(hit.start, hit.end, tuple(literals[index] for index in hit.literals), hit.more) for hit in hits]
 
 
-def _learn_edges(result: Harvest, source: Source, scan: Scanned, year: int, layout: Layout) -> None:
+def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, year: int, layout: Layout) -> None:
     """The first and last lines of a source place its ranks, and the last say how far each came."""
     # Of a small source the tail is the whole.
     head = words(scan.head, 0, year, layout)[:_READ_HEAD_LINES] if len(scan.tail) < scan.size else []
     tail = words(scan.tail, scan.size - len(scan.tail), year, layout)
     for word in (*head, *tail):
         result.job.learn(source.name, word.origin)
-    result.words.extend((source.name, word) for word in tail)
-    _learn_text(result, scan.head.decode("utf-8", "replace"))
+    absent = {word.writer for word in head} - {word.writer for word in tail}
+    earlier = back(read, scan.size - len(scan.tail), sorted(absent), year, layout) if absent else []
+    result.words.extend((source.name, word) for word in (*earlier, *tail))
+    result.heads.extend((source.name, word) for word in head)
+    _learn_text(result, source.name, scan.head.decode("utf-8", "replace"))
 
 
 def _layout(scan: Scanned) -> Layout:
@@ -91,26 +104,47 @@ def _layout(scan: Scanned) -> Layout:
 
 def _learn(result: Harvest, fact: Evidence) -> None:
     result.job.learn(fact.source, fact.origin)
-    init = _INIT.search(fact.text)
+    init, hccl = _INIT.search(fact.text), _HCCL.search(fact.text)
     if init is not None:
-        rank = int(init[1])
-        result.job.sizes.add(int(init[2]))
-        result.job.learn(fact.source, Origin(rank=rank, host=fact.origin.host, pid=fact.origin.pid))
-        if fact.origin.host is not None:
-            result.job.learn_bus(fact.origin.host, init[4], rank)
+        result.job.learn_member(Member(fact.source, _process(fact), int(init[1]), int(init[2]), init[3]))
+        if init[4] and init[5]:
+            result.moments.append((f"communicator {init[4]}", fact.source, fact.origin))
+    elif hccl is not None:
+        result.job.learn_member(Member(fact.source, _process(fact), int(hccl[2]), int(hccl[1])))
     elif "version" in fact.text or "clients joined" in fact.text or "orld" in fact.text:
-        _learn_text(result, fact.text)
+        _learn_text(result, fact.source, fact.text)
+    work = _COLLECTIVE.search(fact.text)
+    if work is not None and fact.origin.time is not None:
+        entered = fact.origin.time - int(work[3]) / 1000
+        result.moments.append((f"collective {work[1]} {work[2]}", fact.source, replace(fact.origin, time=entered)))
 
 
-def _learn_text(result: Harvest, text: str) -> None:
+def _process(fact: Evidence) -> Origin:
+    return Origin(host=fact.origin.host, pid=fact.origin.pid)
+
+
+def _learn_text(result: Harvest, source: str, text: str) -> None:
     for match in _WORLD.finditer(text):
         result.job.sizes.add(int(match[1] or match[2] or match[3]))
+    for match in _STATED.finditer(text):
+        result.job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
+    for match in _AGENT.finditer(text):
+        for local, rank in zip(match[1].split(","), match[2].split(","), strict=False):
+            result.job.learn(source, Origin(rank=int(rank), local_rank=int(local)))
     for name, pattern in _VERSIONS:
         found = pattern.search(text)
         if found is not None:
             version = next(group for group in found.groups() if group)
             result.versions.setdefault(name, version)
             result.stated.setdefault(name, set()).add(version)
+
+
+def _compare_clocks(result: Harvest) -> None:
+    """Steps of a synchronous training, communicators that are ready and collectives that ranks wait in are the same moment on every host."""
+    steps = [(f"step {word.step}", source, word.origin) for source, word in (*result.heads, *result.words) if word.step is not None]
+    for event, source, origin in (*steps, *result.moments):
+        host = result.job.complete(source, origin).host
+        result.job.clocks.see(event, short(host) if host else None, origin.time)
 
 
 def _is_map(fact: Evidence) -> bool:

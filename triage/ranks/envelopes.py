@@ -26,7 +26,7 @@ Kind = Literal["", "json", "export", "stamp-behind", "stamp-before", "cri"]
 
 # A piece of a cut line has at most 16 KiB (containerd, CRI-O and Docker alike), and a few pieces are joined.
 _PIECE = (1 << 14) + 256
-_MOST_PIECES = 8
+_MOST_PIECES = 64
 _NEAR = 1 << 12
 
 _MESSAGES = ("log", "MESSAGE", "message", "msg", "event", "textPayload", "@message", "log_message", "body")
@@ -57,6 +57,63 @@ _FIELD = re.compile(rb"[A-Z_][A-Z0-9_]*=")
 _LOG = b'{"log":"'
 _DOCKER = re.compile(rb'(\\n)?","stream":"(stdout|stderr)"')
 _CRI = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?::\w+)? ")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Envelope:
+    """A way of wrapping; `sample` is a piece of a file of two messages, `step 3` and `step 4`."""
+
+    name: str
+    kind: Kind
+    since: str
+    sample: str
+    says: str
+
+
+ENVELOPES: tuple[Envelope, ...] = (
+    Envelope(
+        "Docker json-file",
+        "json",
+        "Docker 1.6",
+        "".join(f'{{"log":"step {n}\\n","stream":"stderr","time":"2026-11-21T03:07:45.372001123Z"}}\n' for n in (3, 4)),
+        "stream, time; lines cut at 16 KiB are joined",
+    ),
+    Envelope(
+        "journald JSON",
+        "json",
+        "systemd 38",
+        "".join(f'{{"__REALTIME_TIMESTAMP":"1795230465000000","_HOSTNAME":"node1","_PID":"412","MESSAGE":"step {n}"}}\n' for n in (3, 4)),
+        "host, pid, time",
+    ),
+    Envelope(
+        "JSON log",
+        "json",
+        "Fluent Bit, structlog, python-json-logger",
+        "".join(f'{{"timestamp":"2026-11-21T03:07:45Z","level":"info","rank":3,"message":"step {n}"}}\n' for n in (3, 4)),
+        "rank, local_rank, host, pid, stream, time, where it has such keys; tracebacks in it are opened",
+    ),
+    Envelope(
+        "journald export",
+        "export",
+        "systemd 38",
+        "".join(f"__REALTIME_TIMESTAMP=1795230465000000\n_HOSTNAME=node1\n_PID=412\nMESSAGE=step {n}\n\n" for n in (3, 4)),
+        "host, pid, time",
+    ),
+    Envelope(
+        "stamp on a line of its own",
+        "stamp-behind",
+        "CloudWatch console",
+        "".join(f"step {n}\n2026-11-21T03:07:45.123Z\n" for n in (3, 4)) + "step 5\n2026-11-21T03:07:46.123Z\n",
+        "time",
+    ),
+    Envelope(
+        "CRI lines in pieces",
+        "cri",
+        "CRI",
+        "".join(f"2026-11-21T03:07:45.372001123Z stderr P st\n2026-11-21T03:07:45.372001123Z stderr F ep {n}\n" for n in (3, 4)),
+        "stream, time; the pieces are joined",
+    ),
+)
 
 
 def kind_of(lines: Sequence[str], table: Table) -> Kind:
@@ -265,12 +322,15 @@ def joined(kind: Kind, data: bytes, offset: int, size: int, read: Read) -> tuple
 
 def _neighbour(offset: int, stream: bytes, piece_of: Callable[[bytes], _Piece | None], read: Read) -> int | None:
     """Where the line of the same stream before `offset` begins, if it is a piece that goes on; lines of the other stream may lie between."""
-    start = max(0, offset - 2 * _PIECE)
-    before = read(start, offset - start).removesuffix(b"\n")
-    while before:
-        begin = before.rfind(b"\n") + 1
-        piece = piece_of(before[begin:]) if begin or not start else None
-        if piece is not None and piece.stream == stream:
-            return start + begin if piece.more else None
-        before = before[: max(0, begin - 1)]
+    for reach in (1 << 10, 2 * _PIECE):  # nearly always the line before is short
+        start = max(0, offset - reach)
+        before = read(start, offset - start).removesuffix(b"\n")
+        while before:
+            begin = before.rfind(b"\n") + 1
+            if not begin and start:
+                break
+            piece = piece_of(before[begin:])
+            if piece is not None and piece.stream == stream:
+                return start + begin if piece.more else None
+            before = before[: max(0, begin - 1)]
     return None

@@ -212,7 +212,8 @@ def table_of(lines: Sequence[str]) -> Table:
     chosen: tuple[Habit, ...] = ()
     found = BY_START
     while len(chosen) < _MOST:
-        left = [parse(line, 1970, found).text for line in lines]
+        # Behind a stamp, a plog or NCCL head `[5108] ` is a thread, not what a launcher put before the line.
+        left = [parsed.text for parsed in (parse(line, 1970, found) for line in lines) if not parsed.record]
         habit = next((habit for habit in HABITS if habit not in chosen and _has(habit, lines, left)), None)
         if habit is None:
             break
@@ -230,6 +231,8 @@ def _has(habit: Habit, lines: Sequence[str], left: Sequence[str]) -> bool:
     for texts in (left,) if habit.inner else (left, lines):
         full = [text for text in texts if text.strip()]
         matches = [match for text in full if (match := habit.grammar.pattern.match(text))]
-        if len(matches) >= max(_FEWEST, _SHARE * len(full)) and habit.check([match[habit.tells] or "0" for match in matches], texts):
+        if len(matches) >= max(_FEWEST, _SHARE * len(full), len(lines) / 3) and habit.check(
+            [match[habit.tells] or "0" for match in matches], texts
+        ):
             return True
     return False

@@ -14,17 +14,34 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from triage.model import Origin
+from triage.ranks.clocks import Clocks
 from triage.ranks.files import origin_of
 
 _RUN = re.compile(r"(?P<run>.*?)/?attempt_\d+/\d+/")
-
-
 _PCI = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
+
+
+# Of a world that is larger no list of ranks is made.
+_WORLD = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process that says which rank of how many it has in a communicator, which need not be that of all ranks."""
+
+    source: str
+    origin: Origin
+    rank: int
+    size: int
+    bus: str = ""
 
 
 @dataclass
 class JobMap:
-    """Built by `learn` from every origin seen, then asked by `complete`."""
+    """Built by `learn` from every origin seen, closed by `settle`, then asked by `complete`.
+
+    `clocks` says how far the clocks of the hosts are apart, and how sure that is.
+    """
 
     by_pid: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     by_local: dict[tuple[str | None, int], set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -35,6 +52,24 @@ class JobMap:
     runs: set[str] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
     sizes: set[int] = field(default_factory=set)
+    members: list[Member] = field(default_factory=list)
+    clocks: Clocks = field(default_factory=Clocks)
+
+    def learn_member(self, member: Member) -> None:
+        """What a process says of a communicator; it counts if that turns out to be the one of all ranks."""
+        self.members.append(member)
+
+    def settle(self) -> None:
+        """All has been seen: the communicators of all ranks give the ranks of their processes, smaller ones number their own members."""
+        size = max(self.sizes | {member.size for member in self.members}, default=0)
+        for member in self.members:
+            if member.size == size:
+                self.sizes.add(size)
+                self.learn(member.source, dataclasses.replace(member.origin, rank=member.rank))
+                if member.bus and member.origin.host is not None:
+                    self.learn_bus(member.origin.host, member.bus, member.rank)
+        self.members.clear()
+        self.clocks.settle()
 
     def learn(self, source: str, origin: Origin) -> None:
         """Take in what one line says of its writer."""
@@ -46,14 +81,15 @@ class JobMap:
         host = origin.host or named.host
         if origin.rank is not None:
             self.by_source[source].add(rank)
-        if origin.pid is not None:
-            self.by_pid[origin.pid].add(rank)
+        pid = origin.pid if origin.pid is not None else named.pid
+        if pid is not None:
+            self.by_pid[pid].add(rank)
         local = origin.local_rank if origin.local_rank is not None else named.local_rank
         if local is not None:
             for place in _places(source, host):
                 self.by_local[(place, local)].add(rank)
         if host is not None:
-            self.hosts[rank].add(host)
+            self.hosts[rank].add(short(host))
 
     def complete(self, source: str, origin: Origin) -> Origin:
         """`origin` with what the maps and the name of its source add."""
@@ -63,10 +99,10 @@ class JobMap:
         rank = origin.rank
         guesses: tuple[Callable[[], set[int]], ...] = (
             lambda: {named.rank} if named.rank is not None else set(),
-            lambda: self._of_pid(host, origin.pid),
+            lambda: self._of_pid(host, origin.pid if origin.pid is not None else named.pid),
             lambda: self._of_local(source, host, local),
             # A file of one worker: what it says of its rank anywhere holds for all of it.
-            lambda: self.by_source.get(source, set()) if named.local_rank is not None else set(),
+            lambda: self.by_source.get(source, set()) if named.local_rank is not None or named.pid is not None else set(),
         )
         for guess in guesses:
             if rank is None:
@@ -78,10 +114,15 @@ class JobMap:
             origin, rank=rank, local_rank=local, host=host, stream=origin.stream or named.stream, attempt=origin.attempt or named.attempt
         )
 
+    def on_one_clock(self, origin: Origin) -> Origin:
+        """`origin` with its time as the reference's clock would have shown it, where the host's clock is known to be wrong."""
+        ahead = self.clocks.ahead(short(origin.host)) if origin.host is not None and origin.time is not None else 0.0
+        return dataclasses.replace(origin, time=origin.time - ahead) if ahead and origin.time is not None else origin
+
     def learn_bus(self, host: str, bus_id: str, rank: int) -> None:
         """NCCL's Init line prints the GPU's PCI address as one hexadecimal number: domain, bus (8 bits), device (8), function (4)."""
         number = int(bus_id, 16)
-        self.by_bus[(host, (number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF))].add(rank)
+        self.by_bus[(short(host), (number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF))].add(rank)
 
     def rank_at(self, host: str | None, bus_id: str) -> int | None:
         """The rank whose GPU is at `0000:9b:00` of the host; without a host, if only one host has a rank there."""
@@ -89,7 +130,9 @@ class JobMap:
         if parts is None:
             return None
         place = (int(parts[1] or "0", 16), int(parts[2], 16), int(parts[3], 16))
-        found = {rank for (name, bus), ranks in self.by_bus.items() if bus == place and host in (None, name) for rank in ranks}
+        found = {
+            rank for (name, bus), ranks in self.by_bus.items() if bus == place and (host is None or short(host) == name) for rank in ranks
+        }
         return next(iter(found)) if len(found) == 1 else None
 
     def world_size(self) -> int | None:
@@ -98,6 +141,11 @@ class JobMap:
         if self.ranks:
             sizes.add(max(self.ranks) + 1)
         return max(sizes, default=None)
+
+    def missing(self) -> tuple[int, ...]:
+        """Ranks of the world that no line and no name of a file names."""
+        size = self.world_size() or 0
+        return tuple(sorted(set(range(size)) - self.ranks)) if size <= _WORLD else ()
 
     def host_ranks(self) -> dict[str, tuple[int, ...]]:
         hosts: dict[str, set[int]] = defaultdict(set)
@@ -111,13 +159,14 @@ class JobMap:
         return self._one_place() and all(ranks == {local} for (_, local), ranks in self.by_local.items())
 
     def _one_place(self) -> bool:
-        hosts = {name for names in self.hosts.values() for name in names} | {named.host for named in self.sources.values() if named.host}
+        hosts = {name for names in self.hosts.values() for name in names}
+        hosts |= {short(named.host) for named in self.sources.values() if named.host}
         return len(hosts) <= 1 and len(self.runs) <= 1
 
     def _of_pid(self, host: str | None, pid: int | None) -> set[int]:
         """Pids count within a host: a rank that is known to be on another one is not meant."""
         found = self.by_pid.get(pid, set()) if pid is not None else set()
-        return {rank for rank in found if host is None or host in self.hosts.get(rank, {host})}
+        return {rank for rank in found if host is None or short(host) in self.hosts.get(rank, {short(host)})}
 
     def _of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
         if local is None:
@@ -138,10 +187,15 @@ class JobMap:
         return named
 
 
+def short(host: str) -> str:
+    """NCCL cuts names at the first dot, others do not: one machine is one name. Addresses stay whole."""
+    return host if (host[:1].isdigit() and "." in host) or ":" in host else host.split(".", 1)[0]
+
+
 def _places(source: str, host: str | None) -> tuple[str | None, ...]:
     """What stands for the host of a line: its name, the run directory of its source, or None where neither is known."""
     run = _RUN.match(source)
-    return (*((host,) if host is not None else ()), *((f"{run['run']}/",) if run else ())) or (None,)
+    return (*((short(host),) if host is not None else ()), *((f"{run['run']}/",) if run else ())) or (None,)
 
 
 def learn_all(job: JobMap, origins: Iterable[tuple[str, Origin]]) -> None:

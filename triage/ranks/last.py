@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import statistics
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from triage.model import Origin
@@ -16,6 +18,11 @@ FINISHED = re.compile(
     r"(?i)\b(?:training|run|job|fine-?tuning|evaluation|pretraining)\b.{0,20}\b(?:finished|complete[d]?|done|succeeded)\b"
     r"|\b(?:finished|completed) (?:training|successfully)\b|\ball (?:ranks|workers) (?:finished|done)\b|succeeded\b.{0,40}\bworker"
 )
+# A rank is silent when the others went on for longer: checkpoints and evaluations of one rank take minutes, and time-outs longer.
+SILENCE = 60.0
+# Of a file with many writers so much is looked through for those that the tail does not hold.
+BACK = 1 << 24
+_CHUNK = 1 << 20
 _LINES = 600
 # Of each writer so many telling lines are looked at, of lines without a writer more.
 _EACH, _BARE = 3, 60
@@ -29,13 +36,14 @@ class Word:
 
     origin: Origin
     offset: int
+    writer: str
     step: int | None
     finished: bool
 
 
-def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN) -> list[Word]:
-    """What the last lines of each writer say of a rank, a time, a step or the end, in file order. `offset` is where `tail` starts."""
-    position = tail.find(b"\n") + 1 if offset else 0
+def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole: bool = False) -> list[Word]:
+    """What the last lines of each writer say of a rank, a time, a step or the end, in file order. `offset` is where `tail` starts, `whole`: with a line."""
+    position = tail.find(b"\n") + 1 if offset and not whole else 0
     lines = tail[position:].split(b"\n")[-_LINES:]
     end = offset + len(tail)
     text = Text("", lambda start, length: tail[max(0, start - offset) : max(0, start - offset + length)], end, year, layout)
@@ -61,10 +69,40 @@ def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN) -> list[W
     return found[::-1]
 
 
+def fell_silent(last: Mapping[int, float], finished: Collection[int]) -> dict[int, float]:
+    """Ranks whose last line is older than most others' by more than SILENCE, with the seconds from it to the median of the others' last lines.
+
+    `last` are the times of the last lines; ranks that said they were done have a right to be silent. Of two ranks none is most.
+    """
+    if len(last) < 3:
+        return {}
+    usual = statistics.median(last.values())
+    return {rank: usual - time for rank, time in sorted(last.items()) if rank not in finished and usual - time > SILENCE}
+
+
+def back(read: Callable[[int, int], bytes], size: int, writers: Sequence[str], year: int, layout: Layout = PLAIN) -> list[Word]:
+    """The last words of `writers` that the tail does not hold, looked for backwards in a file that many write, BACK bytes at most."""
+    wanted = {writer.encode() for writer in writers if writer}
+    found: list[Word] = []
+    stop = max(0, size - BACK)
+    end = size
+    while wanted and end > stop:
+        start = max(stop, end - _CHUNK)
+        data = b"\n" + read(start, end - start)
+        latest = {
+            match[1]: match.start(1) for match in re.finditer(b"\n(" + b"|".join(map(re.escape, sorted(wanted, reverse=True))) + b")", data)
+        }
+        for writer, place in latest.items():
+            found += words(data[place:].split(b"\n", 1)[0], start + place - 1, year, layout, whole=True)
+            wanted.discard(writer)
+        end = start
+    return sorted(found, key=lambda word: word.offset)
+
+
 def _writer_of(parsed: Parsed) -> str:
     return parsed.writer or ("" if parsed.origin.rank is None else f"rank {parsed.origin.rank}")
 
 
 def _word(parsed: Parsed, offset: int) -> Word:
     step = STEP.search(parsed.text)
-    return Word(parsed.origin, offset, int(step[1]) if step else None, FINISHED.search(parsed.text) is not None)
+    return Word(parsed.origin, offset, parsed.writer, int(step[1]) if step else None, FINISHED.search(parsed.text) is not None)
