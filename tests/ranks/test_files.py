@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.model import Origin
-from triage.ranks.files import origin_of
+from triage.ranks.files import NAMINGS, Naming, origin_of
 
 CASES = {
     "gpu0.log": Origin(),
@@ -72,3 +72,15 @@ def test_any_name_is_taken(name: str) -> None:
     assert origin.rank is None or str(origin.rank).isdigit()
     if not any(letter.isdigit() for letter in name):
         assert origin == Origin()
+
+
+@pytest.mark.parametrize("naming", NAMINGS, ids=lambda naming: naming.name)
+def test_the_samples_of_a_naming_are_read(naming: Naming) -> None:
+    """Each sample is matched by its entry, and what it tells arrives."""
+    assert naming.samples
+    for sample in naming.samples:
+        match = naming.pattern.search(sample)
+        assert match
+        origin = origin_of(f"logs/{sample}")
+        for key, value in match.groupdict().items():
+            assert value is None or str(getattr(origin, key)) == value.lstrip("0") or getattr(origin, key) in (value, 0)

@@ -18,6 +18,15 @@ def test_the_example_of_a_grammar_is_recognised_by_it(grammar: Grammar) -> None:
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
+def test_every_sample_of_a_grammar_is_taken_off(grammar: Grammar) -> None:
+    """Each sample begins with it, and what its groups say of the writer arrives."""
+    assert all(parse(sample, 2026).layers[0] == grammar.name for sample in grammar.samples)
+    told = [parse(sample, 2026).origin for sample in grammar.samples]
+    assert all(any(getattr(origin, key) is not None for origin in told) for key in grammar.says if grammar.name != "slurmstepd")
+    assert all(grammar.needs in sample for sample in grammar.samples)
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
 def test_a_grammar_is_tried_where_its_example_starts(grammar: Grammar) -> None:
     """The start classes name the way the example starts, and only classes that exist."""
     assert start_class(grammar.example, 0) in grammar.starts

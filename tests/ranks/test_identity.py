@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.model import Origin
-from triage.ranks.identity import JobMap, learn_all
+from triage.ranks.identity import JobMap, Member, learn_all
 
 OPTIONAL = st.one_of(st.none(), st.integers(0, 3))
 SOURCES = st.sampled_from(
@@ -157,3 +157,36 @@ def test_a_rank_is_never_made_up(seen: list[tuple[str, Origin]], source: str, or
         assert whole.rank in {origin.rank, *job.ranks, 2 if source == "rank_2.log" else None} or (
             job.one_host() and whole.rank == whole.local_rank
         )
+
+
+def test_members_count_in_the_communicator_of_all_ranks() -> None:
+    """Smaller ones number their own members, whatever order they are seen in."""
+    members = [
+        Member("x", Origin(pid=41, host="n1"), 3, 4),
+        Member("x", Origin(pid=41, host="n1"), 1, 2),
+        Member("x", Origin(pid=42), 0, 2),
+    ]
+    for order in (members, members[::-1]):
+        job = JobMap()
+        for member in order:
+            job.learn_member(member)
+        job.settle()
+        assert job.complete("x", Origin(pid=41)).rank == 3
+        assert job.complete("x", Origin(pid=42)).rank is None
+        assert (job.ranks, job.world_size()) == ({3}, 4)
+
+
+def test_members_of_a_part_of_a_larger_world_count_for_nothing() -> None:
+    """Where the world is known to be larger than any communicator seen, none is that of all ranks."""
+    job = JobMap()
+    job.sizes.add(8)
+    job.learn_member(Member("x", Origin(pid=41), 1, 2))
+    job.settle()
+    assert (job.ranks, job.missing()) == (set(), tuple(range(8)))
+
+
+def test_the_ranks_that_the_convention_gives_are_known() -> None:
+    """On one host, local ranks that only prefixes name are ranks of the job."""
+    job = learned(("console.log", Origin(local_rank=0)), ("console.log", Origin(local_rank=2)))
+    job.settle()
+    assert job.ranks == {0, 2}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.ranks.last import FINISHED, PROGRESS, words
+from triage.ranks.last import FINISHED, PROGRESS, SILENCE, back, fell_silent, words
 
 AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
 
@@ -98,3 +98,28 @@ def test_words_lie_where_their_lines_are(lines: list[str], offset: int) -> None:
         at = word.offset - offset
         assert 0 <= at <= len(tail)
         assert at == 0 or tail[at - 1 : at] in (b"\n", b"\r")
+
+
+@given(st.dictionaries(st.integers(0, 40), st.floats(0, 10_000), max_size=20), st.sets(st.integers(0, 40)))
+def test_silent_are_few_and_long(last: dict[int, float], finished: set[int]) -> None:
+    """Never most of the ranks, never one that was done, never one as late as the median."""
+    silent = fell_silent(last, finished)
+    assert len(silent) <= len(last) / 2
+    assert not finished & set(silent)
+    assert all(seconds > SILENCE for seconds in silent.values())
+
+
+def test_one_rank_that_stopped_early_is_silent() -> None:
+    """By how long the others went on."""
+    assert fell_silent({0: 1000.0, 1: 1001.0, 2: 100.0, 3: 999.0}, ()) == {2: 899.5}
+    assert fell_silent({0: 1000.0, 1: 100.0}, ()) == {}
+
+
+@given(st.integers(1, 400), st.integers(0, 400))
+def test_last_words_are_found_further_back(step: int, others: int) -> None:
+    """The last line of each writer that is asked for, with its place, however much others wrote after it."""
+    lines = [f"[rank{rank}]: step {at}" for at in range(step) for rank in (0, 1)] + [f"[rank0]: step {step + at}" for at in range(others)]
+    data = "\n".join(lines).encode() + b"\n"
+    [found] = back(lambda offset, length: data[offset : offset + length], len(data), ["[rank1]:", "[rank7]:"], 2026)
+    assert (found.origin.rank, found.step) == (1, step - 1)
+    assert data[found.offset :].startswith(b"[rank1]: step %d\n" % (step - 1))

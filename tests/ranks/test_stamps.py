@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.ranks.stamps import GLOG, ISO, SYSLOG, seconds
+from triage.ranks.stamps import GLOG, ISO, SYSLOG, agreed, seconds
 
 AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
 MOMENTS = st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2099, 12, 30)).map(lambda moment: moment.replace(microsecond=0))
@@ -93,3 +93,14 @@ def test_every_moment_comes_back(moment: datetime.datetime, minutes: int) -> Non
     assert read(ISO, moment.replace(tzinfo=zone).isoformat()) == moment.replace(tzinfo=zone).timestamp() or moment.year < 1971
     assert read(GLOG, f"I{moment:%m%d %H:%M:%S}.123456789", moment.year) == utc.timestamp()
     assert read(SYSLOG, f"{moment:%b} {moment.day:2d} {moment:%H:%M:%S}", moment.year) == utc.timestamp()
+
+
+@given(st.integers(-56, 56), st.floats(0, 299))
+def test_a_stamp_without_a_zone_gets_that_of_the_stamp_around_it(quarters: int, late: float) -> None:
+    """Zones are quarters of an hour apart; the line was written a bit before it was carried."""
+    assert agreed(AT + 900 * quarters, AT + late) == AT
+
+
+def test_a_line_that_was_held_up_has_the_time_of_its_carrier() -> None:
+    """Seven minutes are no zone."""
+    assert agreed(AT, AT + 420) == AT + 420

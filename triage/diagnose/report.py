@@ -222,6 +222,11 @@ def timeline(result: Result) -> tuple[Moment, ...]:
         moments.append(
             Moment(fact.origin.time, fact.origin.rank, fact.text.split("\n", 1)[0][:200], None if name.startswith("u-") else name)
         )
+    outcome = result.outcome
+    for rank, seconds in _most_silent(result)[:SILENT]:
+        step = f" (step {outcome.last_step[rank]})" if rank in outcome.last_step else ""
+        moments.append(Moment(outcome.last_time[rank], rank, f"its last line{step}; the others went on for {seconds:.0f} s", None))
+    moments.sort(key=lambda moment: moment.time or 0.0)
     return tuple(moments)
 
 
@@ -279,13 +284,18 @@ def remarks(result: Result, job: JobMap) -> list[Warning]:
 
 def _silent(result: Result) -> list[Warning]:
     """Ranks whose last line is long before the last lines of the others: they died, hang or wait."""
-    silent = fell_silent(result.outcome.last_time, result.outcome.finished)
+    silent = _most_silent(result)
     if not silent:
         return []
-    first = sorted(silent.items(), key=lambda pair: (-pair[1], pair[0]))[:SILENT]
+    steps = result.outcome.last_step
     told = "; ".join(
-        f"rank {rank} {seconds:.0f} s" + (f" (step {step})" if (step := result.outcome.last_step.get(rank)) is not None else "")
-        for rank, seconds in first
+        f"rank {rank} {seconds:.0f} s" + (f" (step {steps[rank]})" if rank in steps else "") for rank, seconds in silent[:SILENT]
     )
-    more = f"; and {len(silent) - len(first)} more" if len(silent) > len(first) else ""
+    more = f"; and {len(silent) - SILENT} more" if len(silent) > SILENT else ""
     return [Warning("fell-silent", None, f"wrote nothing any more before the others' last lines: {told}{more}")]
+
+
+def _most_silent(result: Result) -> list[tuple[int, float]]:
+    """Ranks that fell silent before the others, with for how many seconds, the longest first."""
+    silent = fell_silent(result.outcome.last_time, result.outcome.finished)
+    return sorted(silent.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -40,8 +40,10 @@ TRIGGERS: tuple[str, ...] = (
     "restarting worker group",
     "will restart worker group",
 )
+# Ray prints one of many equal lines of several workers, with how many they were.
+REPEATED = "x across cluster]"
 # Lines that place ranks: pid to rank, hosts, versions. They are no failures.
-MAP_TRIGGERS: tuple[str, ...] = (" - Init START", " - Init COMPLETE", "NCCL version 2", "Entry-HcclCommInitRootInfo")
+MAP_TRIGGERS: tuple[str, ...] = (" - Init START", " - Init COMPLETE", "NCCL version 2", "Entry-HcclCommInitRootInfo", REPEATED)
 
 
 def sought(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

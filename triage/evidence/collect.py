@@ -17,6 +17,8 @@ from triage.ranks.text import Text
 from triage.scan.interface import Hit, Scanned
 
 Read = Callable[[int, int], bytes]
+Named = tuple[int, int, tuple[str, ...], int]
+"""Start and end of a hit line, the literals in it, and how many lines of its kind were not kept."""
 
 _YEAR = re.compile(rb"\b(20\d\d)-\d\d-\d\d")
 _INIT = re.compile(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-9a-fA-F]+)(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?")
@@ -37,6 +39,7 @@ _VERSIONS = (
     ("cann", re.compile(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
     ("slurm", re.compile(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
 )
+_REPEATED = re.compile(rb"\[repeated (\d{1,7})x across cluster\]")
 _READ_HEAD_LINES = 60
 
 
@@ -65,21 +68,45 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
         read = read_of(source, scan)
         _learn_edges(result, source, scan, read, year, layout)
         text = Text(source.name, read, scan.size, year, layout)
-        for block, more in build(text, _named(scan.hits, literals)):
+        hits, lost = _repeats(_named(scan.hits, literals), read)
+        for block, more in build(text, hits):
             facts = evidence.read(block)
             if facts and more:
                 facts[-1:] = [evidence.seen_again(facts[-1], more)]
             for fact in facts:
                 _learn(result, fact)
             result.facts.extend(fact for fact in facts if not _is_map(fact))
-        result.warnings.extend(_limits(source, scan))
+        result.warnings.extend((*_limits(source, scan), *_left_out(source, lost)))
     _compare_clocks(result)
     result.job.settle()
     return result
 
 
-def _named(hits: Sequence[Hit], literals: Sequence[str]) -> list[tuple[int, int, tuple[str, ...], int]]:
+def _named(hits: Sequence[Hit], literals: Sequence[str]) -> list[Named]:
     return [(hit.start, hit.end, tuple(literals[index] for index in hit.literals), hit.more) for hit in hits]
+
+
+def _repeats(hits: Sequence[Named], read: Read) -> tuple[list[Named], int]:
+    """Hits whose line stands for several count as often; lines that are hit for that alone are counted and let go."""
+    kept: list[Named] = []
+    lost = 0
+    for start, end, named, more in hits:
+        if evidence.REPEATED in named:
+            times = _REPEATED.search(read(start, end - start))
+            others = int(times[1]) - 1 if times else 0
+            lost += others
+            more += others
+            if len(named) == 1:
+                continue
+        kept.append((start, end, named, more))
+    return kept, lost
+
+
+def _left_out(source: Source, lost: int) -> list[Warning]:
+    if not lost:
+        return []
+    message = f"Ray left out {lost} or more lines of other workers that were like one it printed; RAY_DEDUP_LOGS=0 keeps them"
+    return [Warning("repeated-lines", source.name, message)]
 
 
 def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, year: int, layout: Layout) -> None:
@@ -148,7 +175,8 @@ def _compare_clocks(result: Harvest) -> None:
 
 
 def _is_map(fact: Evidence) -> bool:
-    return fact.kind == "message" and any(trigger in fact.text for trigger in evidence.MAP_TRIGGERS)
+    triggers = (trigger for trigger in evidence.MAP_TRIGGERS if trigger != evidence.REPEATED)
+    return fact.kind == "message" and any(trigger in fact.text for trigger in triggers)
 
 
 def _limits(source: Source, scan: Scanned) -> list[Warning]:

@@ -120,14 +120,12 @@ def kind_of(lines: Sequence[str], table: Table) -> Kind:
     """How the lines of a source are wrapped, told by some of them."""
     if any(line.startswith(("__REALTIME_TIMESTAMP=", "__CURSOR=")) for line in lines):
         return "export"
-    if any(line.lstrip().startswith("{") or "{" in line for line in lines) and any(
-        open_json(parsed, 1970) for parsed in (parse(line, 1970, table) for line in lines if "{" in line)
-    ):
+    if any(open_json(parse(line, 1970, table), 1970) for line in lines if "{" in line and '"' in line):
         return "json"
     bare = [bool(_BARE.match(line)) for line in lines if line.strip()]
     if sum(bare) >= 3 and sum(bare) * 3 >= len(bare) and not all(bare):
         return "stamp-before" if bare[0] else "stamp-behind"
-    return "cri" if any(_CRI.match(line.encode("utf-8", "replace")) for line in lines) else ""
+    return "cri" if any(" std" in line and _CRI.match(line.encode("utf-8", "replace")) for line in lines) else ""
 
 
 def unwrap(kind: Kind, data: bytes, offset: int, year: int, table: Table, read: Read) -> list[Opened] | None:

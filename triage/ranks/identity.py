@@ -54,6 +54,7 @@ class JobMap:
     sizes: set[int] = field(default_factory=set)
     members: list[Member] = field(default_factory=list)
     clocks: Clocks = field(default_factory=Clocks)
+    _unplaced: set[tuple[str, str | None, int]] = field(default_factory=set)
 
     def learn_member(self, member: Member) -> None:
         """What a process says of a communicator; it counts if that turns out to be the one of all ranks."""
@@ -69,6 +70,11 @@ class JobMap:
                 if member.bus and member.origin.host is not None:
                     self.learn_bus(member.origin.host, member.bus, member.rank)
         self.members.clear()
+        for source, host, local in sorted(self._unplaced, key=str):
+            rank = self.complete(source, Origin(host=host, local_rank=local)).rank
+            if rank is not None:
+                self.ranks.add(rank)
+        self._unplaced.clear()
         self.clocks.settle()
 
     def learn(self, source: str, origin: Origin) -> None:
@@ -76,6 +82,8 @@ class JobMap:
         named = self._named(source)
         rank = origin.rank if origin.rank is not None else named.rank
         if rank is None:
+            if origin.local_rank is not None:
+                self._unplaced.add((source, origin.host, origin.local_rank))
             return
         self.ranks.add(rank)
         host = origin.host or named.host
