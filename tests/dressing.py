@@ -113,7 +113,14 @@ def fluent_bit(lines: Sequence[bytes], place: Place) -> list[bytes]:
     ]
 
 
+def aws_json(lines: Sequence[bytes], place: Place) -> list[bytes]:
+    """aws logs get-log-events --output json."""
+    events = [{"timestamp": (START + n // 100) * 1000, "message": line.decode("utf-8", "replace")} for n, line in enumerate(lines)]
+    return json.dumps({"events": events}, indent=4).encode().split(b"\n")
+
+
 LAYOUTS: dict[str, Dress] = {
+    "aws logs get-log-events": aws_json,
     "docker json-file": docker_json,
     "docker json-file, cut": cut_docker,
     "docker compose": each(lambda index, place: "trainer-1  | "),

@@ -22,7 +22,7 @@ HOST = "train-worker-0"
 CONSOLES = ("dataloader_worker_killed_tee", "segfault_faulthandler_tee", "exception_one_rank_tee", "restarted_then_finished_tee")
 OTHERS = ("assertion_all_ranks_interleaved", "memory_limit_redirects", "sigkill_perrank", "healthy_handled_plain")
 PERRANK = ("nan_one_rank_perrank", "monitored_barrier_perrank", "ranks_missing_perrank")
-CHANGES_LINES = {"docker json-file, cut", "CRI, cut", "journald export", "CloudWatch export"}
+CHANGES_LINES = {"docker json-file, cut", "CRI, cut", "journald export", "CloudWatch export", "aws logs get-log-events"}
 STACKS = [
     ("docker compose", "GitHub Actions"),
     ("moreutils ts", "docker json-file"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.ranks.grammars import BY_START, GRAMMARS
-from triage.ranks.habits import HABITS, Habit, table_of
+from triage.ranks.habits import HABITS, UNLABELLED, Habit, table_of
 from triage.ranks.prefix import parse
 
 
@@ -43,7 +43,15 @@ ORDINARY = [
 @pytest.mark.parametrize("lines", ORDINARY, ids=lambda lines: lines[0][:30])
 def test_text_that_looks_like_a_prefix_is_text(lines: list[str]) -> None:
     """Words, counters, listings and threads are no hosts and no ranks."""
-    assert table_of(lines) is BY_START
+    assert table_of(lines) in (BY_START, UNLABELLED)
+
+
+def test_an_item_of_a_list_is_no_label() -> None:
+    """In a file whose lines have no labels, `0: ` is text; where many have it, and in a few lines, it is srun's."""
+    ordinary = [f"step {step}" for step in range(40)]
+    assert parse("0: a list", 2026, table_of([*ordinary, "0: a list"])).origin.rank is None
+    assert parse("0: step 3", 2026, table_of([*ordinary[:10], *(f"{rank}: step 3" for rank in (0, 1, 1, 0))])).origin.rank == 0
+    assert parse("0: step 3", 2026, table_of(["0: step 3"])).origin.rank == 0
 
 
 def test_a_few_lines_are_no_habit() -> None:

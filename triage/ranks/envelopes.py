@@ -22,7 +22,7 @@ from triage.ranks.stamps import ISO, seconds
 Read = Callable[[int, int], bytes]
 Opened = tuple[str, Parsed]
 """A message (without newline at its end) and what its envelope says."""
-Kind = Literal["", "json", "export", "stamp-behind", "stamp-before", "cri"]
+Kind = Literal["", "json", "json-lines", "export", "stamp-behind", "stamp-before", "cri"]
 
 # A piece of a cut line has at most 16 KiB (containerd, CRI-O and Docker alike), and a few pieces are joined.
 _PIECE = (1 << 14) + 256
@@ -53,6 +53,9 @@ _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _ISO = re.compile(ISO)
 _BARE = re.compile(rf"\s*\[?{ISO}\]?\s*$")
+_FEW = 3
+_OWN_LINE = re.compile(r'\s+"(?:message|textPayload|log)": *"')
+_INDENTED = re.compile(r'\s*(?:"[^"]+" *: .*|[\[\]{}]+,?)\s*$')
 _FIELD = re.compile(rb"[A-Z_][A-Z0-9_]*=")
 _LOG = b'{"log":"'
 _DOCKER = re.compile(rb'(\\n)?","stream":"(stdout|stderr)"')
@@ -93,6 +96,13 @@ ENVELOPES: tuple[Envelope, ...] = (
         "rank, local_rank, host, pid, stream, time, where it has such keys; tracebacks in it are opened",
     ),
     Envelope(
+        "JSON with a field a line",
+        "json-lines",
+        "aws logs get-log-events, gcloud logging read",
+        "[\n" + "".join(f'  {{\n    "timestamp": 1795230465123,\n    "message": "step {n}"\n  }},\n' for n in (3, 4, 5)) + "]\n",
+        "time, host",
+    ),
+    Envelope(
         "journald export",
         "export",
         "systemd 38",
@@ -122,6 +132,8 @@ def kind_of(lines: Sequence[str], table: Table) -> Kind:
         return "export"
     if any(open_json(parse(line, 1970, table), 1970) for line in lines if "{" in line and '"' in line):
         return "json"
+    if sum(_OWN_LINE.match(line) is not None for line in lines) >= _FEW:
+        return "json-lines"
     bare = [bool(_BARE.match(line)) for line in lines if line.strip()]
     if sum(bare) >= 3 and sum(bare) * 3 >= len(bare) and not all(bare):
         return "stamp-before" if bare[0] else "stamp-behind"
@@ -133,6 +145,8 @@ def unwrap(kind: Kind, data: bytes, offset: int, year: int, table: Table, read: 
     raw = data.decode("utf-8", "replace")
     if kind == "json":
         return open_json(parse(raw, year, table), year) if "{" in raw else None
+    if kind == "json-lines":
+        return _indented(raw, offset, len(data), year, read)
     if kind == "export":
         return _exported(raw, data, offset, read)
     if kind in ("stamp-behind", "stamp-before"):
@@ -219,6 +233,17 @@ def _time(found: dict[str, list[tuple[str, str]]], year: int) -> float | None:
         if re.fullmatch(r"\d{13}|\d{16}|\d{19}", value):
             return int(value) / float(10 ** (len(value) - 10))
     return None
+
+
+def _indented(raw: str, offset: int, length: int, year: int, read: Read) -> list[Opened] | None:
+    """JSON with a field a line, as cloud command lines print it: the object around the message says the rest."""
+    if _OWN_LINE.match(raw) is None:
+        return [] if _INDENTED.match(raw) else None
+    start = max(0, offset - _NEAR)
+    before = read(start, offset - start).decode("utf-8", "replace")
+    after = read(offset + length, _NEAR).decode("utf-8", "replace")
+    around = "{" + before[before.rfind("{") + 1 :] + raw + after[: after.find("}") if "}" in after else None]
+    return open_json(Parsed(around, "", False, (), Origin()), year)
 
 
 def _exported(raw: str, data: bytes, offset: int, read: Read) -> list[Opened] | None:

@@ -19,6 +19,11 @@ from triage.ranks.stamps import SYSLOG, TIME
 SAMPLED = 48
 _FEWEST = 4
 _SHARE = 0.6
+# `3: ` is the label of srun in a file where it stands before every fifth line at least, and the item of a list elsewhere.
+_MANY, _LABELLED_SHARE = 12, 5
+_LABEL = re.compile(r" {0,5}\d{1,6}: ")
+_NO_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
+UNLABELLED = table(_NO_LABEL)
 _MOST = 3
 
 Check = Callable[[Sequence[str], Sequence[str]], bool]
@@ -207,10 +212,12 @@ HABITS: tuple[Habit, ...] = (
 
 def table_of(lines: Sequence[str]) -> Table:
     """The grammars for a file of which these lines are a sample."""
+    labelled = len(lines) < _MANY or _LABELLED_SHARE * sum(_LABEL.match(line) is not None for line in lines) >= len(lines)
+    plain = BY_START if labelled else UNLABELLED
     if len(lines) < _FEWEST or not _may_have(lines[:: len(lines) // (2 * _FEWEST) or 1]):
-        return BY_START
+        return plain
     chosen: tuple[Habit, ...] = ()
-    found = BY_START
+    found = plain
     while len(chosen) < _MOST:
         # Behind a stamp, a plog or NCCL head `[5108] ` is a thread, not what a launcher put before the line.
         left = [parsed.text for parsed in (parse(line, 1970, found) for line in lines) if not parsed.record]
@@ -218,7 +225,7 @@ def table_of(lines: Sequence[str]) -> Table:
         if habit is None:
             break
         chosen = (*chosen, habit)
-        found = _table(chosen)
+        found = _table(chosen, labelled)
     return found
 
 
@@ -233,8 +240,8 @@ def _may_have(some: Sequence[str]) -> bool:
 
 
 @functools.cache
-def _table(habits: tuple[Habit, ...]) -> Table:
-    return table((*(habit.grammar for habit in habits), *GRAMMARS))
+def _table(habits: tuple[Habit, ...], labelled: bool) -> Table:
+    return table((*(habit.grammar for habit in habits), *(GRAMMARS if labelled else _NO_LABEL)))
 
 
 def _has(habit: Habit, lines: Sequence[str], left: Sequence[str]) -> bool:

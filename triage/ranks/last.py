@@ -47,7 +47,7 @@ def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole:
     lines = tail[position:].split(b"\n")[-_LINES:]
     end = offset + len(tail)
     text = Text("", lambda start, length: tail[max(0, start - offset) : max(0, start - offset + length)], end, year, layout)
-    dressed = layout is not PLAIN
+    dressed = layout.dressed
     seen: dict[str | bytes, int] = {}
     found = []
     for data in reversed(lines):
@@ -63,7 +63,7 @@ def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole:
         count = seen.get(key, 0)
         if data and count < (_EACH if key else _BARE) and (not count or _TELLING.search(data)):
             seen[key] = count + 1
-            line = line or split_line(data, end, year)[-1]
+            line = line or split_line(data, end, year, layout.table)[-1]
             found.append(_word(line.parsed, line.offset))
         end -= 1
     return found[::-1]

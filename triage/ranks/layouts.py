@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from triage.ranks.envelopes import Kind, Opened, kind_of, open_json
 from triage.ranks.grammars import BY_START, Table
-from triage.ranks.habits import SAMPLED, table_of
+from triage.ranks.habits import SAMPLED, UNLABELLED, table_of
 from triage.ranks.prefix import parse
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -20,6 +20,11 @@ class Layout:
 
     table: Table
     envelope: Kind = ""
+
+    @property
+    def dressed(self) -> bool:
+        """Is there more around its lines than the grammars that any file may have?"""
+        return bool(self.envelope) or not (self.table is BY_START or self.table is UNLABELLED)
 
 
 PLAIN = Layout(BY_START)
