@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from triage.sources import Limits, zips
@@ -88,6 +88,7 @@ def test_a_stored_member_without_size_is_skipped_with_a_reason() -> None:
     st.sampled_from(METHODS[:3]),
     st.booleans(),
 )
+@example([b"PK\x05\x06"], 0.75, METHODS[0], False)
 @settings(max_examples=80, deadline=None)
 def test_truncation_never_loses_earlier_members(bodies: list[bytes], cut: float, method: int, nested: bool) -> None:
     """Wherever an archive is cut, members that lie before the cut are whole, also inside a tar."""

@@ -103,7 +103,10 @@ def directory(stream: ByteStream) -> list[zipfile.ZipInfo] | None:
             return None
         stream.seek(0)
         with zipfile.ZipFile(cast(IO[bytes], stream)) as archive:
-            return archive.infolist()
+            infos = archive.infolist()
+        stream.seek(0)
+        # In an archive that was cut off, the end of an empty directory can stand in what a member holds.
+        return None if not infos and stream.read(4) == b"PK\x03\x04" else infos
     except (zipfile.BadZipFile, NotImplementedError, struct.error, ValueError, OSError, OverflowError, EOFError):
         return None
     finally:
