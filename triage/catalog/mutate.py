@@ -106,7 +106,7 @@ def _thinner(leaf: Leaf) -> list[tuple[str, Leaf]]:
     if leaf.not_text is not None:
         thinner.append((f"not_text {leaf.not_text}", dataclasses.replace(leaf, not_text=None)))
     if leaf.text is not None:
-        thinner.append((f"text {leaf.text}", dataclasses.replace(leaf, text=None, values={})))
+        thinner.append((f"text {leaf.text}", dataclasses.replace(leaf, text=None, values={}, literals=())))
     for name in leaf.fields:
         rest = {key: value for key, value in leaf.fields.items() if key != name}
         thinner.append((f"field {name}", dataclasses.replace(leaf, fields=rest)))
