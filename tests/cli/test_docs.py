@@ -17,6 +17,7 @@ COMMANDS = (
     "show",
     "explain",
     "env",
+    "split",
     *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "diff", "mutate", "schema")),
 )
 

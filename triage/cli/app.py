@@ -9,13 +9,14 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, env, explain, failure, ingest, show
+from triage.cli import catalog, env, explain, failure, ingest, show, split
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
     ("show", show.show),
     ("explain", explain.explain),
     ("env", env.env),
+    ("split", split.split),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
 
@@ -38,6 +39,7 @@ def _root(
       triage ingest job.tar.gz --format json   the same for a program
       triage explain job_logs/ -s ID           why a signature did not match
       triage env job_logs/                     settings that differ between ranks
+      triage split job.log -o by-rank/         one file a rank
       triage catalog show cuda.out-of-memory   what a signature means
 
     `triage COMMAND --help` says more.

@@ -65,6 +65,20 @@ def byte_count(text: str) -> int:
     return count
 
 
+def rank_set(text: str | None) -> frozenset[int] | None:
+    """`3,5-7` as numbers. Raises OptionError."""
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last:
+            raise OptionError(f"--rank {text!r} names no ranks", hint="write 3 or 3,5-7")
+        found.update(range(first, last + 1))
+    return frozenset(found)
+
+
 Paths = Annotated[
     list[str],
     typer.Argument(metavar="PATH", help="Files, directories or archives of one job; - reads standard input.", show_default=False),
@@ -90,6 +104,7 @@ Workers = Annotated[
 ChunkSize = Annotated[
     str, typer.Option("--chunk-size", metavar="BYTES", help="Bytes read at a time, with K, M or G. Never changes the answer.")
 ]
+Ranks = Annotated[str | None, typer.Option("--rank", "-r", metavar="RANKS", help="Only these ranks, like 3 or 3,5-7.", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 SignatureId = Annotated[
     str, typer.Argument(metavar="ID", help="Its id, like cuda.out-of-memory.", autocompletion=signature_ids, show_default=False)

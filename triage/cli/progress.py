@@ -68,3 +68,16 @@ def shown(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
         yield bar
     finally:
         bar.close()
+
+
+def counted(stage: str, callback: Callable[[Progress], None] | None) -> Callable[[int, int], None] | None:
+    """The callback as one that takes the bytes done and the bytes in all."""
+    if callback is None:
+        return None
+
+    def report(done: int, total: int) -> None:
+        from triage.pipeline import Progress
+
+        callback(Progress(stage, done, total))
+
+    return report

@@ -54,6 +54,7 @@ class JobMap:
     sizes: set[int] = field(default_factory=set)
     members: list[Member] = field(default_factory=list)
     clocks: Clocks = field(default_factory=Clocks)
+    named: set[str] = field(default_factory=set)  # hosts that local ranks were said with
     _unplaced: set[tuple[str, str | None, int]] = field(default_factory=set)
 
     def learn_member(self, member: Member) -> None:
@@ -81,6 +82,8 @@ class JobMap:
         """Take in what one line says of its writer."""
         named = self._named(source)
         rank = origin.rank if origin.rank is not None else named.rank
+        if origin.host is not None and origin.local_rank is not None:
+            self.named.add(short(origin.host))
         if rank is None:
             if origin.local_rank is not None:
                 self._unplaced.add((source, origin.host, origin.local_rank))
@@ -169,6 +172,7 @@ class JobMap:
     def _one_place(self) -> bool:
         hosts = {name for names in self.hosts.values() for name in names}
         hosts |= {short(named.host) for named in self.sources.values() if named.host}
+        hosts |= self.named
         return len(hosts) <= 1 and len(self.runs) <= 1
 
     def _of_pid(self, host: str | None, pid: int | None) -> set[int]:

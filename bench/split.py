@@ -1,0 +1,113 @@
+"""Measures `triage split` on mixed logs of 512 ranks, beside awk taking the same apart by one prefix: `python bench/split.py`.
+
+Both read the same file and write one file a rank, in turns, and the least wall time counts. awk knows the prefix and where it ends beforehand.
+The last line is for machines: MB/s of both, and the most memory of triage's processes together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
+RANKS = 512
+ROUNDS = 2
+AWK = '{ i = index($0, "]:"); f = substr($0, 2, i - 2); print substr($0, i + 2) > (out "/" f) }'
+
+
+def write(path: Path, gib: float) -> None:
+    """Lines of 512 ranks in any order behind `[node3:5]:`; some are tracebacks, some NCCL's, some carry the rank."""
+    rng = random.Random(1)
+    pool = [
+        f"iteration {n:8d}/  500000 | consumed samples: {n * 1024:12d} | lm loss: {2 + rng.random():.6E} | grad norm: {rng.random():.3f}\n"
+        for n in range(2000)
+    ]
+    pool += [
+        f"2026-11-21 03:{n // 60:02}:{n % 60:02},{n:03} INFO trainer: step {n} tokens/s {3000 + n} mem 70.1GB mfu 0.41\n"
+        for n in range(1000)
+    ]
+    pool += ['  File "/workspace/train.py", line 88, in <module>\n', "    loss.backward()\n", "\n"]
+    size, most = 0, int(gib * (1 << 30))
+    with path.open("w") as file:
+        while size < most:
+            ranks = [rng.randrange(RANKS) for _ in range(20_000)]
+            lines = [f"[node{rank // 8}:{rank % 8}]:{rng.choice(pool)}" for rank in ranks]
+            lines += [f"[node{rank // 8}:{rank % 8}]:[rank{rank}]: Traceback (most recent call last):\n" for rank in range(0, RANKS, 7)]
+            text = "".join(lines)
+            file.write(text)
+            size += len(text)
+
+
+def memory(pid: int) -> int:
+    """Bytes of memory of a process and its children, shared pages counted once (Linux)."""
+    try:
+        own = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        children = [
+            child for task in os.listdir(f"/proc/{pid}/task") for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
+        ]
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in own.splitlines() if line.startswith("Pss:")) + sum(
+        memory(int(child)) for child in children
+    )
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """Wall seconds and peak MB."""
+    peak = 0
+    start = time.perf_counter()
+    process = subprocess.Popen(command)
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.2):
+            peak = max(peak, memory(process.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    status = process.wait()
+    wall = time.perf_counter() - start
+    done.set()
+    watcher.join()
+    if status:
+        sys.exit(f"bench: {' '.join(command[:4])} … ended with {status}")
+    return wall, peak / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gib", type=float, default=1.0, help="size of the file")
+    gib = parser.parse_args().gib
+    DATA.mkdir(exist_ok=True)
+    path, output = DATA / f"mixed-{gib:g}.log", DATA / "split"
+    if not path.exists():
+        print(f"writing {path} …", flush=True)
+        write(path, gib)
+    ours: list[tuple[float, float]] = []
+    theirs: list[float] = []
+    for _ in range(ROUNDS):
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir(parents=True)
+        theirs.append(timed(["awk", "-v", f"out={output}", AWK, str(path)])[0])
+        shutil.rmtree(output)
+        ours.append(timed([sys.executable, "-m", "triage", "split", "-q", str(path), "-o", str(output)]))
+    written = sum(file.stat().st_size for file in output.iterdir())
+    shutil.rmtree(output)
+    size = path.stat().st_size / 1e6
+    speed, awk, peak = size / min(wall for wall, _ in ours), size / min(theirs), max(mb for _, mb in ours)
+    print(f"{size:.0f} MB of {RANKS} ranks, {written / 1e6:.0f} MB without prefixes")
+    print(f"  awk, one prefix  {min(theirs):6.2f} s  {awk:6.0f} MB/s")
+    print(f"  triage split     {size / speed:6.2f} s  {speed:6.0f} MB/s  {peak:.0f} MB of memory")
+    print(f"BENCH split_mbs={speed:.0f} split_vs_awk={speed / awk:.2f} split_peak_mb={peak:.0f}")
+
+
+if __name__ == "__main__":
+    main()

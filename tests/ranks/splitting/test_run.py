@@ -1,0 +1,181 @@
+"""triage.ranks.splitting.run"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from triage.errors import OptionError
+from triage.ranks.splitting import Options, Result, run, split, stretch, work
+
+Split = Callable[..., tuple[Result, dict[str, bytes]]]
+
+
+@pytest.fixture
+def splitting(tmp_path: Path) -> Split:
+    """Write files, split them, and give the result and what was written."""
+
+    def do(files: dict[str, bytes], options: Options = Options(workers=1)) -> tuple[Result, dict[str, bytes]]:
+        for name, data in files.items():
+            (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "in" / name).write_bytes(data)
+        result = split([str(tmp_path / "in")], tmp_path / "out", options)
+        return result, {file.name: (tmp_path / "out" / file.name).read_bytes() for file in result.files}
+
+    return do
+
+
+def mixed(count: int, ranks: int, template: bytes = b"[default%d]:step %d\n") -> bytes:
+    return b"".join(template % (number % ranks, number) for number in range(count))
+
+
+def codes(result: Result) -> set[str]:
+    return {warning.code for warning in result.warnings}
+
+
+def test_lines_of_nobody_have_their_own_file(splitting: Split) -> None:
+    """What no prefix gives to a writer is kept, in order."""
+    result, found = splitting({"job.log": b"starting\n" + mixed(40, 2) + b"all over\n"})
+    assert found["nobody.log"] == b"starting\nall over\n"
+    assert found["rank_1.log"] == b"".join(b"step %d\n" % number for number in range(1, 40, 2))
+    assert (result.lines, result.left_out) == (42, 0)
+
+
+def test_prefixes_can_be_kept(splitting: Split) -> None:
+    """--keep-prefix writes lines as they stood."""
+    _, found = splitting({"job.log": mixed(40, 2)}, Options(keep_prefix=True, workers=1))
+    assert found["rank_0.log"].startswith(b"[default0]:step 0\n[default0]:step 2\n")
+
+
+def test_only_some_ranks(splitting: Split) -> None:
+    """What is of others is counted in a warning."""
+    result, found = splitting({"job.log": b"banner\n" + mixed(40, 4)}, Options(ranks=frozenset({2, 3}), workers=1))
+    assert set(found) == {"rank_2.log", "rank_3.log"}
+    assert result.left_out == 21
+    assert next(warning.message for warning in result.warnings if warning.code == "left-out").startswith("21 lines ")
+
+
+def test_local_ranks_of_several_hosts_are_no_ranks(splitting: Split) -> None:
+    """Only what the files say makes a local rank a rank: here one host says it and the other does not."""
+    lines = b"".join(b"[node%d:%d]:step 1\n" % (node, local) for node in (0, 1) for local in (0, 1) for _ in range(9))
+    _, found = splitting({"job.log": lines + b"[node1:1]:[rank3]: ValueError: boom\n"})
+    assert set(found) == {"local_rank_0.node0.log", "local_rank_1.node0.log", "local_rank_0.node1.log", "rank_3.log"}
+    assert found["rank_3.log"].endswith(b"step 1\n[rank3]: ValueError: boom\n")
+
+
+def test_a_label_around_a_launcher_numbers_nodes(splitting: Split) -> None:
+    """`srun --label torchrun`: the label is the node's, the rank is what the map says, or unknown."""
+    lines = b"".join(b"%d: [default%d]:step %d\n" % (node, local, step) for step in range(9) for node in (0, 1) for local in (0, 1))
+    _, found = splitting({"job.log": lines + b"1: [default0]:[rank2]: ValueError: boom\n"})
+    assert set(found) == {f"local_rank_{local}.task{node}.log" for local in (0, 1) for node in (0, 1)} - {"local_rank_0.task1.log"} | {
+        "rank_2.log"
+    }
+    assert len(found["rank_2.log"].splitlines()) == 10
+
+
+def test_two_files_of_a_rank_are_merged_by_their_stamps(splitting: Split) -> None:
+    """A line without a stamp stays with the line before it."""
+    out = b"2026-11-21 03:00:01 one\nof one\n2026-11-21 03:00:05 five\n"
+    err = b"2026-11-21 03:00:02 two\nTraceback\n2026-11-21 03:00:09 nine"
+    _, found = splitting({"attempt_0/3/stdout.log": out, "attempt_0/3/stderr.log": err})
+    expected = b"2026-11-21 03:00:01 one\nof one\n2026-11-21 03:00:02 two\nTraceback\n2026-11-21 03:00:05 five\n2026-11-21 03:00:09 nine\n"
+    assert found == {"rank_3.log": expected}
+
+
+def test_what_no_clock_orders_stands_one_after_the_other(splitting: Split) -> None:
+    """And a warning says so. Attempts follow each other whatever the clocks say."""
+    result, found = splitting({"attempt_0/3/stdout.log": b"a\n", "attempt_1/3/stdout.log": b"c\n", "attempt_0/3/stderr.log": b"b\n"})
+    assert found == {"rank_3.log": b"b\na\nc\n"}
+    assert "no-clock" in codes(result)
+
+
+def test_a_file_named_after_a_rank_is_that_ranks(splitting: Split) -> None:
+    """Whatever its lines begin with; a last line without its newline stays so."""
+    _, found = splitting({"rank_7.log": b"3: not a label\n[rank5]: seen\nend"})
+    assert found == {"rank_7.log": b"3: not a label\n[rank5]: seen\nend"}
+
+
+def test_two_writers_on_one_line_are_cut_apart(splitting: Split) -> None:
+    """torchrun's tail may write a part of a line, and the next prefix stands behind it."""
+    result, found = splitting({"job.log": mixed(30, 2) + b"[default0]: 50%|##   [default1]:half\n[default1]:99%|####|[default0]:boom\n"})
+    assert found["rank_1.log"].endswith(b"step 29\n99%|####|\n")
+    assert found["rank_0.log"].endswith(b" 50%|##   [default1]:half\nboom\n")
+    assert result.added == 1
+    assert "glued" in codes(result)
+
+
+def test_partial_lines_of_containers_are_joined(splitting: Split) -> None:
+    """Kubernetes cuts long lines into parts marked P; the last is marked F."""
+    stamp = b"2026-11-21T03:07:45.372001Z stdout "
+    lines = b"".join(stamp + b"F [rank%d]: step %d\n" % (number % 2, number) for number in range(40))
+    result, found = splitting({"pod.log": lines + stamp + b"P [rank1]: first half, \n" + stamp + b"F [rank1]: second half\n"})
+    assert found["rank_1.log"].endswith(b"first half, second half\n")
+    assert "partial-lines" in codes(result)
+
+
+def test_archives_and_compressed_files(splitting: Split, tmp_path: Path) -> None:
+    """What lies in them is split as if it lay there."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        member = tarfile.TarInfo("run/job.log")
+        member.size = len(mixed(40, 2))
+        tar.addfile(member, io.BytesIO(mixed(40, 2)))
+    _, found = splitting(
+        {"a.tar.gz": packed.getvalue(), "b.log.gz": gzip.compress(b"".join(b"[rank%d]: of b\n" % rank for rank in (0, 1)))}
+    )
+    assert found["rank_1.log"].count(b"step") == 20
+    assert found["rank_1.log"].count(b"of b\n") == 1
+
+
+def test_a_directory_that_holds_something_is_refused(splitting: Split, tmp_path: Path) -> None:
+    """--force replaces an earlier split, and only that."""
+    splitting({"job.log": mixed(40, 4)})
+    with pytest.raises(OptionError, match="not empty"):
+        splitting({"job.log": mixed(40, 2)})
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    splitting({"job.log": mixed(40, 2)}, Options(force=True, workers=1))
+    assert sorted(os.listdir(tmp_path / "out")) == ["notes.txt", "rank_0.log", "rank_1.log", "split.json"]
+
+
+def test_the_output_is_never_read(tmp_path: Path) -> None:
+    """Even where it lies among the input."""
+    (tmp_path / "job.log").write_bytes(mixed(40, 2))
+    first = split([str(tmp_path)], tmp_path / "out", Options(workers=1))
+    again = split([str(tmp_path)], tmp_path / "out", Options(workers=1, force=True))
+    assert first.files == again.files
+    index = json.loads((tmp_path / "out" / "split.json").read_text())
+    assert [file["name"] for file in index["files"]] == ["rank_0.log", "rank_1.log"]
+
+
+def test_chunks_and_processes_do_not_matter(splitting: Split, tmp_path: Path) -> None:
+    """However the bytes are cut, also in lines longer than what is held, the files are the same."""
+    data = mixed(3000, 8) + b"[default3]:" + b"x" * 5000 + b"\n" + mixed(3000, 8)
+    _, expected = splitting({"job.log": data})
+    for size in (64, 1000):
+        with mock.patch.multiple(stretch, CHUNK=size, _FIRST=32, LONGEST_LINE=2000):
+            result, found = splitting({}, Options(workers=1, force=True))
+            assert found == expected
+            assert "long-lines" in codes(result)
+    with mock.patch.multiple(run, _WORTH_PROCESSES=1):
+        result, found = splitting({}, Options(workers=2, force=True))
+    assert found == expected
+    assert result.lines == 6001
+
+
+def test_stretches_are_of_whole_lines(tmp_path: Path) -> None:
+    """Every byte is in one of them."""
+    (tmp_path / "a").write_bytes(mixed(100, 3))
+    size = len(mixed(100, 3))
+    tasks = work.stretches("a", str(tmp_path / "a"), size, 7, run.Layout(), None)
+    data = mixed(100, 3)
+    assert b"".join(data[task.offset : task.offset + task.size] for task in tasks) == data
+    assert all(data[task.offset - 1 : task.offset] in (b"", b"\n") for task in tasks)
+    assert len(tasks) == 7

@@ -1,0 +1,77 @@
+"""The output directory: what its files are called, and the index that says what an earlier split wrote there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from triage.errors import OptionError
+from triage.model import Origin
+from triage.ranks.identity import JobMap
+from triage.ranks.splitting.route import NOBODY, Key
+
+if TYPE_CHECKING:
+    from triage.ranks.splitting.run import Written
+
+INDEX = "split.json"
+SCHEMA = "triage.split/1"
+NOBODYS = "nobody.log"
+
+
+def of(key: Key, source: str, job: JobMap) -> tuple[int | None, str]:
+    """The rank and the file of a writer, now that all files have been read."""
+    if key == NOBODY:
+        return None, NOBODYS
+    rank = key.rank
+    if rank is None and key.local_rank is not None:
+        rank = job.complete(source, Origin(local_rank=key.local_rank, host=key.host)).rank
+    if rank is not None:
+        return rank, f"rank_{rank}.log"
+    host = f".{_slug(key.host)}" if key.host else ""
+    if key.local_rank is not None:
+        return None, f"local_rank_{key.local_rank}{host}.log"
+    return None, f"writer_{_slug(key.name)}.log"
+
+
+def order(name: str) -> tuple[str | int, ...]:
+    """Ranks by number, nobody last."""
+    return (name == NOBODYS, *(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)))
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:80] or "unnamed"
+
+
+def prepare(output: Path, force: bool) -> None:
+    """Make the directory ready. Raises OptionError when it cannot be used, or holds something and `force` is not given."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if any(output.iterdir()):
+            if not force:
+                raise OptionError(f"{output} is not empty", hint="give an empty or new directory, or --force to replace an earlier split")
+            _remove_earlier(output)
+    except OSError as error:
+        raise OptionError(f"cannot write to {output}: {error.strerror}", hint="give a directory that you may write to") from None
+
+
+def _remove_earlier(output: Path) -> None:
+    """Only what the index names, and only plain names: a directory that holds other things keeps them."""
+    try:
+        index = json.loads((output / INDEX).read_text("utf-8"))
+        named = [str(file["name"]) for file in index["files"]] if index.get("schema") == SCHEMA else []
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return
+    for name in named:
+        if Path(name).name == name and name.endswith(".log"):
+            (output / name).unlink(missing_ok=True)
+
+
+def write_index(output: Path, files: Iterable[Written]) -> None:
+    """Which files were written, with rank, lines, bytes and sources."""
+    told = [
+        {"name": file.name, "rank": file.rank, "lines": file.lines, "bytes": file.bytes, "sources": list(file.sources)} for file in files
+    ]
+    (output / INDEX).write_text(json.dumps({"schema": SCHEMA, "files": told}, indent=1) + "\n", "utf-8")

@@ -1,0 +1,252 @@
+"""Decides for every line of a source whose it is: known prefixes for all lines of a chunk at once, the rest line by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from triage.model import Origin
+from triage.ranks.identity import JobMap
+from triage.ranks.splitting.automaton import ANY_DIGIT, LONGEST, Automaton
+from triage.ranks.splitting.layout import HEAD, Layer, Layout, layers, origin_of_layers
+
+if TYPE_CHECKING:
+    from triage.ranks.splitting.automaton import Bools, Bytes, Ints
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_RESET = re.compile(r"\x1b\[(?:0|39)?m")
+_CONTAINER = "Kubernetes CRI"
+_MOST_ENTRIES = 1 << 15
+
+
+class Key(NamedTuple):
+    """A writer as far as a line alone tells it: a rank, else a local rank with its host, else the text of its prefix, else nobody."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    name: str = ""
+
+
+NOBODY = Key()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a prefix means. `strip` bytes come off; `partial`: the line goes on in the next one of its writer (Kubernetes CRI)."""
+
+    key: int
+    strip: int
+    partial: bool
+    settled: bool
+    marked: bool
+
+
+class Routed(NamedTuple):
+    """The pieces of a chunk: where each begins behind its prefix and ends, whose it is, and which need a newline or lose theirs."""
+
+    starts: Ints
+    ends: Ints
+    keys: Ints
+    open: list[int]
+    partial: list[int]
+    lines: int
+
+
+def _alternatives(names: Iterable[str]) -> re.Pattern[bytes]:
+    texts = (re.sub(r"\(\?P<\w+>", "(?:", name) for name in names)
+    return re.compile("|".join(f"(?:{text})" for text in texts).encode("utf-8"))
+
+
+class Router:
+    """For one source. `job` takes in what the lines say of ranks and knows what other sources said."""
+
+    def __init__(self, source: str, layout: Layout, job: JobMap, keep_prefix: bool = False) -> None:
+        self.source = source
+        self.layout = layout
+        self.job = job
+        self.keep = keep_prefix
+        self.keys: list[Key] = [NOBODY]
+        self.learned: list[Origin] = []
+        self.parsed = 0
+        self._index: dict[Key, int] = {NOBODY: 0}
+        self._entries: list[Entry] = []
+        self._known: dict[tuple[int, int, bool, bool, bool], int] = {}
+        self._automaton = Automaton()
+        self._any = _alternatives(grammar.pattern.pattern for grammar in layout.grammars)
+        wanted = {"rank", "local_rank", "pid"} if layout.inner else {"rank", "local_rank"}
+        self._telling = _alternatives(grammar.pattern.pattern for grammar in layout.grammars if wanted & set(grammar.says))
+        self._glue = _gluing(layout)
+        self._nobody = self._entry(0, 0, False, False, False)
+        self._arrays: tuple[Ints, Bools, Bools] | None = None
+
+    def route(self, data: bytes) -> Routed:
+        """Of whole lines (the last one may lack its newline)."""
+        import numpy as np
+
+        padded = np.zeros(len(data) + LONGEST + 1, np.uint8)
+        padded[: len(data)] = np.frombuffer(data, np.uint8)
+        breaks = np.flatnonzero(padded[: len(data)] == 10).astype(np.int32) + 1
+        if not len(breaks) or breaks[-1] < len(data):
+            breaks = np.append(breaks, np.int32(len(data)))
+        lines = len(breaks)
+        starts = np.concatenate((np.zeros(1, np.int32), breaks[:-1]))
+        entry, stop = self._automaton.run(padded, starts)
+        opened = self._glued(data, padded, starts, entry)
+        if opened:
+            breaks = np.union1d(breaks, np.array(opened, np.int32)).astype(np.int32)
+            starts = np.concatenate((np.zeros(1, np.int32), breaks[:-1]))
+            entry, stop = self._automaton.run(padded, starts)
+        self._slowly(data, padded, starts, breaks, entry, stop)
+        table = self._tables()[0]
+        keys = table[:, 0].take(entry)
+        begins = starts + table[:, 1].take(entry)
+        partial = np.flatnonzero(table[:, 2].take(entry)).tolist() if table[:, 2].any() else []
+        ends = [int(index) for index in np.searchsorted(breaks, np.array(opened, np.int32))] if opened else []
+        return Routed(begins, breaks, keys, ends, partial, lines)
+
+    def _slowly(self, data: bytes, padded: Bytes, starts: Ints, breaks: Ints, entry: Ints, stop: Ints) -> None:
+        """Look at the lines that no known prefix settles, one by one, and teach the automaton what they begin with."""
+        import numpy as np
+
+        nobody = self._nobody
+        settled = self._tables()[1]
+        unknown = np.flatnonzero(entry < 0)
+        match = self._any.match
+        begins = starts.take(unknown).tolist()
+        suspects = [index for index, start in zip(unknown.tolist(), begins, strict=True) if match(data, start) or data[start] == 27]
+        entry[unknown] = nobody
+        if not settled.all():
+            open_ends = np.flatnonzero((entry != nobody) & ~settled.take(entry))
+            if not self.layout.inner:
+                following = padded.take(stop.take(open_ends))
+                open_ends = open_ends[(following == ord("[")) | (following == ord("("))]
+            match = self._telling.match
+            behind = stop.take(open_ends).tolist()
+            suspects += [index for index, start in zip(open_ends.tolist(), behind, strict=True) if match(data, start)]
+        for index in suspects:
+            entry[index] = self._parse(data[starts[index] : breaks[index]])
+
+    def _parse(self, line: bytes) -> int:
+        """The entry of one line, by its grammar."""
+        self.parsed += 1
+        raw = line[:HEAD].rstrip(b"\r\n").decode("latin-1")
+        head = _COLOUR.sub("", raw) if "\x1b" in raw else raw
+        found = layers(head, self.layout.table)
+        count = self.layout.outer(found)
+        own, inside = found[:count], found[count:]
+        origin = origin_of_layers(found if self.layout.inner else own, self.layout.scoped)
+        whole = origin_of_layers(found, self.layout.scoped)
+        if whole.rank is not None or whole.local_rank is not None:
+            self.learned.append(whole)
+            self.job.learn(self.source, whole)
+        key = self._key(origin, own)
+        strip = self.layout.end(own[-1]) if own else 0
+        partial = any(layer.grammar.name == _CONTAINER and layer.text.endswith(" P ") for layer in own)
+        known = key.rank is not None or (key.local_rank is not None and whole.rank is not None)
+        settled = any(layer.tells for layer in inside) if self.layout.inner else known
+        entry = self._entry(
+            key, 0 if self.keep else _in_raw(raw, head, strip), partial, settled, bool(own) and raw.startswith(self.layout.mark)
+        )
+        self._teach(raw, head, found, own, inside, entry)
+        return entry
+
+    def _key(self, origin: Origin, own: list[Layer]) -> Key:
+        if origin.rank is not None:
+            return Key(rank=origin.rank)
+        if origin.local_rank is not None or origin.pid is not None:
+            rank = self.job.complete(self.source, origin).rank
+            if rank is not None:
+                return Key(rank=rank)
+        if origin.local_rank is not None:
+            return Key(local_rank=origin.local_rank, host=origin.host)
+        name = "".join(layer.text for layer in own if layer.grammar.writer).strip()
+        return Key(host=origin.host, name=name) if name else NOBODY
+
+    def _entry(self, key: Key | int, strip: int, partial: bool, settled: bool, marked: bool) -> int:
+        number = key if isinstance(key, int) else self._number(key)
+        known = (number, strip, partial, settled, marked)
+        if known not in self._known:
+            self._known[known] = len(self._entries)
+            self._entries.append(Entry(*known))
+        return self._known[known]
+
+    def _tables(self) -> tuple[Ints, Bools, Bools]:
+        """The entries as columns (key, strip, partial), which are settled, and which begin with what all launcher prefixes begin with."""
+        if self._arrays is None or len(self._arrays[1]) < len(self._entries):
+            import numpy as np
+
+            table = np.array([(known.key, known.strip, known.partial) for known in self._entries], np.int32)
+            settled, marked = (np.array(column, bool) for column in zip(*((e.settled, e.marked) for e in self._entries), strict=True))
+            self._arrays = table, settled, marked
+        return self._arrays
+
+    def _number(self, key: Key) -> int:
+        number = self._index.get(key)
+        if number is None:
+            number = self._index[key] = len(self.keys)
+            self.keys.append(key)
+        return number
+
+    def _teach(self, raw: str, head: str, found: list[Layer], own: list[Layer], inside: list[Layer], entry: int) -> None:
+        """Let the automaton know the prefix, with any digits in its stamps."""
+        if raw != head or len(self._entries) > _MOST_ENTRIES:
+            return
+        kept = list(own)
+        if not self._entries[entry].settled:
+            kept = list(found)
+        elif self.layout.inner:
+            kept += inside[: max(index for index, layer in enumerate(inside) if layer.tells) + 1]
+        if not kept:
+            return
+        end = self.layout.end(own[-1]) if len(kept) == len(own) else kept[-1].end
+        path = [ord(char) for char in head[:end]]
+        for layer in kept:
+            if layer.grammar.timed:
+                exact = {at for start, stop in layer.spans for at in range(start, stop)}
+                for at in range(layer.start, min(layer.end, end)):
+                    if head[at].isdigit() and at not in exact:
+                        path[at] = ANY_DIGIT
+        self._automaton.add(path, entry)
+
+    def _glued(self, data: bytes, padded: Bytes, starts: Ints, entry: Ints) -> list[int]:
+        """Where a launcher's prefix stands in the middle of a line: two writers without a newline between them."""
+        mark = self.layout.mark.encode("latin-1")
+        if self._glue is None or len(mark) < 2:
+            return []
+        known = self._tables()[2].take(entry)
+        if (unknown := (entry < 0).nonzero()[0]).size:
+            known[unknown] = [data.startswith(mark, start) for start in starts.take(unknown).tolist()]
+        if data.count(mark) == int(known.sum()):
+            return []
+        found = []
+        at = data.find(mark, 1)
+        while at >= 0:
+            # Behind a blank, a colon, a bracket or a quotation mark it is text that speaks of a prefix, or a further layer.
+            if data[at - 1] not in b"\n \t:>])('\"`=," and self._glue.match(data, at):
+                found.append(at)
+            at = data.find(mark, at + 1)
+        return found
+
+
+def _gluing(layout: Layout) -> re.Pattern[bytes] | None:
+    """The outermost launcher's pattern; only prefixes in brackets are unlike text."""
+    grammar = next((grammar for grammar in layout.grammars if layout.launchers and grammar.name == layout.launchers[0]), None)
+    if grammar is None or not grammar.writer or not grammar.example.startswith("["):
+        return None
+    return _alternatives([grammar.pattern.pattern])
+
+
+def _in_raw(raw: str, head: str, end: int) -> int:
+    """Where the place `end` of a line without colours lies in the line with them. Of a coloured prefix the reset behind it goes too."""
+    if raw == head:
+        return end
+    at = plain = 0
+    while plain < end:
+        colour = _COLOUR.match(raw, at)
+        plain += colour is None
+        at = at + 1 if colour is None else colour.end()
+    reset = _RESET.match(raw, at)
+    return reset.end() if reset is not None and at > end else at

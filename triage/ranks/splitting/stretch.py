@@ -1,0 +1,201 @@
+"""Splits one stretch of a source into parts: reads it in chunks of whole lines, routes them, and appends each writer's lines to its part."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from triage.model import Origin
+from triage.ranks.identity import JobMap
+from triage.ranks.splitting.layout import Layout
+from triage.ranks.splitting.parts import Parts
+from triage.ranks.splitting.route import Key, Router
+
+# Chunks that fit the processor's cache: the lines of one are picked out in the order of their writers.
+CHUNK = 1 << 19
+_FIRST = 1 << 15  # small at first, so that few lines are parsed one by one before their prefixes are known
+LONGEST_LINE = 16 << 20
+
+
+@dataclass
+class Tally:
+    """What became of a stretch: for each writer its part's path, bytes and lines; lines read; what its lines said of ranks."""
+
+    keys: list[Key] = field(default_factory=list)
+    parts: list[tuple[Key, str, int, int]] = field(default_factory=list)
+    lines: int = 0
+    bytes: int = 0
+    glued: int = 0
+    joined: int = 0
+    cut: int = 0
+    left_out: int = 0
+    learned: list[Origin] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, object]:
+        """For another process."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Tally:
+        """What `to_json` gave."""
+        keys = [Key(*key) for key in told["keys"]]
+        parts = [(Key(*key), path, size, lines) for key, path, size, lines in told["parts"]]
+        return cls(**{**told, "keys": keys, "parts": parts, "learned": [Origin(**origin) for origin in told["learned"]]})
+
+
+class Stretch:
+    """`wanted` says which writers are written; lines of others are counted as left out."""
+
+    def __init__(self, router: Router, parts: Parts, wanted: Callable[[Key], bool]) -> None:
+        self._router = router
+        self._parts = parts
+        self._wanted = wanted
+        self._skip: list[bool] = []
+        self._long: int | None = None
+        self.tally = Tally()
+
+    def feed(self, data: bytes) -> None:
+        """Lines in order, whole but for the last one of the stretch."""
+        routed = self._router.route(data)
+        self.tally.bytes += len(data)
+        self.tally.lines += routed.lines
+        self.tally.glued += len(routed.open)
+        self.tally.joined += len(routed.partial)
+        self._write(data, routed.starts, routed.ends, routed.keys, routed.open, routed.partial)
+
+    def _write(self, data: bytes, starts: object, ends: object, keys: object, opened: list[int], partial: list[int]) -> None:
+        import numpy as np
+
+        keys = np.asarray(keys)
+        order = np.argsort(keys.astype(np.uint16) if keys.max(initial=0) < 1 << 16 else keys, kind="stable")
+        own_starts, own_ends = np.asarray(starts), np.asarray(ends)
+        if partial:
+            own_ends = own_ends.copy()
+            own_ends[partial] -= 1
+        pieces = [data[start:end] for start, end in zip(own_starts.take(order).tolist(), own_ends.take(order).tolist(), strict=True)]
+        if opened:
+            places = np.empty(len(order), np.intp)
+            places[order] = np.arange(len(order))
+            for place in places[opened].tolist():
+                pieces[place] += b"\n"
+        counts = np.bincount(keys)
+        present = np.flatnonzero(counts)
+        stops = np.cumsum(counts.take(present)).tolist()
+        at = 0
+        join = b"".join
+        add = self._parts.add
+        for key, stop in zip(present.tolist(), stops, strict=True):
+            if self._left_out(key):
+                self.tally.left_out += stop - at
+            else:
+                add(key, join(pieces[at:stop]), stop - at)
+            at = stop
+
+    def _left_out(self, key: int) -> bool:
+        while len(self._skip) < len(self._router.keys):
+            self._skip.append(not self._wanted(self._router.keys[len(self._skip)]))
+        return self._skip[key]
+
+    def feed_long(self, data: bytes, begins: bool) -> None:
+        """A piece of a line too long to hold: the first piece says whose it is."""
+        if begins:
+            routed = self._router.route(data)
+            self._long = int(routed.keys[0])
+            data = data[int(routed.starts[0]) :]
+            self.tally.lines += 1
+            self.tally.cut += 1
+        key = self._long or 0
+        if self._left_out(key):
+            self.tally.left_out += begins
+        else:
+            self._parts.add(key, data, int(begins))
+
+    def finish(self) -> Tally:
+        self._parts.flush()
+        self.tally.keys = list(self._router.keys)
+        self.tally.learned = list(dict.fromkeys(self._router.learned))
+        self.tally.parts = [(self._router.keys[key], str(self._parts.path(key)), size, lines) for key, size, lines in self._parts.written()]
+        return self.tally
+
+
+def chunks(stream: BinaryIO, limit: int | None = None) -> Iterator[tuple[bytes, bool, bool]]:
+    """Whole lines, about CHUNK bytes at a time, until `limit` bytes. Of a line that is too long: pieces, with (True, is the first)."""
+    rest = b""
+    left = limit if limit is not None else 1 << 62
+    inside = False
+    size = _FIRST
+    while left > 0 and (data := stream.read(min(size, left))):
+        left -= len(data)
+        size = min(CHUNK, size * 2)
+        if inside:
+            stop = data.find(b"\n") + 1
+            yield data[: stop or len(data)], True, False
+            inside = not stop
+            data = data[stop:] if stop else b""
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield rest + data[:cut], False, False
+            rest = data[cut:]
+        else:
+            rest += data
+        if len(rest) > LONGEST_LINE:
+            yield rest, True, True
+            rest, inside = b"", True
+    if rest:
+        yield rest, False, False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a stretch is to be split; `whole`: all of it is this writer's."""
+
+    layout: Layout
+    job: JobMap
+    parts: Parts
+    keep_prefix: bool
+    wanted: Callable[[Key], bool]
+    whole: Key | None = None
+
+
+def split(source: str, stream: BinaryIO, limit: int | None, plan: Plan, advance: Callable[[int], None]) -> Tally:
+    """Read `stream` (up to `limit` bytes) and write its parts."""
+    if plan.whole is not None:
+        return _copy(stream, limit, plan, plan.whole, advance)
+    router = Router(source, plan.layout, plan.job, plan.keep_prefix)
+    stretch = Stretch(router, plan.parts, plan.wanted)
+    for data, long, begins in chunks(stream, limit):
+        if long:
+            stretch.tally.bytes += len(data)
+            stretch.feed_long(data, begins)
+        else:
+            stretch.feed(data)
+        advance(len(data))
+    return stretch.finish()
+
+
+def _copy(stream: BinaryIO, limit: int | None, plan: Plan, key: Key, advance: Callable[[int], None]) -> Tally:
+    """A source that one writer alone wrote."""
+    tally = Tally(keys=[key])
+    left = limit if limit is not None else 1 << 62
+    last = b"\n"
+    wanted = plan.wanted(key)
+    while left > 0 and (data := stream.read(min(CHUNK, left))):
+        left -= len(data)
+        tally.bytes += len(data)
+        lines = data.count(b"\n")
+        tally.lines += lines
+        if wanted:
+            plan.parts.add(0, data, lines)
+        last = data[-1:]
+        advance(len(data))
+    if last != b"\n":
+        tally.lines += 1
+        if wanted:
+            plan.parts.add(0, b"", 1)
+    plan.parts.flush()
+    tally.left_out = 0 if wanted else tally.lines
+    if wanted and tally.lines:
+        tally.parts = [(key, str(plan.parts.path(0)), size, lines) for _, size, lines in plan.parts.written()]
+    return tally
