@@ -61,7 +61,8 @@ class Block:
     `lines` have their prefixes removed; `offset` is where the first of them starts, `headline` the offset of the line
     that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
     `ambiguous`: lines of several writers that nothing tells apart; `goes_on`: its writer made progress afterwards;
-    `aside`: an exception that does not end its process (ignored, thread).
+    `aside`: an exception that does not end its process (ignored, thread). `writers`: as many printed this same traceback, their lines
+    mixed with those of others and nothing says who; 0: one writer's own lines.
     """
 
     source: str
@@ -74,6 +75,7 @@ class Block:
     ambiguous: bool = False
     goes_on: bool = False
     aside: str = ""
+    writers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triage.ranks.tracebacks import CHAINS, HEADER, is_exception
@@ -188,24 +189,119 @@ def test_lines_with_a_prefix_are_never_in_a_stack_without_one(data: st.DataObjec
     assert not found.ambiguous
 
 
-def test_two_writers_without_prefixes_are_ambiguous() -> None:
-    """A second header before the exception says that nothing tells the writers apart: all is kept, no stack is built."""
+def test_two_tracebacks_without_prefixes_are_not_built_into_one() -> None:
+    """A second header before the exception says that two run together: each exception is told, with what is its own for certain."""
     one, two = raised(simple), raised(lambda: deep(1))
     lines = [one[0], two[0], *one[1:3], *two[1:], *one[3:]]
-    found = block("\n".join(lines) + "\nstep 3\n", HEADER)
-    assert found.ambiguous
-    assert sorted(found.lines) == sorted(lines)
+    found = blocks("\n".join(lines) + "\nstep 3\n", HEADER)
+    assert [block.lines[-1] for block in found] == [two[-1], one[-1]]
+    for told, own in zip(found, (two, one), strict=True):
+        assert told.ambiguous
+        assert told.writers == 1
+        assert [line for line in told.lines if line in own] == [line for line in told.lines if not line.startswith("  [")]
+
+
+@st.composite
+def kinds_of_tracebacks(draw: st.DrawFn) -> list[list[str]]:
+    """Different tracebacks of one program: calls in one direction, some of them common, with code lines and perhaps carets."""
+    names = [f"step_{number}" for number in range(draw(st.integers(1, 5)))]
+    frames = [[f'  File "/job/train.py", line {at + 10}, in {name}', f"    call_{at}()"] for at, name in enumerate(names)]
+    if draw(st.booleans()):
+        frames = [[*frame, "    ~~~~^^"] for frame in frames]
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        chosen = sorted(draw(st.sets(st.sampled_from(range(len(frames))), min_size=1)))
+        found.append(
+            [HEADER + ":", *(line for at in chosen for line in frames[at]), draw(st.sampled_from(["ValueError: a", "KeyError: b"]))]
+        )
+    return list({tuple(lines): lines for lines in found}.values())
+
+
+def frames_of(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if line.startswith("  File")]
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_unmixed_tracebacks_are_such_as_were_written(data: st.DataObject) -> None:
+    """However many writers of however many kinds mix, each exception is counted, a decided traceback was written exactly so often and exactly
+    so, and what is common in an ambiguous one stands in every traceback with its exception."""
+    kinds = data.draw(kinds_of_tracebacks())
+    writers = [kind for kind in kinds for _ in range(data.draw(st.integers(1, 4)))]
+    merged = interleaved(data.draw, writers)
+    found = blocks("".join(f"{line}\n" for line in merged), HEADER)
+    told: Counter[tuple[str, ...]] = Counter()
+    for part in found:
+        if part.ambiguous:
+            shown = frames_of(part.lines)
+            for own in (own for own in kinds if own[-1] == part.lines[-1]):
+                assert is_part(shown, frames_of(own))
+            told[(part.lines[-1],)] += part.writers
+        else:
+            told[(part.lines[-1], *frames_of(part.lines))] += max(1, part.writers)
+    truth = Counter((own[-1], *frames_of(own)) for own in writers)
+    decided = {key: count for key, count in told.items() if len(key) > 1}
+    assert all(truth[key] >= count for key, count in decided.items())
+    for exception in ("ValueError: a", "KeyError: b"):
+        expected = sum(count for key, count in truth.items() if key[0] == exception)
+        assert sum(count for key, count in told.items() if key[0] == exception) == expected
+
+
+def is_part(some: list[str], whole: list[str]) -> bool:
+    """Do the lines stand in the other list, in this order?"""
+    rest = iter(whole)
+    return all(line in rest for line in some)
+
+
+@given(st.data())
+def test_identical_tracebacks_come_back_whole_and_counted(data: st.DataObject) -> None:
+    """N ranks that print the same, mixed line by line, are one traceback, N times, and nothing is ambiguous."""
+    own = data.draw(kinds_of_tracebacks())[0]
+    writers = data.draw(st.integers(2, 8))
+    merged = interleaved(data.draw, [own] * writers)
+    found = blocks("before\n" + "".join(f"{line}\n" for line in merged) + "step 4\n", HEADER)
+    assert sum(max(1, part.writers) for part in found) == writers
+    for part in found:
+        assert not part.ambiguous
+        assert [line for line in part.lines if "^^" not in line] == [line for line in own if "^^" not in line]
+
+
+def test_a_chain_that_all_ranks_print_comes_back_whole() -> None:
+    """Both parts and the sentence between them, in their order."""
+    own = raised(during)
+    lines = [line for line in own for _ in range(4)]
+    [found] = blocks("\n".join(lines) + "\n", HEADER)
+    assert (found.ambiguous, found.writers) == (False, 4)
+    assert list(found.lines) == [line for line in own if line.strip(" ~^")]
+
+
+def test_a_different_traceback_among_many_shows_what_is_its_own_for_certain() -> None:
+    """Seven ranks print one, rank 0 another: what is printed after all others are done can only be its own."""
+    many = [
+        f"{HEADER}:",
+        '  File "a.py", line 1, in main',
+        "    train()",
+        '  File "a.py", line 7, in train',
+        "    boom()",
+        "ValueError: many",
+    ]
+    one = [f"{HEADER}:", '  File "a.py", line 1, in main', "    train()", '  File "a.py", line 9, in save', "    dump()", "OSError: one"]
+    lines = [one[0], *(line for line in many for _ in range(7)), *one[1:]]
+    found = blocks("\n".join(lines) + "\n", HEADER)
+    assert [(part.lines[-1], part.writers) for part in found] == [("ValueError: many", 7), ("OSError: one", 1)]
+    # One of the seven may have lacked `train`, and the other may have had it: nothing excludes that.
+    assert [part.ambiguous for part in found] == [True, True]
+    assert [frames_of(part.lines) for part in found] == [[many[1]], [one[1], one[3]]]
 
 
 @given(st.data())
 def test_writers_without_prefixes_are_never_built_into_one_stack(data: st.DataObject) -> None:
-    """However two writers mix, a block that is not said to be ambiguous holds lines of one of them only."""
+    """However two writers mix, what is not said to be ambiguous is the traceback of one of them."""
     whole = [raised(simple), raised(lambda: deep(1))]
-    merged = interleaved(data.draw, [[f"{writer}{line}" for line in own] for writer, own in enumerate(whole)])
-    starts = [sum(len(line) for line in merged[:index]) for index in range(len(merged))]  # the writer's digit stands for the newline
-    for found in blocks("".join(f"{line[1:]}\n" for line in merged), HEADER):
-        writers = {line[0] for line, start in zip(merged, starts, strict=True) if found.offset <= start <= found.headline}
-        assert found.ambiguous == (len(writers) > 1)
+    merged = interleaved(data.draw, whole)
+    for found in blocks("".join(f"{line}\n" for line in merged), HEADER):
+        lines = [line for line in found.lines if line.strip(" ~^")]
+        assert found.ambiguous or lines in [[line for line in own if line.strip(" ~^")] for own in whole]
 
 
 def test_the_table_of_a_failed_child_belongs_to_its_traceback() -> None:

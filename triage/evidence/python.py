@@ -25,6 +25,7 @@ _COMPILER = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
 # An exception group: its own traceback, then its members between lines, all behind bars.
 _GROUP = "+ Exception Group Traceback"
 _MEMBER = re.compile(r"\s*\+[-+]+ (?:\d+|\.\.\.) -+$|\s*\+-{8,}$")
+_PLACE = ("file", "line", "function", "code", "op")
 _BARS = re.compile(r"^\s*[|+] ?")
 
 
@@ -34,6 +35,8 @@ def read(block: Block) -> list[Evidence]:
         return [fact] if fact else []
     if block.form != "traceback":
         return []
+    if block.writers:
+        return _unmixed(block)
     if block.ambiguous:
         return _mixed(block)
     if _GROUP in block.lines[0]:
@@ -125,6 +128,19 @@ def _group(block: Block) -> list[Evidence]:
     for lines in sections:
         fact = _exception(block, ["", *lines], "context" if any("Exception Group Traceback" in line for line in lines) else "final")
         facts += [fact] if fact else []
+    return facts
+
+
+def _unmixed(block: Block) -> list[Evidence]:
+    """One traceback that several writers printed. Where frames are left out, nobody knows which was the innermost."""
+    facts = []
+    for lines, link in _parts(block.lines):
+        chain = "final" if not link else {CHAINS[0]: "context", CHAINS[1]: "cause"}.get(link, "context")
+        fact = _exception(block, lines, chain)
+        if fact is not None:
+            fields = {key: value for key, value in fact.fields.items() if not block.ambiguous or key not in _PLACE}
+            fields |= {"interleaved": "yes", "writers": str(block.writers)}
+            facts.append(dataclasses.replace(fact, fields=fields, count=block.writers))
     return facts
 
 

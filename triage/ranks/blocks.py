@@ -20,6 +20,7 @@ from triage.ranks.text import Line, Text
 # How far a block may reach, in bytes of the file, lines of others included.
 REACH = 1 << 19
 _STAMP_REACH = 1 << 12
+_UNDECIDED = b"  [frames that nothing gives to one writer are left out]"
 _C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
 _IGNORED = re.compile(
     r"Exception ignored in|Error in atexit\._run_exitfuncs|Error in sys\.excepthook|Exception in callback|Task exception was never retrieved"
@@ -34,6 +35,7 @@ class Collected:
     lines: list[Line]
     headline: Line
     ambiguous: bool = False
+    writers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,18 @@ def _elastic_entry(text: Text, first: Line) -> Collected:
 
 
 def _traceback(text: Text, first: Line) -> Collected:
-    lines, headline, ambiguous = tracebacks.collect(first, same_writer(text, first))
+    lines, headline, ambiguous = tracebacks.collect(first, same_writer(text, first), _is_hook(text, first))
     return Collected(lines, headline, ambiguous)
+
+
+def _is_hook(text: Text, first: Line) -> bool:
+    """Is the tag before the line that of torch's excepthook, which tags tracebacks only? Not where output before it has the same tag."""
+    if "c10d rank" not in first.parsed.layers:
+        return False
+    before = text.lines_before(first.offset, REACH >> 3, _start(first, first.parsed.writer))
+    same = (line.parsed for line in before if line.parsed.writer == first.parsed.writer and line.parsed.text.strip())
+    nearest = next((parsed for parsed in same if not parsed.record), None)
+    return nearest is None or tracebacks.is_exception(nearest.text) or nearest.text.startswith(" ")
 
 
 FORMS: tuple[Form, ...] = (
@@ -166,8 +178,23 @@ def build(text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]]) -> 
             form = next(form for form in FORMS if form.opens(line))
             collected = _without(form.collect(text, line), taken, line)
             taken.update(member.offset for member in collected.lines)
-            yield _block(text, form.name, collected), more
-            more = 0
+            for single in _unmixed(collected) or [collected]:
+                yield _block(text, form.name, single), more
+                more = 0
+
+
+def _unmixed(collected: Collected) -> list[Collected]:
+    """The tracebacks of several writers that run together, each once; of an ambiguous one what is common, and a line that says so."""
+    if not collected.ambiguous:
+        return []
+    parts = []
+    for found in tracebacks.unmixed(collected.lines):
+        lines = [collected.lines[index] for index in found.lines]
+        headline = collected.lines[found.headline]
+        if not found.decided:
+            lines.insert(-1, Line(headline.offset, _UNDECIDED, headline.year))
+        parts.append(Collected(lines, headline, not found.decided, found.count))
+    return parts
 
 
 def _without(collected: Collected, taken: set[int], hit: Line) -> Collected:
@@ -198,6 +225,7 @@ def _block(text: Text, form: str, collected: Collected) -> Block:
         lines=tuple(line.parsed.text for line in collected.lines),
         origin=_with_inner(origin, collected.lines),
         ambiguous=collected.ambiguous,
+        writers=collected.writers,
         aside=aside,
         goes_on=form == "traceback" and _goes_on(text, collected.lines[-1], origin, first.parsed.writer),
     )
@@ -213,7 +241,9 @@ def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
     """Did the same rank make progress after it, so that the exception was handled? Without a rank, much progress is asked for."""
     seen = 0
     enough = 1 if origin.rank is not None or writer else 20
-    for line in itertools.islice(text.lines_from(last.end + 1, REACH, _start(last, writer), 4000), 2000):
+    # The exception may stand on <stderr> and the progress on <stdout> of the same rank.
+    start = writer.partition(f"<{origin.stream}>")[0] if origin.stream else writer
+    for line in itertools.islice(text.lines_from(last.end + 1, REACH, _start(last, start), 4000), 2000):
         parsed = line.parsed
         same = parsed.origin.rank == origin.rank if origin.rank is not None and parsed.origin.rank is not None else parsed.writer == writer
         if same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):

@@ -13,7 +13,7 @@ from triage.ranks.prefix import Parsed
 from triage.ranks.text import Line, Text, split_line
 
 STEP = re.compile(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch)[ :=#]*\[? *(\d{1,12})\b")
-PROGRESS = re.compile(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch|epoch)[ :=#]*\[? *\d|it/s\b|s/it\b")
+PROGRESS = re.compile(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch|epoch)[ :=#]*\[? *\d|it/s\b|s/it\b|\bsaved\b.{0,40}\bstep[_-]\d")
 FINISHED = re.compile(
     r"(?i)\b(?:training|run|job|fine-?tuning|evaluation|pretraining)\b.{0,20}\b(?:finished|complete[d]?|done|succeeded)\b"
     r"|\b(?:finished|completed) (?:training|successfully)\b|\ball (?:ranks|workers) (?:finished|done)\b|succeeded\b.{0,40}\bworker"

@@ -7,10 +7,11 @@ further lines are free text. Chained ones are joined by an empty line and one of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from triage.ranks.last import PROGRESS
 from triage.ranks.text import Line
+from triage.ranks.unmix import FRAME, Unmixed, unmix
 
 HEADER = "Traceback (most recent call last)"
 CHAINS = (
@@ -34,18 +35,18 @@ def is_exception(text: str) -> bool:
     return EXCEPTION.match(text) is not None or _DOTTED.match(text) is not None
 
 
-def collect(first: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
+def collect(first: Line, following: Iterator[Line], tagged: bool) -> tuple[list[Line], Line, bool]:
     """The lines of the traceback that `first` opens, its headline, and whether several writers' ran together.
 
     When a second header comes before the exception line, nothing tells the writers apart: all lines are kept
-    and the block is ambiguous, so that nobody builds a stack from frames that no writer wrote.
+    and the block is ambiguous, so that nobody builds a stack from frames that no writer wrote. `tagged`: only its tracebacks carry the
+    writer's tag, so that all lines with it belong to the message.
     """
     lines, headline = [first], first
     state = "frames"
     foreign = 0
     table = False
     opened, group = 0, _GROUP in first.parsed.text
-    tagged = "c10d rank" in first.parsed.layers  # its excepthook prints the whole traceback at once
     for line in following:
         text = line.parsed.text
         if state == "frames":
@@ -90,6 +91,11 @@ def _opens(line: Line, first: Line) -> bool:
     return line.parsed.record and not (first.parsed.record and line.parsed.layers == first.parsed.layers)
 
 
+def unmixed(lines: Sequence[Line]) -> list[Unmixed]:
+    """The tracebacks in lines of several writers that nothing tells apart."""
+    return unmix([line.parsed.text for line in lines], lambda text: HEADER in text, is_exception, CHAINS)
+
+
 def _is_frame(text: str) -> bool:
     return text.startswith(("  ", "\t", "| ")) or text.strip(" ~^") == ""
 
@@ -109,19 +115,27 @@ def _goes_on(line: Line, first: Line, tagged: bool, table: bool) -> bool:
 
 
 def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
+    """All lines of the tracebacks that run together, until as many exceptions as headers have been seen and no chain goes on."""
     lines.append(second)
     headline = lines[0]
     foreign = 0
+    opened, ended = 2, 0
     for line in following:
         text = line.parsed.text
         if _opens(line, lines[0]):
             break
-        fits = HEADER in text or _is_frame(text) or text.strip() in CHAINS
+        fits = HEADER in text or _is_frame(text) or FRAME.match(text) is not None or text.strip() in CHAINS
+        opened += HEADER in text
         if is_exception(text):
             headline, fits = line if headline is lines[0] else headline, True
+            ended += 1
+        elif ended >= opened and text.strip() and text.strip() not in CHAINS:
+            break
         if fits:
             lines.append(line)
             foreign = 0
         elif (foreign := foreign + 1) > 8 or len(lines) > 20_000:
             break
+    while not lines[-1].parsed.text.strip():
+        lines.pop()
     return lines, headline, True
