@@ -232,3 +232,14 @@ def test_a_literal_in_the_middle_of_a_very_long_line_is_seen() -> None:
     assert "boom" in found.lines[0]
     assert len(found.lines[0]) < 40_000
     assert found.origin.rank == 3
+
+
+def test_progress_on_the_other_stream_says_that_it_went_on() -> None:
+    """Open MPI tags both streams of a rank; an exception on one is handled when the other goes on."""
+    lines = [
+        f"[1,2]<stderr>:{line}"
+        for line in ("Traceback (most recent call last):", '  File "a.py", line 1, in f', "    g()", "ValueError: x")
+    ]
+    after = ["[1,2]<stdout>:step 4 loss 0.1", "[1,3]<stdout>:step 4 loss 0.1"]
+    assert block("\n".join([*lines, *after]) + "\n", "Traceback").goes_on
+    assert not block("\n".join([*lines, after[1]]) + "\n", "Traceback").goes_on

@@ -336,6 +336,16 @@ def test_a_spawned_process_quotes_the_traceback_of_its_child() -> None:
     assert not found.ambiguous
 
 
+@pytest.mark.parametrize("before", ["loading data", ""])
+def test_a_tag_on_every_line_does_not_make_a_message_of_what_follows(before: str) -> None:
+    """Where other output has the tag too, or progress follows, the traceback ends as it would without a tag."""
+    own = raised(simple)
+    after = ["cleaning up", "bye"] if before else ["step 4 loss 0.1", "step 5 loss 0.1"]
+    lines = [*([before] if before else []), *own, *after]
+    found = block("".join(f"[rank3]: {line}\n" for line in lines), HEADER)
+    assert list(found.lines) == own
+
+
 def test_a_traceback_that_breaks_off_is_kept() -> None:
     """A job killed in the middle of printing leaves frames without an exception; the header is their headline."""
     found = block(f'[rank1]: {HEADER}:\n[rank1]:   File "a.py", line 1, in f\n', HEADER)

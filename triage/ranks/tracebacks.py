@@ -105,10 +105,12 @@ def _goes_on(line: Line, first: Line, tagged: bool, table: bool) -> bool:
     text = line.parsed.text
     if _opens(line, first) or (HEADER in text and not table):  # torchelastic's table quotes what `@record` kept
         return False
-    if table or (tagged and not line.parsed.record):
+    if table:
         return True
     if PROGRESS.search(text):  # a progress bar begins with blanks too
         return False
+    if tagged and not line.parsed.record:
+        return True
     return not text.strip() or text.startswith(
         (" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error")
     )
