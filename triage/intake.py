@@ -10,7 +10,10 @@ from typing import BinaryIO, TypeVar
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact
 from triage.errors import InputError
-from triage.model import Deviation, Evidence, Explanation, Finding, Source, Warning
+from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
+from triage.ranks.identity import JobMap
+from triage.ranks.last import Word
+from triage.ranks.text import Line
 from triage.ranks.windows import Windows
 from triage.scan.interface import Scanned
 from triage.sources.plain import in_place
@@ -27,6 +30,7 @@ _NO_OUTPUT = re.compile(
 )
 _NAMED = 5
 _EDGE = 1 << 16
+_LAST_BYTES = 1 << 10
 _Placed = TypeVar("_Placed", Finding, Deviation)
 
 
@@ -139,6 +143,25 @@ class Reading:
             path = source.path
             return lambda offset, length: self._files.read_at(path, offset, length)
         return self._window(source.name, scan).read
+
+    def last_lines(self, words: Iterable[tuple[str, Word]], job: JobMap) -> list[LastLine]:
+        """Of every rank the last line that it wrote: the latest by its stamp, and within a source the last by its place."""
+        best: dict[int, tuple[tuple[float, str, int], str, Word]] = {}
+        for name, word in words:
+            origin = job.complete(name, word.origin)
+            if origin.rank is None or name not in self._by_name:
+                continue
+            before = best.get(origin.rank)
+            time = origin.time if origin.time is not None else before[0][0] if before and before[1] == name else float("-inf")
+            key = (time, name, word.offset)
+            if before is None or key >= before[0]:
+                best[origin.rank] = key, name, word
+        lines = []
+        for rank, ((time, _, _), name, word) in sorted(best.items()):
+            data = self.read_of(*self._by_name[name])(word.offset, _LAST_BYTES).split(b"\n", 1)[0]
+            text = Line(word.offset, data, 1970).parsed.text.rstrip()
+            lines.append(LastLine(rank, time if time != float("-inf") else None, word.step, text, name))
+        return lines
 
     def _window(self, name: str, scan: Scanned) -> Windows:
         window = self._windows.get(name)

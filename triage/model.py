@@ -351,3 +351,39 @@ class Entry:
     subject: str
     details: Mapping[str, object] = field(default_factory=dict)
     undone_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastLine:
+    """The last line that a rank wrote, wherever it stands, without its prefix."""
+
+    rank: int
+    time: float | None
+    step: int | None
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What `count` lines of these ranks say within one second, or the last line of ranks (`last`)."""
+
+    time: float | None
+    ranks: tuple[int, ...]
+    text: str
+    signature: str | None = None
+    count: int = 1
+    last: bool = False
+    root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What happened in a job, in the order that its clocks give; what has no time comes last. `around`: the moment that windows are cut about."""
+
+    job: Job
+    around: float | None
+    events: tuple[Event, ...]
+    ranks: tuple[RankState, ...]
+    left_out: int = 0
+    warnings: tuple[Warning, ...] = ()

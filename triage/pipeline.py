@@ -14,11 +14,13 @@ from triage.catalog.load import load
 from triage.catalog.model import Catalog
 from triage.catalog.setting import configured
 from triage.diagnose import Result, diagnose, report
+from triage.diagnose import timeline as timelines
 from triage.diagnose.explain import explanation
 from triage.errors import OptionError
 from triage.evidence.collect import Harvest, harvest
+from triage.evidence.redact import redact
 from triage.intake import Intake, Reading, writer_key
-from triage.model import Audit, Diagnosis, Explanation, Job, Stats, Warning
+from triage.model import Audit, Diagnosis, Explanation, Job, Stats, Timeline, Warning
 from triage.options import ENGINES, Options, Progress, Report, advance
 from triage.scan.run import Scan
 
@@ -62,6 +64,14 @@ def explain(paths: Sequence[str], signature_id: str, options: Options = Options(
         found = reading.placed_explanation(explanation(signature, read.result))
         reason = applies.outside(signature, read.harvest.stated)
         return found if reason is None else replace(found, matched=False, outcome=f"not matched, because {reason}")
+
+
+def timeline(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Timeline:
+    """What happened to the ranks of the job under `paths`, failures and last lines, in the order of their clocks."""
+    read = _read(paths, options, progress)
+    with read.reading as reading:
+        lasts = [replace(line, text=redact(line.text)) for line in reading.last_lines(read.harvest.words, read.harvest.job)]
+        return timelines.timeline(read.result, read.job, report.states(read.result, read.harvest.job), lasts, read.warnings)
 
 
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:

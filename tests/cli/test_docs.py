@@ -18,6 +18,7 @@ COMMANDS = (
     "explain",
     "env",
     "split",
+    "timeline",
     *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "diff", "mutate", "schema")),
 )
 

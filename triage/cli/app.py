@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, env, explain, failure, ingest, show, split
+from triage.cli import catalog, env, explain, failure, ingest, show, split, timeline
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
@@ -17,6 +17,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("explain", explain.explain),
     ("env", env.env),
     ("split", split.split),
+    ("timeline", timeline.timeline),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
 
@@ -40,6 +41,7 @@ def _root(
       triage explain job_logs/ -s ID           why a signature did not match
       triage env job_logs/                     settings that differ between ranks
       triage split job.log -o by-rank/         one file a rank
+      triage timeline job_logs/ --around 5m    what happened to which rank
       triage catalog show cuda.out-of-memory   what a signature means
 
     `triage COMMAND --help` says more.

@@ -1,0 +1,64 @@
+"""triage.cli.timeline"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from triage.cli.options import seconds
+from triage.errors import OptionError
+
+Command = Callable[..., tuple[int, str, str]]
+LOG = "".join(f"2026-11-21 03:00:0{second} [rank{rank}] INFO trainer: step {second}\n" for second in range(9) for rank in (0, 1)) + "".join(
+    f"[rank1]: {line}\n"
+    for line in ("Traceback (most recent call last):", '  File "a.py", line 1, in f', "    g()", "ValueError: \x1b[2Jboom")
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "job.log"
+    path.write_text(LOG)
+    return path
+
+
+@pytest.mark.parametrize("width", ["40", "80"])
+def test_text_fits_a_narrow_terminal(command: Command, log: Path, width: str) -> None:
+    """No line is longer than asked for, and nothing in it steers the terminal."""
+    status, out, err = command("timeline", str(log), "--width", width)
+    assert (status, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= int(width)
+    assert "\x1b" not in out
+    assert "ValueError" in out
+    assert "last line" in out
+
+
+def test_json_says_the_same(command: Command, log: Path) -> None:
+    """Times in UTC, ranks as lists."""
+    status, out, _ = command("timeline", str(log), "--format", "json", "--rank", "1")
+    told = json.loads(out)
+    assert (status, told["schema"]) == (0, "triage.timeline/1")
+    assert {rank for event in told["events"] for rank in event["ranks"]} == {1}
+    assert [state["rank"] for state in told["ranks"]] == [1]
+    assert any(event["text"].startswith("ValueError") for event in told["events"])
+
+
+def test_a_window_leaves_out_what_is_far(command: Command, log: Path) -> None:
+    """And says how much."""
+    assert "left out" not in command("timeline", str(log), "--around", "1h")[1]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("90", 90.0), ("30s", 30.0), ("5m", 300.0), ("1.5h", 5400.0), (None, None)])
+def test_times(text: str | None, expected: float | None) -> None:
+    """Seconds without a unit."""
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "m", "-5m", "5 weeks"])
+def test_other_times_are_refused(text: str) -> None:
+    """With what to write instead."""
+    with pytest.raises(OptionError, match="no time"):
+        seconds(text)
