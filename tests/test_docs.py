@@ -264,7 +264,7 @@ PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcodes.py"
 
 
 def test_security_page_is_true() -> None:
-    """No module can start a program, open a connection or load a pickle: it imports nothing that could."""
+    """No module can open a connection or load a pickle, and one alone starts programs: the cage that gdb runs in."""
     banned = {
         "socket",
         "subprocess",
@@ -291,7 +291,7 @@ def test_security_page_is_true() -> None:
             if isinstance(node, ast.Call):
                 called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 found += [f"{path.name}: {called}()"] if called in calls else []
-    assert found == []
+    assert found == ["engine.py: subprocess"]
 
 
 def test_changelog_tells_of_this_version() -> None:

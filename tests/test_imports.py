@@ -18,6 +18,7 @@ PACKAGE = ROOT / "triage"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # A room imports those to its left. `testing` builds files for others and knows none of them.
 ORDER = (
+    "stacks",
     "sources",
     "scan",
     "ranks",

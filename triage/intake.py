@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO, TypeVar
 
 from triage import artifacts, sources
-from triage.artifacts.interface import Artifact
+from triage.artifacts.interface import Artifact, Keeper
 from triage.errors import InputError
 from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
 from triage.ranks.identity import JobMap
@@ -63,7 +63,7 @@ class _Container:
             if source.kind == "text" and stream is not None:
                 yield source, stream
             elif source.kind != "empty":
-                self.intake.artifacts.append(Artifact(source, _content(source, stream)))
+                self.intake.artifacts.append(_content(source, stream))
                 yield source, None
 
 
@@ -113,14 +113,14 @@ def hash_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _content(source: Source, stream: BinaryIO | None) -> bytes:
+def _content(source: Source, stream: BinaryIO | None) -> Artifact:
     reader = artifacts.reader_of(source)
     if reader is None:
-        return b""
+        return Artifact(source, b"")
     if stream is not None:
-        return stream.read(reader.max_bytes)
+        return reader.keep(source, stream) if isinstance(reader, Keeper) else Artifact(source, stream.read(reader.max_bytes))
     with open(source.path or "", "rb") as file:
-        return file.read(min(reader.max_bytes, _EDGE) if getattr(reader, "in_place", False) else reader.max_bytes)
+        return Artifact(source, file.read(min(reader.max_bytes, _EDGE) if getattr(reader, "in_place", False) else reader.max_bytes))
 
 
 class Reading:

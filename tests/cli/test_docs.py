@@ -19,6 +19,7 @@ COMMANDS = (
     "env",
     "split",
     "timeline",
+    "core",
     *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "diff", "mutate", "schema")),
 )
 

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import lz4.frame
 import zstandard
 
 from triage import model
@@ -25,6 +26,7 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "xz": lzma.compress,
     "zstd": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
+    "lz4": lambda data: lz4.frame.compress(data, content_checksum=True, block_checksum=True),
 }
 
 

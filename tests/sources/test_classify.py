@@ -23,6 +23,7 @@ CASES = {
     "bzip2": COMPRESSIONS["bzip2"](log()),
     "xz": COMPRESSIONS["xz"](log()),
     "zstd": COMPRESSIONS["zstd"](log()),
+    "lz4-legacy": b"\x02\x21\x4c\x18" + bytes(20),
     "lz4": b"\x04\x22\x4d\x18\x64\x40\xa7" + bytes(20),
     "tar": tar({"a": b"b"}),
     "zip": zipped({"a": b"b"}),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from triage.artifacts.cores.reader import Cores
 from triage.artifacts.environment import Environment
 from triage.artifacts.error_file import ErrorFile
 from triage.artifacts.flight import FlightRecorder
 from triage.artifacts.interface import Artifact, Facts, Reader
 from triage.model import Source, Warning
 
-READERS: tuple[Reader, ...] = (ErrorFile(), Environment(), FlightRecorder())
+READERS: tuple[Reader, ...] = (ErrorFile(), Environment(), FlightRecorder(), Cores())
 
 _UNREAD = {
-    "core": "a core file was recognised but is not read by this version; `gdb -c` shows its backtrace",
     "py-spy": "a py-spy dump was recognised but is not read by this version",
     "binary": "skipped, because it is not text",
     "empty": "the file is empty",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from triage.errors import TriageError
 from triage.model import Evidence, Source, SourceKind, Warning
@@ -46,6 +46,13 @@ class Reader(Protocol):
     max_bytes: int
 
     def read(self, artifacts: Sequence[Artifact]) -> Facts: ...
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """A reader that needs more than the first bytes of what lies compressed or in an archive: it keeps the stream while it is there."""
+
+    def keep(self, source: Source, stream: BinaryIO) -> Artifact: ...
 
 
 def damaged(source: Source, error: ArtifactError) -> Warning:

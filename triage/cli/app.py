@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, env, explain, failure, ingest, show, split, timeline
+from triage.cli import catalog, core, env, explain, failure, ingest, show, split, timeline
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
@@ -18,6 +18,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("env", env.env),
     ("split", split.split),
     ("timeline", timeline.timeline),
+    ("core", core.core),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
 

@@ -18,7 +18,7 @@ from triage.sources.unsupported import Unsupported
 
 READERS: tuple[Reader, ...] = (
     Plain(),  # first: nearly every file is one
-    Lazy("triage.sources.compressed", "Compressed", frozenset({"gzip", "bzip2", "xz", "zstd"})),
+    Lazy("triage.sources.compressed", "Compressed", frozenset({"gzip", "bzip2", "xz", "zstd", "lz4"})),
     Lazy("triage.sources.tars", "Tar", frozenset({"tar"})),
     Lazy("triage.sources.zips", "Zip", frozenset({"zip"})),
     Unsupported(),  # last: what remains gets a warning

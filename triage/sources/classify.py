@@ -20,7 +20,7 @@ _MAGICS: tuple[tuple[bytes, FileKind], ...] = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     *((b"%c\x2a\x4d\x18" % skipped, "zstd") for skipped in range(0x50, 0x60)),
     (b"\x04\x22\x4d\x18", "lz4"),
-    (b"\x02\x21\x4c\x18", "lz4"),
+    (b"\x02\x21\x4c\x18", "lz4-legacy"),
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "zip"),
     (b"PK\x07\x08PK\x03\x04", "zip"),

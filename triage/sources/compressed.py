@@ -1,4 +1,4 @@
-"""One compression taken off: gzip, bzip2, xz, zstd."""
+"""One compression taken off: gzip, bzip2, xz, zstd, lz4."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class Compressed:
         try:
             engine = ENGINES[item.kind]()
         except ImportError as error:
-            way.notes.add("skipped", item.name, f"skipped, because {error.name} is not installed: pip install {error.name}")
+            way.notes.add(
+                "skipped", item.name, f"skipped, because {error.name} is not installed: pip install {(error.name or '').partition('.')[0]}"
+            )
             return
         stream = Inflated(item.stream, engine, way.spend)
         inner = way.inside(item, stream, size=None, layers=item.layers + 1)

@@ -85,6 +85,29 @@ class _Zstd:
         return out
 
 
+class _Lz4:
+    """`lz4.frame`'s decompressor in the common shape: what is left over is None there as long as there is nothing."""
+
+    def __init__(self, module: Any) -> None:
+        self._inner = module.LZ4FrameDecompressor()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._inner.eof)
+
+    @property
+    def needs_input(self) -> bool:
+        return bool(self._inner.needs_input)
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data or b""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        out: bytes = self._inner.decompress(data, max_length)
+        return out
+
+
 def gzip_engine() -> Engine:
     """gzip files, by isal when it is installed (several times faster), else by zlib."""
     return _deflate("gzip", 31, several=True)
@@ -123,6 +146,12 @@ def zstd_engine() -> Engine:
     return Engine("zstd", lambda: _Zstd(zstandard), (zstandard.ZstdError,), feed=4 * 1024)
 
 
+def lz4_engine() -> Engine:
+    """lz4 frames, as systemd-coredump writes them; by the package lz4."""
+    lz4 = importlib.import_module("lz4.frame")
+    return Engine("lz4", lambda: _Lz4(lz4), (RuntimeError, EOFError, ValueError))
+
+
 def lzma_engine(head: bytes, size: int | None) -> Engine:
     """The LZMA stream of a zip member, whose five bytes of properties are `head` and whose `size` is known unless it has an end mark."""
     lzma = importlib.import_module("lzma")
@@ -141,4 +170,5 @@ ENGINES: dict[FileKind, Callable[[], Engine]] = {
     "bzip2": bzip2_engine,
     "xz": xz_engine,
     "zstd": zstd_engine,
+    "lz4": lz4_engine,
 }

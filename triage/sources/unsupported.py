@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from triage.sources.expand import Expansion
 
 ADVICE: dict[FileKind, str] = {
-    "lz4": "it is compressed with lz4; unpack it first: lz4 -d FILE",
+    "lz4-legacy": "it is compressed with lz4 in its oldest format; unpack it first: lz4 -d FILE",
     "7z": "it is a 7-Zip archive; unpack it first: 7z x FILE",
     "rar": "it is a RAR archive; unpack it first: unrar x FILE",
     "compress": "it is compressed with compress (.Z); unpack it first: gzip -d FILE",

@@ -1,0 +1,125 @@
+"""Programs that crash, built and run on the fly, and the core files they leave."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+C = r"""
+#include <assert.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define APART __attribute__((noinline))
+int *nowhere; char *far_away;
+APART int read_header(int *p) { return *p; }
+APART int read_field(int *p) { return p[18]; }
+APART int read_wild(char *p) { return *p; }
+APART int touch(volatile char *p) { return p[5000]; }
+APART void release(void *p) { free(p); asm volatile(""); }
+APART void check(int x) { assert(x == 1); }
+int walk(int n) { volatile char b[512]; b[0] = n; return walk(n + 1) + b[0]; }
+static void *idle(void *p) { pause(); return p; }
+APART int divide(int a, int b) { return a / b; }
+static pthread_barrier_t ready;
+static void *wait_there(void *p) { pthread_barrier_wait(&ready); pause(); return p; }
+APART int work(const char *mode) {
+    if (!strcmp(mode, "null")) return read_header(nowhere) + 1;
+    if (!strcmp(mode, "offset")) return read_field(nowhere) + 1;
+    if (!strcmp(mode, "wild")) { far_away = (char *)0x123456789000; return read_wild(far_away) + 1; }
+    if (!strcmp(mode, "noncanonical")) { far_away = (char *)0x8123456789abcdef; return read_wild(far_away) + 1; }
+    if (!strcmp(mode, "heap")) { void *p = malloc(5000), *q = malloc(16); release(p); release(p); return q != 0; }
+    if (!strcmp(mode, "assert")) { check(2); return 1; }
+    if (!strcmp(mode, "overflow")) return walk(0);
+    if (!strcmp(mode, "divide")) return divide(7, nowhere != 0);
+    if (!strcmp(mode, "bus")) {
+        int fd = open("mapped.bin", O_RDWR | O_CREAT, 0600);
+        if (ftruncate(fd, 8192)) return 2;
+        volatile char *p = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (ftruncate(fd, 100)) return 2;
+        return touch(p) + 1;
+    }
+    if (!strcmp(mode, "threads")) {
+        pthread_t t;
+        pthread_barrier_init(&ready, 0, 200);
+        for (int i = 0; i < 199; i++) pthread_create(&t, 0, wait_there, 0);
+        pthread_barrier_wait(&ready);
+        return read_header(nowhere) + 1;
+    }
+    return 0;
+}
+int main(int argc, char **argv) { return work(argc > 1 ? argv[1] : "") + (idle == 0); }
+"""
+CXX = r"""
+#include <stdexcept>
+#include <thread>
+#include <vector>
+#include <unistd.h>
+namespace app {
+struct Loader {
+    template <class T> __attribute__((noinline)) void decode(T x) { if (x > 0) throw std::runtime_error("bad shard"); asm volatile(""); }
+    __attribute__((noinline)) void next(int i) { decode<int>(i + 1); asm volatile(""); }
+};
+}
+int main() {
+    std::vector<std::thread> others;
+    for (int i = 0; i < 4; i++) others.emplace_back([] { sleep(100); });
+    std::thread last([] { app::Loader loader; loader.next(3); });
+    last.join();
+}
+"""
+LIBRARY = r"""
+int *nowhere;
+__attribute__((noinline)) int decode_block(int x) { return *nowhere + x; }
+int decode(int x) { return decode_block(x) + 1; }
+"""
+
+
+def needs(*programs: str) -> None:
+    """Skip, loudly, where a tool is missing; .ci/run installs all of them."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        assert not os.environ.get("CI"), f"{missing} must be installed in CI (.ci/run does)"
+        pytest.skip(f"THESE TESTS DID NOT RUN: {', '.join(missing)} is not installed; apt-get install gcc g++ gdb")
+
+
+def build(directory: Path, name: str, source: str, *options: str) -> Path:
+    """Compile a program of C or C++."""
+    compiler, suffix = ("g++", "cc") if "#include <thread>" in source else ("gcc", "c")
+    needs(compiler)
+    (directory / f"{name}.{suffix}").write_text(source, encoding="utf-8")
+    target = directory / name
+    flags = ("-g", "-O1", "-fno-optimize-sibling-calls", "-pthread", "-w")
+    subprocess.run([compiler, *flags, f"{name}.{suffix}", "-o", str(target), *options], cwd=directory, check=True, timeout=120)
+    return target
+
+
+def core_of(directory: Path, *command: str) -> Path:
+    """Run a command until it crashes; the core it leaves, by the kernel or (where cores go to a service) by gdb."""
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    where = directory / f"run-{len(list(directory.glob('run-*')))}"
+    where.mkdir()
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8").strip()
+    if re.fullmatch(r"[\w.%-]+", pattern) and resource.getrlimit(resource.RLIMIT_CORE)[1] == resource.RLIM_INFINITY:
+        done = subprocess.run(command, cwd=where, preexec_fn=limits, capture_output=True, timeout=60)
+        assert done.returncode < 0, f"{command} did not crash: {done}"
+        found = [path for path in where.iterdir() if path.read_bytes()[:4] == b"\x7fELF"]
+    else:
+        needs("gdb")
+        script = ["-ex", "run", "-ex", "generate-core-file core"]
+        subprocess.run(["gdb", "--nx", "-batch", *script, "--args", *command], cwd=where, capture_output=True, timeout=120, check=True)
+        found = [where / "core"]
+    assert len(found) == 1, f"no core in {where} (core_pattern {pattern})"
+    return found[0]

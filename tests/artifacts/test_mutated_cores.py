@@ -1,0 +1,106 @@
+"""Damaged cores: whatever the bytes, an answer or a sentence."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.artifacts.crashing import C, build, core_of, needs
+from triage.artifacts.cores import elf
+from triage.artifacts.cores.reader import Cores, answer
+from triage.artifacts.interface import Artifact, Facts
+from triage.model import Source
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    needs("gcc", "gdb")
+    directory = tmp_path_factory.mktemp("mutated")
+    return core_of(directory, str(build(directory, "crash", C)), "null").read_bytes()
+
+
+def head_size(core: bytes) -> int:
+    """Where the notes end: the part that the reader trusts least."""
+    phoff, phnum = struct.unpack_from("<Q", core, 32)[0], struct.unpack_from("<H", core, 56)[0]
+    headers = struct.iter_unpack("<IIQQQQQQ", core[phoff : phoff + phnum * 56])
+    return max(offset + size for kind, _, offset, _, _, size, _, _ in headers if kind == 4)
+
+
+@st.composite
+def damages(draw: st.DrawFn) -> list[tuple[float, bytes]]:
+    """Places (as a part of the head, or of the whole from 1 on) and the bytes to put there."""
+    word = st.binary(min_size=1, max_size=8) | st.sampled_from([b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", struct.pack("<Q", 1 << 40)])
+    return draw(st.lists(st.tuples(st.floats(0, 2, exclude_max=True), word), max_size=6))
+
+
+@given(damages(), st.floats(0, 1))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_mutated_cores(core: bytes, tmp_path: Path, places: list[tuple[float, bytes]], cut: float) -> None:
+    """Two hundred damaged cores: each gives a report or an error with a hint, and never anything else."""
+    data = bytearray(core)
+    head = head_size(core)
+    for place, word in places:
+        at = int(place * head) if place < 1 else int((place - 1) * len(core))
+        data[at : at + len(word)] = word
+    file = tmp_path / "core"
+    file.write_bytes(data[: int(len(data) * (1 - cut * cut))])
+    found = Facts([], [])
+    answer(found, Artifact(Source("core", "core", None, str(file)), b""))
+    assert len(found.evidence) == 1 or [warning.code for warning in found.warnings] == ["damaged-artifact"]
+    assert all(warning.message for warning in found.warnings)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gdb_survives_damage(core: bytes, tmp_path: Path, seed: int) -> None:
+    """With gdb too: a damaged core ends within its deadline."""
+    data = bytearray(core)
+    for step in range(24):
+        data[(seed * 7919 + step * 104729) % len(data)] ^= 0x41 + step
+    (tmp_path / "core").write_bytes(data)
+    found = Cores().read([Artifact(Source("core", "core", None, str(tmp_path / "core")), b"")])
+    assert len(found.evidence) == 1 or [warning.code for warning in found.warnings] == ["damaged-artifact"]
+
+
+class Bytes:
+    """A core's bytes in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.size = len(data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self.data[offset : offset + length] if offset >= 0 and length > 0 else b""
+
+
+def made(machine: int, registers: bytes, threads: int = 1, xnum: bool = False) -> bytes:
+    """A core with nothing but notes."""
+    status = bytearray(112)
+    struct.pack_into("<h", status, 12, 11)
+    struct.pack_into("<i", status, 32, 77)
+    desc = bytes(status) + registers + bytes(8)
+    note = struct.pack("<III", 5, len(desc), 1) + b"CORE\0\0\0\0" + desc + bytes(-len(desc) % 4)
+    notes = note * threads
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01" + bytes(9), 4, machine, 1, 0, 64, 120, 0, 64, 56, 0xFFFF if xnum else 1, 64, 1, 0
+    )
+    phdr = struct.pack("<IIQQQQQQ", 4, 0, 184, 0, 0, len(notes), 0, 4)
+    section = bytes(44) + struct.pack("<I", 1) + bytes(16)
+    return header + phdr + section + notes
+
+
+def test_aarch64() -> None:
+    """The registers of an aarch64 thread: program counter, stack, frame and link."""
+    registers = struct.pack("<34Q", *range(1000, 1034))
+    core = elf.read(Bytes(made(183, registers)))
+    (thread,) = core.threads
+    assert (core.machine, thread.tid, thread.pc, thread.sp, thread.fp, thread.link) == ("aarch64", 77, 1032, 1031, 1029, 1030)
+
+
+def test_more_than_65535_segments() -> None:
+    """The number of program headers then stands in the first section header."""
+    core = elf.read(Bytes(made(62, struct.pack("<27Q", *range(27)), threads=3, xnum=True)))
+    assert (len(core.threads), core.threads[0].pc, core.threads[0].sp) == (3, 16, 19)

@@ -1,0 +1,204 @@
+"""gdb as an unwinder, driven through its machine interface, hardened: nothing that lies beside or inside the files it reads can run.
+
+`--nx` alone is not enough: with `set auto-load safe-path /` a script section of the binary and PROGRAM-gdb.py still run. So auto-loading is
+switched off before any file is read, the environment is empty, the working directory is an empty one, and gdb sees only those
+files whose build-id is the core's: they are linked into a directory that is its sysroot.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triage.artifacts.cores.engine import Limits, run
+from triage.artifacts.cores.files import Found, Where
+from triage.artifacts.cores.model import Core
+from triage.artifacts.cores.symbols import soname_of
+from triage.stacks.model import HANDLER, Frame, Thread
+
+_SETTINGS = (
+    "auto-load off",
+    "auto-load safe-path /nonexistent",
+    "debuginfod enabled off",
+    "index-cache enabled off",
+    "auto-load local-gdbinit off",
+    "pagination off",
+    "confirm off",
+    "width 0",
+    "height 0",
+    "style enabled off",
+    "print frame-arguments none",
+    "print entry-values no",
+    "print elements 64",
+    "max-value-size 4096",
+    "backtrace limit 256",
+    "backtrace past-main off",
+    "startup-with-shell off",
+    "history save off",
+    "may-call-functions off",
+)
+_FRAMES, _OTHER_FRAMES = 256, 64
+_MOST_THREADS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Unwound:
+    """The threads as gdb sees them, and why some may be missing."""
+
+    threads: tuple[Thread, ...]
+    remarks: tuple[str, ...]
+    deadline: bool = False
+
+
+def program() -> str | None:
+    """gdb's path, None when it is not installed."""
+    return shutil.which("gdb")
+
+
+def command(gdb: str) -> list[str]:
+    """The hardened command line; what it does not know (older gdb) it ignores."""
+    settings = [part for setting in _SETTINGS for part in ("-iex", f"set {setting}")]
+    return [gdb, "-q", "--nx", "--nh", "--interpreter=mi3", "-iex", "maint set worker-threads 0", *settings]
+
+
+def unwind(gdb: str, path: str, core: Core, found: Found, where: Where, limits: Limits = Limits()) -> Unwound:
+    """Ask gdb for the frames of every thread. Never raises for what gdb does."""
+    with tempfile.TemporaryDirectory(prefix="triage-gdb-") as directory:
+        exe = link(Path(directory), core, found)
+        plain = Path(directory) / "core"  # gdb takes the rest of the line for the name, and knows no quotes there
+        plain.symlink_to(os.path.abspath(path))
+        script = _script(str(plain), core, exe, directory, where)
+        empty = Path(directory) / "empty"
+        empty.mkdir()
+        environment = {"HOME": "/nonexistent", "DEBUGINFOD_URLS": "", "LC_ALL": "C", "PATH": "/usr/bin:/bin", "TMPDIR": str(empty)}
+        output = run(command(gdb), script, limits, str(empty), environment)
+    threads, remarks = read(output.text, core)
+    if output.ended:
+        why = f"after {limits.seconds:g} s" if output.ended == "deadline" else f"after {limits.output:,} bytes of output"
+        remarks = (*remarks, f"gdb was stopped {why}; {len(threads)} of {len(core.threads)} threads were read")
+    elif not threads:
+        remarks = (*remarks, f"gdb gave no frames (exit status {output.status})")
+    return Unwound(threads, remarks, output.ended == "deadline")
+
+
+def link(directory: Path, core: Core, found: Found) -> str | None:
+    """The verified files: under `root` at the paths of the core, under `flat` by their names, for the linker knows some by other paths.
+
+    Gives the path of the program.
+    """
+    root, flat = directory / "root", directory / "flat"
+    root.mkdir()
+    flat.mkdir()
+    for path, file in found.files.items():
+        names = {os.path.basename(path), os.path.basename(soname_of(file)) or os.path.basename(path)}
+        for place in (root / path.lstrip("/"), *(flat / name for name in sorted(names))):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not os.path.lexists(place):
+                place.symlink_to(os.path.realpath(file))
+    for name in ("lib", "lib64", "bin"):
+        if (root / "usr" / name).is_dir() and not (root / name).exists():
+            (root / name).symlink_to(root / "usr" / name)
+    executable = core.executable
+    if executable is None or executable.path not in found.files:
+        return None
+    return str(root / executable.path.lstrip("/"))
+
+
+def _script(path: str, core: Core, exe: str | None, root: str, where: Where) -> str:
+    # Names of `set` and of the core reach to the end of the line, without quotes.
+    lines = [f"-gdb-set sysroot {root}/root", f"-gdb-set solib-search-path {root}/flat"]
+    if where.debug_dir and "\n" not in where.debug_dir:
+        lines.append(f"-gdb-set debug-file-directory {os.path.abspath(where.debug_dir)}")
+    if exe:
+        lines.append(f"-file-exec-and-symbols {_quoted(exe)}")
+    lines.append(f"-target-select core {path}")
+    lines.append("-thread-info")
+    for number in range(1, min(len(core.threads), _MOST_THREADS) + 1):
+        lines.append(f"{number}-stack-list-frames --thread {number} 0 {(_FRAMES if number == 1 else _OTHER_FRAMES) - 1}")
+    return "\n".join([*lines, "-gdb-exit", ""])
+
+
+def _quoted(text: str) -> str:
+    """A C string, as MI takes its arguments."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def read(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, ...]]:
+    """The threads in gdb's answers, and its warnings that matter."""
+    from pygdbmi import gdbmiparser
+
+    threads: dict[int, Thread] = {}
+    ids: dict[str, tuple[int | None, str]] = {}
+    remarks: list[str] = []
+    for line in text.split("\n"):
+        if not line or line[0] in "=*(":
+            continue
+        if line[0] in "~&@":
+            if "warning: " in line and len(remarks) < 8:
+                remarks.append(_warning(line))
+            continue
+        try:
+            record: dict[str, Any] = gdbmiparser.parse_response(line)
+        except (ValueError, IndexError, KeyError, TypeError, RecursionError):
+            continue
+        payload = record.get("payload")
+        if not isinstance(payload, dict):
+            continue
+        if isinstance(payload.get("threads"), list):
+            ids = {str(item.get("id")): (_tid(str(item.get("target-id", ""))), str(item.get("name", ""))) for item in payload["threads"]}
+        stack, token = payload.get("stack"), record.get("token")
+        if isinstance(stack, list) and isinstance(token, int):
+            threads[token] = _thread(token, stack, core, ids)
+    return tuple(threads[number] for number in sorted(threads)), tuple(dict.fromkeys(filter(None, remarks)))
+
+
+def _warning(line: str) -> str:
+    words = line[2:].rstrip('"').replace("\\n", " ").replace('\\"', '"').strip()
+    if "reg-xstate" in words or "auto-loading" in words or "Unable to find libthread_db" in words or "not a symbol" in words:
+        return ""
+    return words.removeprefix("warning: ")[:200]
+
+
+def _tid(target: str) -> int | None:
+    _, _, rest = target.partition("LWP ")
+    digits = rest.split(")")[0].split(" ")[0]
+    return int(digits) if digits.isdecimal() and len(digits) <= 10 else None
+
+
+def _thread(number: int, stack: list[Any], core: Core, ids: dict[str, tuple[int | None, str]]) -> Thread:
+    tid, name = ids.get(str(number), (None, ""))
+    registers = core.threads[number - 1] if number <= len(core.threads) else None
+    frames = [_frame(item, core) for item in stack if isinstance(item, dict)]
+    crashed = number == 1 and bool(core.signal)
+    return Thread(tuple(frames), id=str(number), tid=tid or (registers.tid if registers else None), name=name, crashed=crashed)
+
+
+def _frame(item: dict[str, Any], core: Core) -> Frame:
+    function = str(item.get("func", ""))
+    if function == HANDLER:
+        return Frame(HANDLER)
+    address = _number(item.get("addr"))
+    module = core.module_at(address) if address is not None else None
+    line = str(item.get("line", ""))
+    return Frame(
+        function="" if function == "??" else function,
+        module=module.path if module else str(item.get("from", "")),
+        offset=address - module.bias if module and address is not None else None,
+        address=address,
+        file=str(item.get("file", "")),
+        line=int(line) if line.isdecimal() and len(line) <= 9 else None,
+        build_id=module.build_id if module else "",
+        trust="unwound",
+    )
+
+
+def _number(value: object) -> int | None:
+    try:
+        number = int(str(value), 16)
+    except ValueError:
+        return None
+    return number if 0 <= number < 1 << 64 else None

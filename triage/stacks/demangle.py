@@ -1,0 +1,146 @@
+"""Mangled C++ names (Itanium ABI), read for their path of names alone: arguments and template arguments are skipped, for normalisation drops
+them anyway. That makes it small, safe for names that anybody wrote, and linear."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+_LONGEST = 4096
+_WORD = re.compile(r"\d+")
+_DEEPEST = 48
+_OPERATORS = {
+    "cl": "()", "ix": "[]", "ls": "<<", "rs": ">>", "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "aS": "=", "pl": "+",
+    "mi": "-", "ml": "*", "dv": "/", "pL": "+=", "mI": "-=", "pp": "++", "mm": "--", "pt": "->", "de": "*", "nw": " new", "na": " new[]",
+    "dl": " delete", "da": " delete[]", "nt": "!", "aa": "&&", "oo": "||",
+}  # fmt: skip
+_SHORT = {
+    "St": "std", "Sa": "std::allocator", "Ss": "std::basic_string<T>", "Sb": "std::basic_string", "Si": "std::basic_istream<T>",
+    "So": "std::basic_ostream<T>", "Sd": "std::basic_iostream<T>",
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def demangled(name: str) -> str:
+    """`c10::Error::Error` for `_ZN3c105ErrorC1ESs`; the name itself when nothing can be made of it."""
+    symbol = name.removeprefix("_") if name.startswith("__Z") else name
+    if not symbol.startswith("_Z") or len(symbol) > _LONGEST:
+        return name
+    symbol = symbol.partition(".")[0]
+    return _path(symbol) or name
+
+
+def _path(symbol: str) -> str:
+    """The names alone: `_ZN4c10d4X1fI…E…` is `c10d::X::f<T>`, whatever the arguments are."""
+    try:
+        names, _ = _encoding(symbol, 2, 0)
+    except (IndexError, ValueError):
+        return ""
+    return "::".join(names)
+
+
+def _encoding(symbol: str, position: int, depth: int) -> tuple[list[str], int]:
+    """The names of what starts at `position`: nested, local or plain. Raises ValueError for what it cannot read."""
+    if depth > _DEEPEST:
+        raise ValueError(symbol)
+    if symbol[position] == "Z":  # a thing inside a function: Z function E thing
+        outer, position = _encoding(symbol, position + 1, depth + 1)
+        while symbol[position] != "E":
+            position = _skip(symbol, position, depth + 1)
+        inner, position = _encoding(symbol, position + 1, depth + 1)
+        return outer + inner, position
+    nested = symbol[position] == "N"
+    position += nested
+    names: list[str] = []
+    while position < len(symbol):
+        letter = symbol[position]
+        if letter.isdigit():
+            name, position = _source(symbol, position)
+            names.append(name)
+        elif letter == "I" and names:
+            names[-1] += "<T>"
+            position = _list(symbol, position + 1, depth + 1)
+            continue
+        elif symbol[position : position + 2] in _SHORT:
+            names.append(_SHORT[symbol[position : position + 2]])
+            position += 2
+            if names[-1] == "std" or symbol[position : position + 1] == "I":
+                continue
+        elif letter in "CD" and names and symbol[position + 1].isdigit():
+            names.append(("~" if letter == "D" else "") + names[-1].removesuffix("<T>"))
+            position += 2
+        elif letter == "B" and names:  # an ABI tag
+            _, position = _source(symbol, position + 1)
+            continue
+        elif letter == "U":
+            position = _skip(symbol, position, depth + 1)
+            names.append("{lambda}")
+        elif (letter in "VKrRO" and nested) or letter == "L":
+            position += 1
+            continue
+        elif symbol.startswith("cv", position):
+            names.append("operator-conversion")
+            position = _skip(symbol, position + 2, depth + 1)
+        elif symbol[position : position + 2] in _OPERATORS:
+            names.append("operator" + _OPERATORS[symbol[position : position + 2]])
+            position += 2
+        else:
+            break
+        if not nested and symbol[position : position + 1] not in ("I", "B"):
+            return names, position
+    if not names or (nested and symbol[position] != "E"):
+        raise ValueError(symbol)
+    return names, position + nested
+
+
+def _source(symbol: str, position: int) -> tuple[str, int]:
+    match = _WORD.match(symbol, position)
+    length = int(match.group()) if match and len(match.group()) < 5 else 0
+    if match is None or not 0 < length <= len(symbol) - match.end():
+        raise ValueError(symbol)
+    name = symbol[match.end() : match.end() + length]
+    return ("(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name), match.end() + length
+
+
+def _list(symbol: str, position: int, depth: int) -> int:
+    """Behind the E that ends a list."""
+    while symbol[position] != "E":
+        position = _skip(symbol, position, depth)
+    return position + 1
+
+
+def _skip(symbol: str, position: int, depth: int) -> int:
+    """Behind one type or template argument."""
+    if depth > _DEEPEST:
+        raise ValueError(symbol)
+    letter, pair = symbol[position], symbol[position : position + 2]
+    if letter.isdigit():
+        _, position = _source(symbol, position)
+    elif letter in "PRKOVrCG" or pair in ("Dp", "sp"):
+        return _skip(symbol, position + (2 if pair in ("Dp", "sp") else 1), depth + 1)
+    elif pair == "St":
+        return _skip(symbol, position + 2, depth + 1)
+    elif letter == "S" and pair in _SHORT:
+        position += 2
+    elif letter in "ST":
+        position = symbol.index("_", position) + 1
+    elif letter in "NIJFX" or pair in ("DT", "Dt"):
+        return _list(symbol, position + (2 if letter == "D" else 1), depth + 1)
+    elif letter == "L":
+        return symbol.index("E", position) + 1
+    elif letter == "Z":
+        return _encoding(symbol, position, depth + 1)[1]
+    elif pair == "Ul":
+        return symbol.index("_", _list(symbol, position + 2, depth + 1)) + 1
+    elif pair == "Ut" or letter == "A":
+        position = symbol.index("_", position) + 1
+        return _skip(symbol, position, depth + 1) if letter == "A" else position
+    elif letter == "M":
+        return _skip(symbol, _skip(symbol, position + 1, depth + 1), depth + 1)
+    elif letter == "D" or pair in _OPERATORS:
+        return position + 2
+    elif letter.islower():
+        return position + 1
+    else:
+        raise ValueError(symbol)
+    return _list(symbol, position + 1, depth + 1) if symbol[position : position + 1] == "I" else position

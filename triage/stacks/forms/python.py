@@ -1,0 +1,139 @@
+"""Python's own stacks: faulthandler (with the C stack of 3.14) and pystack. `-X faulthandler`'s frames have no comma, a traceback's have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from triage.stacks.forms.interface import decimal, number
+from triage.stacks.forms.lines import Lines, Shape
+from triage.stacks.model import Frame, Stacks, Thread
+
+_FATAL = re.compile(r"Fatal Python error: (?P<message>.*)")
+_THREAD = re.compile(
+    r"(?P<current>Current thread|Thread) (?P<handle>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])?(?: \((?P<state>[^)]*)\))? ?\(most recent call first\):|(?P<current2>Current thread|Thread) (?P<handle2>0x[0-9a-f]+)"
+)
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>.*\S)')
+_C_STACK = re.compile(r"Current thread's C stack trace \(most recent call first\):")
+_C_FRAME = re.compile(
+    r'\s+Binary file "(?P<module>[^"]*)"(?:, at (?P<func>[^+\s]*)(?:\+(?P<plus>0x[0-9a-f]+))?)? \[(?P<addr>0x[0-9a-f]+)\]'
+)
+_SIGNALS = {
+    "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS", "Illegal instruction": "SIGILL", "Floating-point exception": "SIGFPE",
+    "Floating point exception": "SIGFPE",
+}  # fmt: skip
+
+
+class FaultHandler:
+    name = "faulthandler"
+    mark = re.compile(
+        r"^\s*(?:Fatal Python error: |(?:Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\)|Current thread's C stack)",
+        re.MULTILINE,
+    )
+
+    def read(self, lines: Iterable[str]) -> Stacks | None:
+        threads: list[Thread] = []
+        native: list[Frame] = []
+        frames: list[Frame] | None = None
+        into_native = False
+        message = ""
+        for line in lines:
+            head = _THREAD.match(line.lstrip()) if "hread 0x" in line else None
+            if head is not None:
+                frames = []
+                threads.append(_thread(head))
+                into_native = False
+            elif (match := _FRAME.match(line)) is not None and frames is not None:
+                frames.append(Frame(match["function"], file=match["file"], line=decimal(match["line"]), language="python"))
+                threads[-1] = replace(threads[-1], frames=tuple(frames))
+            elif (match := _C_FRAME.match(line)) is not None and into_native:
+                native.append(_native(match))
+            elif _C_STACK.match(line.strip()):
+                into_native = True
+            elif (match := _FATAL.search(line)) is not None:
+                message = message or match["message"].strip()
+        return self._result([thread for thread in threads if thread.frames or thread.crashed], native, message)
+
+    def _result(self, threads: list[Thread], native: list[Frame], message: str) -> Stacks | None:
+        current = next((index for index, thread in enumerate(threads) if thread.crashed), None)
+        if native:
+            if current is None:
+                threads.insert(0, Thread(crashed=True))
+                current = 0
+            threads[current] = replace(threads[current], frames=(*native, *threads[current].frames))
+        signal = next((name for words, name in _SIGNALS.items() if message.startswith(words)), "")
+        if not message:  # a dump that somebody asked for (a timer, a signal): nothing crashed
+            threads = [replace(thread, crashed=bool(native) and thread.crashed) for thread in threads]
+        if not any(thread.frames for thread in threads):
+            return None
+        return Stacks(
+            "faulthandler", tuple(threads), signal=signal or ("SIGABRT" if message else ""), message=message if not signal else "", error=""
+        )
+
+
+def _thread(head: re.Match[str]) -> Thread:
+    current = head["current"] or head["current2"]
+    return Thread(
+        handle=number((head["handle"] or head["handle2"]).removeprefix("0x")),
+        name=head["name"] or "",
+        state=head["state"] or "",
+        crashed=current == "Current thread",
+    )
+
+
+def _native(match: re.Match[str]) -> Frame:
+    """Without a name the number behind `+` is the place in the file."""
+    plus = number((match["plus"] or "").removeprefix("0x") or None)
+    named = bool(match["func"])
+    return Frame(
+        match["func"] or "",
+        match["module"],
+        offset=None if named else plus,
+        address=number(match["addr"].removeprefix("0x")),
+        plus=plus if named else None,
+    )
+
+
+_PYSTACK = Lines(
+    Shape(
+        name="pystack",
+        mark=re.compile(r"^\s*\((?:C|Python)\) File \"", re.MULTILINE),
+        frames=(
+            re.compile(r"\s*\(C\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?: \((?P<module>[^()]+)\))?\s*$"),
+            re.compile(r"\s*\(Python\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?P<module>)\s*$"),
+        ),
+        thread=re.compile(r"Traceback for thread (?P<tid>\d+)(?: \((?P<name>[^)]*)\))? \[(?P<state>[^\]]*)\]"),
+        facts=(
+            re.compile(r"The process died due (?:to )?receiving signal (?P<signal>SIG\w+)(?:.*address: (?P<address>0x[0-9a-fA-F]+))?"),
+            re.compile(r"^pid: (?P<pid>\d+)"),
+            re.compile(r"arguments: (?P<command>.*\S)"),
+        ),
+        reverse=True,
+    )
+)
+
+
+class PyStack:
+    """pystack's text: native and Python frames in one stack, the innermost last."""
+
+    name = "pystack"
+    mark = _PYSTACK.mark
+
+    def read(self, lines: Iterable[str]) -> Stacks | None:
+        given = list(lines)
+        stacks = _PYSTACK.read(given)
+        if stacks is None:
+            return None
+        python = {(match[1], match[2]) for line in given if (match := re.match(r'\s*\(Python\) File "([^"]*)", line (\d+)', line))}
+        threads = tuple(
+            replace(
+                thread,
+                frames=tuple(
+                    replace(frame, language="python") if (frame.file, str(frame.line)) in python and not frame.module else frame
+                    for frame in thread.frames
+                ),
+            )
+            for thread in stacks.threads
+        )
+        return replace(stacks, threads=threads)

@@ -1,0 +1,168 @@
+"""Names made comparable: the same function has one name whatever printed it, and the same library whatever its version.
+
+The order of the steps matters: demangle, cut what compilers append, unify lambdas, drop arguments and template arguments, drop the
+return type, drop inline namespaces, cut what the dynamic linker appends.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from triage.stacks.demangle import demangled
+
+_ABI = re.compile(r"\[abi:\w+\]|\[\[?clone [^\]]*\]?\]|\[with [^\]]*\]")
+_SUFFIX = re.compile(
+    r"(?:\.(?:isra|part|constprop|cold|lto_priv|llvm|localalias|actor|destroy|resume|\d+|warm|hot|unlikely|str|__uniq)(?=\.|$))+.*$"
+)
+_VERSION = re.compile(r"@@?(?:[A-Z][\w.]*|plt|got(?:\.plt)?|Base)$")
+_THUNK = re.compile(r"^(?:(?:non-virtual|virtual|covariant return) thunk to |static |guard variable for )+")
+_LAMBDA = re.compile(r"\{lambda\(|<lambda\(|'lambda\d*'\(|\$_\d+|<lambda_[0-9a-f]+>|\{lambda#\d+\}|\{closure[#\d]*\}|\{\{closure\}\}")
+_INLINE = re.compile(r"\b(std)::(?:__cxx11|__1|__ndk1|__debug|_V2)::|\b(absl)::(?:lts_\w+|debian\d*)::|\b(fmt)::v\d+::")
+_OPERATOR = re.compile(
+    r"operator\s*(\(\)|\[\]|<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=?|[~!=<>,]|(?:new|delete)\b(?:\[\])?|\"\"\s*\w+)"
+)
+_CONVERSION = re.compile(r"operator\s+(?=[A-Za-z_:])")
+_TRAILER = re.compile(r"(?:\s*(?:\bconst\b|\bvolatile\b|\bnoexcept\b|&&?))+$")
+_QUALIFIED = re.compile(r"(?: ?(?:const|volatile|noexcept|&&?)){1,4}(?=::|$)")
+_GLIBC = re.compile(r"^\*?(?:__GI_|IA__)+")
+_STRING = re.compile(
+    r"^_{0,2}((?:mem|str|stp|wmem|wcs|bcmp|bcopy|bzero|rawmem)[a-z]*?)(?:_(?:chk|avx2?|avx512\w*|evex\d*|sse\d\w*|ssse3|erms|unaligned|rtm|generic|"
+    r"neon|sve|mops|a64fx|falkor|thunderx2?|oryon\d|no_vzeroupper|vzeroupper|aligned|back|bsf|l|nonnull|x86|ifunc|power\d+|512))+$"
+)
+_RUST = re.compile(r"::h[0-9a-f]{16}$")
+_ANONYMOUS = ("(anonymous namespace)", "(anonymous)", "<unnamed>", "{anonymous}", "`anonymous namespace'", "_GLOBAL__N_1")
+_ANON = "{anon}"
+_LONGEST = 1 << 14
+
+_SONAME = re.compile(r"\.so(?:\.\d+)*$")
+_AUDITWHEEL = re.compile(r"-[0-9a-f]{8}(?=$|\.|-)")
+_EXTENSION = re.compile(r"\.(?:cpython-\w+(?:-[\w-]+)?|abi3|pypy\w+(?:-[\w-]+)?)$")
+_LIBRARY_VERSION = re.compile(r"-\d+(?:\.\d+)+$")
+_PROGRAM_VERSION = re.compile(r"^(python|pypy|perl|ruby)\d+(?:\.\d+)*[a-z]?$")
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def normal(function: str) -> str:
+    """The comparable name, "" for an unknown function. Linear in the length, which is cut at 16 Ki."""
+    name = function.strip()[:_LONGEST]
+    if name in ("", "??", "???", "<unknown function>", "(unknown)", "<unknown>", "_fini", "unknown"):
+        return ""
+    if name.startswith("<") and name.endswith(">") and "lambda" not in name and "unnamed" not in name:
+        return name  # <signal handler called>, <python>
+    name = _VERSION.sub("", name)
+    if name.startswith(("_Z", "__Z", "_R")):
+        name = demangled(name)
+    name = _THUNK.sub("", _ABI.sub("", name))
+    if "." in name and "(" not in name[: name.find(".")]:
+        name = _SUFFIX.sub("", name.removeprefix("."))
+    for spelling in _ANONYMOUS:
+        if spelling in name:
+            name = name.replace(spelling, _ANON)
+    name = _bare(_lambdas(name))
+    name = _INLINE.sub(lambda match: f"{match[1] or match[2] or match[3]}::", name)
+    name = name.replace("std::string::", "std::basic_string<T>::")
+    name = re.sub(r"\{lambda\}(?:::(?:operator\(\)|_FUN|__invoke))+", "{lambda}", name)
+    name = name.removesuffix("_FUN") + "{lambda}" if name.endswith("::_FUN") else name
+    name = _RUST.sub("", _GLIBC.sub("", name))
+    name = _SUFFIX.sub("", name) if "." in name else name
+    string = _STRING.match(name)
+    return string[1] if string else name
+
+
+def _lambdas(name: str) -> str:
+    """Every spelling of a lambda as `{lambda}`."""
+    match = _LAMBDA.search(name)
+    if match is None:
+        return name
+    out = []
+    position = 0
+    while match is not None:
+        out.append(name[position : match.start()])
+        out.append("{lambda}")
+        position = match.end()
+        opening = match.group()
+        if opening.endswith("("):
+            position = _closing(name, position, "(", ")")
+            closer = {"{": "}", "<": ">"}.get(opening[0])
+            if closer:
+                found = name.find(closer, position)
+                position = found + 1 if found >= 0 else len(name)
+        match = _LAMBDA.search(name, position)
+    out.append(name[position:])
+    return "".join(out)
+
+
+def _closing(text: str, position: int, opener: str, closer: str) -> int:
+    """Behind the closer of what was opened just before `position`."""
+    depth = 1
+    while position < len(text):
+        letter = text[position]
+        position += 1
+        if letter == opener:
+            depth += 1
+        elif letter == closer:
+            if closer == ">" and position >= 2 and text[position - 2] == "-":
+                continue
+            depth -= 1
+            if not depth:
+                break
+    return position
+
+
+def _bare(name: str) -> str:
+    """Without arguments, template arguments, return type and trailing qualifiers."""
+    out: list[str] = []
+    position = 0
+    length = len(name)
+    while position < length:
+        letter = name[position]
+        if letter == "o" and name.startswith("operator", position) and not _inside_word(name, position):
+            match = _OPERATOR.match(name, position)
+            if match is not None:
+                out.append(f"operator{match[1].replace(' ', '')}")
+                position = match.end()
+                continue
+            match = _CONVERSION.match(name, position)
+            if match is not None:
+                stop = name.find("(", position)
+                out.append("operator-conversion")
+                position = stop if stop >= 0 else length
+                continue
+        if letter == "(":
+            position = _closing(name, position + 1, "(", ")")
+            # `foo(int) const::bar`: what qualifies the arguments goes with them.
+            qualified = _QUALIFIED.match(name, position)
+            position = qualified.end() if qualified else position
+            continue
+        if letter == "<":
+            if out and out[-1] == " ":
+                out.pop()  # `operator<< <int>`
+            position = _closing(name, position + 1, "<", ">")
+            out.append("<T>")
+            continue
+        out.append(letter)
+        position += 1
+    bare = _TRAILER.sub("", "".join(out)).strip()
+    # What stands before the last blank is a return type, or a word such as `static`.
+    return bare.rsplit(" ", 1)[-1].lstrip("*&")
+
+
+def _inside_word(name: str, position: int) -> bool:
+    return position > 0 and (name[position - 1].isalnum() or name[position - 1] == "_")
+
+
+@functools.lru_cache(maxsize=4096)
+def library(module: str) -> str:
+    """The comparable name of a library or program: `libnccl` for `/usr/lib/libnccl.so.2`, `libgomp` for `libgomp-7c85b1e2.so.1`."""
+    name = module.strip().removesuffix(" (deleted)").rstrip("/").rsplit("/", 1)[-1].rsplit("\\", 1)[-1]
+    stem = _SONAME.sub("", name)
+    stem = _EXTENSION.sub("", stem)
+    stem = _LIBRARY_VERSION.sub("", _AUDITWHEEL.sub("", stem))
+    program = _PROGRAM_VERSION.match(stem)
+    return program[1] if program else stem
+
+
+def source_name(file: str) -> str:
+    """The base name of a source file."""
+    return file.rstrip("/").rsplit("/", 1)[-1].rsplit("\\", 1)[-1]
