@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from triage.catalog.model import Catalog, Edge, Leaf, Signature
-from triage.diagnose import Result, diagnose
+from triage.diagnose import Result, causes, diagnose, rules
 from triage.diagnose.candidates import Candidate
+from triage.diagnose.confidence import confidence
+from triage.diagnose.graph import EMPTY, Case
+from triage.diagnose.scene import Scene
 from triage.model import Evidence, Origin, Role
 from triage.ranks.identity import JobMap
 
@@ -81,3 +84,16 @@ def candidate(
 def stranger(cluster: str, ranks: Sequence[int] = (), *, time: float | None = None, kind: str = "exception") -> Candidate:
     """An unknown failure."""
     return Candidate(None, cluster, [fact(cluster, rank, kind=kind, time=time) for rank in ranks or [None]])  # type: ignore[list-item]
+
+
+def explain(candidates: Sequence[Candidate], scene: Scene = EMPTY) -> Case:
+    """The candidates, after the weighing rules."""
+    case = Case(candidates, scene)
+    rules.weigh(case)
+    return case
+
+
+def decide(candidates: Sequence[Candidate]) -> causes.Verdict:
+    """The choice among candidates that are explained already, with the confidence in it."""
+    chosen, others = causes.decide(candidates)
+    return causes.Verdict(chosen, others, confidence(chosen, others, candidates) if chosen else 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triage.catalog.model import Leaf, Signature
-from triage.diagnose.candidates import REFINEMENTS, Candidate
+from triage.diagnose.candidates import READING, Candidate
 
 from .making import fact, raised
 
@@ -11,7 +11,7 @@ from .making import fact, raised
 def refined(*texts: tuple[str, int | None], blames: str | None = None, **values: tuple[str, ...]) -> Candidate:
     signature = Signature("x.y", 1, "x", "stable", "cause", "error", Leaf(text="x"), blames=blames)
     candidate = Candidate(signature, None, [raised(text, rank) for text, rank in texts], values=values)
-    for refine in REFINEMENTS:
+    for refine in READING:
         refine(candidate)
     return candidate
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.catalog.model import Edge
-from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
+from triage.diagnose.graph import tier
 
-from .making import candidate, stranger
+from .making import candidate, decide, explain, stranger
 
 NAMES = (
     "a.one",
@@ -61,7 +61,7 @@ def circles(candidates: Sequence[Candidate]) -> bool:
 @given(graphs())
 def test_explaining_never_closes_a_circle(candidates: list[Candidate]) -> None:
     """Whatever edges a catalog holds, nothing explains itself, nothing twice, and nothing that is not there explains."""
-    causes.explain(candidates)
+    explain(candidates)
     assert not circles(candidates)
     for one in candidates:
         assert len(set(one.explained_by)) == len(one.explained_by)
@@ -77,8 +77,8 @@ def test_the_order_of_candidates_does_not_decide(candidates: list[Candidate], se
     random.Random(seed).shuffle(shuffled)
     answers = []
     for these in (candidates, shuffled):
-        causes.explain(these)
-        verdict = causes.decide(these)
+        explain(these)
+        verdict = decide(these)
         answers.append(
             (
                 verdict.root and verdict.root.id,
@@ -93,20 +93,20 @@ def test_the_order_of_candidates_does_not_decide(candidates: list[Candidate], se
 @given(graphs())
 def test_the_root_is_unexplained_and_confidence_is_bounded(candidates: list[Candidate]) -> None:
     """A root is explained by nothing, is of the best tier there is, and is never certain; every loser is told why."""
-    causes.explain(candidates)
-    verdict = causes.decide(candidates)
+    explain(candidates)
+    verdict = decide(candidates)
     if verdict.root is None:
-        assert all(one.explained_by or causes.tier(one) is None for one in candidates)
+        assert all(one.explained_by or tier(one) is None for one in candidates)
         return
     assert not verdict.root.explained_by
     assert 0.1 <= verdict.confidence <= 0.95
-    assert all((causes.tier(other) or 0) >= (causes.tier(verdict.root) or 0) for other in verdict.others)
+    assert all((tier(other) or 0) >= (tier(verdict.root) or 0) for other in verdict.others)
     assert all(other.why for other in verdict.others)
 
 
 def root(*candidates: Candidate) -> str | None:
-    causes.explain(candidates)
-    chosen = causes.decide(candidates).root
+    explain(candidates)
+    chosen = decide(candidates).root
     return chosen.id if chosen else None
 
 
@@ -135,8 +135,8 @@ def test_stamps_a_second_apart_do_not_order() -> None:
     one = candidate("a.one", "cause", [0], time=10.0)
     two = candidate("b.two", "cause", [1], time=9.0, leads_to=["gloo.lost"])
     lost = candidate("gloo.lost", "confirmation", [2])
-    causes.explain([one, two, lost])
-    verdict = causes.decide([one, two, lost])
+    explain([one, two, lost])
+    verdict = decide([one, two, lost])
     assert verdict.root is two
     assert verdict.confidence < 0.9
 
@@ -161,13 +161,13 @@ def test_edges_hold_within_their_scope(scope: str, explained: bool) -> None:
     cause, effect = candidate("a.cause", "either", [0]), candidate("b.effect", "either", [1])
     assert cause.signature is not None
     object.__setattr__(cause.signature, "leads_to", (Edge("b.effect", scope),))
-    causes.explain([cause, effect])
+    explain([cause, effect])
     assert bool(effect.explained_by) is explained
 
 
 def test_rivals_and_unknown_ranks_lower_the_confidence() -> None:
     """Each rival of the same strength costs, and so does not knowing where."""
-    alone = causes.decide([candidate("a.one", "cause", [0])]).confidence
-    nowhere = causes.decide([candidate("a.one", "cause")]).confidence
-    rivals = causes.decide([candidate(name, "cause", [0]) for name in ("a.one", "b.two", "c.three")]).confidence
+    alone = decide(explain([candidate("a.one", "cause", [0])]).candidates).confidence
+    nowhere = decide(explain([candidate("a.one", "cause")]).candidates).confidence
+    rivals = decide(explain([candidate(name, "cause", [0]) for name in ("a.one", "b.two", "c.three")]).candidates).confidence
     assert alone > nowhere > rivals

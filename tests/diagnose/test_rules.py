@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.diagnose.rules import RULES, Rule, Scene, divergent_call, infer, left_early, left_first, never_joined, rank_absent, say_ranks
+from triage.diagnose.rules import CONCLUDING, Conclude, infer
+from triage.diagnose.rules.calls import divergent_call
+from triage.diagnose.rules.silence import left_early, left_first, never_joined, rank_absent
+from triage.diagnose.say import say_ranks
+from triage.diagnose.scene import Scene
 from triage.model import Evidence
 
 from .making import GLOO, TIMEOUT, fact, left, raised
@@ -40,7 +44,7 @@ def losing(*ranks: int) -> tuple[list[Evidence], dict[str, list[int]]]:
     return facts, {LOST: list(range(len(facts)))}
 
 
-def told(rule: Rule, scene: Scene) -> list[int | None]:
+def told(rule: Conclude, scene: Scene) -> list[int | None]:
     """The ranks that a rule names; each inference must say its rule, its ranks and stand where its basis stands."""
     found = rule(scene)
     for one in found:
@@ -159,7 +163,7 @@ def test_the_first_rule_that_speaks_is_heard() -> None:
     """A rank that never started explains the wait better than one that is silent."""
     facts, matched = waiting(0, 1, 2)
     facts.append(fact("Timed out after 31 seconds waiting for clients. 3/4 clients joined."))
-    found = infer(scene(facts, matched, seen=(0, 1, 2)))
+    found = infer(scene(facts, matched, seen=(0, 1, 2))).inferences
     assert {one.fields["rule"] for one in found} == {"rank-absent"}
 
 
@@ -181,8 +185,8 @@ def test_no_rule_blames_a_rank_that_is_out_of_the_world_or_failed(
         LOST: [n for n, one in enumerate(facts) if one.text == GLOO],
     }
     everybody = seen | finished | set(range(size or 0)) | {one.origin.rank for one in facts}
-    for rule in RULES:
-        for one in rule(
+    for rule in CONCLUDING:
+        for one in rule.conclude(
             scene(facts, matched, size=size, seen=sorted(seen), failed=sorted(failed), finished=sorted(finished), one_host=one_host)
         ):
             assert one.origin.rank is None or one.origin.rank in everybody

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from triage.catalog.model import Leaf
 from triage.catalog.regex import compiled, named_groups
@@ -12,7 +12,7 @@ from triage.model import Evidence
 
 Captures = Mapping[str, str]
 _Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
-_NO_CAPTURES: Captures = {}
+NO_CAPTURES: Captures = {}
 MAX_TEXT = 1 << 18  # characters of one fact that patterns see; the scan keeps less of a line
 MAX_PLACES = 64  # of one pattern in one text
 
@@ -38,7 +38,7 @@ class Fact:
         """The captures if the leaf holds, otherwise None."""
         if (leaf.kind is not None and leaf.kind != self.kind) or (leaf.component is not None and leaf.component != self.component):
             return None
-        captures = _NO_CAPTURES
+        captures = NO_CAPTURES
         for name, pattern in leaf.fields.items():
             value = self.fields.get(name)
             found = None if value is None else _whole(pattern, value[:MAX_TEXT])
@@ -66,13 +66,20 @@ class Fact:
 def distinct(evidence: Sequence[Evidence]) -> list[Fact]:
     """The facts in the order in which they are first seen."""
     facts: dict[_Key, Fact] = {}
-    for index, item in enumerate(evidence):
+    gather(evidence, facts)
+    return list(facts.values())
+
+
+def gather(evidence: Iterable[Evidence], facts: dict[_Key, Fact], start: int = 0) -> list[Fact]:
+    """Add evidence, numbered from `start`, to the facts that are known; those that are new, in order."""
+    known = len(facts)
+    for index, item in enumerate(evidence, start):
         key = (item.kind, item.component, item.text, tuple(sorted(item.fields.items())) if item.fields else ())
         fact = facts.get(key)
         if fact is None:
             fact = facts[key] = Fact(len(facts), item)
         fact.indices.append(index)
-    return list(facts.values())
+    return list(itertools.islice(facts.values(), known, None))
 
 
 def _within(pattern: str, text: bytes) -> Captures | None:

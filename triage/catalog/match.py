@@ -6,17 +6,22 @@ in its text. RE2 runs in time linear in the text; nothing here can hang.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from triage.catalog.facts import Captures, Fact, distinct
+from triage.catalog import blind
+from triage.catalog.facts import NO_CAPTURES, Captures, Fact, distinct, gather
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
 from triage.model import Evidence
 
 MAX_VALUES = 4096  # different values kept of one capture
+MAX_SHAPES = 20_000  # texts without their digits, whose tests are kept
 LITERAL_MEMORY = 64 * 1024 * 1024  # for the automaton of all literals
 
 ClauseLine = tuple[str, bool, int]
+_Found = defaultdict[int, defaultdict[int, dict[int, Captures]]]  # signature number to the same
 _Hits = Mapping[int, Mapping[int, Captures]]  # id of a leaf to fact number to captures
 
 
@@ -54,6 +59,27 @@ class Matcher:
     def evaluate(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
         """Signature id to match, in the catalog's order; signatures that do not hold are not there."""
         return self._plan.run(evidence)
+
+    def begin(self) -> Session:
+        """For evidence that comes in parts."""
+        return Session(self._plan)
+
+
+class Session:
+    """Evidence in parts: each is tested once, however often more is added."""
+
+    def __init__(self, plan: _Plan) -> None:
+        self._plan = plan
+        self._facts: dict[Any, Fact] = {}
+        self._hits: _Found = _found()
+        self._count = 0
+
+    def add(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
+        """What the catalog says about all evidence given so far; indices count through the parts."""
+        new = gather(evidence, self._facts, self._count)
+        self._count += len(evidence)
+        self._plan.test(new, self._hits)
+        return self._plan.decide(list(self._facts.values()), self._hits)
 
 
 def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
@@ -95,11 +121,15 @@ class _Plan:
                 self._leaves.append((owner, leaf))
         self._literals = list(by_literal)
         self._behind = list(by_literal.values())
+        self._blind = {number for number, (_, leaf) in enumerate(self._leaves) if blind.is_blind(leaf)}
+        self._shapes: dict[tuple[str, str, bytes], list[tuple[int, int, blind.Spans]]] = {}
         self._present: Callable[[bytes], Iterable[int]] | None = None
 
     def run(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
-        facts = distinct(evidence)
-        hits = self._test(facts)
+        return Session(self).add(evidence)
+
+    def decide(self, facts: Sequence[Fact], hits: Mapping[int, _Hits]) -> dict[str, Match]:
+        """Which signatures hold, given where their leaves do."""
         found: dict[int, Match] = {}
         # Those that yield come last: what they yield to is known then.
         for owner in sorted(hits, key=lambda number: (bool(self._signatures[number].yields_to), number)):
@@ -112,31 +142,59 @@ class _Plan:
 
     def clauses(self, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
         facts = distinct(evidence)
-        hits = self._test(facts)
+        hits: _Found = _found()
+        self.test(facts, hits)
         lines: list[ClauseLine] = []
         for owner, signature in enumerate(self._signatures):
             if signature.match is not None:
                 _holding(signature.match, hits.get(owner, {}), facts, lines, 0)
         return tuple(lines)
 
-    def _test(self, facts: Sequence[Fact]) -> dict[int, dict[int, dict[int, Captures]]]:
-        """Signature number to leaf to the facts that it matches, with their captures."""
-        hits: dict[int, dict[int, dict[int, Captures]]] = {}
+    def test(self, facts: Sequence[Fact], hits: _Found) -> None:
+        """Add to `hits`: signature number to leaf to the facts that it matches, with their captures."""
         for fact in facts:
-            for number in self._candidates(fact):
-                owner, leaf = self._leaves[number]
-                captures = fact.test(leaf)
+            zeros = blind.masked(fact.bytes)
+            key = (fact.kind, fact.component, zeros)
+            numbers = self._candidates(fact)
+            known = self._shapes.get(key)
+            if known is None:
+                known = self._shape(fact, numbers, zeros)
+                if len(self._shapes) < MAX_SHAPES:
+                    self._shapes[key] = known
+            for owner, leaf, spans in known:
+                hits[owner][leaf][fact.number] = _cut(fact.bytes, spans) if spans else NO_CAPTURES
+            for number in numbers - self._blind:
+                owner, asked = self._leaves[number]
+                captures = fact.test(asked)
                 if captures is not None:
-                    hits.setdefault(owner, {}).setdefault(id(leaf), {})[fact.number] = captures
-        return hits
+                    hits[owner][id(asked)][fact.number] = captures
 
-    def _candidates(self, fact: Fact) -> Iterable[int]:
+    def _shape(self, fact: Fact, numbers: set[int], zeros: bytes) -> list[tuple[int, int, blind.Spans]]:
+        """Of the leaves that cannot tell one digit from another, those that hold for all texts of this shape."""
+        tested = [(*self._leaves[number], self._spans(fact, number, zeros)) for number in sorted(self._blind & numbers)]
+        return [(owner, id(leaf), spans) for owner, leaf, spans in tested if spans is not None]
+
+    def _spans(self, fact: Fact, number: int, zeros: bytes) -> blind.Spans | None:
+        leaf = self._leaves[number][1]
+        if leaf.kind not in (None, fact.kind) or leaf.component not in (None, fact.component):
+            return None
+        return blind.spans(leaf, zeros)
+
+    def _candidates(self, fact: Fact) -> set[int]:
         """The leaves with a literal in the text, and those that have none to look for."""
         if self._present is None:
             self._present = _finder(self._literals)
         numbers = {number for found in self._present(fact.bytes) for number in self._behind[found]}
         numbers.update(self._by_kind.get(fact.kind, ()), self._by_kind.get(None, ()))
         return numbers
+
+
+def _found() -> _Found:
+    return defaultdict(lambda: defaultdict(dict))
+
+
+def _cut(text: bytes, spans: blind.Spans) -> Captures:
+    return {name: text[start:end].decode("utf-8", "replace") for name, (start, end) in spans.items()}
 
 
 def _finder(literals: Sequence[str]) -> Callable[[bytes], Iterable[int]]:
@@ -160,12 +218,12 @@ def _finder(literals: Sequence[str]) -> Callable[[bytes], Iterable[int]]:
     return lambda text: automaton.Match(text) or ()  # RE2 says None for nothing
 
 
-def _without(hits: _Hits, given: Collection[int], facts: Sequence[Fact]) -> _Hits:
+def _without(hits: _Hits, given: set[int], facts: Sequence[Fact]) -> _Hits:
     """The hits without facts all of whose evidence is given to others."""
     if not given:
         return hits
     kept = {
-        leaf: {number: found for number, found in of.items() if not set(facts[number].indices) <= set(given)} for leaf, of in hits.items()
+        leaf: {number: found for number, found in of.items() if not given.issuperset(facts[number].indices)} for leaf, of in hits.items()
     }
     return {leaf: of for leaf, of in kept.items() if of}
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from triage.catalog.match import Match
 from triage.catalog.model import Signature
-from triage.diagnose.rules import say_ranks
+from triage.diagnose.clocks import RESOLUTION, Clocks, begins
+from triage.diagnose.say import say_ranks
 from triage.model import Evidence
 
 
 @dataclass
 class Candidate:
-    """`ranks` are those that show it, `suspects` those it blames (None: itself). `why` and `explained_by` are filled in while reasoning."""
+    """`ranks` are those that show it, `suspects` those it blames (None: itself).
+
+    Filled in while reasoning: `why` (sentences), `explained_by` (ids, in the order in which they were found), `because` (the reason of each),
+    `lowered` (why it cannot stand for a cause as its role says), `past` (why it is over), `began` and `possible` (by clock the time of its first fact, and the
+    earliest at which that can have happened).
+    """
 
     signature: Signature | None
     cluster: str | None
@@ -25,6 +32,12 @@ class Candidate:
     suspects: tuple[int, ...] | None = None
     why: list[str] = field(default_factory=list)
     explained_by: list[str] = field(default_factory=list)
+    because: dict[str, str] = field(default_factory=dict)
+    lowered: str = ""
+    past: str = ""
+    attempt: int = 0
+    began: Mapping[str, float] = field(default_factory=dict)
+    possible: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -39,17 +52,17 @@ class Candidate:
         """What it says of the rank that shows it (`tells` of the signature); empty: nothing in particular."""
         return (self.signature.tells if self.signature else None) or ""
 
-    @property
+    @cached_property
     def inferred(self) -> bool:
         """No line states it: it is concluded."""
         return all(fact.kind == "inference" for fact in self.facts)
 
-    @property
+    @cached_property
     def measured(self) -> bool:
         """Concluded from a dump or from numbers, not from silence."""
         return any(fact.kind != "inference" or fact.fields.get("ground") == "measured" for fact in self.facts)
 
-    @property
+    @cached_property
     def shown_by(self) -> tuple[int, ...]:
         return tuple(sorted({fact.origin.rank for fact in self.facts if fact.origin.rank is not None}))
 
@@ -57,26 +70,38 @@ class Candidate:
     def ranks(self) -> tuple[int, ...]:
         return self.suspects if self.suspects is not None else self.shown_by
 
-    @property
+    @cached_property
     def hosts(self) -> tuple[str, ...]:
         return tuple(sorted({fact.origin.host for fact in self.facts if fact.origin.host}))
 
-    @property
+    @cached_property
     def first_time(self) -> float | None:
         return min((fact.origin.time for fact in self.facts if fact.origin.time is not None), default=None)
 
-    @property
+    @cached_property
     def count(self) -> int:
         return sum(fact.count for fact in self.facts)
 
+    def time(self, clocks: Clocks) -> None:
+        """Read when it began."""
+        self.began, self.possible = begins(self.facts, clocks)
 
-def known(signatures: Mapping[str, Signature], matches: Mapping[str, Match], facts: Sequence[Evidence]) -> list[Candidate]:
+    def clearly_before(self, other: Candidate) -> bool:
+        """Did it surely begin before the other? Only stamps of clocks that can be compared say so."""
+        common = self.began.keys() & other.possible.keys()
+        return bool(common) and all(self.began[clock] < other.possible[clock] - RESOLUTION for clock in common)
+
+
+def known(
+    signatures: Mapping[str, Signature], matches: Mapping[str, Match], facts: Sequence[Evidence], without: frozenset[str] = frozenset()
+) -> list[Candidate]:
     """One candidate a matched signature, with the ranks that its text names where it names any."""
     candidates = []
     for signature_id, match in matches.items():
         candidate = Candidate(signatures[signature_id], None, [facts[index] for index in match.indices], match.captures, match.values)
-        for refine in REFINEMENTS:
-            refine(candidate)
+        for read in READING:
+            if read.__name__ not in without:
+                read(candidate)
         candidates.append(candidate)
     return candidates
 
@@ -85,7 +110,7 @@ def unknown(groups: Mapping[str, Sequence[Evidence]]) -> list[Candidate]:
     return [Candidate(None, cluster, list(facts)) for cluster, facts in sorted(groups.items())]
 
 
-def _blamed(candidate: Candidate) -> None:
+def blamed(candidate: Candidate) -> None:
     """The text itself names the rank at fault (`blames` in the signature)."""
     name = candidate.signature.blames if candidate.signature else None
     if name is None:
@@ -103,10 +128,10 @@ _RUNNING = re.compile(
 _VARYING = re.compile(r"SequenceNumber=\d+,? ?")
 
 
-def _minority(candidate: Candidate) -> None:
+def minority(candidate: Candidate) -> None:
     """TORCH_DISTRIBUTED_DEBUG=DETAIL prints pairs of fingerprints: the rank whose collective differs from most is the odd one."""
     running: dict[int, str] = {}
-    for fact in candidate.facts:
+    for fact in (fact for fact in candidate.facts if " is running " in fact.text):
         for match in _RUNNING.finditer(fact.text):
             running[int(match[1])] = _VARYING.sub("", match[2])
     counts = Counter(running.values()).most_common()
@@ -117,7 +142,7 @@ def _minority(candidate: Candidate) -> None:
     candidate.why.append(f"{counts[0][1]} of {len(running)} ranks ran the same collective, {say_ranks(odd)} another one")
 
 
-def _receiver(candidate: Candidate) -> None:
+def receiver(candidate: Candidate) -> None:
     """Gloo notices a wrong size on the receiving rank, which then aborts: the tensor of another size is its neighbour's."""
     receiving = {fact.origin.rank for fact in candidate.facts if "Received data size doesn't match" in fact.text}
     if not receiving:
@@ -128,4 +153,5 @@ def _receiver(candidate: Candidate) -> None:
     candidate.why.append(f"{told} received a tensor of an unexpected size and aborted; the odd one is a rank that sends to it")
 
 
-REFINEMENTS = (_receiver, _minority, _blamed)
+# Whom the text itself speaks of, in this order: the last that names somebody is believed.
+READING: tuple[Callable[[Candidate], None], ...] = (receiver, minority, blamed)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from triage.model import Evidence, Origin
 from triage.ranks.identity import JobMap
+from triage.ranks.stamps import ISO, seconds
 
 # Wrappers and echoes: what they wrap is the failure, they are none.
-# What a crash says, by the signal that the process must then have died of.
 ECHOES = frozenset(
     (
         "KeyboardInterrupt",
@@ -22,20 +24,31 @@ ECHOES = frozenset(
         "WorkerGroupFailureException",
     )
 )
+# What a crash says, by the signal that the process must then have died of.
+_CANCELLED = re.compile(rf"CANCELLED AT {ISO}")
 _SIGNAL_OF_KIND = {"terminate": "SIGABRT"}
 
 
 def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
     """The facts of the job in a fixed order, each once for each rank that stated it."""
-    ranks = _spawned(sorted(evidence, key=lambda fact: (fact.source, fact.offset, fact.kind, fact.text)))
-    completed = [dataclasses.replace(fact, origin=job.on_one_clock(job.complete(fact.source, fact.origin))) for fact in ranks]
-    completed = [_by_bus(fact, job) for fact in completed]
-    completed = _stopped_by_agent(completed)
-    completed = _without_prefix(completed)
-    return _fold(_all_at_once(completed))
+    return fold(place(evidence, job)[0])
 
 
-def _spawned(evidence: Sequence[Evidence]) -> list[Evidence]:
+def place(evidence: Sequence[Evidence], job: JobMap, without: frozenset[str] = frozenset()) -> tuple[list[Evidence], frozenset[str]]:
+    """The facts in a fixed order, each with all that is known of its writer, and the names of the rules that knew something."""
+    facts = sorted(evidence, key=_place)
+    spoken = set()
+    for rule in PLACING:
+        name = rule.__name__.replace("_", "-")
+        if name not in without:
+            placed = rule(facts, job)
+            if len(placed) != len(facts) or any(map(operator.is_not, placed, facts)):
+                spoken.add(name)
+            facts = placed
+    return facts, frozenset(spoken)
+
+
+def by_process_index(evidence: list[Evidence], job: JobMap) -> list[Evidence]:
     """torch.multiprocessing.spawn names the process by its index, which is its local rank."""
     return [
         dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, local_rank=int(fact.fields["process"])))
@@ -45,17 +58,43 @@ def _spawned(evidence: Sequence[Evidence]) -> list[Evidence]:
     ]
 
 
-def _by_bus(fact: Evidence, job: JobMap) -> Evidence:
+def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """Pids, local ranks, hosts and file names join a line to its rank, where all files agree."""
+    return [_moved(fact, job.on_one_clock(job.complete(fact.source, fact.origin))) for fact in facts]
+
+
+def _moved(fact: Evidence, origin: Origin) -> Evidence:
+    return fact if origin is fact.origin else dataclasses.replace(fact, origin=origin)
+
+
+def by_pci_address(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """A kernel line that names a GPU by its PCI address is about the rank that uses it."""
+    return [_at_bus(fact, job) if "busid" in fact.fields else fact for fact in facts]
+
+
+def _at_bus(fact: Evidence, job: JobMap) -> Evidence:
     if fact.origin.rank is not None or "busid" not in fact.fields:
         return fact
     rank = job.rank_at(fact.origin.host, fact.fields["busid"])
     return fact if rank is None else dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, rank=rank))
 
 
-def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:
+def by_stated_time(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """Slurm's lines carry no stamp, but say when they cancelled the job."""
+    return [_at_stated_time(fact) if fact.kind == "scheduler" and fact.origin.time is None else fact for fact in facts]
+
+
+def _at_stated_time(fact: Evidence) -> Evidence:
+    stated = _CANCELLED.search(fact.text)
+    when = seconds(stated, 1970) if stated else None
+    return fact if when is None else dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, time=when))
+
+
+def stopped_by_agent(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """The exit of a process that the launcher was seen to stop is the launcher's doing."""
     stopped = {fact.fields.get("pid") for fact in facts if fact.kind == "exit" and fact.fields.get("by") == "agent"}
+    if not stopped:
+        return facts
     return [
         dataclasses.replace(fact, fields={**fact.fields, "by": "agent"})
         if fact.kind == "exit"
@@ -67,16 +106,18 @@ def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:
     ]
 
 
-def _without_prefix(facts: list[Evidence]) -> list[Evidence]:
+def by_exit_status(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """A crash or an exception that no prefix places belongs to the one rank that died that way, if there is just one."""
     died: dict[str, set[Origin]] = defaultdict(set)
     for fact in facts:
         if fact.kind == "exit" and fact.origin.rank is not None and fact.fields.get("by") != "agent":
             key = fact.fields.get("signal") or ("exit" if fact.fields.get("exitcode") not in ("0", None) else "")
             died[key].add(Origin(rank=fact.origin.rank, local_rank=fact.origin.local_rank, host=fact.origin.host))
+    if not died:
+        return facts
     placed = []
     for fact in facts:
-        owners = died.get(_death_of(fact), set())
+        owners = died.get(_death_of(fact), set()) if fact.origin.rank is None else set()
         if fact.origin.rank is None and fact.origin.local_rank is None and len({owner.rank for owner in owners}) == 1:
             owner = min(owners, key=lambda origin: origin.host or "")
             fact = dataclasses.replace(
@@ -88,7 +129,7 @@ def _without_prefix(facts: list[Evidence]) -> list[Evidence]:
     return placed
 
 
-def _all_at_once(facts: list[Evidence]) -> list[Evidence]:
+def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """One exception, printed without a prefix as often as ranks ended with an exit code: it is theirs, each rank's once."""
     bare = [fact for fact in facts if fact.kind == "exception" and fact.origin.rank is None and fact.origin.local_rank is None]
     bare = [fact for fact in bare if fact.fields.get("chain") == "final" and fact.fields.get("type") not in ECHOES]
@@ -100,7 +141,7 @@ def _all_at_once(facts: list[Evidence]) -> list[Evidence]:
         and not fact.fields.get("signal")
         and fact.fields.get("exitcode") not in ("0", None)
     }
-    if len({fact.text for fact in bare}) != 1 or sum(fact.count for fact in bare) != len(owners):
+    if not bare or len({fact.text for fact in bare}) != 1 or sum(fact.count for fact in bare) != len(owners):
         return facts
     first = bare[0]
     placed = [
@@ -112,7 +153,8 @@ def _all_at_once(facts: list[Evidence]) -> list[Evidence]:
         )
         for rank, owner in sorted(owners.items())
     ]
-    return [fact for fact in facts if fact not in bare] + placed
+    gone = {id(fact) for fact in bare}
+    return [fact for fact in facts if id(fact) not in gone] + placed
 
 
 def _death_of(fact: Evidence) -> str:
@@ -123,28 +165,48 @@ def _death_of(fact: Evidence) -> str:
     return _SIGNAL_OF_KIND.get(fact.kind, "-")
 
 
-def _fold(facts: Iterable[Evidence]) -> list[Evidence]:
+PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
+    by_process_index,
+    by_maps,
+    by_pci_address,
+    by_stated_time,
+    stopped_by_agent,
+    by_exit_status,
+    as_often_as_ranks,
+)
+
+
+def fold(facts: Iterable[Evidence]) -> list[Evidence]:
     """One fact for each (writer, text): seen twice in one file it counts twice, seen in two files (console and log) once."""
-    groups: dict[tuple[object, ...], dict[tuple[str, bool], list[Evidence]]] = {}
+    groups: dict[tuple[object, ...], list[Evidence]] = {}
     for fact in facts:
         origin = fact.origin
         writer = origin.rank if origin.rank is not None else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
-        place = (fact.source, "recorded" in fact.fields)  # the launcher quotes what the rank has printed itself
-        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), {}).setdefault(place, []).append(fact)
-    folded = []
-    for by_source in groups.values():
-        first = min((same[0] for same in by_source.values()), key=_best)
-        fields = {name: value for same in by_source.values() for fact in same for name, value in fact.fields.items()}
-        times = [fact.origin.time for same in by_source.values() for fact in same if fact.origin.time is not None]
-        folded.append(
-            dataclasses.replace(
-                first,
-                count=max(sum(fact.count for fact in same) for same in by_source.values()),
-                fields={**fields, **first.fields},
-                origin=dataclasses.replace(first.origin, time=min(times, default=None)),
-            )
-        )
-    return sorted(folded, key=lambda fact: (fact.source, fact.offset, fact.kind, fact.text))
+        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), []).append(fact)
+    folded = [same[0] if len(same) == 1 else _as_one(same) for same in groups.values()]
+    return sorted(folded, key=_place)  # quick where it is in order already, as placed facts mostly are
+
+
+def _place(fact: Evidence) -> tuple[str, int, str, str]:
+    return fact.source, fact.offset, fact.kind, fact.text
+
+
+def _as_one(facts: list[Evidence]) -> Evidence:
+    """The best of the same fact in several places, with what the others know."""
+    by_source: dict[tuple[str, bool], list[Evidence]] = {}
+    for fact in facts:
+        by_source.setdefault((fact.source, "recorded" in fact.fields), []).append(
+            fact
+        )  # the launcher quotes what the rank has printed itself
+    first = min((same[0] for same in by_source.values()), key=_best)
+    fields = {name: value for same in by_source.values() for fact in same for name, value in fact.fields.items()}
+    times = [fact.origin.time for fact in facts if fact.origin.time is not None]
+    return dataclasses.replace(
+        first,
+        count=max(sum(fact.count for fact in same) for same in by_source.values()),
+        fields={**fields, **first.fields},
+        origin=dataclasses.replace(first.origin, time=min(times, default=None)),
+    )
 
 
 def _best(fact: Evidence) -> tuple[bool, bool, int, str, int]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from triage.model import Evidence
+from triage.model import Evidence, Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.last import Word
+
+# Logs without a zone may be so far apart in seconds, and a node may say something of the job that late.
+_ZONES = 15 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`finished` are the ranks that said they were done, with the time if it has one; `ends` the place of such a word in each source;
-    `attempt` the last one."""
+    `attempt` the last one. `everyone`: every rank that left a trace said so. `doing` is what a rank was about in its last line, `spans`
+    host (None: any) to the first and last time of what ranks wrote there.
+    """
 
     finished: Mapping[int, float | None]
     ends: Mapping[str, int]
@@ -22,6 +27,9 @@ class Outcome:
     last_step: Mapping[int, int]
     last_time: Mapping[int, float]
     died: frozenset[int]
+    everyone: bool = False
+    doing: Mapping[int, str] = field(default_factory=dict)
+    spans: Mapping[str | None, tuple[float, float]] = field(default_factory=dict)
 
     def is_over(self, fact: Evidence) -> bool:
         """Was this failure over before the job ended, so that it did not end it?"""
@@ -29,10 +37,16 @@ class Outcome:
 
     def why_over(self, fact: Evidence) -> str:
         """Why a failure did not end the job; empty when it may have."""
+        if not self.ends and fact.kind != "kernel" and "goes_on" not in fact.fields and "aside" not in fact.fields:
+            return ""
         if fact.origin.attempt < self.attempt and self.ends:
             return "a later attempt finished"
         if fact.source in self.ends and fact.offset < self.ends[fact.source] and not self.died:
             return "the job says afterwards that it finished"
+        if self.everyone and not self.died and fact.kind in ("kernel", "scheduler", "message") and fact.component != "app":
+            return "every rank finished"
+        if fact.kind == "kernel" and self._another_day(fact):
+            return "the kernel said it long before or after this job"
         if self._done_elsewhere(fact) and not self.died:
             return "its rank says in another file that it finished"
         if fact.fields.get("aside") == "ignored":
@@ -51,30 +65,52 @@ class Outcome:
         done = self.finished[rank]
         return done is None or when is None or when <= done
 
+    def _another_day(self, fact: Evidence) -> bool:
+        """Farther from all that the ranks of that host wrote than zones of clocks can be apart."""
+        span, when = self.spans.get(fact.origin.host) or self.spans.get(None), fact.origin.time
+        return span is not None and when is not None and not span[0] - _ZONES <= when <= span[1] + _ZONES
+
     def _ended_by(self, rank: int | None) -> bool:
         return bool(self.died) if rank is None else rank in self.died
 
 
-def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap) -> Outcome:
-    """Put the last words of all sources together. `words` are (source, word), origins not yet completed."""
+def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap, last: int | None = None) -> Outcome:
+    """Put the last words of all sources together. `words` are (source, word), origins completed; `last` is the last attempt if it is known."""
     finished: dict[int, float | None] = {}
     ends: dict[str, int] = {}
     steps: dict[int, int] = {}
     times: dict[int, float] = {}
+    doing: dict[tuple[str, int], str] = {}
+    spans: dict[str | None, tuple[float, float]] = {}
     for source, word in words:
-        origin = job.on_one_clock(job.complete(source, word.origin))
+        origin = word.origin
         if word.finished:
             ends[source] = max(ends.get(source, 0), word.offset)
             if origin.rank is not None:
                 finished[origin.rank] = max(finished.get(origin.rank) or 0.0, origin.time or 0.0) or None
         if origin.rank is not None:
+            doing[(source, origin.rank)] = word.doing
             if word.step is not None:
                 steps[origin.rank] = max(steps.get(origin.rank, 0), word.step)
             if origin.time is not None:
                 times[origin.rank] = max(times.get(origin.rank, 0.0), origin.time)
+        _widen(spans, origin)
+    if any(fact.kind == "kernel" for fact in facts):
+        for fact in facts:
+            if fact.kind not in ("kernel", "inference"):
+                _widen(spans, fact.origin)
     attempts = {source: named.attempt for source, named in job.sources.items() if named.attempt}
-    last = max([fact.origin.attempt for fact in facts] + list(attempts.values()), default=0)
-    return Outcome(finished, ends, last, attempts, steps, times, _died(facts, last, ends))
+    last = max([fact.origin.attempt for fact in facts] + list(attempts.values()) + [last or 0], default=0)
+    everyone = bool(ends) and job.ranks <= finished.keys() if job.ranks else bool(ends)
+    about = {rank: said for (_, rank), said in sorted(doing.items()) if said}
+    return Outcome(finished, ends, last, attempts, steps, times, _died(facts, last, ends), everyone, about, spans)
+
+
+def _widen(spans: dict[str | None, tuple[float, float]], origin: Origin) -> None:
+    if origin.time is not None:
+        for host in {origin.host, None}:
+            first, final = spans.get(host, (origin.time, origin.time))
+            spans[host] = (min(first, origin.time), max(final, origin.time))
 
 
 def _died(facts: Sequence[Evidence], last: int, ends: Mapping[str, int]) -> frozenset[int]:

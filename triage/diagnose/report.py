@@ -5,10 +5,10 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 
-from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
+from triage.diagnose.graph import tier
 from triage.diagnose.reason import Result
-from triage.diagnose.rules import say_ranks
+from triage.diagnose.say import say_ranks
 from triage.model import Evidence, Finding, Moment, RankState, Remediation, Verdict, Warning
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
@@ -17,6 +17,7 @@ from triage.ranks.last import fell_silent
 EVIDENCE_PER_FINDING = 5
 TIMELINE = 200
 SILENT = 5
+REASONS = 5
 COLLECT = (
     "next time set TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 (Flight Recorder), keep the log of every rank "
     "(torchrun --log-dir DIR --redirects 3), and take `py-spy dump` of the ranks while they hang"
@@ -32,12 +33,13 @@ def findings(result: Result) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
 
 
 def _order(candidate: Candidate, result: Result) -> tuple[object, ...]:
-    level = causes.tier(candidate)
+    level = tier(candidate)
     noise = candidate.role == "noise"
     time = candidate.first_time
     return (
         candidate is not result.verdict.root,
         noise,
+        bool(candidate.past),
         bool(candidate.explained_by),
         9 if level is None else level,
         time is None,
@@ -99,7 +101,7 @@ def finding(candidate: Candidate, result: Result, opened: set[str]) -> Finding:
 
 
 def _plain_confidence(candidate: Candidate) -> float:
-    level = causes.tier(candidate)
+    level = tier(candidate)
     return 0.9 if candidate.explained_by else {1: 0.8, 2: 0.6}.get(level or 9, 0.5)
 
 
@@ -121,7 +123,8 @@ def _representatives(facts: Sequence[Evidence], opened: set[str]) -> list[Eviden
 
 
 def _why(candidate: Candidate, result: Result) -> tuple[str, ...]:
-    reasons: list[str] = []
+    reasons: list[str] = [candidate.past] if candidate.past else []
+    reasons += [f"follows from {cause}: {because}" for cause, because in list(candidate.because.items())[:REASONS]]
     effects = [other for other in result.candidates if candidate.id in other.explained_by]
     if candidate is result.verdict.root:
         if effects:
@@ -179,7 +182,7 @@ def root_cause(result: Result) -> tuple[Verdict, Finding | None]:
     root = result.verdict.root
     if root is not None:
         return ("known" if root.signature else "unknown"), finding(root, result, set())
-    symptoms = [candidate for candidate in result.candidates if candidate.role not in ("noise", "confirmation")]
+    symptoms = [candidate for candidate in result.candidates if candidate.role not in ("noise", "confirmation") and not candidate.past]
     if not symptoms:
         return "clean", None
     return "unknown", _symptoms_only(symptoms, result)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from triage.model import Evidence
 
-_GROUP = re.compile(r"\[PG (?:ID )?(\d+)(?: PG GUID \w+)?(?: ?\(([^)]*)\))? Rank \d+\]")
+_GROUP = re.compile(r"\[PG (?:ID )?(\d+)(?: PG GUID (\w+))?(?: ?\(([^)]*)\))? Rank \d+\]")
 _WORK = re.compile(r"last enqueued (?:[NH]CCL )?work: (-?\d+), last completed (?:[NH]CCL )?work: (-?\d+)")
 _ABSURD = 1 << 40
 
@@ -29,19 +29,25 @@ class Progress:
     fact: Evidence
 
 
+def group_of(text: str) -> tuple[str, str]:
+    """What tells the process group apart (GUID and description; before torch 2.5 there is no GUID), and what it is called. Empty: not said."""
+    group = _GROUP.search(text) if "[PG " in text else None
+    if group is None:
+        return "", ""
+    return f"{group[2] or ''}({group[3] or ''})" if group[2] or group[3] else group[1], group[3] or group[2] or group[1]
+
+
 def by_group(facts: Iterable[Evidence]) -> dict[str, list[Progress]]:
-    """Group name to the progress of the ranks that reported it, ascending by rank; of several reports of a rank the first."""
+    """What tells a group apart (see group_of) to the progress of the ranks that reported it, ascending by rank; of several reports of a rank the first."""
     groups: dict[str, dict[int, Progress]] = {}
     for fact in facts:
-        work = _WORK.search(fact.text)
+        work = _WORK.search(fact.text) if "last enqueued" in fact.text else None
         if work is None or fact.origin.rank is None:
             continue
         enqueued, completed = int(work[1]), int(work[2])
         if max(abs(enqueued), abs(completed)) > _ABSURD:
             continue
-        group = _GROUP.search(fact.text)
-        name = (group[2] or group[1]) if group else ""
-        groups.setdefault(name, {}).setdefault(fact.origin.rank, Progress(fact.origin.rank, enqueued, completed, fact))
+        groups.setdefault(group_of(fact.text)[0], {}).setdefault(fact.origin.rank, Progress(fact.origin.rank, enqueued, completed, fact))
     return {name: [ranks[rank] for rank in sorted(ranks)] for name, ranks in sorted(groups.items())}
 
 
@@ -57,9 +63,9 @@ class Conclusion:
 
 def conclude(facts: Sequence[Evidence], everybody: frozenset[int]) -> Conclusion | None:
     """What the numbers of the first telling group say; None when they say nothing (too few ranks, no majority)."""
-    for name, ranks in by_group(facts).items():
+    for ranks in by_group(facts).values():
         if len(ranks) >= 2:
-            found = _compare(name or "the process group", ranks, everybody)
+            found = _compare(group_of(ranks[0].fact.text)[1] or "the process group", ranks, everybody)
             if found is not None:
                 return found
     return None

@@ -37,6 +37,8 @@ def cluster_id(headline: str) -> str:
 
 def group(facts: Sequence[Evidence], known: set[int]) -> dict[str, list[Evidence]]:
     """Cluster id to the facts of failures that no signature explains; `known` are the indices of those that one does."""
+    if all(index in known or fact.kind not in _KINDS for index, fact in enumerate(facts)):
+        return {}
     explained = {_place(facts[index]) for index in known}
     speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS[:3]}
     groups: dict[str, list[Evidence]] = {}

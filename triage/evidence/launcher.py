@@ -26,7 +26,7 @@ _SRUN = re.compile(
     r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory)(?= \(|$))"
 )
 _OTHERS = re.compile(
-    r"exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
+    r"(?:--local_rank=(?P<local>\d+)\b.*)?exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
 )
 _MPI = re.compile(r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)")
 _WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS"}
@@ -143,6 +143,8 @@ def _ranges(text: str, most: int = 4096) -> list[int]:
 
 def _other(block: Block, match: re.Match[str]) -> list[Evidence]:
     origin = dataclasses.replace(block.origin, rank=int(match["rank"]), host=match["host"]) if match["rank"] else block.origin
+    if match["local"]:  # DeepSpeed's launcher shows the command line of the process
+        origin = dataclasses.replace(origin, local_rank=int(match["local"]))
     code = int(match["code"] or match["exit"] or (f"-{match['signal']}" if match["signal"] else 0))
     return [dataclasses.replace(_exit(block, origin, code), text=match.string)]
 

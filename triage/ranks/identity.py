@@ -121,9 +121,10 @@ class JobMap:
                 rank = next(iter(found)) if len(found) == 1 else None
         if host is None and rank is not None and len(self.hosts.get(rank, ())) == 1:
             host = next(iter(self.hosts[rank]))
-        return dataclasses.replace(
-            origin, rank=rank, local_rank=local, host=host, stream=origin.stream or named.stream, attempt=origin.attempt or named.attempt
-        )
+        stream, attempt = origin.stream or named.stream, origin.attempt or named.attempt
+        if (rank, local, host, stream, attempt) == (origin.rank, origin.local_rank, origin.host, origin.stream, origin.attempt):
+            return origin
+        return dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
 
     def on_one_clock(self, origin: Origin) -> Origin:
         """`origin` with its time as the reference's clock would have shown it, where the host's clock is known to be wrong."""

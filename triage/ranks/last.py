@@ -23,6 +23,17 @@ SILENCE = 60.0
 # Of a file with many writers so much is looked through for those that the tail does not hold.
 BACK = 1 << 24
 _CHUNK = 1 << 20
+# What a rank was about when its log stopped, where that can explain why it did not come.
+DOING = (
+    ("compiling", re.compile(r"(?i)torch\._(?:inductor|dynamo)|\bcompiling\b|\bautotun|\btorch\.compile\b|building extension module")),
+    ("saving", re.compile(r"(?i)\b(?:sav(?:e|es|ing)|gathering|consolidating|writing)\b.{0,60}\b(?:checkpoint|ckpt|state[ _]?dict|model)")),
+    (
+        "epoch-over",
+        re.compile(
+            r"(?i)\bepoch \d+ (?:done|finished|complete)|\bvalidat(?:e|ing|ion)\b|\bevaluating\b|end of (?:data|epoch)|no more batches"
+        ),
+    ),
+)
 _LINES = 600
 # Of each writer so many telling lines are looked at, of lines without a writer more.
 _EACH, _BARE = 3, 60
@@ -32,13 +43,14 @@ _TELLING = re.compile(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A line near the end of a source."""
+    """A line near the end of a source. `doing` is a name of DOING."""
 
     origin: Origin
     offset: int
     writer: str
     step: int | None
     finished: bool
+    doing: str = ""
 
 
 def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole: bool = False) -> list[Word]:
@@ -105,4 +117,5 @@ def _writer_of(parsed: Parsed) -> str:
 
 def _word(parsed: Parsed, offset: int) -> Word:
     step = STEP.search(parsed.text)
-    return Word(parsed.origin, offset, parsed.writer, int(step[1]) if step else None, FINISHED.search(parsed.text) is not None)
+    doing = next((name for name, pattern in DOING if pattern.search(parsed.text)), "")
+    return Word(parsed.origin, offset, parsed.writer, int(step[1]) if step else None, FINISHED.search(parsed.text) is not None, doing)

@@ -1,0 +1,107 @@
+"""What reasoning costs: ranks × 20 findings each, from facts to the diagnosis, after the scan.
+
+Each size runs in a process of its own, three times in turns; the least processor time counts. `growth` compares 10,000 ranks with 1,000: 1.0 means that
+the time grew as n log n.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+import time
+
+SIZES = (100, 1_000, 10_000)
+ROUNDS = 3
+PER_RANK = 20
+PER_HOST = 8
+
+
+def facts(ranks: int) -> list[object]:
+    """Twenty findings a rank, as the readers give them: a watchdog's time-out with all that follows from it, and one rank that lags."""
+    from triage.model import Evidence, Origin
+
+    made = []
+    for rank in range(ranks):
+        host, source = f"node{rank // PER_HOST}", f"out/rank{rank}.log"
+        behind = rank == ranks // 3
+        enqueued = 810 if behind else 812
+        head = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
+        work = f"WorkNCCL(SeqNum={enqueued}, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000)"
+        texts = [
+            ("c10d", f"{head} Watchdog caught collective operation timeout: {work} ran for 600041 milliseconds before timing out."),
+            ("c10d", f"{head}  failure detected by watchdog at work sequence id: {enqueued} PG status: last enqueued work: {enqueued}, last completed work: 809"),
+            ("c10d", f"{head} Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels"),
+            ("c10d", f"{head} To avoid data inconsistency, we are taking the entire process down."),
+            ("c10d", f"{head} Observed flight recorder dump signal from another rank via TCPStore."),
+            ("NCCL", f"NCCL WARN socketProgress: Connection closed by remote peer {host}<{40000 + rank % 20000}>"),
+            ("c10d", f"[c10d] recvValue failed on SocketImpl(fd=66, addr=[{host}]:{30000 + rank % 9000}, remote=[node0]:29500): Connection reset by peer"),
+            *(("c10d", f"{head} To avoid data inconsistency, we are taking the entire process down. ({number})") for number in range(12)),
+        ]  # fmt: skip
+        for number, (component, text) in enumerate(texts):
+            origin = Origin(rank=rank, host=host, time=1_772_600_400.0 + number)
+            made.append(Evidence("message", component, text, origin, source, 200 * number, 200 * number + 150, {}, text))
+        table = Origin(rank=rank, local_rank=rank % PER_HOST, host=host, pid=4000 + rank, time=1_772_600_500.0)
+        made.append(Evidence("exit", "launcher", "exitcode -6 (SIGABRT)", table, f"{host}.log", 500 * rank, 500 * rank + 400, {"exitcode": "-6", "signal": "SIGABRT", "pid": str(4000 + rank)}))  # fmt: skip
+    return made
+
+
+def measure(ranks: int) -> tuple[float, float]:
+    """Processor seconds (it is one thread, and waits for nothing) and peak memory in MB of one diagnosis, reports included."""
+    from triage import summary
+    from triage.catalog.load import load
+    from triage.diagnose import diagnose, report
+    from triage.model import Evidence, Origin
+    from triage.ranks.identity import JobMap
+    from triage.ranks.last import Word
+
+    catalog = load()
+    evidence = [fact for fact in facts(ranks) if isinstance(fact, Evidence)]
+    assert len(evidence) == ranks * PER_RANK
+    job = JobMap()
+    job.sizes.add(ranks)
+    for fact in evidence:
+        job.learn(fact.source, fact.origin)
+    words = [
+        (f"out/rank{rank}.log", Word(Origin(rank=rank, host=f"node{rank // PER_HOST}", time=1_772_600_000.0), 10, "", 40, False))
+        for rank in range(ranks)
+    ]
+    start = time.process_time()
+    result = diagnose(evidence, words, job, catalog)
+    _, root = report.root_cause(result)
+    report.findings(result)
+    report.timeline(result)
+    report.states(result, job)
+    seconds = time.process_time() - start
+    if root is None or (root.signature, root.ranks) != ("torch.lagging-rank", (ranks // 3,)):
+        sys.exit(f"bench: the diagnosis of {ranks} ranks is wrong: {root and (root.signature, root.ranks[:9], root.why)}")
+    return seconds, summary.peak_memory() / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, help="measure this many ranks once, in this process")
+    args = parser.parse_args()
+    if args.ranks:
+        seconds, memory = measure(args.ranks)
+        print(f"{seconds} {memory}")
+        return
+    best: dict[int, tuple[float, float]] = {}
+    for _ in range(ROUNDS):
+        for size in SIZES:
+            told = subprocess.run(
+                [sys.executable, __file__, "--ranks", str(size)], check=True, stdout=subprocess.PIPE, text=True
+            ).stdout.split()
+            seconds, memory = float(told[0]), float(told[1])
+            known = best.get(size, (seconds, memory))
+            best[size] = (min(known[0], seconds), max(known[1], memory))
+    for size, (seconds, memory) in best.items():
+        print(f"{size:6} ranks x {PER_RANK}: {seconds:6.2f} s  {memory:5.0f} MB")
+    small, large = best[SIZES[1]][0], best[SIZES[2]][0]
+    growth = (large / small) / (SIZES[2] * math.log(SIZES[2]) / (SIZES[1] * math.log(SIZES[1])))
+    print(f"BENCH diagnose_seconds={large:.2f} diagnose_mb={best[SIZES[2]][1]:.0f} diagnose_growth={growth:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Jobs that hang in collectives: who is missing, behind, ahead, elsewhere, or nobody."""
+
+from __future__ import annotations
+
+from incident import PG, Incident
+
+
+def _start(name: str, ranks: int = 4, *, hosts: int = 1, layout: str = "perrank", steps: int = 12) -> Incident:
+    job = Incident(name, ranks, hosts=hosts, layout=layout)
+    job.steps(1, steps)
+    job.wait(600)
+    return job
+
+
+def rank_missing() -> Incident:
+    job = _start("nccl_rank_missing_two_nodes", 8, hosts=2, layout="nodes")
+    for rank in job.everyone(6):
+        job.timeout(rank, seq=4120)
+        job.taken_down(rank)
+    job.is_("known", ["torch.rank-never-joined"], [6], "rank 6 does not come to the all-reduce in which all others time out")
+    return job
+
+
+def lagging() -> Incident:
+    job = _start("nccl_rank_lagging", 4, layout="srun")
+    for rank in job.everyone():
+        job.timeout(rank, seq=812 if rank != 2 else 810)
+        job.progress(rank, 812 if rank != 2 else 810, 810 if rank != 2 else 809)
+        job.taken_down(rank)
+    job.is_("known", ["torch.lagging-rank"], [2], "rank 2 had enqueued two collectives fewer than the others")
+    return job
+
+
+def ahead() -> Incident:
+    job = _start("nccl_extra_collective", 4)
+    for rank in job.everyone():
+        job.timeout(rank, seq=813 if rank == 0 else 812, numel=1 if rank == 0 else 1_048_576)
+        job.progress(rank, 813 if rank == 0 else 812, 811)
+        job.taken_down(rank)
+    job.is_("known", ["torch.extra-collective"], [0], "rank 0 issued one collective more, so that all pair up wrongly")
+    return job
+
+
+def outside() -> Incident:
+    job = _start("nccl_hang_outside_collectives", 4, layout="srun")
+    for rank in job.everyone():
+        job.c10(
+            rank,
+            "ProcessGroupNCCL.cpp:1743",
+            f"[{PG} Rank {rank}] Received a dump signal due to a collective timeout from this local rank and we will try our best to dump "
+            "the debug info. Last enqueued NCCL work: 1204, last completed NCCL work: 1204.",
+        )
+        job.progress(rank, 1204, 1204)
+    job.is_("known", ["torch.hang-outside-collectives"], None, "all had completed what they enqueued: the hang is elsewhere")
+    return job
+
+
+def stuck() -> Incident:
+    job = _start("nccl_stuck_in_collective", 8, hosts=2, layout="nodes")
+    for rank in job.everyone():
+        job.timeout(rank, seq=512)
+        job.progress(rank, 512, 511)
+        job.taken_down(rank)
+    job.is_("known", ["torch.stuck-in-collective"], None, "all ranks are in collective 512, and it does not move")
+    return job
+
+
+def other_operation() -> Incident:
+    job = _start("nccl_other_operation", 4)
+    for rank in job.everyone():
+        job.timeout(rank, seq=77, op="BROADCAST" if rank == 3 else "ALLREDUCE")
+        job.taken_down(rank)
+    job.is_("known", ["torch.collective-order-mismatch"], [3], "at collective 77 rank 3 broadcasts while the others reduce")
+    return job
+
+
+def other_size() -> Incident:
+    job = _start("nccl_other_size", 4, layout="nodes")
+    for rank in job.everyone():
+        job.timeout(rank, seq=91, numel=524_288 if rank == 1 else 1_048_576)
+        job.taken_down(rank)
+    job.is_("known", ["torch.collective-shape-mismatch"], [1], "rank 1 reduces half as many elements as the others")
+    return job
+
+
+def wrong_group() -> Incident:
+    job = _start("nccl_wrong_group", 8)
+    for rank in job.everyone():
+        if rank == 3:
+            job.timeout(rank, seq=15, pg="PG ID 2 PG GUID 5(tp0)", local=3)
+        else:
+            job.timeout(rank, seq=64)
+        job.taken_down(rank)
+    job.is_("known", ["torch.wrong-process-group"], [3], "rank 3 waits in the group tp0, all others in the default group")
+    return job
+
+
+def group_order() -> Incident:
+    job = _start("nccl_group_order", 4, layout="srun")
+    for rank in job.everyone():
+        group, other = (
+            ("PG ID 2 PG GUID 9(gb)", "PG ID 1 PG GUID 8(ga)") if rank == 2 else ("PG ID 1 PG GUID 8(ga)", "PG ID 2 PG GUID 9(gb)")
+        )
+        job.timeout(rank, seq=31, pg=group)
+        job.progress(rank, 31, 30, pg=group)
+        job.progress(rank, 30, 30, pg=other)
+        job.taken_down(rank)
+    job.is_("known", ["torch.group-order-deadlock"], [2], "rank 2 uses the groups ga and gb in another order than the rest")
+    return job
+
+
+def uninitialised() -> Incident:
+    job = _start("torch23_absurd_numbers", 4)
+    for rank in job.everyone(1):
+        of = f"[PG 0 Rank {rank}]"
+        work = "WorkNCCL(SeqNum=410, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000)"
+        job.say(
+            rank,
+            f"[rank{rank}]:[E ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught collective operation timeout: {work} ran for 600312 "
+            "milliseconds before timing out.",
+            f"[rank{rank}]:[E ProcessGroupNCCL.cpp:1537] {of} Timeout at NCCL work: 410, last enqueued NCCL work: {410 + rank}, "
+            "last completed NCCL work: 76280750235782912.",
+        )
+    job.is_("known", ["torch.rank-never-joined"], [1], "the numbers of torch 2.3 are not initialised; rank 1 is the one that is missing")
+    return job
+
+
+def starved() -> Incident:
+    job = _start("nccl_watchdog_starved", 4, layout="srun")
+    for rank in job.everyone():
+        job.timeout(rank, seq=300, ran=823_590 if rank == 1 else 600_044)
+        job.taken_down(rank)
+    job.is_("known", ["torch.watchdog-starved"], [1], "the host of rank 1 stood still for minutes: its watchdog noticed late")
+    return job
+
+
+def compiling() -> Incident:
+    job = Incident("nccl_compile_skew", 4)
+    job.steps(1, 3)
+    job.log(2, "compiling the decoder for shape (8, 4096) with torch._inductor")
+    job.wait(600)
+    for rank in job.everyone(2):
+        job.timeout(rank, seq=19)
+        job.taken_down(rank)
+    job.is_("known", ["torch.compile-skew"], [2], "rank 2 compiles while the others wait in an all-reduce")
+    return job
+
+
+def diverged() -> Incident:
+    job = Incident("nccl_caught_and_diverged", 4)
+    job.steps(1, 8)
+    job.traceback(2, "ValueError: batch 8 of shard-0017 has no tokens", tagged=False)
+    for step in range(9, 40):
+        job.wait(1)
+        job.log(2, f"step {step} skipped, waiting for a good batch")
+    job.wait(600)
+    for rank in job.everyone(2):
+        job.timeout(rank, seq=52)
+        job.taken_down(rank)
+    job.is_("known", ["torch.one-rank-diverged"], [2], "rank 2 catches its own error and skips the step, the others wait for it")
+    return job
+
+
+def rank_zero_only() -> Incident:
+    job = _start("gloo_rank_zero_only", 4)
+    for rank in job.everyone():
+        call = "dist.barrier()" if rank == 0 else "dist.all_reduce(grad)"
+        job.say(
+            rank,
+            *(
+                f"[rank{rank}]: {text}"
+                for text in [
+                    "Traceback (most recent call last):",
+                    f'  File "/workspace/{"evaluate" if rank == 0 else "train"}.py", line {41 if rank == 0 else 88}, in {"evaluate" if rank == 0 else "train"}',
+                    f"    {call}",
+                    '  File "/opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line '
+                    + ("4706, in barrier" if rank == 0 else "2810, in all_reduce"),
+                    "    work.wait()",
+                    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete",
+                ]
+            ),
+        )
+    job.is_(
+        "known", ["torch.rank-conditional-collective", "torch.collective-order-mismatch"], [0], "a barrier stands inside `if rank == 0`"
+    )
+    return job
+
+
+def split() -> Incident:
+    job = Incident("split_rendezvous_two_nodes", 4, hosts=1, layout="perrank")
+    for host in (1, 2):
+        for rank in range(4):
+            file = f"node{host}/rank{rank}.log"
+            job.to(file, f"{job.stamp('%Y-%m-%d %H:%M:%S,%L')} [rank{rank}] INFO trainer: world_size=4 rank={rank}")
+            stamp = job.stamp("%m%d %H:%M:%S")
+            job.to(
+                file,
+                f"[rank{rank}]:[W{stamp}.104112007 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=66, addr=[localhost]:{37000 + rank}, "
+                "remote=[localhost]:29500): Connection reset by peer",
+            )
+    job.is_("known", ["launch.split-rendezvous"], None, "both nodes use localhost as MASTER_ADDR, so that each has a world of its own")
+    return job
+
+
+KINDS = (
+    rank_missing,
+    lagging,
+    ahead,
+    outside,
+    stuck,
+    other_operation,
+    other_size,
+    wrong_group,
+    group_order,
+    uninitialised,
+    starved,
+    compiling,
+    diverged,
+    rank_zero_only,
+    split,
+)

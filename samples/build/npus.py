@@ -1,0 +1,144 @@
+"""Jobs on NPUs: HCCL's victims are loud, and its causes stand in one rank's log, early."""
+
+from __future__ import annotations
+
+from incident import Incident
+
+
+def _links(job: Incident, ranks: list[int]) -> None:
+    """EI0006 on the ranks: they waited for a connection."""
+    for rank in ranks:
+        job.cann(rank, "EI0006", "Communication_Error_Get_Socket", "Getting socket times out.")
+        job.npu_error(
+            rank,
+            "createHCCLComm:torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:2211 HCCL function error: HcclCommInitRootInfoConfig, error code is 9",
+        )
+
+
+def port_down() -> Incident:
+    job = Incident("hccl_port_down", 8)
+    job.plog(
+        3,
+        "HCCP",
+        "ra_hdc_rdma.c:1199",
+        "tid:4103,ra_hdc_rdev_init(1199) : [init][ra_hdc_rdev]ra hdc message process failed ret(-67) phy_id(3)",
+    )
+    job.plog(3, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]")
+    job.wait(120)
+    _links(job, job.everyone(3))
+    job.is_("known", ["hccl.port-down"], [3], "the network port of rank 3's NPU is down; two minutes later all others time out")
+    return job
+
+
+def not_a_conflict() -> Incident:
+    job = Incident("hccl_no_port_conflict", 4)
+    job.plog(1, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]")
+    job.plog(
+        1, "HCCL", "hccl_socket.cc:106", "[HcclSocket][Listen] socket type[0], listen on ip[192.2.2.195] and specific port[16666] fail."
+    )
+    job.wait(120)
+    _links(job, job.everyone(1))
+    job.is_("known", ["hccl.port-down"], [1], "that the port cannot be listened on follows from the device that could not be set up")
+    return job
+
+
+def absent() -> Incident:
+    job = Incident("hccl_notify_one_rank_silent", 8)
+    job.steps(1, 9)
+    job.wait(1836)
+    for rank in job.everyone(5):
+        job.cann(
+            rank,
+            "EI0002",
+            "Communication_Error_Timeout",
+            "A timeout occurs. Waiting peer rank: 5; task information: [streamID:[1], tag[AllReduce_group_name_710]]",
+        )
+    job.is_("known", ["torch.rank-never-joined"], [5], "all but rank 5 report that the notify did not come")
+    return job
+
+
+def residual() -> Incident:
+    job = Incident("hccl_residual_process", 4)
+    job.say(2, f"[rank2]: EJ0001: {job.stamp('%Y-%m-%d-%H:%M:%S.%L')}.645 Reason: Maybe the last training process is running.")
+    job.wait(120)
+    _links(job, job.everyone(2))
+    job.is_("known", ["hccl.residual-process"], [2], "on rank 2's NPU the process of the last run is still there")
+    return job
+
+
+def tls() -> Incident:
+    job = Incident("hccl_tls_mismatch", 4)
+    job.plog(
+        3,
+        "HCCL",
+        "topoinfo_exchange_agent.cc:831",
+        '[InitGroupStage][RanktableCheck] Value Disable for config "tls" is invalid. Expected Value:"All ranks are consistent."',
+    )
+    job.wait(120)
+    _links(job, job.everyone(3))
+    job.is_("known", ["hccl.tls-mismatch"], [3], "TLS is off on rank 3's NPU and on for the others")
+    return job
+
+
+def heartbeat() -> Incident:
+    job = Incident("hccl_heartbeat_names_the_lost", 4)
+    job.steps(1, 9)
+    job.wait(60)
+    job.table({2: -9})
+    job.wait(60)
+    for rank in job.everyone(2):
+        job.plog(
+            rank,
+            "HCCL",
+            "task_exception_handler.cc:610",
+            f"[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[10.0.0.1/2], Arrival Time:[{job.stamp('%a %b %d %H:%M:%S %Y')}], Discoverer:[10.0.0.1/{rank}], ExceptionType:[Heartbeat Lost Occurred]",
+        )
+        job.cann(
+            rank,
+            "EI0002",
+            "Communication_Error_Timeout",
+            "A timeout occurs. Waiting peer rank: 2; task information: [streamID:[1], tag[AllReduce_group_name_710]]",
+        )
+    job.is_("known", ["host.sigkill"], [2], "rank 2 is killed; HCCL's heartbeat names its device as lost")
+    return job
+
+
+def late() -> Incident:
+    job = Incident("hccl_late_rank", 4)
+    for rank, wait in ((0, 0.0), (1, 1.0), (2, 1.0), (3, 203.0)):
+        job.wait(wait)
+        job.plog(
+            rank,
+            "HCCL",
+            "op_base.cc:511",
+            f"Entry-HcclCommInitRootInfo:ranks[4], rank[{rank}], rootinfo: host ip[10.0.0.1] port[60000] nicDeploy[1] identifier[hccl_world_group], deviceLogicId[{rank}]",
+            "INFO",
+        )
+        if rank < 3:
+            continue
+        _links(job, [0, 1, 2])
+    job.is_("known", ["hccl.late-rank"], [3], "rank 3 asks for the group 205 s after the first, which waits 120 s")
+    return job
+
+
+def memory() -> Incident:
+    job = Incident("npu_memory_one_rank", 8, hosts=2, layout="nodes")
+    job.steps(1, 4)
+    job.npu_error(
+        6,
+        "NPU out of memory. Tried to allocate 260.00 MiB (NPU 0; 28.50 GiB total capacity; 27.24 GiB already allocated; 27.24 GiB current active; 149.57 MiB free; 27.28 GiB reserved in total by PyTorch)",
+        "ERR00006 PTA memory error",
+    )
+    job.wait(1836)
+    for rank in job.everyone(6):
+        job.cann(
+            rank,
+            "EI0002",
+            "Communication_Error_Timeout",
+            "A timeout occurs. Waiting peer rank: 6; task information: [streamID:[1], tag[AllReduce_group_name_710]]",
+        )
+    job.is_("known", ["npu.out-of-memory"], [6], "rank 6 finds no memory on its NPU; half an hour later the others time out")
+    return job
+
+
+KINDS = (port_down, not_a_conflict, absent, residual, tls, heartbeat, late, memory)

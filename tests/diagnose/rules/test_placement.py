@@ -1,0 +1,64 @@
+"""Where ranks are and what they shared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from diagnose.making import fact, left
+from triage.diagnose.rules import placement
+from triage.diagnose.scene import Scene
+
+BASE = Scene([fact("x", 0), fact("y", 1)], {}, frozenset({0, 1}), 2, frozenset())
+
+
+def test_hosts_that_did_not_meet() -> None:
+    """Two hosts each have ranks 0 and 1 of a world of 2; one file that names both has two names for one host."""
+    both = replace(BASE, hosts={0: ["a", "b"], 1: ["a", "b"]})
+    (one, two) = placement.split_rendezvous(replace(both, facts=[fact("x", 0, host="a", source="1"), fact("y", 1, host="b", source="2")]))
+    assert placement.split_rendezvous(replace(both, facts=[fact("x", 0, host="a"), fact("y", 1, host="b")])) == []
+    assert (one.fields["rule"], one.origin.rank, two.origin.rank) == ("split-rendezvous", 0, 1)
+    assert placement.split_rendezvous(replace(BASE, hosts={0: ["a"], 1: ["b"]})) == []
+    assert placement.split_rendezvous(replace(BASE, hosts={0: ["a"], 1: ["a"]})) == []
+
+
+def test_two_ranks_on_one_gpu() -> None:
+    """NCCL names the same device for both."""
+    found = placement.shared_device(replace(BASE, devices={"0:1b:00 of node1": [0, 1]}))
+    assert [(one.fields["rule"], one.origin.rank) for one in found] == [("shared-device", 0), ("shared-device", 1)]
+    assert placement.shared_device(replace(BASE, devices={"0:1b:00 of node1": [0], "0:1c:00 of node1": [1]})) == []
+
+
+def test_ranks_of_smaller_communicators_are_no_global_ranks() -> None:
+    """In a group of two, rank 0 is seen on two devices: nothing is shared."""
+    assert placement.shared_device(replace(BASE, devices={"a": [0], "b": [0, 1]})) == []
+
+
+def test_killed_for_memory_in_a_save() -> None:
+    """The last line of rank 0 is about saving, it was killed, and the kernel says that memory ran out."""
+    facts = [left(0, -9), fact("Out of memory: Killed process 7 (python)", kind="kernel")]
+    scene = Scene(facts, {"killed": [0]}, frozenset({0, 1}), 2, frozenset(), doing={0: "saving"})
+    assert [one.fields["rule"] for one in placement.killed_while_saving(scene)] == ["killed-while-saving"]
+    assert placement.killed_while_saving(replace(scene, doing={})) == []
+    assert placement.killed_while_saving(replace(scene, facts=facts[:1])) == []
+
+
+def entry(rank: int, time: float, host: str = "a") -> object:
+    return fact(f"Entry-HcclCommInitRootInfo:ranks[3], rank[{rank}], identifier[g]", time=time, host=host)
+
+
+def test_a_rank_that_entered_too_late() -> None:
+    """The third rank asks for the group 200 s after the first, which waits 120 s, or what the environment says."""
+    facts = [entry(0, 10.0), entry(1, 12.0), entry(2, 210.0)]
+    (found,) = placement.late_entry(replace(BASE, facts=facts))  # type: ignore[arg-type]
+    assert (found.fields["rule"], found.origin.rank) == ("late-entry", 2)
+    longer = fact("[HCCL_ENV] HCCL_CONNECT_TIMEOUT set by environment to [600]s")
+    assert placement.late_entry(replace(BASE, facts=[longer, *facts])) == []  # type: ignore[list-item]
+
+
+def test_a_list_of_users_of_the_same_gpu() -> None:
+    """The process that the out-of-memory message of rank 0 lists is that of rank 1."""
+    text = "CUDA out of memory. GPU 0 has a total capacity of 79 GiB. Process 41 has 30 GiB memory in use. Process {} has 40 GiB memory in use."
+    facts = [fact(text.format(42), 0, pid=41), fact("x", 1, pid=42)]
+    found = placement.memory_shared(replace(BASE, facts=facts))
+    assert [(one.fields["rule"], one.origin.rank) for one in found] == [("shared-device", 0), ("shared-device", 1)]
+    assert placement.memory_shared(replace(BASE, facts=[fact(text.format(99), 0, pid=41), facts[1]])) == []

@@ -1,0 +1,58 @@
+"""Stamps of different clocks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.diagnose.clocks import begins, clocks
+from triage.model import Origin
+
+from .making import fact, left
+
+
+def steps(shift: float = 0.0) -> list[tuple[Origin, int]]:
+    """Ranks 0 and 1 on hosts a and b do the same steps, the clock of b is `shift` ahead."""
+    return [
+        (Origin(rank=rank, host=host, time=100.0 + 10 * step + rank * shift), step) for step in (7, 8, 9) for rank, host in enumerate("ab")
+    ]
+
+
+@given(st.floats(-1e5, 1e5))
+def test_a_shared_step_ties_two_clocks(shift: float) -> None:
+    """Whatever clock b shows, a second after step 9 is a second after step 9."""
+    clock = clocks(steps(shift), "ab")
+    one, two = clock.read(fact("x", host="a", time=191.0)), clock.read(fact("y", host="b", time=192.0 + shift))
+    assert one is not None
+    assert two is not None
+    assert one[0] == two[0]
+    assert abs((two[1] - one[1]) - 1.0) < 1e-6
+
+
+def test_without_a_shared_step_hosts_are_not_compared() -> None:
+    """Each has a clock of its own; on one host, or where none is named, there is one clock."""
+    clock = clocks([], "ab")
+    readings = [clock.read(fact("x", rank, host=host, time=1.0)) for rank, host in ((0, "a"), (1, "b"), (2, None), (3, None))]
+    assert len({reading[0] for reading in readings if reading}) == 4
+    alone = clocks([], "a")
+    assert alone.read(fact("x", host="a", time=1.0)) == alone.read(fact("x", time=1.0)) == ("", 1.0)
+    assert alone.read(fact("x")) is None
+
+
+def test_hosts_are_tied_over_others() -> None:
+    """a shares a step with b, b with c."""
+    chain = [(Origin(rank=0, host="a", time=10.0), 1), (Origin(rank=1, host="b", time=110.0), 1)]
+    chain += [(Origin(rank=1, host="b", time=120.0), 2), (Origin(rank=2, host="c", time=20.0), 2)]
+    assert clocks(chain, "abc").shift == {"a": 0.0, "b": 100.0, "c": 0.0}
+
+
+def test_steps_of_other_attempts_tie_nothing() -> None:
+    """Step 7 of attempt 0 and of attempt 1 were done at different times."""
+    assert clocks([(Origin(host="a", time=1.0), 7), (Origin(host="b", time=900.0, attempt=1), 7)], "ab").shift == {"a": 0.0}
+
+
+def test_the_end_of_a_process_may_have_been_earlier() -> None:
+    """A launcher's stamp is the latest time there is."""
+    told, possible = begins([left(1, -9, time=100.0)], clocks([], ""))
+    assert told == {"": 100.0}
+    assert possible[""] < 90.0

@@ -1,0 +1,88 @@
+"""Which stamps may be compared: those of one clock, and those of two hosts whose clocks the steps of the training tie together.
+
+Clocks of hosts may be minutes apart, so a stamp orders nothing on another host. All ranks do a step together, though: where two hosts
+report the same step, the difference of their stamps is that of their clocks. Nothing here depends on what a clock shows, only on
+differences, so that a shifted clock changes no answer.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triage.model import Evidence, Origin
+
+# Stamps closer than this do not order events: torch ≥ 2.4 stamps are whole seconds, and so are torchelastic's.
+RESOLUTION = 2.0
+# An agent tells of the end of a process when it looks, and it may first stop the others: its stamp is the latest time there is.
+EXIT_LAG = 35.0
+
+Step = tuple[int, int]  # attempt and number
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """`shift`: host to the seconds by which its clock is ahead of the reference; hosts that nothing ties to it are not there."""
+
+    hosts: frozenset[str] = frozenset()
+    shift: Mapping[str, float] = field(default_factory=dict)
+
+    def read(self, fact: Evidence) -> tuple[str, float] | None:
+        """(clock, time): times with the same clock can be compared. None: the fact has no time."""
+        return self.at(fact.origin, fact.source)
+
+    def at(self, origin: Origin, source: str) -> tuple[str, float] | None:
+        """The same for a line of this source."""
+        when, host = origin.time, origin.host
+        if when is None:
+            return None
+        if len(self.hosts) < 2:
+            return "", when
+        if host is None:
+            return (f"source {source}" if origin.rank is None else f"rank {origin.rank}"), when
+        return ("", when - self.shift[host]) if host in self.shift else (f"host {host}", when)
+
+
+def clocks(steps: Iterable[tuple[Origin, int]], hosts: Iterable[str]) -> Clocks:
+    """From (origin, step) of lines near the end of the logs, origins completed, and all hosts of the job."""
+    names = frozenset(hosts)
+    if len(names) < 2:
+        return Clocks(names)
+    seen: dict[str, dict[Step, list[float]]] = {}
+    for origin, step in steps:
+        if origin.host is not None and origin.time is not None:
+            seen.setdefault(origin.host, {}).setdefault((origin.attempt, step), []).append(origin.time)
+    return Clocks(names, _tied(seen))
+
+
+def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float]:
+    """From the first host by name outwards: each host that shares a step with one that is placed already."""
+    middle = {host: {step: statistics.median(times) for step, times in steps.items()} for host, steps in sorted(seen.items())}
+    if not middle:
+        return {}
+    shift = {next(iter(middle)): 0.0}
+    pending = list(shift)
+    while pending:
+        known = pending.pop(0)
+        for host, steps in middle.items():
+            if host not in shift and (common := steps.keys() & middle[known].keys()):
+                shift[host] = shift[known] + statistics.median(steps[step] - middle[known][step] for step in common)
+                pending.append(host)
+    return shift
+
+
+def begins(facts: Sequence[Evidence], clock: Clocks) -> tuple[dict[str, float], dict[str, float]]:
+    """By clock the time of the first of the facts, and the earliest at which it can have happened."""
+    told: dict[str, float] = {}
+    possible: dict[str, float] = {}
+    for fact in facts:
+        reading = clock.read(fact)
+        if reading is not None:
+            name, when = reading
+            earliest = when - EXIT_LAG if fact.kind == "exit" else when
+            if when < told.get(name, when + 1):
+                told[name] = when
+            if earliest < possible.get(name, earliest + 1):
+                possible[name] = earliest
+    return told, possible

@@ -1,0 +1,138 @@
+"""Rules about what the kernel, the scheduler and the GPUs say: who killed a process, which fault of a GPU was the first, what is no fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from triage.diagnose.candidates import Candidate
+from triage.diagnose.graph import Case, name
+from triage.diagnose.say import say_ranks
+from triage.model import Evidence
+
+# Faults of one GPU that the kernel reports within so many seconds are one burst.
+_BURST = 300.0
+_NONFATAL = re.compile(r"\bNonfatal\b")
+_CAUSED_BY = re.compile(r"caused by previous Xid (\d+)")
+_INNER = re.compile(r"\b[A-Z][A-Z0-9]9999\b")
+_CODE = re.compile(r"\bE[A-Z0-9]\d{4}\b")
+
+
+def kill_confirmed(case: Case) -> None:
+    """A SIGKILL is unconfirmed until the kernel, a cgroup, the scheduler or a container says why; whoever does decides the cause."""
+    for killed in case.candidates:
+        if killed.tells != "killed":
+            continue
+        said = [case.by_id[cause] for cause in killed.explained_by if cause in case.by_id]
+        said = [cause for cause in said if any(fact.kind in ("kernel", "scheduler") for fact in cause.facts)]
+        for witness in said:
+            _place(case, witness, killed)
+            speakers = sorted({fact.component for fact in witness.facts if fact.kind in ("kernel", "scheduler")})
+            witness.why.append(f"{' and '.join(speakers)} says why {say_ranks(killed.ranks)} was killed")
+        if not said and not killed.explained_by:
+            killed.why.append("nothing in the files says who sent SIGKILL: the logs of kernel, scheduler and container would")
+
+
+def _place(case: Case, witness: Candidate, killed: Candidate) -> None:
+    """A witness that names no rank and no process speaks of those that were killed on its host."""
+    if witness.ranks or any(fact.fields.get("pid") for fact in witness.facts):
+        return
+    ranks = {
+        fact.origin.rank
+        for fact in killed.facts
+        if fact.origin.rank is not None and (not witness.hosts or fact.origin.host in (None, *witness.hosts))
+    }
+    if ranks:
+        case.suspect(witness, ranks, f"it names no process; {say_ranks(ranks)} was killed there")
+
+
+def first_of_burst(case: Case) -> None:
+    """Of the faults that the kernel reports of one GPU in a burst, the first explains the others; the driver may say so itself."""
+    faults = [candidate for candidate in case.candidates if candidate.signature and any("xid" in fact.fields for fact in candidate.facts)]
+    for later in faults:
+        said = {number for fact in later.facts for number in _CAUSED_BY.findall(fact.text)}
+        for first in faults:
+            if first is later:
+                continue
+            if said & {fact.fields.get("xid", "") for fact in first.facts}:
+                case.link(first, later, f"the driver itself says that Xid {' '.join(sorted(said))} caused it")
+            elif first.role in ("cause", "either") and later.role != "cause" and _leads(first.facts, later.facts):
+                case.link(first, later, f"{name(first)} was the first fault of that GPU in the burst")
+
+
+def _leads(first: Iterable[Evidence], later: Iterable[Evidence]) -> bool:
+    """On every GPU of `later`, did a fault of `first` come before, in the same log and within a burst?"""
+    begun = {place: fact for fact in sorted(first, key=lambda fact: -fact.offset) if (place := _gpu(fact))}
+    then = [(begun.get(place), fact) for fact in later if (place := _gpu(fact))]
+    return bool(then) and all(before is not None and before.offset < fact.offset and _near(before, fact) for before, fact in then)
+
+
+def _gpu(fact: Evidence) -> tuple[str, str] | None:
+    return (fact.source, fact.fields["busid"]) if "busid" in fact.fields else None
+
+
+def _near(one: Evidence, other: Evidence) -> bool:
+    return one.origin.time is None or other.origin.time is None or other.origin.time - one.origin.time <= _BURST
+
+
+def nonfatal(case: Case) -> None:
+    """A fault that the driver calls Nonfatal is a warning: anything else comes before it."""
+    for candidate in case.candidates:
+        if candidate.signature and all(_NONFATAL.search(fact.text) for fact in candidate.facts):
+            candidate.lowered = "the driver calls it Nonfatal: a warning, not a cause"
+
+
+def first_cuda_error(case: Case) -> None:
+    """CUDA errors surface late and elsewhere: of several ranks that report the same one, the first counts."""
+    for candidate in case.candidates:
+        if (
+            candidate.signature is None
+            or candidate.signature.domain != "cuda"
+            or len(candidate.shown_by) < 2
+            or candidate.suspects is not None
+        ):
+            continue
+        first = _first_ranks(case, candidate)
+        if first:
+            case.suspect(candidate, first, f"{say_ranks(first)} reported it first; a CUDA error surfaces late, and then on others as well")
+
+
+def _first_ranks(case: Case, candidate: Candidate) -> set[int]:
+    """The ranks that report clearly before all others; empty if there are none, or their times cannot be compared."""
+    from triage.diagnose.clocks import RESOLUTION
+
+    times: dict[int, float] = {}
+    clocks = set()
+    for fact in candidate.facts:
+        reading = case.scene.clocks.read(fact)
+        if reading is not None and fact.origin.rank is not None:
+            clocks.add(reading[0])
+            times[fact.origin.rank] = min(times.get(fact.origin.rank, reading[1]), reading[1])
+    if len(clocks) != 1 or set(times) != set(candidate.shown_by):
+        return set()
+    earliest = min(times.values())
+    early = {rank for rank, when in times.items() if when <= earliest + RESOLUTION}
+    rest = [when for rank, when in times.items() if rank not in early]
+    return early if rest and min(rest) > max(times[rank] for rank in early) + RESOLUTION else set()
+
+
+def inner_error(case: Case) -> None:
+    """CANN's codes that end in 9999 say only that something failed inside: they carry no cause."""
+    for candidate in (one for one in case.candidates if one.signature is None):
+        codes = {code for fact in candidate.facts for code in _CODE.findall(fact.text)}
+        if codes and all(_INNER.fullmatch(code) for code in codes):
+            candidate.lowered = f"{', '.join(sorted(codes))} says only that something failed inside"
+
+
+def all_ranks(case: Case) -> None:
+    """The same error on all ranks at once is one of the program or the configuration, not of a rank."""
+    everybody = case.scene.everybody()
+    for candidate in case.candidates:
+        if candidate.suspects is not None or candidate.role == "symptom" or candidate.inferred or len(candidate.shown_by) < 2:
+            continue
+        if len(candidate.shown_by) > 2 and set(candidate.shown_by) >= everybody:
+            candidate.why.append(
+                f"all ranks ({say_ranks(candidate.shown_by)}) show it: a program or configuration error rather than a bad rank"
+            )
+        elif everybody:
+            candidate.why.append(f"{say_ranks(candidate.shown_by)} show it, of {len(everybody)}")

@@ -1,0 +1,60 @@
+"""What the rules across ranks look at: the facts of one attempt, what the catalog saw in them, and who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triage.diagnose.clocks import Clocks
+from triage.evidence.inference import Ground, inferred
+from triage.model import Evidence
+
+SANE_WORLD = 1 << 20  # a size beyond this was misread
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """`matched`: by what they tell (`tells` of a signature) the indices of facts; `ranks`: those that left a trace.
+
+    `failed` are the ranks with a failure of their own, `finished` those that said they were done. `hosts`: rank to the hosts on which
+    it was seen; `devices`: GPU (host and PCI address, as text) to its ranks. Steps and times are those of each rank's last lines,
+    `doing` what it was about there (a name of ranks.last.DOING). Times of different ranks are comparable as `clocks` says. `handled`
+    are facts that did not end the job, `files` host to the sources that are named after it, `addresses` IP address to hosts, `local` host and local rank to ranks.
+    """
+
+    facts: Sequence[Evidence]
+    matched: Mapping[str, Sequence[int]]
+    ranks: frozenset[int]
+    world_size: int | None
+    failed: frozenset[int]
+    finished: frozenset[int] = frozenset()
+    one_host: bool = False
+    last_step: Mapping[int, int] = field(default_factory=dict)
+    last_time: Mapping[int, tuple[str, float]] = field(default_factory=dict)
+    doing: Mapping[int, str] = field(default_factory=dict)
+    hosts: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    devices: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    clocks: Clocks = field(default_factory=Clocks)
+    handled: Sequence[Evidence] = ()
+    files: Mapping[str, Collection[str]] = field(default_factory=dict)
+    addresses: Mapping[str, Collection[str]] = field(default_factory=dict)
+    local: Mapping[tuple[str | None, int], Collection[int]] = field(default_factory=dict)
+
+    def evidence_of(self, *tells: str) -> list[Evidence]:
+        indices = sorted({index for told in tells for index in self.matched.get(told, ())})
+        return [self.facts[index] for index in indices]
+
+    def everybody(self) -> set[int]:
+        """Those that left a trace, and those that must be there by the size of the world."""
+        if self.world_size is None or self.world_size > SANE_WORLD:
+            return set(self.ranks)
+        return set(self.ranks) | set(range(self.world_size))
+
+
+def ranks_of(facts: Iterable[Evidence]) -> set[int]:
+    return {fact.origin.rank for fact in facts if fact.origin.rank is not None}
+
+
+def conclude(rule: str, ranks: Iterable[int], basis: Evidence, text: str, ground: Ground = "silence") -> list[Evidence]:
+    """What a rule gives back, see evidence.inference."""
+    return inferred(rule, ranks, text, basis, ground=ground)
