@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test lint format bench samples docs docs-check catalog-check catalog-mutate clean
+.PHONY: help demo test test-torch lint format bench samples docs docs-check catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -47,6 +47,15 @@ docs: $(BIN)/.stamp ## Write what documents take from the program: README's sess
 
 docs-check: $(BIN)/.stamp ## The documents agree with the program
 	$(BIN)/python -m pytest tests/test_docs.py tests/cli
+
+$(TORCH_VENV)/.stamp:
+	$(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy || \
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 numpy
+	touch $@
+
+test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13.0, in an environment of its own
+	TRIAGE_TORCH=$(CURDIR)/$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/torch
 
 samples: ## Record the samples again (needs the CPU build of torch)
 	$(PYTHON) -m venv $(TORCH_VENV)

@@ -20,6 +20,8 @@ COMMANDS = (
     "split",
     "timeline",
     "core",
+    "flight",
+    "repro",
     *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "diff", "mutate", "schema")),
 )
 

@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, core, env, explain, failure, ingest, show, split, timeline
+from triage.cli import catalog, core, env, explain, failure, flight, ingest, repro, show, split, timeline
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
@@ -19,6 +19,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("split", split.split),
     ("timeline", timeline.timeline),
     ("core", core.core),
+    ("flight", flight.flight),
+    ("repro", repro.repro),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
 
@@ -43,6 +45,7 @@ def _root(
       triage env job_logs/                     settings that differ between ranks
       triage split job.log -o by-rank/         one file a rank
       triage timeline job_logs/ --around 5m    what happened to which rank
+      triage flight dumps/                     which rank missed which collective
       triage catalog show cuda.out-of-memory   what a signature means
 
     `triage COMMAND --help` says more.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from triage.artifacts.flight import grid as grids_
 from triage.artifacts.flight import waits, words
-from triage.artifacts.flight.blocks import Block, Seen, examine
+from triage.artifacts.flight.blocks import Block, Seen, examine, outside
 from triage.artifacts.flight.links import Link, links
 from triage.artifacts.flight.model import Analysis, Fault, Recording
 from triage.artifacts.flight.places import say
@@ -28,9 +28,9 @@ class _Told:
 def analyse(recording: Recording) -> Analysis:
     """What is wrong in the recording, roots first."""
     seen = [examine(recording, grid) for grid in grids_.grids(recording)]
-    blocks = [each.block for each in seen if each.block is not None]
+    blocks = outside([each.block for each in seen if each.block is not None], recording.dumps)
     pairs = links(recording)
-    knots = [waits.Knot(block.waiting, _missed(block)) for block in blocks] + [waits.Knot(link.waiting, link.absent) for link in pairs]
+    knots = [waits.Knot(block.standing, _missed(block)) for block in blocks] + [waits.Knot(link.waiting, link.absent) for link in pairs]
     resolved = waits.resolve(knots)
     told = _tell(recording, blocks, pairs, resolved)
     return Analysis(
@@ -42,7 +42,7 @@ def analyse(recording: Recording) -> Analysis:
 
 
 def _missed(block: Block) -> frozenset[int]:
-    return block.absent if block.kind == "absent" else block.unseen if block.kind == "unseen" else frozenset()
+    return block.absent if block.kind in ("absent", "outside") else block.unseen if block.kind == "unseen" else frozenset()
 
 
 def _tell(recording: Recording, blocks: Sequence[Block], pairs: Sequence[Link], resolved: waits.Resolved) -> list[_Told]:

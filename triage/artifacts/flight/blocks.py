@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from triage.artifacts.flight.grid import Grid
 from triage.artifacts.flight.model import SCHEDULED, STARTED, Bools, Ints, Recording
 
-Kind = Literal["calls-differ", "sizes-differ", "dtypes-differ", "absent", "unseen", "partial", "not-started", "stuck"]
+Kind = Literal["calls-differ", "sizes-differ", "dtypes-differ", "absent", "unseen", "outside", "partial", "not-started", "stuck"]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """`waiting` ranks stand in column `column` of the grid, `absent` have not come to it, `unseen` left no dump that could tell,
-    `odd` are those at fault in a block that explains itself (their call differs, or they alone have not started or finished it)."""
+    `odd` are those at fault in a block that explains itself (their call differs, or they alone have not started or finished it).
+    "outside": the group's members are not stated, and `absent` ranks that wait nowhere may be some of them."""
 
     grid: Grid
     column: int
@@ -32,6 +34,11 @@ class Block:
 
     def cell(self, rank: int) -> int:
         return int(self.grid.cell[self.grid.row(rank), self.column])
+
+    @property
+    def standing(self) -> frozenset[int]:
+        """Those of the waiting that are not through."""
+        return frozenset(rank for rank in self.waiting if not self.grid.done[self.grid.row(rank), self.column])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,9 @@ def examine(recording: Recording, grid: Grid) -> Seen:
     if differ is not None and (stop is None or differ <= stop):
         return Seen(_differing(grid, differ, "calls-differ", grid.op), older_ranks, _lost(grid, differ))
     if stop is None:
-        return Seen(None, older_ranks)
+        # Types are never meant to differ: where the bytes are as many, the call went through, with garbage as its result.
+        garbage = _first(_unequal(grid.dtype, present))
+        return Seen(None if garbage is None else _differing(grid, garbage, "dtypes-differ", grid.dtype), older_ranks)
     sizes = _first(np.logical_and(_unequal(grid.size, present), waits))
     types = _first(np.logical_and(_unequal(grid.dtype, present), waits))
     expected = (grid.begin <= grid.seqs[stop]) & ~present[:, stop]
@@ -98,6 +107,18 @@ def _all_there(recording: Recording, grid: Grid, stop: int, waiting: frozenset[i
     if behind and started:
         return Block(grid, stop, "not-started", waiting, odd=behind)
     return Block(grid, stop, "stuck", waiting, odd=waiting)
+
+
+def outside(blocks: Sequence[Block], ranks: Iterable[int]) -> list[Block]:
+    """Where a group without stated members stands in its very first call, whoever waits nowhere may be the member that is missing."""
+    standing = {rank for block in blocks for rank in block.standing}
+    idle = frozenset(ranks) - standing
+    return [
+        replace(block, kind="outside", absent=idle - frozenset(block.grid.ranks), odd=frozenset())
+        if block.kind == "stuck" and block.column == 0 and not block.grid.group.stated and idle - frozenset(block.grid.ranks)
+        else block
+        for block in blocks
+    ]
 
 
 def _waits_later(grid: Grid, rank: int, column: int) -> bool:

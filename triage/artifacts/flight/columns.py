@@ -75,7 +75,8 @@ class Tables:
         by_key = dict(zip(_KEYS, rows, strict=True))
         columns: dict[str, Any] = {name: np.array(by_key[name], dtype=np.int64) for name in _NUMBERS}
         columns |= {name: np.array(by_key[name], dtype=np.bool_) for name in _FLAGS}
-        columns["state"] = np.array([_STATES.get(state, SCHEDULED) for state in by_key["state"]], dtype=np.int8)
+        known = {state: _STATES.get(state, SCHEDULED) for state in set(by_key["state"])}
+        columns["state"] = np.array(list(map(known.__getitem__, by_key["state"])), dtype=np.int8)
         names = by_key["profiling_name"]
         columns["op"] = np.array(self.ops.column(names, lambda i: _text(names[i])), dtype=np.int32)
         sizes = list(map(repr, zip(by_key["input_sizes"], by_key["output_sizes"], strict=True)))
@@ -89,23 +90,22 @@ class Tables:
         named = list(zip(by_key["pg_id"], map(tuple, by_key["process_group"]), strict=True))
         columns["group"] = np.array(self.groups.column(named, lambda i: _group(*named[i])), dtype=np.int32)
         columns["stack"] = np.array(self._stacks(entries), dtype=np.int32)
-        columns["duration"] = np.array([entry.get("duration_ms") or 0.0 for entry in entries], dtype=np.float32)
+        timed = any("duration_ms" in entry for entry in entries)
+        durations = [entry.get("duration_ms") or 0.0 for entry in entries] if timed else [0.0] * len(entries)
+        columns["duration"] = np.array(durations, dtype=np.float32)
         return columns
 
     def _stacks(self, entries: Sequence[Mapping[str, Any]]) -> list[int]:
         """torch writes each frame once and refers to it afterwards, so that frames are told apart by their identity first."""
         empty = self.stacks.index((), tuple)
         seen: dict[tuple[int, ...], int] = {(): empty}
-        found = []
-        for entry in entries:
-            frames = entry.get("frames") or ()
-            key = tuple(map(id, frames))
-            index = seen.get(key)
-            if index is None:
+        lists = [entry.get("frames") or () for entry in entries]
+        keys = [tuple(map(id, frames)) for frames in lists]
+        for key, frames in dict(zip(keys, lists, strict=True)).items():
+            if key not in seen:
                 stack = tuple(self._frame(frame) for frame in frames if isinstance(frame, dict))
-                index = seen[key] = self.stacks.index(stack, lambda stack=stack: stack)  # type: ignore[misc]
-            found.append(index)
-        return found
+                seen[key] = self.stacks.index(stack, lambda stack=stack: stack)  # type: ignore[misc]
+        return list(map(seen.__getitem__, keys))
 
     def _frame(self, frame: Mapping[str, Any]) -> Frame:
         line = frame.get("line")

@@ -56,6 +56,23 @@ def _first_extra(recording: Recording, grid: Grid, mine: int, peer: int, peers: 
     return None
 
 
+def shifted(recording: Recording, grid: Grid, odd: int, usual: int, column: int) -> tuple[Shift, int] | None:
+    """From where on up to `column` are the places of one rank those of the other, one call earlier or later?"""
+    stacks = recording.table.stack
+    mine, theirs = (
+        [int(stacks[cell]) if cell >= 0 else 0 for cell in grid.cell[grid.row(rank), : column + 1].tolist()] for rank in (odd, usual)
+    )
+    length = max((at + 1 for at, stack in enumerate(mine) if stack), default=0)
+    start = next((at for at in range(length) if mine[at] and theirs[at] and mine[at] != theirs[at]), None)
+    if start is None or length - start < 2:
+        return None
+    if mine[start:length] == theirs[start + 1 : length + 1]:
+        return "missing", start
+    if mine[start + 1 : length] == theirs[start : length - 1]:
+        return "extra", start
+    return None
+
+
 def visited_by(recording: Recording, row: int, ranks: Iterable[int]) -> bool:
     """Has one of the ranks made a call at this row's place, other than in the row's own collective?"""
     table = recording.table

@@ -7,12 +7,18 @@ dropped the oldest, those that are done are counted from their end. Gloo does no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from triage.artifacts.flight.model import Recording
 
 _NAME = re.compile(r"[^:]*:(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
+
+
+def peer_of(op: str, members: Sequence[int]) -> int | None:
+    """The global rank that a send goes to or a receive comes from; None for collectives."""
+    name = _NAME.match(op)
+    return members[int(name[4])] if name and int(name[4]) < len(members) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Builder:
         entries = value.get("entries", [])
         if not isinstance(entries, list) or ("entries" not in value and "pg_config" not in value and "pg_status" not in value):
             raise ArtifactError("plain data, but no Flight Recorder dump", hint="a dump has entries, pg_config and pg_status")
-        good = [entry for entry in entries if usable(entry)]
+        good = entries if loaded.whole and all(map(usable, entries)) else [entry for entry in entries if usable(entry)]
         if entries and not good and loaded.whole:
             raise ArtifactError("none of its entries can be read", hint="is it a dump of a newer torch? tell the maintainers")
         if len(good) < len(entries) or not loaded.whole:

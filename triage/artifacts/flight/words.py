@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from triage.artifacts.flight.blocks import Block
-from triage.artifacts.flight.diverge import PLAIN, Extra, only_some, shift, visited_by
+from triage.artifacts.flight.diverge import PLAIN, Extra, Shift, only_some, shift, shifted, visited_by
 from triage.artifacts.flight.links import Link
 from triage.artifacts.flight.model import Fault, Place, Recording, Rule
 from triage.artifacts.flight.places import at, name_of, place, say, wait
@@ -19,6 +19,8 @@ def block(recording: Recording, stop: Block, idle: frozenset[int], *, explained:
         return _few_wait(recording, stop) if _is_extra(stop, idle, explained) else _absent(recording, stop)
     if stop.kind == "unseen":
         return _unseen(recording, stop)
+    if stop.kind == "outside":
+        return _outside(recording, stop)
     return _all_came(recording, stop)
 
 
@@ -31,7 +33,7 @@ def _call(recording: Recording, stop: Block, rank: int | None = None) -> tuple[i
 def _fault(recording: Recording, stop: Block, rule: Rule, ranks: Iterable[int], text: str, **more: object) -> Fault:
     row, _ = _call(recording, stop)
     places = more.pop("places", None) or _places(recording, stop)
-    waiting = tuple(sorted(stop.waiting - set(ranks)))
+    waiting = tuple(sorted(stop.standing - set(ranks)))
     op = name_of(recording.ops[int(recording.table.op[row])])
     return Fault(rule, tuple(sorted(ranks)), waiting, stop.grid.group.label, stop.seq, op, text, places=tuple(places), **more)  # type: ignore[arg-type]
 
@@ -83,6 +85,9 @@ def _absent(recording: Recording, stop: Block) -> Fault:
     skipped = only_some(recording, stop.grid, stop.absent, stop.waiting, stop.column - 1) if stop.column else None
     if skipped:
         return _conditional(recording, stop, skipped, stop.absent)
+    moved = shifted(recording, stop.grid, min(stop.absent), min(stop.waiting), stop.column)
+    if moved:
+        return _shifted(recording, stop, moved, stop.absent)
     ends = [int(stop.grid.end[stop.grid.row(rank)]) for rank in stop.absent]
     before = int(stop.grid.seqs[stop.column - 1]) if stop.column else -1
     many = bool(stop.column) and max(ends) < before
@@ -95,12 +100,28 @@ def _absent(recording: Recording, stop: Block) -> Fault:
     return _fault(recording, stop, rule, stop.absent, text)
 
 
+def _shifted(recording: Recording, stop: Block, moved: tuple[Shift, int], odd: frozenset[int]) -> Fault:
+    """The same places as the others, but one call off from some number on."""
+    kind, column = moved
+    grid, table = stop.grid, recording.table
+    who = min(odd) if kind == "extra" else min(set(grid.ranks) - odd)
+    row = int(grid.cell[grid.row(who), column])
+    call = f"{name_of(recording.ops[int(table.op[row])])} #{int(grid.seqs[column])} of {grid.group.label}{at(recording.stacks[int(table.stack[row])])}"
+    did = "made one call more" if kind == "extra" else "skipped one call"
+    text = f"{say(odd)} {did}, {call}; from then on its calls met others than meant, until #{stop.seq}"
+    rule: Rule = "extra-collective" if kind == "extra" else "divergent-call"
+    return _fault(recording, stop, rule, odd, text, since=int(grid.seqs[column]))
+
+
 def _few_wait(recording: Recording, stop: Block) -> Fault:
     row, call = _call(recording, stop)
     where = at(recording.stacks[int(recording.table.stack[row])])
     extra = only_some(recording, stop.grid, stop.waiting, stop.absent, stop.column)
     if extra:
         return _conditional(recording, stop, extra, stop.waiting)
+    moved = shifted(recording, stop.grid, min(stop.waiting), min(stop.absent), stop.column)
+    if moved:
+        return _shifted(recording, stop, moved, stop.waiting)
     text = f"{say(stop.waiting)} called {call}{where}, which {say(stop.absent)} did not; these had finished all their calls"
     return _fault(recording, stop, "extra-collective", stop.waiting, text + _last(recording, stop.absent))
 
@@ -142,6 +163,8 @@ def _differing(recording: Recording, stop: Block) -> Fault:
     table = recording.table
     here, there = stop.cell(odd), stop.cell(usual)
     told = f"{say(stop.odd)} called {_told(recording, here)}, {say(others)} called {_told(recording, there)} as #{stop.seq} of {stop.grid.group.label}"
+    if not stop.standing:
+        return _fault(recording, stop, PLAIN[stop.kind], stop.odd, f"{told}; it went through all the same, and its result is garbage")
     moved = shift(stop, odd, usual)
     if moved == "swapped":
         return _fault(recording, stop, "divergent-call", stop.odd, f"{told}; the next two calls show that the order is swapped")
@@ -190,6 +213,19 @@ def _unseen(recording: Recording, stop: Block) -> Fault | None:
     is_ = "is" if len(stop.unseen) == 1 else "are"
     text = f"{wait(stop.waiting)} in {call}{where}, all that have a dump; {say(stop.unseen)} {is_} missing: {has}"
     return _fault(recording, stop, "never-joined", stop.unseen, text, sure=False)
+
+
+def _outside(recording: Recording, stop: Block) -> Fault | None:
+    """The members of the group are not stated, this is its first call, and some ranks wait nowhere."""
+    if len(stop.absent) > len(stop.waiting):
+        return None
+    row, call = _call(recording, stop)
+    where = at(recording.stacks[int(recording.table.stack[row])])
+    text = (
+        f"{wait(stop.waiting)} in {call}{where}, the group's first; the dumps do not state its members, "
+        f"but {say(stop.absent)} {'waits' if len(stop.absent) == 1 else 'wait'} nowhere{_last(recording, stop.absent)}"
+    )
+    return _fault(recording, stop, "never-joined", stop.absent, text, sure=False)
 
 
 def _all_came(recording: Recording, stop: Block) -> Fault:

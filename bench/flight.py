@@ -1,0 +1,164 @@
+"""Flight Recorder dumps: `triage flight` against torchfrtrace on the same files, and how it grows.
+
+256 ranks with 2,000 calls each, in one group and in two (the world and groups of eight), then 1,024 ranks, then twice the calls. torchfrtrace is
+measured where it is: in .venv-torch (`make test-torch` makes it), or where TORCHFRTRACE points. The dumps are made up, in the bytes that
+torch's pickler writes, one rank stops early. The last line is for machines.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DATA = HERE / "data" / "flight"
+START = 1_795_000_000_000_000_000
+NAME = "9999"
+
+
+class TorchPickler(pickle._Pickler):  # type: ignore[name-defined]
+    """Protocol 2 as torch's C++ pickler writes it."""
+
+    def memoize(self, obj: Any) -> None:
+        if isinstance(obj, (str, tuple)) or (isinstance(obj, dict) and "filename" in obj):
+            super().memoize(obj)
+
+    def _batch_appends(self, items: Iterable[Any], *_: Any) -> None:
+        self.write(pickle.MARK)
+        for item in items:
+            self.save(item)
+        self.write(pickle.APPENDS)
+
+    def _batch_setitems(self, items: Iterable[tuple[Any, Any]], *_: Any) -> None:
+        self.write(pickle.MARK)
+        for key, value in items:
+            self.save(key)
+            self.save(value)
+        self.write(pickle.SETITEMS)
+
+
+def spaced(ranks: Iterable[int]) -> str:
+    """A list of ranks as text, as wide whatever the ranks are."""
+    return "[" + ", ".join(f"{rank:5d}" for rank in ranks) + "]"
+
+
+def template(ranks: int, entries: int, groups: int) -> bytes:
+    """The dump of a rank of the group NAME, whose members are 99992 to 99999. All its bytes, with what differs between groups in place."""
+    frames = [
+        {"name": sys.intern(f"function_{i}"), "filename": sys.intern(f"/opt/train/module_{i}.py"), "line": 100 + i} for i in range(40)
+    ]
+    world, small = ("0", "default_pg"), (NAME, "dp")
+    config = {"0": {"name": "0", "desc": "default_pg", "ranks": str(list(range(ranks)))}}
+    if groups == 2:
+        config[NAME] = {"name": NAME, "desc": "dp", "ranks": spaced(range(99992, 100000))}
+    dtype, name, state = "Float", "nccl:all_reduce", "completed"
+    calls = []
+    for index in range(entries):
+        second = groups == 2 and index % 2 == 1
+        calls.append(
+            {
+                "frames": [frames[(index * 7 + depth) % 40] for depth in range(5)], "record_id": index, "pg_id": int(second),
+                "process_group": small if second else world, "thread_name": "pt_main_thread", "thread_id": "4711",
+                "collective_seq_id": index // groups + 1, "p2p_seq_id": 0, "op_id": index // groups + 1, "profiling_name": name,
+                "time_created_ns": START + index * 1_000_000, "input_sizes": [[1024, 4096]], "input_dtypes": [dtype],
+                "output_sizes": [[1024, 4096]], "output_dtypes": [dtype], "state": state,
+                "time_discovered_started_ns": START + index * 1_000_000 + 9, "time_discovered_completed_ns": START + index * 1_000_000 + 99,
+                "retired": True, "timeout_ms": 600000, "is_p2p": False,
+            }
+        )  # fmt: skip
+    calls[-1] |= {"state": "started", "retired": False, "time_discovered_completed_ns": None}
+    status = {
+        str(i): {f"last_{word}_collective": entries // groups for word in ("enqueued", "started", "completed")} for i in range(groups)
+    }
+    target = io.BytesIO()
+    dump = {"version": "2.10", "pg_config": config, "comm_lib_version": "2.27.3", "pg_status": status, "entries": calls}
+    TorchPickler(target, 2).dump(_shared(dump))
+    return target.getvalue()
+
+
+def _shared(value: Any, known: dict[str, str] | None = None) -> Any:
+    """Equal strings as one object."""
+    known = {} if known is None else known
+    if isinstance(value, str):
+        return known.setdefault(value, value)
+    if isinstance(value, list):
+        value[:] = [_shared(item, known) for item in value]
+    elif isinstance(value, dict) and "filename" not in value:
+        for key in list(value):
+            value[known.setdefault(key, key)] = _shared(value.pop(key), known)
+    return value
+
+
+def make(ranks: int, entries: int, groups: int) -> Path:
+    """A directory of dumps; the last rank misses its last call."""
+    directory = DATA / f"{ranks}x{entries}x{groups}"
+    if directory.exists():
+        return directory
+    print(f"writing {directory} …", flush=True)
+    part = directory.with_suffix(".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    whole, short = template(ranks, entries, groups), template(ranks, entries - groups, groups)
+    for rank in range(ranks):
+        first = rank - rank % 8
+        data = short.replace(b"X\x07\x00\x00\x00started", b"X\x09\x00\x00\x00completed") if rank == ranks - 1 else whole
+        data = data.replace(spaced(range(99992, 100000)).encode(), spaced(range(first, first + 8)).encode())
+        data = data.replace(NAME.encode(), f"{rank // 8 + 1000:4d}".encode())
+        (part / f"nccl_trace_rank_{rank}").write_bytes(data)
+    part.rename(directory)
+    return directory
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """Wall seconds and peak memory in MB of one run."""
+    with open(os.devnull, "wb") as out:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, stderr=out)
+        _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        sys.exit(f"bench: {' '.join(command[:4])} … ended with {os.waitstatus_to_exitcode(status)}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def ours(directory: Path) -> tuple[float, float]:
+    found = timed([sys.executable, "-m", "triage", "flight", str(directory), "--format", "json"])
+    print(f"{directory.name}: triage flight {found[0]:.2f} s, {found[1]:.0f} MB", flush=True)
+    return found
+
+
+def peer(directory: Path) -> tuple[float, float] | None:
+    program = os.environ.get("TORCHFRTRACE") or str(HERE.parent / ".venv-torch" / "bin" / "torchfrtrace")
+    if not Path(program).exists():
+        print("torchfrtrace is not there (`make test-torch` makes .venv-torch); only triage is measured")
+        return None
+    found = timed([program, str(directory), "-p", "nccl_trace_rank_"])
+    print(f"{directory.name}: torchfrtrace {found[0]:.2f} s, {found[1]:.0f} MB", flush=True)
+    return found
+
+
+def main() -> None:
+    keys = []
+    for groups, name in ((1, "one"), (2, "two")):
+        directory = make(256, 2000, groups)
+        mine, theirs = min(ours(directory), ours(directory)), peer(directory)
+        if theirs:
+            keys += [f"flight_{name}_speed={theirs[0] / mine[0]:.1f}", f"flight_{name}_memory={theirs[1] / mine[1]:.1f}"]
+        else:
+            keys += [f"flight_{name}_s={mine[0]:.1f}", f"flight_{name}_mb={mine[1]:.0f}"]
+    large = ours(make(1024, 2000, 2))
+    few, many = ours(make(256, 4000, 2)), ours(make(256, 8000, 2))
+    keys += [f"flight_1024_s={large[0]:.1f}", f"flight_1024_mb={large[1]:.0f}", f"flight_growth={many[0] / few[0] / 2:.2f}"]
+    shutil.rmtree(DATA, ignore_errors=True)
+    print("BENCH", *keys)
+
+
+if __name__ == "__main__":
+    main()

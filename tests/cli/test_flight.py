@@ -1,0 +1,43 @@
+"""`triage flight` on directories of dumps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.artifacts.flight.making import Call, Job, write
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    return write(Job({rank: [Call()] * (3 if rank == 2 else 6) for rank in range(4)}), tmp_path / "dumps")
+
+
+def test_formats(command: Command, dumps: Path, tmp_path: Path) -> None:
+    """Text by default, JSON and HTML on request."""
+    status, text, _ = command("flight", str(dumps))
+    assert status == 0
+    assert "rank 2 has not entered all_reduce #4" in " ".join(text.split())
+    assert json.loads(command("flight", str(dumps), "--format", "json")[1])["faults"][0]["ranks"] == [2]
+    assert command("flight", str(dumps), "-f", "html", "-o", str(tmp_path / "x.html"))[0] == 0
+    assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
+
+
+def test_exit_status(command: Command, dumps: Path, tmp_path: Path) -> None:
+    """1 only when it was asked for and something is wrong."""
+    assert command("flight", str(dumps), "--fail")[0] == 1
+    healthy = write(Job({rank: [Call()] * 3 for rank in range(2)}), tmp_path / "healthy")
+    assert command("flight", str(healthy), "--fail")[0] == 0
+
+
+def test_no_dump_is_an_error_with_a_hint(command: Command, tmp_path: Path) -> None:
+    """It says what to give."""
+    (tmp_path / "train.log").write_text("step 1\n")
+    status, _, message = command("flight", str(tmp_path))
+    assert status == 2
+    assert "TORCH_FR_DUMP_TEMP_FILE" in message

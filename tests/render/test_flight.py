@@ -1,0 +1,93 @@
+"""The pictures of a recording: they show every state, stay small, and hold nothing that a dump could smuggle in."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from tests.artifacts.flight.making import Call, Job, recording
+from triage.artifacts.flight.analyse import analyse
+from triage.artifacts.flight.view import STATES, View, view
+from triage.errors import OptionError
+from triage.render.flight import MARKS, as_json, as_text
+from triage.render.flight_html import COLORS, SAYS, as_html
+
+HANG = Job({rank: [Call()] * (3 if rank == 2 else 6) for rank in range(4)})
+
+
+def shown(job: Job, **more: Any) -> View:
+    found = recording(job)
+    return view(found, analyse(found), path="dumps/", **more)
+
+
+def test_text_shows_the_fault_and_the_window_around_it() -> None:
+    """The sentence, the calls side by side, and a row for each kind of rank."""
+    text = as_text(shown(HANG), width=100)
+    assert "FAULT        never-joined · rank 2 · default_pg #4 all_reduce" in text
+    assert re.search(r"^ranks 0-1, 3 +===W$", text, re.MULTILINE)
+    assert re.search(r"^rank 2 +===\.$", text, re.MULTILINE)
+    assert "train.py:10 in step" in text
+
+
+def test_a_healthy_job_is_said_to_be_so() -> None:
+    """It is also said what dumps cannot tell."""
+    text = as_text(shown(Job({rank: [Call()] * 3 for rank in range(2)})))
+    assert text.startswith("No rank stands in a collective")
+
+
+def test_every_state_has_a_mark_a_colour_and_words() -> None:
+    """Nothing is drawn that the key does not explain."""
+    assert set(STATES) == set(MARKS) == set(COLORS) == set(SAYS)
+
+
+def test_json_holds_faults_groups_and_runs() -> None:
+    """Runs are given by sequence numbers."""
+    found = json.loads(as_json(shown(HANG)))
+    assert found["schema"] == "triage.flight/1"
+    assert [(fault["rule"], fault["ranks"], fault["seq"]) for fault in found["faults"]] == [("never-joined", [2], 4)]
+    (group,) = found["groups"]
+    assert group["rows"] == [
+        {"ranks": [0, 1, 3], "runs": [[1, 3, "done"], [4, 4, "open"]]},
+        {"ranks": [2], "runs": [[1, 3, "done"], [4, 4, "missing"]]},
+    ]
+
+
+def test_html_is_well_formed_and_loads_nothing() -> None:
+    """One page, no address in it but that of the SVG's own form."""
+    page = as_html(shown(HANG))
+    assert not re.search(r"https?://|src=|@import|url\(", page)
+    for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        ET.fromstring(picture)
+    assert page.count("<rect") == 4
+
+
+@pytest.mark.parametrize("render", [as_text, as_html, as_json])
+def test_names_from_dumps_steer_nothing(render: Any) -> None:
+    """Escape sequences and markup in functions, files and operations are text."""
+    evil = Call(op="<script>alert(1)</script>\x1b[31m", place=("x\x1b]0;t\x07.py<b>", 3, "</pre><img onerror=1>"))
+    output = render(shown(Job({rank: [Call()] * 2 + [evil] * (rank == 1) for rank in range(3)})))
+    assert "\x1b" not in output
+    assert "\x07" not in output
+    if render is as_html:
+        assert "<script>alert" not in output
+        assert "<img" not in output
+
+
+def test_a_thousand_ranks_make_a_small_picture() -> None:
+    """Rows that look alike are one; cells in one state are one."""
+    calls = {rank: [Call(place=None)] * (90 if rank == 512 else 100) for rank in range(1000)}
+    assert len(as_html(shown(Job(calls)))) < 12_000
+
+
+def test_the_group_and_the_numbers_that_were_asked_for() -> None:
+    """Others are left out; a group that is not there is said with those that are."""
+    tp = {"tp0": [0, 1], "tp1": [2, 3]}
+    calls = {rank: [Call(group=f"tp{rank // 2}"), Call()] * 60 for rank in range(4)}
+    found = shown(Job(calls, tp), group="tp1", around=30)
+    assert [(lane.group, lane.seqs[0], lane.seqs[-1]) for lane in found.lanes] == [("tp1 (2)", 10, 50)]
+    with pytest.raises(OptionError, match="no group is called 'pp'"):
+        shown(Job(calls, tp), group="pp")

@@ -1,0 +1,82 @@
+"""Under a real torch: the scripts of `triage repro` hang as the recorded jobs did, and go through with the fix. `make test-torch`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+import triage
+from triage.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = os.environ.get("TRIAGE_TORCH", "")
+SAMPLES = ROOT / "samples" / "flight"
+KINDS = ("never_joined", "other_call", "swapped", "rank_zero_only", "extra_call", "skipped", "group_order", "other_type")
+
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does")]
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Write the script of a sample and run it with torchrun and gloo: exit status and output."""
+
+    def call(kind: str, *options: str) -> tuple[int, str]:
+        script = tmp_path / "repro.py"
+        assert main(["repro", str(SAMPLES / kind), "--output", str(script), "--scale", "2"]) == 0
+        size = yaml.safe_load((SAMPLES / kind / "TRUTH.yaml").read_text())["world_size"]
+        command = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), str(script)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [*command, "--backend", "gloo", "--timeout", "6", *options],
+            capture_output=True,
+            text=True,
+            timeout=200,
+            env=environment,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    return call
+
+
+def ranks_at_fault(kind: str) -> str:
+    return ",".join(map(str, yaml.safe_load((SAMPLES / kind / "TRUTH.yaml").read_text())["ranks"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_of_the_program_comes_again_and_goes_with_the_fix(run: Run, kind: str) -> None:
+    """It hangs or shows the mismatch on gloo; with --fix-rank all ranks get to their end."""
+    status, output = run(kind)
+    assert status != 0, output
+    assert re.search(r"^REPRODUCED$", output, re.MULTILINE), output
+    status, output = run(kind, "--fix-rank", ranks_at_fault(kind))
+    assert status == 0, output
+    assert re.search(r"^PASSED$", output, re.MULTILINE), output
+
+
+def test_a_fault_of_the_network_does_not_come_again(run: Run) -> None:
+    """All ranks had made the same calls: here they go through."""
+    status, output = run("all_in_one")
+    assert (status, "PASSED" in output) == (0, True), output
+
+
+def test_checksums_of_repeated_reductions(run: Run, tmp_path: Path) -> None:
+    """Each rank prints one a step, all equal where the device computes right; `ingest` reads them, and finds the rank that differs."""
+    status, output = run("healthy", "--check-determinism", "3")
+    lines = re.findall(r"checksum step=\d rank=\d value=0x[0-9a-f]{16}", output)
+    assert (status, len(lines), len({line[-16:] for line in lines})) == (0, 12, 1), output
+    log = tmp_path / "check.log"
+    log.write_text("\n".join(lines) + "\n")
+    assert triage.ingest(str(log)).root_cause is None
+    wrong = [re.sub(r"0x.{16}", "0x00000000deadbeef", line) if "step=2 rank=1" in line else line for line in lines]
+    log.write_text("\n".join(wrong) + "\n")
+    root = triage.ingest(str(log)).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("numeric.rank-divergence", (1,))

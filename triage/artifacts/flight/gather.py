@@ -1,0 +1,43 @@
+"""Paths → the recording of the dumps that lie there, in directories and archives, whatever else lies beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from triage import sources
+from triage.artifacts.flight.model import Recording
+from triage.artifacts.flight.reader import MAX_BYTES, record
+from triage.errors import InputError
+from triage.model import Source, Warning
+
+
+def gather(paths: Sequence[str], advance: Callable[[int, int], None] = lambda done, total: None) -> tuple[Recording, list[Warning]]:
+    """The recording, and what could not be read. `advance` is told how many of how many bytes are done.
+
+    Raises InputError when there is no dump that can be read.
+    """
+    found = sources.discover(paths)
+    warnings = list(found.warnings)
+    recording, more = record(_dumps(found.files, warnings, advance))
+    warnings += more
+    if not recording.dumps:
+        reason = f" ({more[0].source}: {more[0].message})" if more else ""
+        hint = "Give the files that TORCH_FR_DUMP_TEMP_FILE names (older releases: TORCH_NCCL_DEBUG_INFO_TEMP_FILE), or their directory."
+        raise InputError(f"no Flight Recorder dump can be read there{reason}", hint=hint, path=", ".join(paths[:3]))
+    return recording, warnings
+
+
+def _dumps(files: Sequence[sources.File], warnings: list[Warning], advance: Callable[[int, int], None]) -> Iterator[tuple[Source, bytes]]:
+    total, done = sum(file.size for file in files), 0
+    for file in files:
+        for source, stream in sources.streams(file, sources.Limits(), warnings.append):
+            if source.kind != "flight-recorder":
+                continue
+            if stream is not None:
+                yield source, stream.read(MAX_BYTES)
+            elif source.path is not None:
+                with open(source.path, "rb") as opened:
+                    data = opened.read(MAX_BYTES)
+                yield source, data
+        done += file.size
+        advance(done, total)

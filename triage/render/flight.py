@@ -1,0 +1,180 @@
+"""Flight Recorder dumps as text and as JSON ("triage.flight/1")."""
+
+from __future__ import annotations
+
+import json
+
+from triage.artifacts.flight.model import Fault, Place
+from triage.artifacts.flight.places import own
+from triage.artifacts.flight.view import Lane, Row, State, View
+from triage.model import Warning
+from triage.render import words
+from triage.render.json import escaped
+from triage.render.layout import Paint, labelled, wrap
+from triage.render.safe import clip, safe_line
+
+SCHEMA = "triage.flight/1"
+WIDTH = 100
+NARROWEST = 60
+MARKS: dict[State, str] = {"lost": " ", "done": "=", "open": "W", "missing": ".", "differs": "X", "unknown": "?"}
+MEANING = "= done, W waits, X another call, . not entered, ? the dump ends early, blank: dropped from the ring"
+MOST_FAULTS = 12
+MOST_ROWS = 24
+MOST_LANES = 12
+_FRAMES = 5
+
+
+def as_json(view: View) -> str:
+    """One JSON object, ended by a newline."""
+    document = {
+        "schema": SCHEMA,
+        "path": view.path,
+        "ranks": list(view.ranks),
+        "no_dump": list(view.analysis.no_dump),
+        "entries": view.entries,
+        "versions": list(view.versions),
+        "faults": [_fault(fault) for fault in view.analysis.faults],
+        "stragglers": [{"rank": slow.rank, "last": slow.last, "waited_seconds": slow.waited} for slow in view.analysis.stragglers],
+        "groups": [_lane(lane) for lane in view.lanes],
+        "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in view.warnings],
+    }
+    return escaped(json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
+
+
+def _fault(fault: Fault) -> dict[str, object]:
+    return {
+        "rule": fault.rule,
+        "ranks": list(fault.ranks),
+        "waiting": list(fault.waiting),
+        "group": fault.group,
+        "seq": fault.seq,
+        "since": fault.since,
+        "op": fault.op,
+        "text": fault.text,
+        "sure": fault.sure,
+        "explained_by": list(fault.explained_by),
+        "places": [
+            {
+                "ranks": list(place.ranks),
+                "call": place.call,
+                "stack": [{"file": f.file, "line": f.line, "name": f.name} for f in place.stack],
+            }
+            for place in fault.places
+        ],
+    }
+
+
+def _lane(lane: Lane) -> dict[str, object]:
+    """Runs are `[first number, last number, state]`."""
+    rows = [
+        {"ranks": list(row.ranks), "runs": [[lane.seqs[run.first], lane.seqs[run.last], run.state] for run in row.runs]}
+        for row in lane.rows
+    ]
+    return {"group": lane.group, "members": list(lane.members), "rows": rows}
+
+
+def as_text(view: View, *, width: int | None = None, color: bool = False) -> str:
+    """The answer for a terminal of `width` columns; no control character in it comes from a file."""
+    columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
+    blocks = [wrap(safe_line(_head(view)), columns)]
+    faults = view.analysis.faults
+    blocks += [_told(number, fault, columns, paint) for number, fault in enumerate(faults[:MOST_FAULTS])]
+    if len(faults) > MOST_FAULTS:
+        blocks.append([f"… and {len(faults) - MOST_FAULTS} more places where ranks wait; --format json has them all"])
+    blocks += _slow(view, columns, paint)
+    shown = _ordered(view)
+    blocks += [_table(lane, view, columns, paint) for lane in shown[:MOST_LANES]]
+    if len(shown) > MOST_LANES:
+        blocks.append([f"… and {len(shown) - MOST_LANES} more groups; --group NAME shows one, --format html all"])
+    if shown:
+        blocks.append(wrap(MEANING, columns))
+    notes = [_note(warning) for warning in view.warnings]
+    if notes:
+        blocks.append(labelled("Warnings", [clip(safe_line(note), columns * 3) for note in notes[:8]], columns, paint, "bold", "yellow"))
+    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
+
+
+def _note(warning: Warning) -> str:
+    return f"- {warning.source + ': ' if warning.source else ''}{warning.message} ({warning.code})"
+
+
+def _head(view: View) -> str:
+    told = f"{words.plural(len(view.ranks), 'dump')}, {words.ranks(view.ranks)}, {view.entries} calls in {words.plural(len(view.lanes), 'group')}"
+    roots = sum(not fault.explained_by for fault in view.analysis.faults)
+    if roots:
+        return f"{words.plural(roots, 'fault')} in {told}"
+    return f"No rank stands in a collective, and all calls agree, in {told}. What ended the job, if anything did, is not in the dumps."
+
+
+def _told(number: int, fault: Fault, columns: int, paint: Paint) -> list[str]:
+    root = not fault.explained_by
+    label = "FAULT" if root else "Follows"
+    head = f"{fault.rule} · {words.ranks(fault.ranks)} · {fault.group} #{fault.seq} {fault.op}" if fault.ranks else fault.rule
+    lines = [safe_line(head + ("" if fault.sure else " · not sure")), safe_line(clip(fault.text, 12 * columns))]
+    if not root:
+        return labelled(label, lines[1:], columns, paint, "dim")
+    out = labelled(label, lines, columns, paint, "bold", "red")
+    if len(fault.places) > 1 or any(place.stack for place in fault.places):
+        out.append("")
+        for place in fault.places:
+            out += _place(place, columns)
+    return out
+
+
+def _place(place: Place, columns: int) -> list[str]:
+    """Who called what, and the frames that led there, from the user's own on."""
+    indent = " " * 13
+    lines = [indent + clip(safe_line(f"{words.ranks(place.ranks)}: {place.call}" if place.ranks else place.call), columns - 13)]
+    mine = own(place.stack)
+    start = place.stack.index(mine) if mine is not None else 0
+    for frame in place.stack[start : start + _FRAMES]:
+        lines.append(indent + "    " + clip(safe_line(f"{frame.file}:{frame.line} in {frame.name}"), columns - 17))
+    return lines
+
+
+def _slow(view: View, columns: int, paint: Paint) -> list[list[str]]:
+    if not view.analysis.stragglers:
+        return []
+    most = view.analysis.stragglers[0].waited or 1.0
+    lines = [
+        f"rank {slow.rank}: others waited {slow.waited:.3f} s for it, it came last {words.plural(slow.last, 'time')}  "
+        + "#" * max(1, round(20 * slow.waited / most))
+        for slow in view.analysis.stragglers[:10]
+    ]
+    return [labelled("Slow", lines, columns, paint, "bold", "yellow")]
+
+
+def _ordered(view: View) -> list[Lane]:
+    """Groups with a fault first, in the order of the faults."""
+    first = {fault.group: number for number, fault in reversed(list(enumerate(view.analysis.faults)))}
+    return sorted(view.lanes, key=lambda lane: (first.get(lane.group, len(first)), lane.group))
+
+
+def _table(lane: Lane, view: View, columns: int, paint: Paint) -> list[str]:
+    """A window of the group: the numbers around its first fault, or the last ones."""
+    wide = columns - 26
+    fault = next((fault for fault in view.analysis.faults if fault.group == lane.group), None)
+    at = next((index for index, seq in enumerate(lane.seqs) if fault and seq >= fault.seq), len(lane.seqs) - 1)
+    end = min(len(lane.seqs), max(at + wide // 4, wide))
+    start = max(0, end - wide)
+    last, op = end - 1, lane.ops[at]
+    head = f"{lane.group}: {words.plural(len(lane.members), 'rank')}, #{lane.seqs[start]} to #{lane.seqs[last]}"
+    lines = [paint(safe_line(head), "bold")]
+    lines.append(" " * 26 + " " * max(0, at - start) + "v" + safe_line(f" #{lane.seqs[at]} {op}")) if fault else None
+    rows = sorted(lane.rows, key=lambda row: (_quiet(row), row.ranks))
+    for row in rows[:MOST_ROWS]:
+        name = clip(words.ranks(row.ranks), 24)
+        lines.append(f"{name:<26}" + _line(row, start, end))
+    if len(rows) > MOST_ROWS:
+        lines.append(f"… and {len(rows) - MOST_ROWS} more kinds of rows")
+    return lines
+
+
+def _quiet(row: Row) -> bool:
+    return all(run.state in ("done", "lost") for run in row.runs)
+
+
+def _line(row: Row, start: int, end: int) -> str:
+    return "".join(
+        MARKS[run.state] * (min(run.last, end - 1) - max(run.first, start) + 1) for run in row.runs if run.last >= start and run.first < end
+    )
