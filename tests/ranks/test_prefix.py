@@ -122,3 +122,9 @@ def test_any_line_parses(line: str) -> None:
 def test_ranks_are_read_as_written(rank: int, form: str) -> None:
     """Every rank comes back as the number it is, 0 included."""
     assert parse(form.format(rank)).origin.rank == rank
+
+
+def test_a_label_of_srun_stands_before_indented_text_too() -> None:
+    """Megatron's lines begin with a blank, so that two blanks follow the colon."""
+    parsed = parse("11:  iteration        3/     100 | loss: 1.0")
+    assert (parsed.origin.rank, parsed.text) == (11, " iteration        3/     100 | loss: 1.0")

@@ -143,7 +143,15 @@ GRAMMARS: tuple[Grammar, ...] = (
         rf"\[?{CTIME}\]?(?:{_STREAM} ?|(?=\[[^\]\s]+\](?:\[[^\]\s]+\])?<std))",
         needs="<std",
     ),
-    grammar("srun --label", "writer", "Slurm 1", "d _", " 3: step 3", r" {0,5}(?P<rank>\d{1,6}): (?=\S)", needs=": "),
+    grammar(
+        "srun --label",
+        "writer",
+        "Slurm 1",
+        "d _",
+        (" 3: step 3", "11:  iteration 3"),
+        r" {0,5}(?P<rank>\d{1,6}): (?= *\S)",
+        needs=": ",
+    ),
     grammar("srun --label of het jobs", "writer", "Slurm 17.11", "a", "P1  3: step 3", r"P\d{1,3} +\d{1,6}: ?"),
     grammar(
         "PALS --label",
