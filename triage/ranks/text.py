@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 from triage.ranks.envelopes import Opened, joined, unwrap
+from triage.ranks.glue import begins
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import Parsed, parse
@@ -19,9 +20,12 @@ PAGE = 1 << 12
 _PAGES = 1024
 # What is shown and matched of one line; the middle of a longer one is left out.
 LONGEST = 1 << 14
-# A prefix that follows text without a blank or colon before it belongs to another writer (an error glued to a progress bar).
-_PARTS = re.compile(rb"(?<=\r)|(?<=[^\s\0:>])(?=\[rank\d+\]: )")
+# A rank's prefix right behind text belongs to another writer (an error glued to a progress bar). So does a launcher's, where one of the
+# same shape opens the line.
+_RETURN = re.compile(rb"\r")
 _TAG = re.compile(rb"\[rank\d+\]: ")
+_LAUNCHED = re.compile(rb"\[[A-Za-z_][\w.-]*?:?\d{1,4}\]:|\[\d+,\d+\]<std(?:out|err|diag)>:")
+_SHAPE = re.compile(rb"\d+|(?<=\[)[A-Za-z_][\w.-]*(?=:\d)|out|err|diag")
 _LEFT_OUT = " … ".encode()
 _START, _AROUND = 1 << 8, 1 << 11
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -201,20 +205,34 @@ def _unwrapped(opened: Sequence[Opened], data: bytes, offset: int, year: int, ta
 
 def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> list[Line]:
     """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued to the first."""
-    if b"\r" not in data and not _is_glued(data):
+    glued = _glued(data)
+    if b"\r" not in data and not glued:
         return [Line(offset, data, year, table)]
     lines = []
-    position = 0
-    for part in _PARTS.split(data):
+    cuts = sorted({0, *glued, *(match.end() for match in _RETURN.finditer(data)), len(data)})
+    for begin, end in itertools.pairwise(cuts):
+        part = data[begin:end]
         if part.strip(b"\r"):
-            lines.append(Line(offset + position, part.strip(b"\r"), year, table))
-        position += len(part)
+            lines.append(Line(offset + begin, part.strip(b"\r"), year, table))
     return lines or [Line(offset, b"", year, table)]
 
 
+def _glued(data: bytes) -> list[int]:
+    """Where another writer's prefix stands right behind text, see glue.py."""
+    found = [match.start() for match in _TAG.finditer(data) if begins(data, match.start())] if b"]: " in data else []
+    first = _LAUNCHED.match(data) if data[:1] == b"[" else None
+    if first is not None and data.find(b"[", first.end()) > 0:
+        shape = _SHAPE.sub(b"", first.group())
+        others = (match for match in _LAUNCHED.finditer(data, first.end()) if _SHAPE.sub(b"", match.group()) == shape)
+        found += [match.start() for match in others if begins(data, match.start())]
+    return found
+
+
 def _is_glued(data: bytes) -> bool:
-    """Does a `[rank3]: ` stand right behind text that is no prefix?"""
-    return any(match.start() and data[match.start() - 1] not in b" \t\n\r\0:>" for match in _TAG.finditer(data))
+    """May a line of a page hold a second writer? A quick look over all of it."""
+    return any(begins(data, match.start()) for match in _TAG.finditer(data)) or any(
+        begins(data, match.start()) for match in _LAUNCHED.finditer(data)
+    )
 
 
 def _decode(data: bytes) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from triage.model import Origin
+from triage.ranks import glue
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.automaton import ANY_DIGIT, LONGEST, Automaton
 from triage.ranks.splitting.layout import HEAD, Layer, Layout, layers, origin_of_layers
@@ -224,8 +225,7 @@ class Router:
         found = []
         at = data.find(mark, 1)
         while at >= 0:
-            # Behind a blank, a colon, a bracket or a quotation mark it is text that speaks of a prefix, or a further layer.
-            if data[at - 1] not in b"\n \t:>])('\"`=," and self._glue.match(data, at):
+            if glue.begins(data, at) and self._glue.match(data, at):
                 found.append(at)
             at = data.find(mark, at + 1)
         return found
