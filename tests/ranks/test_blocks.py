@@ -217,6 +217,13 @@ def test_progress_afterwards_says_that_it_went_on(prefix: str, steps: int, expec
     assert block("".join(f"{prefix}{line}\n" for line in lines) + others, HEADER).goes_on is expected
 
 
+@pytest.mark.parametrize(("steps", "expected"), [(10, True), (3, False)])
+def test_steps_that_go_on_without_a_writer_say_that_it_went_on(steps: int, expected: bool) -> None:
+    """In a plain shared log the others take some steps without the failed rank, but not many."""
+    lines = [f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom", *(f"step {4 + at} loss 0.1" for at in range(steps))]
+    assert block("\n".join(lines) + "\n", HEADER).goes_on is expected
+
+
 @pytest.mark.parametrize(
     ("before", "aside"),
     [("Exception ignored in: <function f>", "ignored"), ("Exception in thread Thread-1 (run):", "thread"), ("step 3", "")],

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from triage import evidence
 from triage.model import Evidence, Origin, Source, Warning
+from triage.ranks import headless
 from triage.ranks.blocks import build
 from triage.ranks.identity import JobMap, Member, short
 from triage.ranks.last import Word, back, words
 from triage.ranks.layouts import Layout, layout_of
-from triage.ranks.text import Text
+from triage.ranks.text import Line, Text
+from triage.ranks.tracebacks import HEADER
 from triage.scan.interface import Hit, Scanned
 
 Read = Callable[[int, int], bytes]
@@ -62,6 +64,7 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
     """Read the blocks of every source, in the order given (sorted by name)."""
     year = _year(scanned)
     result = Harvest(year=year)
+    small = sum(scan.size for _, scan in scanned) <= headless.SMALL
     for source, scan in scanned:
         result.job.learn(source.name, Origin())
         layout = _layout(scan)
@@ -69,7 +72,8 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
         _learn_edges(result, source, scan, read, year, layout)
         text = Text(source.name, read, scan.size, year, layout)
         hits, lost = _repeats(_named(scan.hits, literals), read)
-        for block, more in build(text, hits):
+        loose = _headless(source, scan, read, year, layout) if small else ()
+        for block, more in build(text, hits, loose):
             facts = evidence.read(block)
             if facts and more:
                 facts[-1:] = [evidence.seen_again(facts[-1], more)]
@@ -80,6 +84,14 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
     _compare_clocks(result)
     result.job.settle()
     return result
+
+
+def _headless(source: Source, scan: Scanned, read: Read, year: int, layout: Layout) -> list[list[Line]]:
+    """The tracebacks without their header line in a source that has no such line, where it can be read whole."""
+    data = scan.tail if len(scan.tail) >= scan.size else read(0, scan.size) if source.path is not None else b""
+    if headless.QUICK not in data or HEADER.encode() in data:
+        return []
+    return list(headless.runs(Text(source.name, lambda offset, length: data[offset : offset + length], len(data), year, layout)))
 
 
 def _named(hits: Sequence[Hit], literals: Sequence[str]) -> list[Named]:

@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from triage.model import Block, Origin
-from triage.ranks import tracebacks
-from triage.ranks.last import FINISHED, PROGRESS
+from triage.ranks import headless, tracebacks
+from triage.ranks.last import FINISHED, PROGRESS, STEP
 from triage.ranks.text import Line, Text
+from triage.ranks.unmix import FRAME
 
 # How far a block may reach, in bytes of the file, lines of others included.
 REACH = 1 << 19
 _STAMP_REACH = 1 << 12
+# Other ranks take a step or two more before they wait for the one that failed, never so many.
+_STEPS_ON = 8
 _UNDECIDED = b"  [frames that nothing gives to one writer are left out]"
 _C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
 _IGNORED = re.compile(
@@ -164,12 +167,19 @@ FORMS: tuple[Form, ...] = (
 )
 
 
-def build(text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]]) -> Iterator[tuple[Block, int]]:
+def build(
+    text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]], loose: Iterable[list[Line]] = ()
+) -> Iterator[tuple[Block, int]]:
     """Blocks of one source in file order, each line in one block at most, with how many lines of its kind were only counted.
 
-    `hits` are (start, end, literals in the line, lines of the kind left out), ascending.
+    `hits` are (start, end, literals in the line, lines of the kind left out), ascending. `loose` are tracebacks without a header; they
+    come first.
     """
     taken: set[int] = set()
+    for run in loose:
+        taken.update(line.offset for line in run)
+        for single in _headless(run):
+            yield _block(text, "traceback", single), 0
     for start, end, literals, more in hits:
         for part in text.at(start, end):
             line = None if part.offset in taken else part.showing(literals)
@@ -181,6 +191,15 @@ def build(text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]]) -> 
             for single in _unmixed(collected) or [collected]:
                 yield _block(text, form.name, single), more
                 more = 0
+
+
+def _headless(run: list[Line]) -> list[Collected]:
+    """The tracebacks in frames and exception lines without a header: one where no frame comes twice, else what counting gives."""
+    ends = [line for line in run if headless.is_end(line)]
+    frames = [line.parsed.text.strip() for line in run if FRAME.match(line.parsed.text)]
+    mixed = not run[0].parsed.writer and (len(ends) > 1 or len(set(frames)) < len(frames))
+    whole = Collected(run, ends[-1], mixed)
+    return _unmixed(whole) or [whole]
 
 
 def _unmixed(collected: Collected) -> list[Collected]:
@@ -240,6 +259,7 @@ def _aside(before: Line | None) -> str:
 def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
     """Did the same rank make progress after it, so that the exception was handled? Without a rank, much progress is asked for."""
     seen = 0
+    steps: set[int] = set()
     enough = 1 if origin.rank is not None or writer else 20
     # The exception may stand on <stderr> and the progress on <stdout> of the same rank.
     start = writer.partition(f"<{origin.stream}>")[0] if origin.stream else writer
@@ -248,7 +268,10 @@ def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
         same = parsed.origin.rank == origin.rank if origin.rank is not None and parsed.origin.rank is not None else parsed.writer == writer
         if same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):
             seen += 1
-        if seen >= enough:
+            step = STEP.search(parsed.text)
+            if step is not None:
+                steps.add(int(step[1]))
+        if seen >= enough or len(steps) >= _STEPS_ON:
             return True
     return False
 

@@ -1,0 +1,65 @@
+"""triage.ranks.headless"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import triage
+from triage.model import Block
+from triage.ranks.blocks import build
+from triage.ranks.headless import runs
+
+from .reading import text_of
+
+# Four ranks at once, as terminals show it: no header, and blanks lost at the start of some lines.
+PASTE = """File "/t/dataset.py", line 785, in __init__
+ File "/t/dataset.py", line 785, in __init__
+    if self.proba.sum() != 1:
+AttributeError: 'list' object has no attribute 'sum'
+    if self.proba.sum() != 1:
+  File "/t/dataset.py", line 785, in __init__
+ File "/t/dataset.py", line 785, in __init__
+    if self.proba.sum() != 1:
+    if self.proba.sum() != 1:
+AttributeError: 'list' object has no attribute 'sum'
+AttributeError: 'list' object has no attribute 'sum'
+AttributeError: 'list' object has no attribute 'sum'
+"""
+
+
+def found(text: str) -> list[Block]:
+    source = text_of(text)
+    return [block for block, _ in build(source, [], list(runs(source)))]
+
+
+def test_the_same_traceback_of_four_ranks_is_one_counted_four_times(tmp_path: Path) -> None:
+    """Without headers and prefixes the traceback comes out once, counted, and the report says that the ranks cannot be told."""
+    [block] = found(PASTE)
+    assert (block.writers, block.ambiguous, len(block.lines)) == (4, False, 3)
+    log = tmp_path / "paste.txt"
+    log.write_text(PASTE)
+    diagnosis = triage.ingest([str(log)])
+    assert diagnosis.root_cause is not None
+    [fact] = diagnosis.root_cause.evidence
+    assert (fact.count, fact.fields["type"], fact.fields["line"], fact.origin.rank) == (4, "AttributeError", "785", None)
+
+
+def test_different_tracebacks_make_no_chimera() -> None:
+    """Frames that nothing gives to one of two exceptions are in neither."""
+    first = ['  File "a.py", line 1, in f', "ValueError: a"]
+    second = ['  File "b.py", line 2, in g', "KeyError: b"]
+    blocks = found("\n".join([first[0], second[0], first[1], second[1]]) + "\n")
+    assert [block.lines[-1] for block in blocks] == ["ValueError: a", "KeyError: b"]
+    assert all(block.ambiguous and not {first[0], second[0]} & set(block.lines) for block in blocks)
+
+
+def test_lines_with_prefixes_keep_their_writer() -> None:
+    """Of two ranks that are told apart each has its own traceback."""
+    frames = [(rank, line) for line in ('  File "a.py", line 1, in f', "    g()", "ValueError: a") for rank in (1, 2)]
+    blocks = found("\n".join(f"[rank{rank}]: {line}" for rank, line in frames) + "\n")
+    assert [(block.origin.rank, len(block.lines), block.writers) for block in blocks] == [(1, 3, 0), (2, 3, 0)]
+
+
+def test_frames_without_an_exception_are_none() -> None:
+    """A stack that somebody printed, with progress after it, is no failure."""
+    assert found('  File "a.py", line 1, in f\n    g()\n' + "Loss: 3\n" * 20) == []
