@@ -68,7 +68,7 @@ def collect(first: Line, following: Iterator[Line], tagged: bool) -> tuple[list[
             if text.strip() in CHAINS or text.startswith(SPAWNED):
                 lines.append(line)
                 state = "chain"
-            elif _goes_on(line, first, tagged, table) and len(lines) < _MESSAGE_LINES:
+            elif (_goes_on(line, first, tagged, table) or _is_named(lines[-1], line)) and len(lines) < _MESSAGE_LINES:
                 lines.append(line)
                 table = table and not (text.startswith("=====") and sum(member.parsed.text.startswith("=====") for member in lines) > 1)
             else:
@@ -114,6 +114,11 @@ def _goes_on(line: Line, first: Line, tagged: bool, table: bool) -> bool:
     return not text.strip() or text.startswith(
         (" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error")
     )
+
+
+def _is_named(before: Line, line: Line) -> bool:
+    """NCCL's exceptions end with `Last error:` and, on the next line, the one sentence that matters."""
+    return before.parsed.text.strip() == "Last error:" and not line.parsed.record and HEADER not in line.parsed.text
 
 
 def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:

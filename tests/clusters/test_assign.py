@@ -1,0 +1,88 @@
+"""Where failures go: the same, the same said in more or fewer words, new, or nothing to go by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.clusters import Clusters, Known, fingerprint
+from triage.model import Evidence, Origin
+
+
+def fact(text: str) -> Evidence:
+    return Evidence("exception", "Python", text, Origin(), "x.log", 0)
+
+
+def test_the_four_ways() -> None:
+    """Each assignment says which way it was made and why."""
+    clusters = Clusters()
+    first = clusters.assign(fingerprint(fact("SinkError: segment writer lost its lease")))
+    assert first.how == "new"
+    assert clusters.assign(fingerprint(fact("SinkError: segment writer lost its lease"))).how == "exact"
+    more = clusters.assign(fingerprint(fact("SinkError: segment writer lost its lease, retrying")))
+    assert (more.how, more.cluster) == ("nested", first.cluster)
+    assert "retrying" in more.why[0]
+    other = clusters.assign(fingerprint(fact("SinkError: segment reader lost its lease")))
+    assert (other.how, other.runner_up.cluster if other.runner_up else None) == ("new", first.cluster)
+    assert other.runner_up is not None
+    assert (other.runner_up.only_here, other.runner_up.only_there) == (("reader",), ("writer",))
+    assert clusters.assign(fingerprint(fact("exitcode 1"))).how == "unanchored"
+
+
+@pytest.mark.parametrize("text", ["SinkError: segment writer never lost its lease", "SinkError: local segment writer lost its lease"])
+def test_a_word_that_turns_the_meaning_is_no_drift(text: str) -> None:
+    """`not`, `local`, `reading` and their like make another failure."""
+    clusters = Clusters()
+    first = clusters.assign(fingerprint(fact("SinkError: segment writer lost its lease")))
+    assert clusters.assign(fingerprint(fact(text))).cluster != first.cluster
+
+
+def test_a_veto_keeps_two_apart() -> None:
+    """What a person said to be different is not merged again."""
+    one, other = (fingerprint(fact(text)) for text in ("SinkError: writer lost its lease", "SinkError: writer lost its lease twice"))
+    assert Clusters().assign(one).cluster != Clusters([Known("u-1", one.key, one.guard, one.words)]).assign(other).cluster == "u-1"
+    apart = Clusters([Known("u-1", one.key, one.guard, one.words)], [frozenset((one.key, other.key))])
+    assert apart.assign(other).how == "new"
+
+
+def test_what_is_stored_is_known_again() -> None:
+    """Clusters loaded from their keys decide as those that saw the failures."""
+    seen = Clusters()
+    prints = [
+        fingerprint(fact(text)) for text in ("A failed to open its lane", "B failed to close its lane", "B failed to close its lane again")
+    ]
+    given = [seen.assign(one).cluster for one in prints]
+    loaded = Clusters(Known(cluster, one.key, one.guard, one.words) for cluster, one in zip(given, prints, strict=True))
+    assert [loaded.assign(one).cluster for one in prints] == given
+    assert {loaded.assign(one).how for one in prints} == {"exact"}
+
+
+WORDS = st.sampled_from(["lane", "writer", "lease", "lost", "closed", "segment", "queue", "not"])
+TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=7).map(" ".join), min_size=1, max_size=12)
+
+
+def groups(texts: list[str]) -> set[frozenset[str]]:
+    clusters = Clusters()
+    given = {text: clusters.assign(fingerprint(fact(text))).cluster for text in texts}
+    members: dict[str, set[str]] = defaultdict(set)
+    for text, cluster in given.items():
+        members[clusters.resolve(cluster)].add(text)
+    return {frozenset(texts) for texts in members.values()}
+
+
+@given(TEXTS, st.randoms())
+def test_the_order_of_arrival_changes_nothing(texts: list[str], draw: object) -> None:
+    """The same failures make the same groups in any order."""
+    shuffled = list(texts)
+    draw.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert groups(texts) == groups(shuffled)
+
+
+@given(TEXTS, TEXTS)
+def test_what_is_together_stays_together(texts: list[str], later: list[str]) -> None:
+    """New failures never take a group apart."""
+    after = groups(texts + later)
+    assert all(any(group <= other for other in after) for group in groups(texts))

@@ -1,0 +1,88 @@
+"""What a failure's fingerprint keeps and what it forgets."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage import evidence
+from triage.clusters import fingerprint
+from triage.clusters.rules import rules
+from triage.model import Evidence, Origin
+
+
+def fact(text: str, **fields: str) -> Evidence:
+    return Evidence("exception", "Python", text, Origin(), "x.log", 0, fields=fields)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ValueError: shard /data/a_1.tar ends after 3 of 10 records", "ValueError: shard s3://b/c_22.tar ends after 4 of 11 records"),
+        (
+            "RuntimeError: CUDA error: misaligned address",
+            "torch.AcceleratorError: CUDA error: misaligned address\nCompile with `TORCH_USE_CUDA_DSA`",
+        ),
+        ("OSError: lost node17 at 10.0.0.3:4411", "OSError: lost gpu-a100-03.cluster.local at 10.9.8.7:1"),
+    ],
+)
+def test_what_changes_from_run_to_run_is_forgotten(one: str, other: str) -> None:
+    """Paths, hosts, addresses, numbers and the wrapper of a version do not change the key."""
+    assert fingerprint(fact(one)).key == fingerprint(fact(other)).key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("OSError: [Errno 28] failed to write", "OSError: [Errno 5] failed to write"),
+        ("RuntimeError: EI0002: wait timed out", "RuntimeError: EI0006: wait timed out"),
+        ("HTTPError: HTTP 403 from the store", "HTTPError: HTTP 503 from the store"),
+        ("ValueError: expected float16 weights", "ValueError: expected float32 weights"),
+        ("KeyError: 'lr'", "KeyError: 'wd'"),
+    ],
+)
+def test_what_carries_the_cause_is_kept(one: str, other: str) -> None:
+    """Codes, types and names make another failure."""
+    assert fingerprint(fact(one)).key != fingerprint(fact(other)).key
+
+
+def test_the_place_counts_only_where_any_code_raises() -> None:
+    """An IndexError of another function is another failure; running out of memory in another function is the same."""
+    here = {"file": "/w/a.py", "function": "pick"}
+    there = {"file": "/v/b.py", "function": "rate"}
+    text = "IndexError: list index out of range"
+    assert fingerprint(fact(text, type="IndexError", **here)).key != fingerprint(fact(text, type="IndexError", **there)).key
+    text = "RuntimeError: CUDA error: out of memory"
+    assert fingerprint(fact(text, type="RuntimeError", **here)).key == fingerprint(fact(text, type="RuntimeError", **there)).key
+
+
+@pytest.mark.parametrize("text", ["exitcode 1", "Aborted (core dumped)", "", "ChildFailedError: ", "Error", "\x1b[31m\x1b[0m", "12345"])
+def test_no_headline_no_anchor(text: str) -> None:
+    """What says only that something failed is unanchored."""
+    assert not fingerprint(fact(text)).anchored
+
+
+def test_an_assertion_without_words_is_told_by_its_place() -> None:
+    """A bare AssertionError is anchored by the function that raised it."""
+    assert fingerprint(fact("AssertionError", type="AssertionError", file="loss.py", function="check")).anchored
+    assert not fingerprint(fact("AssertionError", type="AssertionError")).anchored
+
+
+def test_every_step_is_told() -> None:
+    """The trail names the rules that took the wrapper off and the codes kept."""
+    text = "torch.distributed.DistBackendError: NCCL error in: /x.cpp:1, internal error, NCCL version 2.21\nLast error:\nfoo failed with error 110"
+    found = fingerprint(evidence.from_text("Traceback (most recent call last):\n" + text)[0])
+    assert (found.component, found.codes) == ("NCCL", ("error-code=110",))
+    assert found.trail == ("unwrapped by nccl-last-error", "kept the code error-code=110")
+
+
+@given(st.text(max_size=300), st.text(max_size=30))
+def test_any_text_has_a_fingerprint(text: str, name: str) -> None:
+    """No text is refused, and the same text has the same fingerprint in another rank of another job."""
+    one = fact(text, type=name, function=name, file=name)
+    other = dataclasses.replace(one, origin=Origin(rank=7, host="node9", pid=3), source="y.log", offset=99, line=4)
+    assert fingerprint(one) == fingerprint(other)
+    assert fingerprint(one).version == rules().version

@@ -1,0 +1,145 @@
+"""Which cluster a failure belongs to: the same key, or a headline that only says more or less than a known one; else a new cluster.
+
+Version drift adds words to a message or drops some; another cause swaps a word. So two headlines under one guard are the same failure
+when the words of one contain those of the other, and not when each has a word of its own (docs/clustering.md has the measurements).
+Groups are the connected ones under this relation, so the order in which failures arrive changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from triage.clusters.model import Assignment, Fingerprint, Near
+from triage.clusters.rules import Rules, rules
+
+_SHARED = 3
+_OVERLAP = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A key that a cluster has."""
+
+    cluster: str
+    key: str
+    guard: str
+    words: frozenset[str]
+
+
+class Clusters:
+    """The keys known so far, found by guard and words. `vetoes` are pairs of keys that a person said to be different."""
+
+    def __init__(self, known: Iterable[Known] = (), vetoes: Iterable[frozenset[str]] = (), by: Rules | None = None) -> None:
+        self._rules = by or rules()
+        self._vetoes = frozenset(vetoes)
+        self._by_key: dict[str, Known] = {}
+        self._names: set[str] = set()
+        self._first: dict[tuple[str, str], list[str]] = defaultdict(list)  # keys under their rarest word: to find what is said in less
+        self._holds: dict[tuple[str, str], list[str]] = defaultdict(list)  # keys under every word: to find what is said in more
+        self._redirects: dict[str, str] = {}
+        for entry in known:
+            self._add(entry)
+
+    def assign(self, fingerprint: Fingerprint) -> Assignment:
+        """Where a failure belongs; it is known from then on. Equal input in any order gives the same groups."""
+        known = self._by_key.get(fingerprint.key)
+        if known is not None:
+            return Assignment(self.resolve(known.cluster), "exact", (f"the same headline as before: {fingerprint.title}",))
+        if not fingerprint.anchored:
+            cluster = self._mint(fingerprint.key)
+            self._add(Known(cluster, fingerprint.key, fingerprint.guard, frozenset()))
+            return Assignment(cluster, "unanchored", ("no line says what happened, so it is merged with nothing by itself",))
+        nested = self._nested(fingerprint)
+        if not nested:
+            cluster = self._mint(fingerprint.key)
+            near = self._near(fingerprint)
+            self._add(Known(cluster, fingerprint.key, fingerprint.guard, fingerprint.words))
+            return Assignment(cluster, "new", (_why_new(near),), runner_up=near)
+        clusters = sorted({self.resolve(entry.cluster) for entry in nested})
+        best = max(nested, key=lambda entry: (_overlap(entry.words, fingerprint.words), entry.key))
+        cluster = self.resolve(best.cluster)
+        joins = tuple(other for other in clusters if other != cluster)
+        self._redirects.update((other, cluster) for other in joins)
+        self._add(Known(cluster, fingerprint.key, fingerprint.guard, fingerprint.words))
+        return Assignment(cluster, "nested", (_why_nested(fingerprint, best),), joins)
+
+    def resolve(self, cluster: str) -> str:
+        """The cluster that a name stands for today."""
+        while cluster in self._redirects:
+            cluster = self._redirects[cluster]
+        return cluster
+
+    def _add(self, entry: Known) -> None:
+        self._by_key[entry.key] = entry
+        self._names.add(entry.cluster)
+        if entry.words:
+            self._first[entry.guard, _rarest(entry.words)].append(entry.key)
+            for word in entry.words:
+                self._holds[entry.guard, word].append(entry.key)
+
+    def _mint(self, key: str) -> str:
+        """A short name from the key that founds the cluster, longer where two would share it."""
+        return next(name for name in (f"u-{key[:length]}" for length in range(6, len(key) + 1)) if name not in self._names)
+
+    def _nested(self, fingerprint: Fingerprint) -> list[Known]:
+        """The known keys whose headline says the same in fewer or in more words."""
+        guard, words = fingerprint.guard, fingerprint.words
+        fewer = (key for word in sorted(words) for key in self._first.get((guard, word), ()))
+        more = iter(self._holds.get((guard, _rarest(words)), ()))
+        candidates = {key for keys in (fewer, more) for key in keys}
+        return [
+            self._by_key[key]
+            for key in sorted(candidates)
+            if self._same(words, self._by_key[key].words) and frozenset((key, fingerprint.key)) not in self._vetoes
+        ]
+
+    def _same(self, one: frozenset[str], other: frozenset[str]) -> bool:
+        if not (one <= other or other <= one) or len(one & other) < _SHARED:
+            return False
+        return _overlap(one, other) >= _OVERLAP and not (one ^ other) & self._rules.turning
+
+    def _near(self, fingerprint: Fingerprint) -> Near | None:
+        """Of the keys under the same guard that share a telling word, the one that shares most."""
+        keys = {key for word in fingerprint.words for key in self._holds.get((fingerprint.guard, word), ())[:_LOOKED_AT]}
+        if not keys:
+            return None
+        score, key = max((round(_overlap(self._by_key[key].words, fingerprint.words), 3), key) for key in keys)
+        return near(self.resolve(self._by_key[key].cluster), score, fingerprint.words, self._by_key[key].words)
+
+
+# A common word is under thousands of keys; the runner-up is for a reader's eye and need not be the best of all of them.
+_LOOKED_AT = 200
+
+
+def near(cluster: str, score: float, here: frozenset[str], there: frozenset[str]) -> Near:
+    """How far two headlines are apart, in words."""
+    return Near(cluster, score, tuple(sorted(here - there)), tuple(sorted(there - here)))
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / (len(one | other) or 1)
+
+
+def _rarest(words: frozenset[str]) -> str:
+    """A word that few headlines hold: long ones are rare. Any fixed order is correct."""
+    return max(words, key=lambda word: (len(word), word))
+
+
+def _why_nested(fingerprint: Fingerprint, known: Known) -> str:
+    more, fewer = sorted(fingerprint.words - known.words), sorted(known.words - fingerprint.words)
+    said = (
+        f"says more by the words {', '.join(more)}"
+        if more
+        else f"leaves out the words {', '.join(fewer)}"
+        if fewer
+        else "has the same words"
+    )
+    return f"merged by itself with key {known.key}, which it {said}"
+
+
+def _why_new(near: Near | None) -> str:
+    if near is None:
+        return "nothing like it is known"
+    return f"nearest is {near.cluster}: only here {', '.join(near.only_here) or 'nothing'}; only there {', '.join(near.only_there) or 'nothing'}"

@@ -1,0 +1,90 @@
+"""The rules of the fingerprint, read from rules.toml beside this file: data that a person can mend."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triage.errors import CatalogError
+
+FILE = Path(__file__).with_name("rules.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`pattern` and what a match of it gives: the named `group` (unwrap, code); tried only on a text that holds `needs`."""
+
+    id: str
+    pattern: re.Pattern[str]
+    group: str = "inner"
+    component: str = ""
+    needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """`masks` is one pattern whose group numbers name the replacement in `replacements`; an empty one keeps the text."""
+
+    version: int
+    unwraps: tuple[Rule, ...]
+    footers: tuple[Rule, ...]
+    codes: tuple[Rule, ...]
+    masks: re.Pattern[str]
+    replacements: Mapping[str, str]
+    placed_types: frozenset[str]
+    idle: frozenset[str]
+    turning: frozenset[str]
+
+
+@functools.cache
+def rules() -> Rules:
+    """The shipped rules."""
+    return read(FILE)
+
+
+def read(path: Path) -> Rules:
+    """The rules in a file. Raises CatalogError naming file and line of what is wrong."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogError(f"not TOML: {error}", path=str(path), hint="mend the line that is named") from error
+    kinds = {kind: [_rule(path, text, entry) for entry in data.get(kind, ())] for kind in ("unwrap", "footer", "code", "mask")}
+    masks = data.get("mask", ())
+    location = data.get("location", {})
+    return Rules(
+        version=int(data["version"]),
+        unwraps=tuple(kinds["unwrap"]),
+        footers=tuple(kinds["footer"]),
+        codes=tuple(kinds["code"]),
+        masks=re.compile("|".join(f"(?P<m{number}>{entry['pattern']})" for number, entry in enumerate(masks)), re.IGNORECASE),
+        replacements={f"m{number}": _replacement(entry) for number, entry in enumerate(masks)},
+        placed_types=frozenset(location.get("types", ())) - frozenset(location.get("except", ())),
+        idle=frozenset(data.get("words", {}).get("idle", ())),
+        turning=frozenset(data.get("words", {}).get("turning", ())),
+    )
+
+
+def _replacement(entry: Mapping[str, Any]) -> str:
+    return "" if entry["id"] == "keep" else str(entry.get("replacement", f"<{entry['id']}>"))
+
+
+def _rule(path: Path, text: str, entry: Mapping[str, Any]) -> Rule:
+    name = str(entry.get("id", ""))
+    line = text[: text.find(f'id = "{name}"')].count("\n") + 1
+    try:
+        pattern = re.compile(entry["pattern"])
+    except (KeyError, re.error) as error:
+        raise CatalogError(f"rule {name!r} has no usable pattern: {error}", path=str(path), line=line, hint="mend the pattern") from error
+    return Rule(
+        name,
+        pattern,
+        str(entry.get("group", "value" if "gives" in entry else "inner")),
+        str(entry.get("component", "")),
+        str(entry.get("needs", "")),
+    )
