@@ -88,7 +88,9 @@ def main() -> None:
         rest = score([labels[index] for index in held], [found[index] for index in held])
         apart = merged(labels, found, pairs())
         print(f"  {name:<30}{whole.precision:8.3f} {whole.recall:8.3f} {whole.f1:8.3f} {rest.f1:13.3f} {apart:12.3f} {speed:14.0f}")
-        line = line or f"cluster_f1={rest.f1:.3f} cluster_precision={rest.precision:.4f} cluster_apart={apart:.4f} cluster_per_s={speed:.0f}"
+        line = (
+            line or f"cluster_f1={rest.f1:.3f} cluster_precision={rest.precision:.4f} cluster_apart={apart:.4f} cluster_per_s={speed:.0f}"
+        )
     print("BENCH", line)
 
 

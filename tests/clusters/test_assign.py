@@ -43,8 +43,8 @@ def test_a_word_that_turns_the_meaning_is_no_drift(text: str) -> None:
 def test_a_veto_keeps_two_apart() -> None:
     """What a person said to be different is not merged again."""
     one, other = (fingerprint(fact(text)) for text in ("SinkError: writer lost its lease", "SinkError: writer lost its lease twice"))
-    assert Clusters().assign(one).cluster != Clusters([Known("u-1", one.key, one.guard, one.words)]).assign(other).cluster == "u-1"
-    apart = Clusters([Known("u-1", one.key, one.guard, one.words)], [frozenset((one.key, other.key))])
+    assert Clusters().assign(one).cluster != Clusters([Known.of("u-1", one)]).assign(other).cluster == "u-1"
+    apart = Clusters([Known.of("u-1", one)], [frozenset((one.key, other.key))])
     assert apart.assign(other).how == "new"
 
 
@@ -55,7 +55,7 @@ def test_what_is_stored_is_known_again() -> None:
         fingerprint(fact(text)) for text in ("A failed to open its lane", "B failed to close its lane", "B failed to close its lane again")
     ]
     given = [seen.assign(one).cluster for one in prints]
-    loaded = Clusters(Known(cluster, one.key, one.guard, one.words) for cluster, one in zip(given, prints, strict=True))
+    loaded = Clusters(Known.of(cluster, one) for cluster, one in zip(given, prints, strict=True))
     assert [loaded.assign(one).cluster for one in prints] == given
     assert {loaded.assign(one).how for one in prints} == {"exact"}
 

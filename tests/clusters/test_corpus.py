@@ -10,8 +10,9 @@ import re2
 
 from tests.clusters.corpus import Failure, failures, pairs
 from tests.clusters.measure import merged, score
-from triage.clusters import Clusters, Fingerprint, fingerprint
+from triage.clusters import Clusters, fingerprint
 from triage.clusters.generalise import pattern
+from triage.model import Fingerprint
 
 SEEDS = (1, 2)
 

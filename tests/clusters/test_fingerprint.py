@@ -75,7 +75,7 @@ def test_every_step_is_told() -> None:
     """The trail names the rules that took the wrapper off and the codes kept."""
     text = "torch.distributed.DistBackendError: NCCL error in: /x.cpp:1, internal error, NCCL version 2.21\nLast error:\nfoo failed with error 110"
     found = fingerprint(evidence.from_text("Traceback (most recent call last):\n" + text)[0])
-    assert (found.component, found.codes) == ("NCCL", ("error-code=110",))
+    assert found.guard == "NCCL|error-code=110|"
     assert found.trail == ("unwrapped by nccl-last-error", "kept the code error-code=110")
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.diagnose.unknown import cluster_id, group, masked
+from triage import clusters
+from triage.diagnose.unknown import group
 
 from .making import fact, left, raised
 
 
 def name(text: str) -> str:
-    return cluster_id(masked(text))
+    return clusters.name(raised(text, 0))
 
 
 @given(
@@ -32,11 +35,10 @@ def test_different_failures_have_different_names() -> None:
     assert len({name(text) for text in ("ValueError: no tokens", "ValueError: no labels", "KeyError: no tokens")}) == 3
 
 
-@given(st.text())
-def test_names_are_short_and_masking_is_done_once(text: str) -> None:
-    """Any text gives an id of six hex digits; masking again changes nothing."""
-    assert len(name(text)) == 8
-    assert masked(masked(text)) == masked(text)
+def test_a_wrapper_is_no_failure_beside_what_it_wraps() -> None:
+    """The parent's word that a worker raised opens no group of its own."""
+    inner, outer = raised("ValueError: shard is short", 0), raised("ValueError: Caught ValueError in DataLoader worker process 0.", 0)
+    assert list(group([inner, replace(outer, end=inner.end)], set())) == [name("ValueError: shard is short")]
 
 
 def test_the_same_failure_of_many_ranks_is_one_group() -> None:
@@ -61,7 +63,7 @@ def test_echoes_are_no_failures(kind: str) -> None:
 
 def test_exits_speak_only_for_ranks_that_are_silent() -> None:
     """An exit code beside the exception that led to it says nothing more; alone it is all there is."""
-    assert list(group([left(1, 1)], set())) == [name("exitcode 1")]
+    assert len(group([left(1, 1)], set())) == 1
     assert list(group([raised("ValueError: x", 1), left(1, 1, offset=500)], set())) == [name("ValueError: x")]
     assert group([left(1, 0), left(2, -15, by="agent"), left(None, 1)], set()) == {}
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from triage.clusters.model import Assignment, Fingerprint, Near
+from triage.clusters.fingerprint import short, words
+from triage.clusters.model import Assignment, Near
 from triage.clusters.rules import Rules, rules
+from triage.model import Fingerprint
 
 _SHARED = 3
 _OVERLAP = 0.6
@@ -20,12 +22,16 @@ _OVERLAP = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A key that a cluster has."""
+    """A key that a cluster has. `words` is empty for what has no anchor."""
 
     cluster: str
     key: str
     guard: str
     words: frozenset[str]
+
+    @staticmethod
+    def of(cluster: str, fingerprint: Fingerprint) -> Known:
+        return Known(cluster, fingerprint.key, fingerprint.guard, words(fingerprint.headline) if fingerprint.anchored else frozenset())
 
 
 class Clusters:
@@ -46,24 +52,23 @@ class Clusters:
         """Where a failure belongs; it is known from then on. Equal input in any order gives the same groups."""
         known = self._by_key.get(fingerprint.key)
         if known is not None:
-            return Assignment(self.resolve(known.cluster), "exact", (f"the same headline as before: {fingerprint.title}",))
+            return Assignment(self.resolve(known.cluster), "exact", (f"the same headline as before: {fingerprint.headline}",))
+        new = Known.of(self._mint(fingerprint.key), fingerprint)
         if not fingerprint.anchored:
-            cluster = self._mint(fingerprint.key)
-            self._add(Known(cluster, fingerprint.key, fingerprint.guard, frozenset()))
-            return Assignment(cluster, "unanchored", ("no line says what happened, so it is merged with nothing by itself",))
-        nested = self._nested(fingerprint)
+            self._add(new)
+            return Assignment(new.cluster, "unanchored", ("no line says what happened, so it is merged with nothing by itself",))
+        nested = self._nested(new)
         if not nested:
-            cluster = self._mint(fingerprint.key)
-            near = self._near(fingerprint)
-            self._add(Known(cluster, fingerprint.key, fingerprint.guard, fingerprint.words))
-            return Assignment(cluster, "new", (_why_new(near),), runner_up=near)
+            nearest = self._near(new)
+            self._add(new)
+            return Assignment(new.cluster, "new", (_why_new(nearest),), runner_up=nearest)
         clusters = sorted({self.resolve(entry.cluster) for entry in nested})
-        best = max(nested, key=lambda entry: (_overlap(entry.words, fingerprint.words), entry.key))
+        best = max(nested, key=lambda entry: (_overlap(entry.words, new.words), entry.key))
         cluster = self.resolve(best.cluster)
         joins = tuple(other for other in clusters if other != cluster)
         self._redirects.update((other, cluster) for other in joins)
-        self._add(Known(cluster, fingerprint.key, fingerprint.guard, fingerprint.words))
-        return Assignment(cluster, "nested", (_why_nested(fingerprint, best),), joins)
+        self._add(replace(new, cluster=cluster))
+        return Assignment(cluster, "nested", (_why_nested(new, best),), joins)
 
     def resolve(self, cluster: str) -> str:
         """The cluster that a name stands for today."""
@@ -81,18 +86,16 @@ class Clusters:
 
     def _mint(self, key: str) -> str:
         """A short name from the key that founds the cluster, longer where two would share it."""
-        return next(name for name in (f"u-{key[:length]}" for length in range(6, len(key) + 1)) if name not in self._names)
+        return next(name for name in (short(key, digits) for digits in range(6, len(key) + 1)) if name not in self._names)
 
-    def _nested(self, fingerprint: Fingerprint) -> list[Known]:
+    def _nested(self, new: Known) -> list[Known]:
         """The known keys whose headline says the same in fewer or in more words."""
-        guard, words = fingerprint.guard, fingerprint.words
-        fewer = (key for word in sorted(words) for key in self._first.get((guard, word), ()))
-        more = iter(self._holds.get((guard, _rarest(words)), ()))
-        candidates = {key for keys in (fewer, more) for key in keys}
+        fewer = {key for word in new.words for key in self._first.get((new.guard, word), ())}
+        more = self._holds.get((new.guard, _rarest(new.words)), ())
         return [
             self._by_key[key]
-            for key in sorted(candidates)
-            if self._same(words, self._by_key[key].words) and frozenset((key, fingerprint.key)) not in self._vetoes
+            for key in sorted(fewer.union(more))
+            if self._same(new.words, self._by_key[key].words) and frozenset((key, new.key)) not in self._vetoes
         ]
 
     def _same(self, one: frozenset[str], other: frozenset[str]) -> bool:
@@ -100,13 +103,13 @@ class Clusters:
             return False
         return _overlap(one, other) >= _OVERLAP and not (one ^ other) & self._rules.turning
 
-    def _near(self, fingerprint: Fingerprint) -> Near | None:
+    def _near(self, new: Known) -> Near | None:
         """Of the keys under the same guard that share a telling word, the one that shares most."""
-        keys = {key for word in fingerprint.words for key in self._holds.get((fingerprint.guard, word), ())[:_LOOKED_AT]}
+        keys = {key for word in new.words for key in self._holds.get((new.guard, word), ())[:_LOOKED_AT]}
         if not keys:
             return None
-        score, key = max((round(_overlap(self._by_key[key].words, fingerprint.words), 3), key) for key in keys)
-        return near(self.resolve(self._by_key[key].cluster), score, fingerprint.words, self._by_key[key].words)
+        score, key = max((round(_overlap(self._by_key[key].words, new.words), 3), key) for key in keys)
+        return near(self.resolve(self._by_key[key].cluster), score, new.words, self._by_key[key].words)
 
 
 # A common word is under thousands of keys; the runner-up is for a reader's eye and need not be the best of all of them.
@@ -127,8 +130,8 @@ def _rarest(words: frozenset[str]) -> str:
     return max(words, key=lambda word: (len(word), word))
 
 
-def _why_nested(fingerprint: Fingerprint, known: Known) -> str:
-    more, fewer = sorted(fingerprint.words - known.words), sorted(known.words - fingerprint.words)
+def _why_nested(new: Known, known: Known) -> str:
+    more, fewer = sorted(new.words - known.words), sorted(known.words - new.words)
     said = (
         f"says more by the words {', '.join(more)}"
         if more

@@ -4,46 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 
 from triage.clusters.headline import headline
-from triage.clusters.model import Fingerprint
 from triage.clusters.rules import Rules, rules
-from triage.model import Evidence
+from triage.model import Evidence, Fingerprint
 
 _WORD = re.compile(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 _SPACE = re.compile(r"\s+")
-_TITLE = 200
+_TITLE = 300
 _KEY = 16
 
 
 def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
-    """The fingerprint of a failure. Pure: the same text gives the same key, whatever the rank, the host or the run."""
+    """The fingerprint of a failure. Pure: the same text gives the same key, whatever the rank, the host or the run.
+
+    Its guard is who spoke, the codes that carry the cause, and the place of an exception of the language itself.
+    """
     by = by or rules()
     line = headline(fact, by)
     codes = tuple(sorted({f"{rule.id}={match[rule.group]}" for rule in by.codes for match in rule.pattern.finditer(line.text)}))
-    title = masked(line.text, by)
-    words = frozenset(telling(title, by))
+    title = masked(line.text, by)[:_TITLE]
+    telling = words(title, by)
     location = _location(fact, line.text, by)
-    exits = _exit_code(fact) if not words else ()
+    exits = _exit_code(fact) if not telling else ()
     guard = "|".join((line.component, *codes, *exits, location))
-    anchored = len(words) > 1 or bool(words and (codes or location)) or bool(codes and location)
+    anchored = len(telling) > 1 or bool(telling and (codes or location))
     trail = [*line.trail, *(f"kept the code {code}" for code in codes), *((f"kept the place {location}",) if location else ())]
     if not anchored:
         trail.append("no line says what happened")
-    return Fingerprint(
-        version=by.version,
-        key=_digest(by.version, guard, title.lower()),
-        guard=guard,
-        title=title[:_TITLE] or fact.text.strip().split("\n", 1)[0][:_TITLE],
-        words=words,
-        codes=codes,
-        location=location,
-        component=line.component,
-        anchored=anchored,
-        related=(_digest("no place", line.component, *codes, title.lower()), *((_digest("codes", *codes),) if codes else ())),
-        trail=tuple(trail),
-    )
+    shown = title or fact.text.strip().split("\n", 1)[0][:_TITLE]
+    return Fingerprint(by.version, _digest(by.version, guard, title.lower()), guard, shown, tuple(trail), anchored)
+
+
+def name(fact: Evidence) -> str:
+    """The id that a cluster of such failures has when nothing else is known: the beginning of its key."""
+    return short(fingerprint(fact).key)
+
+
+def short(key: str, digits: int = 6) -> str:
+    """An id from the first digits of a key."""
+    return f"u-{key[:digits]}"
 
 
 def masked(text: str, by: Rules) -> str:
@@ -55,12 +55,11 @@ def masked(text: str, by: Rules) -> str:
     return _SPACE.sub(" ", by.masks.sub(replace, text)).strip()
 
 
-def telling(title: str, by: Rules) -> Iterable[str]:
-    """The words that say what happened: no masks, no idle words, no exception name that says nothing."""
-    for match in _WORD.finditer(title):
-        word = match[0].lower()
-        if not word.startswith("<") and word not in by.idle:
-            yield word
+def words(title: str, by: Rules | None = None) -> frozenset[str]:
+    """The words of a masked headline that say what happened: no masks, no idle words."""
+    by = by or rules()
+    found = (match[0].lower() for match in _WORD.finditer(title))
+    return frozenset(word for word in found if not word.startswith("<") and word not in by.idle)
 
 
 def _location(fact: Evidence, line: str, by: Rules) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from triage.clusters.assign import near
-from triage.clusters.model import Fingerprint, Near
+from triage.clusters.fingerprint import words
+from triage.clusters.model import Near
 from triage.errors import OptionError
+from triage.model import Fingerprint
 
 LEAST = 0.35
 
@@ -50,10 +52,10 @@ def suggestions(
     ]
     if not able or not failure.anchored:
         return ()
-    scores = similarity(failure.title, [other.title for _, other in able])
+    scores = similarity(failure.headline, [other.headline for _, other in able])
     ranked = sorted(zip(scores, able, strict=True), key=lambda pair: (-round(pair[0], 6), pair[1][0], pair[1][1].key))
     best: dict[str, Near] = {}
     for score, (cluster, other) in ranked:
         if score >= LEAST and cluster not in best:
-            best[cluster] = near(cluster, round(score, 3), failure.words, other.words)
+            best[cluster] = near(cluster, round(score, 3), words(failure.headline), words(other.headline))
     return tuple(best.values())[:most]

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from triage.clusters.fingerprint import fingerprint
-from triage.clusters.model import Fingerprint
 from triage.clusters.rules import Rules
-from triage.model import Evidence
+from triage.model import Evidence, Fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,38 +1,18 @@
 """Failures that no signature knows, grouped by what they say.
 
-The group's id comes from the masked headline alone, so the same failure has the same id in every job.
+The group's id comes from the failure's fingerprint alone, so the same failure has the same id in every job.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 
+from triage.clusters import fingerprint
+from triage.clusters.fingerprint import short
 from triage.diagnose.facts import ECHOES
 from triage.model import Evidence
 
 _KINDS = ("exception", "terminate", "fatal-python", "exit")
-_MASKS = (
-    (re.compile(r"0x[0-9a-fA-F]+"), "<hex>"),
-    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<ip>"),
-    (re.compile(r"(?<![\w])(?:/[\w.@+-]+){2,}/?"), "<path>"),
-    (re.compile(r"\b(?=\d*[a-f])[0-9a-f]{8,}\b"), "<id>"),  # with a letter in it: a long number is a number
-    (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "<n>"),
-)
-
-
-def masked(text: str) -> str:
-    """The first line of `text` with addresses, paths and numbers taken out."""
-    line = text.strip().split("\n", 1)[0].strip()[:400].strip()
-    for pattern, mask in _MASKS:
-        line = pattern.sub(mask, line)
-    return line
-
-
-def cluster_id(headline: str) -> str:
-    """A stable id for a masked headline."""
-    return "u-" + hashlib.sha256(headline.encode()).hexdigest()[:6]
 
 
 def group(facts: Sequence[Evidence], known: set[int]) -> dict[str, list[Evidence]]:
@@ -41,11 +21,18 @@ def group(facts: Sequence[Evidence], known: set[int]) -> dict[str, list[Evidence
         return {}
     explained = {_place(facts[index]) for index in known}
     speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS[:3]}
+    failures = [
+        fact
+        for index, fact in enumerate(facts)
+        if index not in known and fact.kind in _KINDS and _place(fact) not in explained and _is_failure(fact, speaking)
+    ]
+    prints = [fingerprint(fact) for fact in failures]
+    # `Caught ValueError in DataLoader worker process 3` beside the exception that it caught.
+    said = {_place(fact) for fact, print_ in zip(failures, prints, strict=True) if print_.anchored}
     groups: dict[str, list[Evidence]] = {}
-    for index, fact in enumerate(facts):
-        if index in known or fact.kind not in _KINDS or _place(fact) in explained or not _is_failure(fact, speaking):
-            continue
-        groups.setdefault(cluster_id(masked(fact.text)), []).append(fact)
+    for fact, print_ in zip(failures, prints, strict=True):
+        if print_.anchored or _place(fact) not in said:
+            groups.setdefault(short(print_.key), []).append(fact)
     return groups
 
 

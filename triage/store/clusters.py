@@ -13,11 +13,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from triage.clusters.engine import ByRules
 from triage.errors import OptionError
 from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
 from triage.store import codec
 from triage.store.connection import Connections
-from triage.store.engine import Engine, Plain
+from triage.store.engine import Engine
 
 EXEMPLARS = 5
 DAY = 86_400
@@ -33,7 +34,7 @@ class Clusters:
 
     def __init__(self, connections: Connections, engine: Engine | None = None) -> None:
         self._db = connections
-        self.engine: Engine = engine or Plain()
+        self.engine: Engine = engine or ByRules()
 
     def assign(
         self, db: sqlite3.Connection, finding: Finding, incident: str, diagnosis: Diagnosis, when: float, *, count: bool

@@ -1,4 +1,4 @@
-"""What the store asks of whoever tells unknown failures apart, and the plain answer: the masked headline, nothing else."""
+"""What the store asks of whoever tells unknown failures apart."""
 
 from __future__ import annotations
 
@@ -20,19 +20,3 @@ class Engine(Protocol):
 
     def join(self, new: Fingerprint, known: Sequence[Fingerprint]) -> tuple[Fingerprint, str] | None:
         """The known one that `new` is another wording of, and why; None when it is new."""
-
-
-class Plain:
-    """The same masked headline is the same failure. Nothing is joined."""
-
-    version = 0
-
-    def fingerprint(self, finding: Finding) -> Fingerprint | None:
-        """The key is the id that the diagnosis gave."""
-        if finding.cluster is None:
-            return None
-        return Fingerprint(0, finding.cluster, headline=finding.title, trail=("masked headline",))
-
-    def join(self, new: Fingerprint, known: Sequence[Fingerprint]) -> tuple[Fingerprint, str] | None:
-        """Never."""
-        return None
