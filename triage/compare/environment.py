@@ -29,15 +29,12 @@ class Writer:
     host: str | None
     name: str
     told: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
     forms: set[str] = field(default_factory=set)
 
     @property
     def complete(self) -> bool:
         return "dump" in self.forms
-
-    @property
-    def values(self) -> dict[str, str]:
-        return {name: value for name, (value, _) in self.told.items()}
 
 
 def audit(facts: Iterable[Evidence], job: JobMap, rules: Rules, versions: Mapping[str, str]) -> Audit:
@@ -74,7 +71,7 @@ def _writers(facts: Iterable[Evidence], job: JobMap) -> list[Writer]:
         writer = found.setdefault((kind, key), Writer(kind, origin.rank, origin.host, key))
         writer.forms.add(fact.component)
         for name, value in fact.fields.items():
-            writer.told.setdefault(name, (value, fact))
+            writer.values[name] = writer.told.setdefault(name, (value, fact))[0]
     return sorted(found.values(), key=lambda writer: (_KINDS.index(writer.kind), writer.rank or 0, writer.name))
 
 

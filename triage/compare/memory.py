@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from triage.compare.quantities import Value
-from triage.compare.values import Values
+from triage.compare.values import Values, of_worth
 from triage.compare.words import say_ranks
 from triage.evidence.inference import inferred
 from triage.model import Evidence
@@ -24,7 +24,7 @@ def out_of_memory(facts: Sequence[Evidence]) -> bool:
 
 def imbalanced(values: Values) -> list[Evidence]:
     """One inference for the fullest ranks, if they are much fuller than the median; of one quantity only."""
-    told = values.of_worth("memory")
+    told = of_worth(values.ends, "memory")
     for key in sorted(told, key=lambda key: (key.lower().replace("_", " ") not in _ORDER, key)):
         last = _last(told[key])
         numbers = {rank: value.number for rank, value in last.items() if value.number is not None}

@@ -17,8 +17,9 @@ Read = Callable[[int, int], bytes]
 TOTAL = 1 << 25
 MOST = 1 << 20
 LINES = 4096  # of one text
+_BY_NCCL = b" set by environment to "
 _SAID = (
-    rb"(?: set by environment to |NCCL_[A-Z0-9_]+ set to |[ot]rch[_-]?(?:npu)?(?:\.__version__)? ?(?:version)? ?[:=] ?\d|NCCL version 2|Driver Version: \d"
+    rb"(?:NCCL_[A-Z0-9_]+ set to |[ot]rch[_-]?(?:npu)?(?:\.__version__)? ?(?:version)? ?[:=] ?\d|NCCL version 2|Driver Version: \d"
     rb"|CANN[ _-]?[Vv]?e?r?s?i?o?n? ?[:=] ?\d|CUDA used to build|environ\(?\{"
     rb"|(?:^|[ \t\"'])(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|CUBLAS|ATB|ASCEND|GLOO|NVTE|FLASH|MASTER|WORLD|TASK|CLOSE)_[A-Z0-9_]+=)"
 )
@@ -38,15 +39,10 @@ def said(texts: Sequence[tuple[Source, Scanned]], read_of: Callable[[Source, Sca
 
 def _by_writer(source: Source, data: bytes, year: int) -> Iterator[Evidence]:
     writers: dict[Origin, dict[str, tuple[str, int]]] = {}
-    for start, end in _places(data):
-        for line in split_line(data[start:end], start, year):
-            pairs = of_line(line.parsed.text)
-            if pairs:
-                origin = line.parsed.origin
-                key = Origin(origin.rank, origin.local_rank, origin.host, origin.pid)
-                told = writers.setdefault(key, {})
-                for name, value in pairs:
-                    told.setdefault(name, (value, line.offset))
+    for origin, offset, pairs in (*_by_nccl(data, year), *_others(data, year)):
+        told = writers.setdefault(Origin(origin.rank, origin.local_rank, origin.host, origin.pid), {})
+        for name, value in pairs:
+            told.setdefault(name, (value, offset))
     for origin, told in writers.items():
         yield Evidence(
             kind="environment",
@@ -58,6 +54,37 @@ def _by_writer(source: Source, data: bytes, year: int) -> Iterator[Evidence]:
             fields={name: value for name, (value, _) in told.items()},
             excerpt="\n".join(f"{name} {offset} 0" for name, (_, offset) in told.items()),
         )
+
+
+Told = tuple[Origin, int, Sequence[tuple[str, str]]]
+
+
+def _by_nccl(data: bytes, year: int) -> Iterator[Told]:
+    """NCCL's own lines. There are dozens a rank, so what stands before them is parsed once for each writer."""
+    origins: dict[bytes, Origin] = {}
+    place = data.find(_BY_NCCL)
+    for _ in range(LINES):
+        if place < 0:
+            break
+        start = data.rfind(b"\n", 0, place) + 1
+        end = data.find(b"\n", place)
+        line = data[start : end if end >= 0 else len(data)]
+        before, speaks, _ = line.partition(b"NCCL INFO ")
+        origin = origins.get(before)
+        if origin is None:
+            origin = origins[before] = split_line(before + speaks, start, year)[-1].parsed.origin
+        pairs = of_line(line[len(before) :].decode("utf-8", "replace"))
+        if pairs:
+            yield origin, start, pairs
+        place = data.find(_BY_NCCL, place + 1)
+
+
+def _others(data: bytes, year: int) -> Iterator[Told]:
+    for start, end in _places(data):
+        for line in split_line(data[start:end], start, year):
+            pairs = of_line(line.parsed.text)
+            if pairs:
+                yield line.parsed.origin, line.offset, pairs
 
 
 def _places(data: bytes) -> Iterator[tuple[int, int]]:

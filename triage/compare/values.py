@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triage.compare import table
 from triage.compare.finder import Finder
@@ -29,51 +29,81 @@ _LAST, _FIRST = 3, 2
 _STEPS = 6  # common steps that are judged at either end
 _LOOKED_AT = 6  # files in which the first step is looked for
 _ALL = 64  # files that are all read at the step that was found
+_SOME = 8  # texts whose starts show whether all others are worth reading
 _LISTS = re.compile(r"(?P<quantity>\S+) inconsistent: \[(?P<values>[^\]\n]*)")
 
 
 class Values:
-    """What the ranks of a job print, as far as heads and tails tell."""
+    """What the ranks of a job print: near the ends of their texts at once, near the starts when somebody asks."""
 
     def __init__(self, texts: Texts, read_of: Callable[[Source, Scanned], Read], year: int, job: JobMap, *, memory: bool) -> None:
         found = texts if _probe(texts, memory) else ()
         self.finders = {source.name: Finder(source, scan, read_of(source, scan), year, job.complete) for source, scan in found}
-        self.values: list[Value] = []
-        share = _BUDGET // max(1, len(self.finders))
-        for name, finder in self.finders.items():
-            writers = max(1, len(job.by_source.get(name, ())))
-            self.values += _ends(finder, max(share, _LAST * writers), max(share // 2, _FIRST * writers), memory)
+        self._share = _BUDGET // max(1, len(self.finders))
+        self._writers = {name: max(1, len(job.by_source.get(name, ()))) for name in self.finders}
+        self._memory = memory
+        self.ends = [value for finder in self.finders.values() for value in self._end(finder)]
+        self._starts: dict[str, list[Value]] = {}
 
-    def of_worth(self, *worth: str) -> dict[str, list[Value]]:
-        found: dict[str, list[Value]] = defaultdict(list)
-        for value in self.values:
-            if value.worth in worth:
-                found[value.key].append(value)
-        return {key: values for key, values in sorted(found.items()) if len({value.rank for value in values}) > 1}
+    def starts(self, most: int) -> list[Value]:
+        """The values in the first lines of so many texts."""
+        names = list(self.finders)[:most]
+        for name in names:
+            if name not in self._starts:
+                self._starts[name] = self._start(self.finders[name])
+        return [value for name in names for value in self._starts[name]]
+
+    def _end(self, finder: Finder) -> list[Value]:
+        source, scan = finder.source, finder.scan
+        most = max(self._share, _LAST * self._writers[source.name])
+        base = scan.size - len(scan.tail)
+        return observe(source, scan.tail, base, finder.year, finder.complete, most=most, last=True, memory=self._memory)
+
+    def _start(self, finder: Finder) -> list[Value]:
+        source = finder.source
+        most = max(self._share // 2, _FIRST * self._writers[source.name])
+        return observe(source, finder.scan.head, 0, finder.year, finder.complete, most=most, last=False)
 
 
-def _ends(finder: Finder, last: int, first: int, memory: bool) -> list[Value]:
-    """The values in the last and first lines of a text."""
-    source, scan, year, complete = finder.source, finder.scan, finder.year, finder.complete
-    tail = observe(source, scan.tail, scan.size - len(scan.tail), year, complete, most=last, last=True, memory=memory)
-    head = observe(source, scan.head, 0, year, complete, most=first, last=False, memory=memory)
-    return list(dict.fromkeys((*head, *tail)))
+def of_worth(values: Iterable[Value], *worth: str) -> dict[str, list[Value]]:
+    """The values of some worth by quantity, of those that more than one rank tells."""
+    found: dict[str, list[Value]] = defaultdict(list)
+    for value in values:
+        if value.worth in worth:
+            found[value.key].append(value)
+    return {key: told for key, told in sorted(found.items()) if len({value.rank for value in told}) > 1}
 
 
 def diverged(values: Values, facts: Sequence[Evidence]) -> list[Evidence]:
     """An inference for each quantity that diverged, one for each odd rank."""
     found: list[Evidence] = []
-    for key, told in values.of_worth("exact", "must", "maybe").items():
-        rows = table.rows(told)
-        steps = table.common(rows)
-        steps = [*steps[:_STEPS], *steps[max(_STEPS, len(steps) - _STEPS) :]]
-        judged = {step: table.judge(rows[step]) for step in steps}
-        if all(item.how == "equal" for item in judged.values()) or not table.comparable(
-            told[0].worth, judged, {step: rows[step] for step in steps}
-        ):
+    for key, ends in of_worth(values.ends, "exact", "must", "maybe").items():
+        _, last = _judged(ends)
+        if all(item.how == "equal" for item in last.values()) or (ends[0].worth == "maybe" and _own_from_the_start(key, last, values)):
             continue
-        found += _told(key, *_first(key, rows, judged, values))
+        told = list(dict.fromkeys((*(value for value in values.starts(len(values.finders)) if value.key == key), *ends)))
+        rows, judged = _judged(told)
+        wrong = any(item.how != "equal" for item in judged.values())
+        if wrong and table.comparable(told[0].worth, judged, {step: rows[step] for step in judged}):
+            found += _told(key, *_first(key, rows, judged, values))
     return found + _listed(facts)
+
+
+def _judged(told: Sequence[Value]) -> tuple[Mapping[int | None, Row], dict[int | None, Judged]]:
+    """The table of one quantity, and how the ranks stand at some steps of either end that they have in common."""
+    rows = table.rows(told)
+    steps = table.common(rows)
+    steps = [*steps[:_STEPS], *steps[max(_STEPS, len(steps) - _STEPS) :]]
+    return rows, {step: table.judge(rows[step]) for step in steps}
+
+
+def _own_from_the_start(key: str, last: Mapping[int | None, Judged], values: Values) -> bool:
+    """Does every rank print a value of its own in the end, and did the first few do so from the start? Then there is nothing to compare."""
+    if any(item.how != "mixed" for item in last.values()):
+        return False
+    told = [value for value in values.starts(_SOME) if value.key == key]
+    first = _judged(told)[1]
+    return bool(first) and all(item.how == "mixed" for item in first.values())
 
 
 def _first(

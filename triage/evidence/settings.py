@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from triage.evidence.redact import redact
 
@@ -121,8 +122,19 @@ def _pairs(text: str) -> list[Pair]:
 
 def _kept(pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
     for name, value in pairs:
-        if _RELEVANT.fullmatch(name) and not _SECRET.search(name):
-            yield name, redact(f"{name}={value}").removeprefix(f"{name}=")[:LONGEST]
+        if _is_kept(name):
+            yield name, _public_value(name, value)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_kept(name: str) -> bool:
+    return _RELEVANT.fullmatch(name) is not None and not _SECRET.search(name)
+
+
+@lru_cache(maxsize=1 << 12)
+def _public_value(name: str, value: str) -> str:
+    """The value without secrets; thousands of ranks say the same."""
+    return redact(f"{name}={value}").removeprefix(f"{name}=")[:LONGEST]
 
 
 def _bare(value: str) -> str:
