@@ -97,6 +97,13 @@ def test_a_setting_dangerous_in_a_release(tmp_path: Path) -> None:
     ]
 
 
+def test_two_settings_that_do_not_go_together(tmp_path: Path) -> None:
+    """A comparison of two variables is told with both values."""
+    text = "HCCL_CONNECT_TIMEOUT=7200\nHCCL_EXEC_TIMEOUT=1800\n"
+    (found,) = audit(tmp_path, ranks({0: text, 1: text})).deviations
+    assert (found.severity, found.text) == ("warning", "HCCL_CONNECT_TIMEOUT=7200 with HCCL_EXEC_TIMEOUT=1800 on ranks 0-1")
+
+
 def test_versions_of_nodes(tmp_path: Path) -> None:
     """torch that differs is an error; a dozen other packages are one remark."""
     others = "".join(f"pkg{n}=={{0}}.{n}\n" for n in range(12))

@@ -183,6 +183,8 @@ def _named(condition: Condition, values: Mapping[str, str]) -> str:
     if condition.absent:
         return f"{condition.name} not set"
     value = values[condition.name]
+    if condition.what in values and condition.how != "=":
+        return f"{condition.name}={value} with {condition.what}={values[condition.what]}"
     return f"{condition.name}={value}" if condition.name.isupper() else f"{condition.name.upper()} version {value}"
 
 
