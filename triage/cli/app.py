@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, core, env, explain, failure, flight, ingest, repro, show, split, timeline
+from triage.cli import catalog, core, env, explain, failure, feedback, find, flight, ingest, late, repro, show, split, timeline
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
@@ -21,8 +21,14 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("core", core.core),
     ("flight", flight.flight),
     ("repro", repro.repro),
+    ("list", find.list_),
+    ("search", find.search),
+    ("similar", find.similar),
+    ("stats", find.stats),
+    ("feedback", feedback.feedback),
+    ("retriage", feedback.retriage),
 )
-GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
+GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group), ("clusters", late.clusters), ("db", late.db))
 
 
 def _version(wanted: bool) -> None:

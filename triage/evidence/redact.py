@@ -16,14 +16,33 @@ from typing import Any, TypeVar
 
 from triage.evidence.pseudonyms import Pseudonyms
 from triage.evidence.redaction import Redaction, configured
-from triage.evidence.secrets import EMAIL, PATTERNS, possible
+from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
 from triage.model import Diagnosis, Evidence
 
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in PATTERNS)
+SHORTEST = 10  # of a secret with what tells it: key='abcd'
 _EMAIL = re.compile(EMAIL)
+_KEY = re.compile(KEY_LINE)
 _MARK = re.compile(r"\[redacted ([\w-]+)\]")
 _active: ContextVar[Redaction | None] = ContextVar("redaction", default=None)
 _T = TypeVar("_T")
+
+
+def _masker(kind: str) -> Any:
+    mark = f"[redacted {kind}]"
+
+    def mask(match: Any) -> str:
+        """The group `v` goes (v1, v2 … where the form has several), or the whole match where there is none."""
+        groups = match.re.groupindex
+        number = next((groups[name] for name in groups if name[0] == "v" and match.group(groups[name]) is not None), None)
+        if number is None:
+            return mark
+        whole: str = match.group()
+        return whole[: match.start(number) - match.start()] + mark + whole[match.end(number) - match.start() :]
+
+    return mask
+
+
+_COMPILED = tuple((hints, re.compile(pattern), _masker(kind)) for kind, hints, pattern in PATTERNS)
 
 
 @contextmanager
@@ -38,9 +57,14 @@ def using(redaction: Redaction) -> Iterator[None]:
 
 def redact(text: str) -> str:
     """`text` with every secret replaced by `[redacted <kind>]`."""
-    if possible(text):
-        for kind, pattern in _COMPILED:
-            text = pattern.sub(_masker(kind), text)
+    lowered = text.lower() if len(text) >= SHORTEST else ""
+    for hints, pattern, mask in _COMPILED:
+        for hint in hints:
+            if hint in lowered:
+                text = pattern.sub(mask, text)
+                break
+    if has_key_line(text):
+        text = _KEY.sub("[redacted private-key]", text)
     wanted = _active.get() or configured()
     if wanted.email and "@" in text:
         text = _EMAIL.sub("[redacted email]", text)
@@ -72,20 +96,6 @@ def counted(facts: Iterable[Evidence]) -> dict[str, int]:
         text, excerpt = Counter(_MARK.findall(fact.text)), Counter(_MARK.findall(fact.excerpt))
         sums.update(text | excerpt)  # the text stands in the excerpt too
     return dict(sorted(sums.items()))
-
-
-def _masker(kind: str) -> Any:
-    mark = f"[redacted {kind}]"
-
-    def mask(match: Any) -> str:
-        """The group `v` goes (v1, v2 … where the form has several), or the whole match where there is none."""
-        name = next((name for name in match.re.groupindex if name[0] == "v" and match.group(name) is not None), None)
-        if name is None:
-            return mark
-        whole: str = match.group()
-        return whole[: match.start(name) - match.start()] + mark + whole[match.end(name) - match.start() :]
-
-    return mask
 
 
 def _hosts(diagnosis: Diagnosis) -> set[str]:

@@ -1,4 +1,4 @@
-"""A diagnosis as rows and back, without loss: what is searched has columns, the rest is one compressed JSON a incident."""
+"""A diagnosis as rows and back, without loss: what is searched has columns, the rest is one compressed JSON an incident."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ def body(diagnosis: Diagnosis) -> bytes:
         del document[name]
     del document["root_cause"]
     document["placed"] = [{"list": item.list, "root": item.root, **dump(item.finding), "evidence": None} for item in placed(diagnosis)]
+    return pack(document)
+
+
+def pack(document: Mapping[str, Any]) -> bytes:
+    """The inverse of `unbody`."""
     return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"), 6)
 
 
