@@ -68,7 +68,7 @@ def written(place: Path) -> dict[str, bytes]:
     for path in [*place.glob("triage.db*"), *(place / "signatures").rglob("*.yaml")]:
         written[path.name] = path.read_bytes()
     with Store.open(store) as opened:
-        bodies = opened.connections.read("SELECT body FROM incident")
+        bodies = opened.connections.read("SELECT body FROM report")
         from triage.store.codec import unbody
 
         written["bodies"] = json.dumps([unbody(row["body"]) for row in bodies]).encode()

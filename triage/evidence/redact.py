@@ -7,6 +7,7 @@ What the patterns are is in secrets.py, what a user adds to them in a file that 
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from triage.evidence.redaction import Redaction, configured
 from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
 from triage.model import Diagnosis, Evidence
 
+_PLAIN = (int, float, bool, type(None))
 SHORTEST = 10  # of a secret with what tells it: key='abcd'
 _EMAIL = re.compile(EMAIL)
 _KEY = re.compile(KEY_LINE)
@@ -57,6 +59,10 @@ def using(redaction: Redaction) -> Iterator[None]:
 
 def redact(text: str) -> str:
     """`text` with every secret replaced by `[redacted <kind>]`."""
+    return _redacted(text, _active.get() or configured())
+
+
+def _redacted(text: str, wanted: Redaction) -> str:
     lowered = text.lower() if len(text) >= SHORTEST else ""
     for hints, pattern, mask in _COMPILED:
         for hint in hints:
@@ -65,7 +71,6 @@ def redact(text: str) -> str:
                 break
     if has_key_line(text):
         text = _KEY.sub("[redacted private-key]", text)
-    wanted = _active.get() or configured()
     if wanted.email and "@" in text:
         text = _EMAIL.sub("[redacted email]", text)
     for kind, own in wanted.patterns:
@@ -82,7 +87,7 @@ def redact_all(diagnosis: Diagnosis) -> Diagnosis:
     def clean(text: str) -> str:
         found = known.get(text)
         if found is None:
-            found = redact(text)
+            found = _redacted(text, wanted)
             found = known[text] = names(found) if names is not None else found
         return found
 
@@ -109,16 +114,24 @@ def _hosts(diagnosis: Diagnosis) -> set[str]:
 
 def _walk(value: _T, clean: Any) -> _T:
     """The same value with every text in it cleaned, keys of mappings too; parts in which nothing changes stay themselves."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return clean(value)  # type: ignore[no-any-return]
-    if isinstance(value, tuple):
-        parts = tuple(_walk(part, clean) for part in value)
-        return value if all(old is new for old, new in zip(value, parts, strict=True)) else parts  # type: ignore[return-value]
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        parts = tuple([_walk(part, clean) for part in value])  # type: ignore[attr-defined]
+        return value if all(map(operator.is_, value, parts)) else parts  # type: ignore[call-overload, return-value]
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is not None:
+        changed = {}
+        for name in fields:
+            part = getattr(value, name)
+            new = _walk(part, clean)
+            if new is not part:
+                changed[name] = new
+        return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]
     if isinstance(value, Mapping):
         pairs = {clean(key): _walk(part, clean) for key, part in value.items()}
         return value if list(pairs.items()) == list(value.items()) else pairs  # type: ignore[return-value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        old = {name: getattr(value, name) for name in value.__dataclass_fields__}
-        changed = {name: new for name, part in old.items() if (new := _walk(part, clean)) is not part}
-        return dataclasses.replace(value, **changed) if changed else value
     return value

@@ -48,6 +48,7 @@ def check(connections: Connections) -> list[str]:
 
 _RULES = (
     ("SELECT id FROM incident i WHERE NOT EXISTS (SELECT 1 FROM page WHERE num = i.num)", "its words are missing"),
+    ("SELECT id FROM incident i WHERE NOT EXISTS (SELECT 1 FROM report WHERE num = i.num)", "its report is missing"),
     (
         "SELECT id FROM incident i WHERE verdict <> 'clean' AND NOT EXISTS (SELECT 1 FROM finding f WHERE f.incident = i.num AND f.root)",
         "it has no root cause",
@@ -124,6 +125,6 @@ def _size(connections: Connections) -> int:
 
 def facts(connections: Connections) -> dict[str, object]:
     """What `triage db check` says besides: version, rows, bytes."""
-    tables = ("incident", "evidence", "cluster", "feedback", "audit", "outbox")
+    tables = ("incident", "cluster", "feedback", "audit", "outbox")
     counts = {name: connections.read(f"SELECT count(*) AS n FROM {name}")[0]["n"] for name in tables}
     return {"version": migrations.version(connections.get()), "bytes": _size(connections), **counts}

@@ -75,9 +75,7 @@ def retriage(
         if progress is not None:
             progress(asked, total)
         asked += 1
-        facts = [
-            codec.evidence(row) for row in connections.read("SELECT * FROM evidence WHERE incident = ? ORDER BY finding, place", (num,))
-        ]
+        facts = codec.facts(connections.read("SELECT body FROM report WHERE num = ?", (num,))[0]["body"])
         if not facts or not asker.concerns(facts, _stored(connections, num)):
             continue
         remembered = incidents.get(identifier)

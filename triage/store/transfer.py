@@ -20,8 +20,8 @@ FORMAT = "triage.store/1"
 # Tables whose rows go as they are, in an order in which references come after what they refer to.
 _PLAIN = ("setting", "job", "cluster", "cluster_key", "exemplar", "counter", "apart")
 _AFTER = ("feedback", "history")
-_PARTS = ("attempt", "finding", "evidence", "blamed_rank", "host", "warning", "redacted")
-_MINE = {"num", "incident", "body"}
+_PARTS = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
+_MINE = {"num", "incident"}
 
 
 def export(connections: Connections) -> Iterator[str]:
@@ -98,10 +98,11 @@ def _numbers(db: sqlite3.Connection, lost: list[str]) -> list[tuple[int, str]]:
 
 def _incident(db: sqlite3.Connection, num: int) -> dict[str, Any]:
     row = dict(db.execute("SELECT * FROM incident WHERE num = ?", (num,)).fetchone())
+    body = db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()["body"]
     item: dict[str, Any] = {
         "type": "incident",
         **{name: value for name, value in row.items() if name not in _MINE},
-        "body": codec.unbody(row["body"]),
+        "body": codec.unbody(body),
     }
     for part in _PARTS:
         rows = db.execute(f"SELECT * FROM {part} WHERE incident = ?", (num,))
@@ -133,7 +134,8 @@ def _take_incident(db: sqlite3.Connection, item: dict[str, Any]) -> int:
         return 0
     parts = {part: item.pop(part) for part in _PARTS}
     page, body = item.pop("page"), item.pop("body")
-    num = _insert(db, "incident", {**item, "body": codec.pack(body)}).lastrowid
+    num = _insert(db, "incident", item).lastrowid
+    _insert(db, "report", {"num": num, "body": codec.pack(body)})
     for part, rows in parts.items():
         for row in rows:
             _insert(db, part, {**row, "incident": num})
