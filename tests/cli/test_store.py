@@ -105,6 +105,17 @@ def test_feedback_needs_its_parts(command: Command, place: Path) -> None:
     assert command("feedback", "--store", place)[1] == "no feedback\n"
 
 
+def test_rate_counts_what_people_said(command: Command, place: Path) -> None:
+    """Catalog authors see which signatures were said to be wrong."""
+    one, other = shown(command, place, "list", "--host", "node17")["incidents"]  # type: ignore[misc]
+    command("feedback", one["id"], "wrong", "-b", "it was preempted", "--store", place)  # type: ignore[index]
+    command("feedback", other["id"], "agree", "--store", place)  # type: ignore[index]
+    sample = Path(__file__).parents[2] / "samples" / "jobs" / "segfault_plain"
+    document = shown(command, place, "catalog", "rate", sample)
+    assert document["feedback"] == [{"said": "host.sigkill", "agree": 1, "wrong": 1}]
+    assert "host.sigkill: 1 wrong, 1 right" in command("catalog", "rate", sample, "--store", place)[1]
+
+
 def test_curation_from_the_command_line(command: Command, place: Path) -> None:
     """Name, ignore, reopen, look, take back; each says how to take it back."""
     (cluster,) = shown(command, place, "clusters", "list")["clusters"]  # type: ignore[misc]
