@@ -61,4 +61,4 @@ def _incident(
     shown = render(found.diagnosis, chosen.value, width=columns, color=painted)
     if chosen is options.Format.text:
         shown += "\n" + incidents.remembered(found, width=columns, color=painted)
-    streams.deliver(shown, output)
+    streams.deliver(shown, output, utf8=chosen is options.Format.html)
