@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re2
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triage.catalog.derive import derive
@@ -38,6 +38,7 @@ def matches(pattern: str, line: str) -> dict[str, str] | None:
     return None if found is None else {name: value for name, value in found.groupdict().items() if value is not None}
 
 
+@settings(deadline=None)
 @given(LINES)
 def test_every_line_is_matched(lines: list[str]) -> None:
     """Whatever the lines are, in RE2's dialect."""
@@ -45,6 +46,7 @@ def test_every_line_is_matched(lines: list[str]) -> None:
     assert [line for line in lines if matches(pattern, line) is None] == []
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1, max_size=60).filter(str.strip), min_size=1, max_size=4

@@ -6,7 +6,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triage.render import table
@@ -15,6 +15,7 @@ from triage.render.layout import Paint, columns
 from .samples import texts
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(texts, st.none() | st.integers(), texts), max_size=5))
 def test_csv_reads_back_and_holds_no_formula(rows: list[tuple[str, int | None, str]]) -> None:
     """As many rows and cells as were written, and no text in it that a spreadsheet runs."""
@@ -25,6 +26,7 @@ def test_csv_reads_back_and_holds_no_formula(rows: list[tuple[str, int | None, s
         assert not row[2].startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(texts, texts), max_size=5), st.integers(40, 120))
 def test_lines_fit_and_steer_nothing(rows: list[tuple[str, str]], width: int) -> None:
     """The last column gives way; nothing in it is obeyed by a terminal."""

@@ -91,7 +91,7 @@ def test_what_was_found_is_marked(full: Store) -> None:
     assert "\x02shard\x03" in full.search.text("shard")[0].snippet
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(max_size=80)
     | st.lists(

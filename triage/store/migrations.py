@@ -79,6 +79,8 @@ CREATE INDEX incident_verdict ON incident (verdict, at);
 CREATE INDEX incident_signature ON incident (signature, at);
 CREATE INDEX incident_domain ON incident (domain, at);
 CREATE INDEX incident_key ON incident (key, at);
+CREATE INDEX incident_cause ON incident (signature, key, at);
+CREATE INDEX incident_device ON incident (device) WHERE device IS NOT NULL;
 CREATE INDEX incident_job ON incident (job);
 CREATE TABLE attempt (
     incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, number INTEGER NOT NULL, first_time REAL, last_time REAL,
