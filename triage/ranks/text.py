@@ -25,6 +25,7 @@ LONGEST = 1 << 14
 _RETURN = re.compile(rb"\r")
 _TAG = re.compile(rb"\[rank\d+\]: ")
 _LAUNCHED = re.compile(rb"\[[A-Za-z_][\w.-]*?:?\d{1,4}\]:|\[\d+,\d+\]<std(?:out|err|diag)>:")
+_BEHIND_TEXT = re.compile(rb"\[(?<=[^\n\r\0 \t:>][\[])(?=[A-Za-z_][\w.-]*:?\d+\]:|\d+,\d+\]<std)")
 _SHAPE = re.compile(rb"\d+|(?<=\[)[A-Za-z_][\w.-]*(?=:\d)|out|err|diag")
 _LEFT_OUT = " … ".encode()
 _START, _AROUND = 1 << 8, 1 << 11
@@ -229,10 +230,8 @@ def _glued(data: bytes) -> list[int]:
 
 
 def _is_glued(data: bytes) -> bool:
-    """May a line of a page hold a second writer? A quick look over all of it."""
-    return any(begins(data, match.start()) for match in _TAG.finditer(data)) or any(
-        begins(data, match.start()) for match in _LAUNCHED.finditer(data)
-    )
+    """May a line of a page hold a second writer? A quick look over all of it: a bracket right behind text."""
+    return any(begins(data, match.start()) for match in _BEHIND_TEXT.finditer(data))
 
 
 def _decode(data: bytes) -> str:
