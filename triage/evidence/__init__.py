@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from triage.evidence import launcher, message, native, python
+from triage.evidence import backtraces, launcher, message, native, python
 from triage.evidence.interface import Speaker
 from triage.evidence.redact import redact_all
 from triage.model import Block, Evidence, Origin
 from triage.ranks.envelopes import in_json
 
-SPEAKERS: tuple[Speaker, ...] = (launcher.read, python.read, native.read, message.read)  # message takes whatever is left: last
+SPEAKERS: tuple[Speaker, ...] = (launcher.read, python.read, native.read, backtraces.read, message.read)  # message takes whatever is left: last
 
 # What the scan looks for besides the catalog's literals: the ways in which any failure announces itself.
 TRIGGERS: tuple[str, ...] = (
@@ -39,6 +39,19 @@ TRIGGERS: tuple[str, ...] = (
     "NVRM: Xid",
     "restarting worker group",
     "will restart worker group",
+    "#0  0x",
+    "terminated with signal",
+    "Program received signal",
+    "Stack trace of thread",
+    "AddressSanitizer: ",
+    "ThreadSanitizer: ",
+    "*** Error in `",
+    "crash reason:",
+    "C++ Traceback (most recent",
+    "========= Invalid __",
+    " received at time=",
+    "==== backtrace",
+    "Stack dump:",
 )
 # Ray prints one of many equal lines of several workers, with how many they were.
 REPEATED = "x across cluster]"

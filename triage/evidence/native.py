@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from triage.evidence.backtraces import crash_of, fields
 from triage.evidence.interface import evidence
 from triage.evidence.python import FRAME
 from triage.model import Block, Evidence
@@ -32,7 +33,7 @@ def _terminate(block: Block) -> list[Evidence]:
     text = "\n".join(block.lines)
     kind = re.search(r"instance of '([^']+)'", text)
     what = re.search(r"what\(\):\s*(.*)", text)
-    return [evidence(block, "terminate", "C++", text, type=kind[1] if kind else "", what=what[1] if what else "")]
+    return [evidence(block, "terminate", "C++", text, type=kind[1] if kind else "", what=what[1] if what else "", **_crash(block))]
 
 
 def _fatal(block: Block) -> list[Evidence]:
@@ -50,9 +51,15 @@ def _fatal(block: Block) -> list[Evidence]:
             signal=_SIGNALS.get(head, ""),
             depth=str(len(frames)),
             repeated="yes" if len(frames) >= _DEEP and len(functions) <= _FEW else "",
-            **place,
+            **{**_crash(block), **place},
         )
     ]
+
+
+def _crash(block: Block) -> dict[str, str]:
+    """The crash point of the stack in the block, where there is one."""
+    found = crash_of(block.lines)
+    return fields(found[1]) if found is not None and found[1].key else {}
 
 
 def _current_thread(lines: tuple[str, ...]) -> list[re.Match[str]]:

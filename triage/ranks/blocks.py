@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from triage.model import Block, Origin
-from triage.ranks import headless, tracebacks
+from triage.ranks import backtraces, headless, tracebacks
 from triage.ranks.last import FINISHED, PROGRESS, STEP
 from triage.ranks.text import Line, Text
 from triage.ranks.unmix import FRAME
@@ -136,6 +136,10 @@ def _is_hook(text: Text, first: Line) -> bool:
     return nearest is None or tracebacks.is_exception(nearest.text) or nearest.text.startswith(" ")
 
 
+def _backtrace(text: Text, first: Line) -> Collected:
+    return Collected(backtraces.collect(first, same_writer(text, first, gap=400)), first)
+
+
 FORMS: tuple[Form, ...] = (
     Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text, _traceback),
     Form(
@@ -163,6 +167,7 @@ FORMS: tuple[Form, ...] = (
         _continuing(r"Exception raised from|frame #\d|<omitting|  what", 80),
     ),
     Form("received-signal", _has("*** Process received signal ***", "==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
+    Form("backtrace", backtraces.opens, _backtrace),
     Form("line", lambda line: True, lambda text, line: Collected([line], line)),
 )
 

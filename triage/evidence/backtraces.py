@@ -1,0 +1,49 @@
+"""Backtraces in logs: the crash point and signature of what `triage.stacks` reads in a block."""
+
+from __future__ import annotations
+
+from triage.evidence.interface import evidence
+from triage.model import Block, Evidence
+from triage.stacks import Crash, Stacks, parse, reduce
+from triage.stacks.write import frame
+
+FORMS = frozenset(("backtrace", "received-signal"))
+_FRAMES = 24
+_KINDS = ("unknown", "")
+
+
+def read(block: Block) -> list[Evidence]:
+    """A crash where the stack shows one; a plain stack (of a process that hangs, or was looked at) where it does not."""
+    if block.form not in FORMS:
+        return []
+    found = crash_of(block.lines)
+    if found is None:
+        return []
+    stacks, crash = found
+    crashed = bool(stacks.signal or stacks.error) or crash.kind not in _KINDS
+    head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
+    shown = [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])] if crash.thread is not None else []
+    text = "\n".join([*head, *([f"crash point: {crash.text}"] if crashed and crash.key else []), *shown])
+    if not crashed:
+        return [evidence(block, "stack", stacks.form, "\n".join(block.lines), form=stacks.form, threads=str(len(stacks.threads)))]
+    return [evidence(block, "crash", stacks.form, text, signal=stacks.signal, message=stacks.message, **fields(crash))]
+
+
+def crash_of(lines: tuple[str, ...]) -> tuple[Stacks, Crash] | None:
+    """The first stacks in the lines that give a crash point, else the first at all."""
+    found = [(stacks, reduce(stacks)) for stacks in parse("\n".join(lines))]
+    return next((pair for pair in found if pair[1].key), found[0] if found else None)
+
+
+def fields(crash: Crash) -> dict[str, str]:
+    """What a crash is reduced to, as fields of a fact."""
+    return {
+        "frame": crash.frames[0] if crash.frames else "",
+        "module": crash.module,
+        "thread": crash.thread.id if crash.thread is not None else "",
+        "python": crash.python,
+        "crash_kind": crash.kind,
+        "crash_signature": crash.key,
+        "crash_point": crash.point,
+        "error_class": crash.error_class,
+    }
