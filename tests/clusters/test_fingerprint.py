@@ -71,6 +71,15 @@ def test_an_assertion_without_words_is_told_by_its_place() -> None:
     assert not fingerprint(fact("AssertionError", type="AssertionError")).anchored
 
 
+def test_a_crash_is_told_by_its_frame() -> None:
+    """Two stacks with one crash point are one failure whatever their text; another point is another."""
+    one, same, other = (
+        fingerprint(fact(text, crash_point=point)) for text, point in (("SIGSEGV at 0x8", "p-1"), ("Fatal Python error", "p-1"), ("SIGSEGV at 0x8", "p-2"))
+    )
+    assert one.key == same.key != other.key
+    assert one.anchored
+
+
 def test_every_step_is_told() -> None:
     """The trail names the rules that took the wrapper off and the codes kept."""
     text = "torch.distributed.DistBackendError: NCCL error in: /x.cpp:1, internal error, NCCL version 2.21\nLast error:\nfoo failed with error 110"

@@ -21,6 +21,8 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     Its guard is who spoke, the codes that carry the cause, and the place of an exception of the language itself.
     """
     by = by or rules()
+    if point := fact.fields.get("crash_point"):
+        return _crash(point, fact, by)
     line = headline(fact, by)
     codes = tuple(sorted({f"{rule.id}={match[rule.group]}" for rule in by.codes for match in rule.pattern.finditer(line.text)}))
     title = masked(line.text, by)[:_TITLE]
@@ -34,6 +36,12 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
         trail.append("no line says what happened")
     shown = title or fact.text.strip().split("\n", 1)[0][:_TITLE]
     return Fingerprint(by.version, _digest(by.version, guard, title.lower()), guard, shown, tuple(trail), anchored)
+
+
+def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
+    """A crash is told by the frame that matters, whoever printed the stack; what is said about it does not count."""
+    title = masked(headline(fact, by).text, by)[:_TITLE] or point
+    return Fingerprint(by.version, _digest(by.version, "crash", point), f"crash|{point}", title, (f"told by its crash point {point}",), True)
 
 
 def name(fact: Evidence) -> str:

@@ -12,7 +12,7 @@ from triage.clusters.fingerprint import short
 from triage.diagnose.facts import ECHOES
 from triage.model import Evidence
 
-_KINDS = ("exception", "terminate", "fatal-python", "exit")
+_KINDS = ("exception", "terminate", "fatal-python", "exit", "crash", "core")
 
 
 def group(facts: Sequence[Evidence], known: set[int]) -> dict[str, list[Evidence]]:
@@ -20,7 +20,7 @@ def group(facts: Sequence[Evidence], known: set[int]) -> dict[str, list[Evidence
     if all(index in known or fact.kind not in _KINDS for index, fact in enumerate(facts)):
         return {}
     explained = {_place(facts[index]) for index in known}
-    speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS[:3]}
+    speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"}
     failures = [
         fact
         for index, fact in enumerate(facts)
@@ -48,4 +48,6 @@ def _is_failure(fact: Evidence, speaking: set[int | None]) -> bool:
         return code not in ("0", "") and fact.fields.get("by") != "agent" and fact.origin.rank is not None and not said
     if fact.kind == "exception":
         return fact.fields.get("chain") in ("final", "cause") and fact.fields.get("type") not in ECHOES
+    if fact.kind in ("crash", "core"):
+        return "crash_kind" in fact.fields
     return True

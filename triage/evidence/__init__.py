@@ -11,7 +11,13 @@ from triage.evidence.redact import redact_all
 from triage.model import Block, Evidence, Origin
 from triage.ranks.envelopes import in_json
 
-SPEAKERS: tuple[Speaker, ...] = (launcher.read, python.read, native.read, backtraces.read, message.read)  # message takes whatever is left: last
+SPEAKERS: tuple[Speaker, ...] = (
+    launcher.read,
+    python.read,
+    native.read,
+    backtraces.read,
+    message.read,
+)  # message takes whatever is left: last
 
 # What the scan looks for besides the catalog's literals: the ways in which any failure announces itself.
 TRIGGERS: tuple[str, ...] = (
