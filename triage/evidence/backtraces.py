@@ -9,6 +9,7 @@ from triage.stacks.write import frame
 
 FORMS = frozenset(("backtrace", "received-signal"))
 _FRAMES = 24
+_CRASHES = ("systemd", "stackcore", "hs-err")  # written only when a process has died
 _KINDS = ("unknown", "")
 
 
@@ -20,7 +21,7 @@ def read(block: Block) -> list[Evidence]:
     if found is None:
         return []
     stacks, crash = found
-    crashed = bool(stacks.signal or stacks.error) or crash.kind not in _KINDS
+    crashed = bool(stacks.signal or stacks.error) or stacks.form in _CRASHES or crash.kind not in _KINDS
     head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
     shown = [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])] if crash.thread is not None else []
     text = "\n".join([*head, *([f"crash point: {crash.text}"] if crashed and crash.key else []), *shown])
