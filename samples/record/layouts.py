@@ -142,8 +142,40 @@ def twonode_tee(launch: Launch) -> None:
     twonode(launch, "--tee", "3", "--log-dir", str(launch.work / "kept-elsewhere"))
 
 
+def hung(launch: Launch) -> None:
+    """As plain, but somebody looks at the ranks while they hang, with py-spy beside this Python, and then ends the job by force."""
+    output = launch.job / "job.log"
+    process = launch.start(launch.torchrun("--master-addr", launch.sample.master, "--master-port", str(launch.port)), output)
+    try:
+        wait_for_text(output, launch.sample.stop_at)
+        time.sleep(3)
+        for pid, rank in ranks_below(process.pid).items():
+            for form, options in (("txt", ()), ("native.txt", ("--native",)), ("json", ("--json",))):
+                target = launch.job / f"stacks/rank{rank}.{form}"
+                target.parent.mkdir(exist_ok=True)
+                with target.open("wb") as file:
+                    subprocess.run(["py-spy", "dump", *options, "--pid", str(pid)], stdout=file, check=True, timeout=LIMIT_S)
+    finally:
+        ranks = ranks_below(process.pid)
+        os.killpg(process.pid, signal.SIGKILL)
+        for pid in ranks:
+            os.kill(pid, signal.SIGKILL)  # each rank is in a session of its own
+        process.wait()
+
+
+def ranks_below(agent: int) -> dict[int, str]:
+    """Return the pid and RANK of every process that the agent started."""
+    found = {}
+    for pid in Path(f"/proc/{agent}/task/{agent}/children").read_text().split():
+        names = dict(pair.partition(b"=")[::2] for pair in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+        if b"RANK" in names:
+            found[int(pid)] = names[b"RANK"].decode()
+    return found
+
+
 LAYOUTS: dict[str, Callable[[Launch], None]] = {
     "plain": plain,
+    "hung": hung,
     "tee": tee,
     "tee-role": tee_role,
     "redirects": redirects,

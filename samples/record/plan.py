@@ -153,6 +153,18 @@ COLLECTIVES = [
         expect="in upload_checkpoint",
     ),
     Sample(
+        *("hung_stacks", "skipped_collective", "hung", 4),
+        known(
+            "torch.rank-never-joined",
+            ranks=(2,),
+            what="rank 2 uploads a checkpoint for ever while ranks 0, 1, 3 wait for its gradients in backward",
+        ),
+        odd=2,
+        stop_at="uploading checkpoint",
+        expect="upload_checkpoint (train.py",
+        timeout_s=600,
+    ),
+    Sample(
         *("order_mismatch_detail_tee_role", "mismatched_collective", "tee-role", 4),
         known("torch.collective-order-mismatch", ranks=(3,), what="rank 3 calls broadcast where the others call all_reduce (DETAIL)"),
         odd=3,

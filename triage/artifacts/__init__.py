@@ -9,12 +9,14 @@ from triage.artifacts.environment import Environment
 from triage.artifacts.error_file import ErrorFile
 from triage.artifacts.flight import FlightRecorder
 from triage.artifacts.interface import Artifact, Facts, Reader
+from triage.artifacts.stacks import Stacks, conclude
 from triage.model import Source, Warning
 
-READERS: tuple[Reader, ...] = (ErrorFile(), Environment(), FlightRecorder(), Cores())
+__all__ = ["READERS", "conclude", "read", "reader_of"]
+
+READERS: tuple[Reader, ...] = (ErrorFile(), Environment(), FlightRecorder(), Cores(), Stacks())
 
 _UNREAD = {
-    "py-spy": "a py-spy dump was recognised but is not read by this version",
     "binary": "skipped, because it is not text",
     "empty": "the file is empty",
 }

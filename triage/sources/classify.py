@@ -34,6 +34,7 @@ _ANY_MAGIC = tuple(magic for magic, _ in _MAGICS)
 _BOMS = ((b"\xff\xfe\x00\x00", "utf-32-le"), (b"\x00\x00\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b") | {127})
 _HIGH = bytes(range(128, 256))
+_SPIED = rb'\[\s*\{\s*"pid"\s*:\s*\d+\s*,\s*"thread_id"\s*:'
 _RECORDER = (b"pg_config", b"pg_status", b"nccl_version")
 
 
@@ -82,6 +83,8 @@ def _by_magic(head: bytes) -> FileKind | None:
     if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":
         return "flight-recorder" if any(word in head for word in _RECORDER) or b"record_id" in head else "binary"
     if head.startswith(b"Process ") and re.match(rb"Process \d+: [^\n]*\nPython v\d", head):
+        return "py-spy"
+    if head[:1] == b"[" and re.match(_SPIED, head):
         return "py-spy"
     if head[:1] in b"{ \t\r\n" and head.lstrip()[:1] == b"{":
         return _json(head.lstrip())

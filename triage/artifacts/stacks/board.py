@@ -1,0 +1,151 @@
+"""All ranks side by side: grouped by stack, the usual group and those that stand elsewhere, and what follows from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from triage.artifacts.stacks.model import Board, Conclusion, Group, Member, Process, State
+from triage.artifacts.stacks.states import HELPERS, STUCK, WAITING, key_of, state_of
+
+Told = tuple[Process, State, tuple[str, ...]]
+"""A dump, what it says, and its key."""
+
+
+def board(processes: Sequence[Process]) -> Board:
+    """What the dumps say together."""
+    return assemble([(process, state_of(process), key_of(process)) for process in processes])
+
+
+def assemble(dumps: Sequence[Told]) -> Board:
+    """Groups and conclusions. Several dumps of one process are one member; if they differ, it moved meanwhile."""
+    by_label: dict[str, list[Told]] = defaultdict(list)
+    for told in sorted(dumps, key=lambda each: (each[0].source, each[0].pid or 0)):
+        by_label[label_of(told[0])].append(told)
+    members = [_member(label, each) for label, each in by_label.items()]
+    helpers = [member for member in members if member.state.kind in HELPERS and member.rank is None]
+    ranks = sorted((member for member in members if member not in helpers), key=_order)
+    notes = tuple(f"{member.label} moved between two dumps, so it is slow rather than stuck" for member in ranks if member.moved)
+    return Board(tuple(_groups(ranks)), tuple(sorted(helpers, key=_order)), tuple(conclusions(ranks)), notes)
+
+
+def label_of(process: Process) -> str:
+    """`rank 3`, or where no rank is known `pid 123` with its host."""
+    if process.rank is not None:
+        return f"rank {process.rank}"
+    where = f" on {process.host}" if process.host else ""
+    return f"pid {process.pid}{where}" if process.pid is not None else process.source
+
+
+def _member(label: str, dumps: Sequence[Told]) -> Member:
+    """The dump that has most to say; one with native frames knows more than one without."""
+    dump, state, key = max(
+        dumps, key=lambda each: (each[1].kind not in ("idle", "running", "unknown", "backward"), bool(each[2]), each[0].source)
+    )
+    moved = len({other for process, _, other in dumps if other and process.tool == dump.tool}) > 1
+    return Member(label, dump.rank, dump, state, key or (state.words,), moved)
+
+
+def _order(member: Member) -> tuple[bool, int, str]:
+    return (member.rank is None, member.rank or 0, member.label)
+
+
+def _groups(members: Sequence[Member]) -> list[Group]:
+    found: dict[tuple[str, ...], list[Member]] = defaultdict(list)
+    for member in members:
+        found[member.key].append(member)
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), _order(item[1][0])))
+    most = len(ordered[0][1]) if ordered else 0
+    clear = len(ordered) == 1 or (bool(ordered) and len(ordered[1][1]) < most)
+    return [
+        Group(tuple(each), tuple(reversed(key)), each[0].state, clear and place == 0 and (most > 1 or len(ordered) == 1))
+        for place, (key, each) in enumerate(ordered)
+    ]
+
+
+def conclusions(members: Sequence[Member]) -> list[Conclusion]:
+    """For the catalog; only ranks that are known by number are blamed, and nobody on the word of one dump."""
+    ranks = {member.rank: member.state for member in members if member.rank is not None and not member.moved}
+    waiting = {rank: state for rank, state in ranks.items() if state.kind in WAITING}
+    absent = {rank: state for rank, state in ranks.items() if state.kind not in WAITING}
+    if len(ranks) < 2:
+        return []
+    if not waiting:
+        return _odd(members)
+    found = [_blocked(waiting, absent)]
+    if absent and len(absent) <= max(1, len(waiting)):
+        found = [*_absent(absent, waiting), *found]
+    elif not absent:
+        found = [*_divergent(waiting), *found]
+    return found
+
+
+def _blocked(waiting: dict[int, State], absent: dict[int, State]) -> Conclusion:
+    rest = f"; {say(absent)} {_is(absent)} not" if absent else ""
+    return Conclusion("blocked-in-collective", tuple(sorted(waiting)), f"{_told(waiting)}{rest}")
+
+
+_CAUSES = {"dataloader": "blocked-in-dataloader", "deadlock": "thread-deadlock"}
+
+
+def _absent(absent: dict[int, State], waiting: dict[int, State]) -> list[Conclusion]:
+    """Why they are absent is the cause where the stack tells; else that they are."""
+    by_rule: dict[str, dict[int, State]] = defaultdict(dict)
+    for rank, state in absent.items():
+        by_rule[_CAUSES.get(state.kind, "never-joined")][rank] = state
+    return [Conclusion(rule, tuple(sorted(states)), f"{_told(states)}, while {_told(waiting)}") for rule, states in sorted(by_rule.items())]
+
+
+def _divergent(waiting: dict[int, State]) -> list[Conclusion]:
+    """All wait, but a few in another call: they took another way through the program."""
+    by_call: dict[tuple[str, str], dict[int, State]] = defaultdict(dict)
+    for rank, state in waiting.items():
+        by_call[(state.op, state.place)][rank] = state
+    (_, usual), *others = sorted(by_call.items(), key=lambda item: -len(item[1]))
+    if not others or len(usual) * 2 <= len(waiting) or any(state.op.endswith(("send", "recv")) for state in waiting.values()):
+        return []
+    odd = {rank: state for _, states in others for rank, state in states.items()}
+    return [Conclusion("divergent-call", tuple(sorted(odd)), f"all ranks wait, but {_told(odd)}, while {_told(usual)}")]
+
+
+def _odd(members: Sequence[Member]) -> list[Conclusion]:
+    """Collectives of a device do not show on the stack. If most ranks stand at one line and a few are stuck elsewhere, those are missing."""
+    ranked = [member for member in members if member.rank is not None]
+    (usual, *_) = _groups(ranked)
+    odd = {m.rank: m.state for m in ranked if m.key != usual.key[::-1] and m.rank is not None}
+    if not usual.usual or not odd or len(odd) * 2 >= len(ranked) or usual.state.kind in STUCK:
+        return []
+    if not all(state.kind in STUCK for state in odd.values()):
+        return []
+    return _absent(odd, {m.rank: m.state for m in usual.members if m.rank is not None})
+
+
+def _told(states: dict[int, State]) -> str:
+    """`ranks 0, 1, 3 are in all_reduce at train.py:25`, each state once."""
+    grouped: dict[str, list[int]] = defaultdict(list)
+    for rank, state in sorted(states.items()):
+        grouped[phrase(state)].append(rank)
+    return " and ".join(f"{say(ranks)} {_is(ranks)} {words}" for words, ranks in grouped.items())
+
+
+def phrase(state: State) -> str:
+    """`in all_reduce at train.py:25`."""
+    at = f" at {state.place}" if state.place else ""
+    return f"{state.words}{at}" + (f" ({state.detail})" if state.detail else "")
+
+
+def say(ranks: object) -> str:
+    """`rank 3`, `ranks 0, 1, 3-7`."""
+    numbers = sorted(ranks)  # type: ignore[call-overload]
+    parts: list[list[int]] = []
+    for rank in numbers:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    text = ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part)) for part in parts)
+    return f"rank {text}" if len(numbers) == 1 else f"ranks {text}"
+
+
+def _is(ranks: object) -> str:
+    return "is" if len(ranks) == 1 else "are"  # type: ignore[arg-type]

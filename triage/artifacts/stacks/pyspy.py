@@ -1,0 +1,88 @@
+"""`py-spy dump` as text (also with --native and --locals) and as JSON.
+
+Text: `Process PID: COMMAND`, `Python vX (…)`, then for each thread `Thread TID (idle|active[+gil]): "name"` (older: `Thread 0x7f… (idle)`)
+and its frames, innermost first, four spaces in: `function (file:line)`, native ones `function (library.so)`. Values of locals are not kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from triage.artifacts.interface import ArtifactError
+from triage.artifacts.stacks.model import Frame, Process, Thread
+
+_PROCESS = re.compile(r"Process (\d+)(?:: (.*))?$")
+_THREAD = re.compile(r"Thread (0x[0-9a-fA-F]+|\d+) \(([a-z+ ]+)\)(?:: \"(.*)\")?")
+_FRAME = re.compile(r" {4}(?! )(.+) \(([^()]*|.*?\.so[\w.]*)\)\s*$")
+_LINE = re.compile(r"(.*):(\d+)$")
+MOST_THREADS, MOST_FRAMES = 4096, 1024
+
+
+def of_text(text: str, source: str) -> list[Process]:
+    """Every process dumped in `text`; a file can hold the dumps of several ranks one after the other."""
+    found: list[Process] = []
+    threads: list[tuple[str, int | None, str, list[Frame]]] = []
+    head: tuple[int, str] | None = None
+
+    def close() -> None:
+        if head is not None:
+            built = tuple(
+                Thread(name, tid, tuple(frames), status.partition("+")[0], "gil" in status) for name, tid, status, frames in threads
+            )
+            found.append(Process(source, "py-spy", head[0], built, head[1]))
+        threads.clear()
+
+    for line in text.splitlines():
+        if process := _PROCESS.match(line):
+            close()
+            head = (int(process[1]), process[2] or "")
+        elif head is not None and (thread := _THREAD.match(line)) and len(threads) < MOST_THREADS:
+            threads.append((thread[3] or "", _tid(thread[1]), thread[2], []))
+        elif threads and (frame := _FRAME.match(line)) and len(threads[-1][3]) < MOST_FRAMES:
+            threads[-1][3].append(_frame(frame[1], frame[2]))
+    close()
+    return found
+
+
+def _tid(text: str) -> int | None:
+    return None if text.startswith("0x") else int(text)  # the hexadecimal one is a pthread, no thread id
+
+
+def _frame(function: str, where: str) -> Frame:
+    at = _LINE.match(where)
+    if at is None:
+        return Frame(function, module=where)
+    return Frame(function, at[1], int(at[2][:9]))
+
+
+def of_json(text: str, source: str) -> list[Process]:
+    """The processes of a `py-spy dump --json`. Raises ArtifactError for what is none."""
+    try:
+        dumped: Any = json.loads(text)
+        threads = [_json_thread(thread) for thread in dumped[:MOST_THREADS]]
+        pids = [int(thread["pid"]) for thread in dumped[:MOST_THREADS]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise ArtifactError(
+            f"not a readable py-spy dump ({type(error).__name__})", hint="take it again with `py-spy dump --json`"
+        ) from error
+    return [
+        Process(source, "py-spy", pid, tuple(thread for thread, owner in zip(threads, pids, strict=True) if owner == pid))
+        for pid in sorted(set(pids))
+    ]
+
+
+def _json_thread(thread: dict[str, Any]) -> Thread:
+    frames = tuple(
+        Frame(str(frame["name"]), str(frame.get("short_filename") or frame.get("filename") or ""), _int(frame.get("line")) or None)
+        if not frame.get("module")
+        else Frame(str(frame["name"]), module=str(frame["module"]).rsplit("/", 1)[-1])
+        for frame in thread["frames"][:MOST_FRAMES]
+    )
+    name, tid = thread.get("thread_name"), _int(thread.get("os_thread_id"))
+    return Thread(str(name or ""), tid, frames, "active" if thread.get("active") else "idle", bool(thread.get("owns_gil")))
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 48 else None

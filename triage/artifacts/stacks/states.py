@@ -1,0 +1,211 @@
+"""What a process is doing, told by the frames of its main thread. RULES is the ordered list; the first that fits is heard.
+
+A rule looks at the frames from the innermost outward. Native frames are only there if the dump was taken with --native.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triage.artifacts.stacks.model import Frame, Process, State, Thread
+
+_C10D = "torch/distributed/distributed_c10d.py"
+_COLLECTIVES = (
+    r"(?:all_reduce|all_reduce_coalesced|reduce|broadcast|all_gather\w*|_all_gather_base|gather\w*|scatter\w*|reduce_scatter\w*|_reduce_scatter_base"
+    r"|all_to_all\w*|barrier|monitored_barrier|send|recv|isend|irecv|batch_isend_irecv|send_object_list|recv_object_list|broadcast_object_list)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`function` and `file` are matched against one frame (a native frame's file is its library); `words` may use {op}."""
+
+    kind: str
+    words: str
+    function: str
+    file: str = ""
+
+
+# The order matters: what is outermost in meaning comes first. A checkpoint that is saved with a barrier in it waits in the barrier.
+RULES: tuple[Rule, ...] = (
+    Rule("agent", "in torchrun's agent", r"_invoke_run|_initialize_workers|launch_agent", r"torch/distributed/(?:elastic|launcher)/"),
+    Rule("worker", "a data loader's worker", r"_worker_loop", r"torch/utils/data/_utils/worker\.py"),
+    Rule("worker", "a helper of multiprocessing", r"main", r"multiprocessing/(?:resource_tracker|forkserver)\.py"),
+    Rule("compile-worker", "a compile worker", r"main", r"torch/_inductor/compile_worker/"),
+    Rule("rendezvous", "in {op}", r"init_process_group|_new_process_group_helper|new_group\w*|split_group", _C10D),
+    Rule("rendezvous", "in the rendezvous", r"_env_rendezvous_handler|_tcp_rendezvous_handler|rendezvous", r"torch/distributed/rendezvous\.py"),
+    Rule("collective", "in {op}", _COLLECTIVES, _C10D),
+    Rule("collective", "in {op}", r"wait_tensor|all_reduce|all_gather_tensor|reduce_scatter_tensor", r"torch/distributed/_functional_collectives\.py"),
+    Rule("collective", "in DDP's reduction of gradients", r"c10d::Reducer::(?:finalize_backward|mark_\w+)"),
+    Rule("collective", "waiting for a collective", r"c10d::Work::wait|c10d::ProcessGroup\w+::.*|nccl[A-Z]\w+|Hccl[A-Z]\w+|gloo::.*"),
+    Rule("device-sync", "waiting for the device", r"synchronize", r"torch(?:_npu)?/(?:cuda|npu)/|torch/accelerator/"),
+    Rule("device-sync", "waiting for the device", r"cu(?:da)?(?:Stream|Device|Ctx|Event)Synchronize\w*|aclrtSynchronize\w+"),
+    Rule("build-lock", "waiting for another process's build lock", r"wait|FileBaton\.wait", r"torch/utils/file_baton\.py"),
+    Rule("dataloader", "in the data loader's queue", r".*_try_get_data|.*_get_data|.*_MultiProcessingDataLoaderIter\.\w+", r"torch/utils/data/dataloader\.py"),
+    Rule("data", "loading data in the main process", r".*_SingleProcessDataLoaderIter\._next_data|.*Fetcher\.fetch|fetch", r"torch/utils/data/"),
+    Rule("checkpoint", "in a checkpoint write", r".*save\w*|.*write\w*", r"torch/serialization\.py|torch/distributed/checkpoint/|safetensors/"),
+    Rule("checkpoint", "in a checkpoint read", r".*load\w*|.*read\w*", r"torch/serialization\.py|torch/distributed/checkpoint/"),
+    Rule("checkpoint", "in {op}", r"(?:.*\.)?_?(?:save|load|write|upload|restore|store|persist)\w*(?:checkpoint|ckpt|state_dict)\w*"),
+    Rule("compile", "compiling", r".*", r"torch/_(?:dynamo|inductor)/(?!eval_frame|external_utils)|triton/(?:compiler|backends|runtime/(?:build|jit|autotuner))|torch/utils/cpp_extension\.py"),
+    Rule("gil", "waiting for the GIL", r"take_gil|PyEval_RestoreThread|PyGILState_Ensure|PyEval_AcquireThread"),
+    Rule("join", "joining a thread or process", r"Thread\.(?:join|_wait_for_tstate_lock)|(?:Base)?Process\.join|Popen\.(?:wait|poll)", r"(?:threading|multiprocessing/\w+)\.py"),
+    Rule("queue", "waiting in a queue", r"(?:\w*Queue\.)?(?:get|put)", r"(?:^|/)(?:queue|multiprocessing/queues)\.py"),
+    Rule("lock", "waiting for a lock", r"(?:Condition|Event|Semaphore|Barrier|_RLock|RLock|Lock)\.(?:wait|acquire|__enter__)|wait|acquire", r"(?:^|/)threading\.py"),
+    Rule("lock", "waiting for a lock", r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_PyMutex_Lock\w*|PyMutex_Lock"),
+    Rule("lock", "waiting for a file lock", r".*acquire.*", r"filelock/"),
+    Rule("subprocess", "waiting for a subprocess", r"(?:Popen\.)?(?:_wait|wait|_communicate|communicate|_try_wait)|run|call|check_\w+", r"(?:^|/)subprocess\.py"),
+    Rule("network", "waiting for the network", r".*", r"(?:^|/)(?:ssl|socket|http/client)\.py|urllib3/|requests/|botocore/|aiohttp/|grpc/"),
+    Rule("import", "importing a module", r"_find_and_load|_load_unlocked|exec_module", r"<frozen importlib"),
+    Rule("backward", "in backward", r"_engine_run_backward|backward", r"torch/autograd/"),
+    Rule("futex", "in futex", r".*futex.*|pthread_(?:cond_\w*wait|mutex_lock\w*|rwlock_\w+)|__lll_lock_wait\w*|std::condition_variable::wait\w*"),
+    Rule("sleep", "asleep", r"(?:__)?(?:clock_)?nanosleep|time_sleep|sleep"),
+    Rule("io", "in {op}", r"(?:__)?(?:libc_)?(?:pread|pwrite|read|write|fsync|fdatasync|open|openat|unlink|rename|stat|fstat)(?:64|v|v2)?"),
+    Rule("network", "waiting for the network", r"(?:__)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)"),
+)  # fmt: skip
+_COMPILED = tuple((rule, re.compile(rule.function), re.compile(rule.file)) for rule in RULES)
+
+WAITING = frozenset(("collective", "rendezvous", "device-sync"))
+"""What one does for the others: somebody else decides how long it takes."""
+HELPERS = frozenset(("agent", "worker", "compile-worker"))
+"""No ranks, but their servants."""
+STUCK = frozenset(
+    [
+        "build-lock",
+        "dataloader",
+        "data",
+        "checkpoint",
+        "compile",
+        "gil",
+        "join",
+        "queue",
+        "lock",
+        "subprocess",
+        "network",
+        "import",
+        "sleep",
+        "io",
+        "holds-gil",
+        "kernel",
+    ]
+)
+"""States in which one can stay without end and which are nobody's collective."""
+_RAW = frozenset(("lock", "gil"))
+_BARE = re.compile(r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_?PyMutex_Lock\w*|take_gil")
+_WHERE = frozenset(("lock", "gil", "join", "queue", "subprocess", "network", "sleep", "io", "futex"))
+"""States of which it helps to know the function of the user's program that is in them."""
+_WEAK = frozenset(("backward", "futex", "lock", "queue", "join", "sleep", "network", "io"))
+
+_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<")
+_STDLIB = frozenset(
+    [
+        "threading",
+        "queue",
+        "selectors",
+        "socket",
+        "ssl",
+        "subprocess",
+        "contextlib",
+        "functools",
+        "runpy",
+        "pickle",
+        "shutil",
+        "tempfile",
+        "json",
+        "logging",
+        "asyncio",
+        "signal",
+    ]
+)
+
+
+def main_thread(process: Process) -> Thread | None:
+    """The thread that runs the program."""
+    named = [thread for thread in process.threads if thread.name == "MainThread"]
+    own = [thread for thread in process.threads if thread.tid is not None and thread.tid == process.pid]
+    return next(iter([*named, *own, *process.threads]), None)
+
+
+def state_of(process: Process) -> State:
+    """What the process is doing; of a main thread that only waits for its own threads, what one of those does in a collective."""
+    main = main_thread(process)
+    if main is None:
+        return State("unknown", "without any thread in its dump")
+    found = _of_thread(main)
+    if found.kind in _RAW and (other := _deadlock(process, main)):
+        return State(
+            "deadlock", f"{found.words} while its thread {other.name or other.tid} is {_of_thread(other).words}", found.op, found.place
+        )
+    if found.kind in ("backward", "join", "queue", "lock", "futex"):
+        for thread in process.threads:
+            inner = _of_thread(thread) if thread is not main else found
+            if inner.kind in WAITING and inner.place:
+                return State(inner.kind, f"{inner.words} (thread {thread.name or thread.tid})", inner.op, inner.place)
+    return found
+
+
+def _deadlock(process: Process, main: Thread) -> Thread | None:
+    """Another thread that blocks on a bare lock inside the user's program too. Events and queues are how healthy threads wait for work."""
+    if not _blocks(main):
+        return None
+    return next((thread for thread in process.threads if thread is not main and _blocks(thread)), None)
+
+
+def _blocks(thread: Thread) -> bool:
+    own = next((index for index, frame in enumerate(thread.frames) if not frame.native), None)
+    if own is None or not is_own(thread.frames[own]) or _of_thread(thread).kind not in _RAW:
+        return False
+    return any(frame.native and _BARE.fullmatch(frame.function) for frame in thread.frames[:own])
+
+
+def _of_thread(thread: Thread) -> State:
+    place = own_place(thread.frames)
+    own = next((frame for frame in thread.frames if is_own(frame)), None)
+    for rule, function, file in _COMPILED:
+        for frame in thread.frames:
+            if function.fullmatch(frame.function) and file.search(frame.file or frame.module):
+                op = _op(thread.frames, rule, function, file) or frame.function
+                inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
+                return _held(State(rule.kind, rule.words.format(op=op) + inside, op if "{op}" in rule.words else "", place), thread)
+    words = f"in {own.function}" if own else f"in {thread.frames[0].function}" if thread.frames else "without Python frames"
+    return _held(State("running" if thread.status == "active" else "idle", words, own.function if own else "", place), thread)
+
+
+def _held(state: State, thread: Thread) -> State:
+    """A thread that holds the GIL while it stands in something that is no plain Python says so."""
+    if not thread.gil:
+        return state
+    return State(
+        "holds-gil" if state.kind in ("running", "idle", *_WEAK) else state.kind, f"{state.words}, holding the GIL", state.op, state.place
+    )
+
+
+def _op(frames: Sequence[Frame], rule: Rule, function: re.Pattern[str], file: re.Pattern[str]) -> str:
+    """The outermost of the neighbouring frames that fit: `all_gather_object` rather than the `all_gather` it makes."""
+    fitting = [frame.function for frame in frames if function.fullmatch(frame.function) and file.search(frame.file or frame.module)]
+    return fitting[-1] if fitting else ""
+
+
+def is_own(frame: Frame) -> bool:
+    """Is it the user's program, and no library?"""
+    if frame.native or _LIBRARY.search(frame.file):
+        return False
+    return frame.file.rsplit("/", 1)[-1].removesuffix(".py") not in _STDLIB or "/" in frame.file
+
+
+def own_place(frames: Sequence[Frame]) -> str:
+    """Where the user's program stands: `train.py:25`."""
+    return next((frame.place for frame in frames if is_own(frame)), next((frame.place for frame in frames if not frame.native), ""))
+
+
+def key_of(process: Process) -> tuple[str, ...]:
+    """What is equal for processes at the same place: the Python frames of the main thread, outermost first; lines only in the user's program."""
+    main = main_thread(process)
+    frames = [frame for frame in main.frames if not frame.native] if main else []
+    if main and not frames:
+        frames = [frame for frame in main.frames if not frame.function.startswith("0x")]
+    return tuple(
+        f"{frame.function} ({frame.place if is_own(frame) else frame.file.rsplit('/', 1)[-1] or frame.module})"
+        for frame in reversed(frames)
+    )
