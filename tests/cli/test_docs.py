@@ -30,6 +30,7 @@ COMMANDS = (
         for name in ("list", "show", "name", "assign", "merge", "split", "reject", "ignore", "reopen", "promote", "log", "undo")
     ),
     *(f"db {name}" for name in ("check", "vacuum", "export", "import", "migrate")),
+    "stacks",
 )
 
 

@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, core, env, explain, failure, feedback, find, flight, ingest, late, repro, show, split, timeline
+from triage.cli import catalog, core, env, explain, failure, feedback, find, flight, ingest, late, repro, show, split, stacks, timeline
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
@@ -27,6 +27,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("stats", find.stats),
     ("feedback", feedback.feedback),
     ("retriage", feedback.retriage),
+    ("stacks", stacks.stacks),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group), ("clusters", late.clusters), ("db", late.db))
 
@@ -52,6 +53,7 @@ def _root(
       triage split job.log -o by-rank/         one file a rank
       triage timeline job_logs/ --around 5m    what happened to which rank
       triage flight dumps/                     which rank missed which collective
+      triage stacks rank*.txt                  where each rank of a hung job is
       triage catalog show cuda.out-of-memory   what a signature means
 
     `triage COMMAND --help` says more.

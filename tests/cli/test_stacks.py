@@ -1,0 +1,53 @@
+"""`triage stacks`."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+Command = Callable[..., tuple[int, str, str]]
+JOB = Path(__file__).resolve().parents[2] / "samples" / "jobs" / "hung_stacks" / "job"
+EVIL = 'Process 7: python\nPython v3.11 (x)\n\nThread 7 (idle): "MainThread"\n    <script>\x1b[31m&f (a<b.py:1)\n'
+
+
+def test_groups_and_the_odd_rank(command: Command) -> None:
+    """The text names the groups, their place and what follows."""
+    status, out, _ = command("stacks", JOB)
+    assert status == 0
+    assert "Most         ranks 0-1, 3: in DDP's reduction of gradients at train" in out
+    assert "Elsewhere    rank 2: " in out
+    assert "upload_checkpoint (train.py:" in out
+
+
+def test_json_for_programs(command: Command) -> None:
+    """The same as JSON."""
+    found = json.loads(command("stacks", JOB, "--format", "json")[1])
+    assert found["schema"] == "triage.stacks/1"
+    assert [[member["rank"] for member in group["members"]] for group in found["groups"]] == [[0, 1, 3], [2]]
+    assert [(each["rule"], each["ranks"]) for each in found["conclusions"]] == [("never-joined", [2]), ("blocked-in-collective", [0, 1, 3])]
+
+
+def test_the_tree_is_sound_xml(command: Command, tmp_path: Path) -> None:
+    """The SVG parses, its root is all ranks, every box is as wide as its share, and nothing of a file is markup."""
+    (tmp_path / "rank4.txt").write_text(EVIL)
+    status, out, _ = command("stacks", JOB, tmp_path, "--format", "svg")
+    assert status == 0
+    assert "<script" not in out
+    assert "\x1b" not in out
+    boxes = {
+        group.findtext("{*}title"): float(rect.get("width", "0"))
+        for group in ET.fromstring(out)
+        if (rect := group.find("{*}rect")) is not None
+    }
+    assert boxes["all [ranks 0-4]"] == 1199.0
+    assert next(width for title, width in boxes.items() if title and title.startswith("upload_checkpoint")) == 239.0
+
+
+def test_no_dump_is_an_error_with_a_hint(command: Command, tmp_path: Path) -> None:
+    """A directory without dumps: status 2 and what to do."""
+    (tmp_path / "job.log").write_text("step 1\n")
+    status, _, err = command("stacks", tmp_path)
+    assert status == 2
+    assert "py-spy dump" in err
