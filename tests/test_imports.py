@@ -24,6 +24,7 @@ ORDER = (
     "ranks",
     "evidence",
     "artifacts",
+    "collect",
     "compare",
     "catalog",
     "clusters",

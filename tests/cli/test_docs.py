@@ -31,6 +31,7 @@ COMMANDS = (
     ),
     *(f"db {name}" for name in ("check", "vacuum", "export", "import", "migrate")),
     "stacks",
+    "collect",
 )
 
 

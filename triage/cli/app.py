@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, core, env, explain, failure, feedback, find, flight, ingest, late, repro, show, split, stacks, timeline
+from triage.cli import catalog, collect, core, env, explain, failure, feedback, find, flight, ingest, late, repro, show, split, stacks, timeline
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
@@ -28,6 +28,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("feedback", feedback.feedback),
     ("retriage", feedback.retriage),
     ("stacks", stacks.stacks),
+    ("collect", collect.collect),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group), ("clusters", late.clusters), ("db", late.db))
 

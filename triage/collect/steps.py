@@ -1,0 +1,162 @@
+"""What is gathered of a process and of the node, each piece by one function. A piece that cannot be had raises Missing with the reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from triage.artifacts.cores import engine
+from triage.collect.processes import PROC, Target
+from triage.evidence.redact import redact
+
+_SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session|_pat$|dsn|webhook")
+TAIL = 1 << 20
+OUTPUT = 1 << 22
+# What the tools are started with: nothing of ours, no download of symbols, no terminal.
+_PUBLIC = {"PATH": os.defpath, "LC_ALL": "C", "HOME": "/nonexistent", "DEBUGINFOD_URLS": ""}
+_GDB = (
+    *("gdb", "-q", "--nx", "--nh", "-batch", "-iex", "set auto-load off", "-iex", "set auto-load safe-path /nonexistent"),
+    *("-iex", "set debuginfod enabled off", "-iex", "set pagination off", "-iex", "set width 0", "-iex", "set print frame-arguments none"),
+    *("-iex", "set backtrace limit 128"),
+)
+
+
+class Missing(Exception):
+    """A piece cannot be had; the text says why."""
+
+
+def py_spy(target: Target, seconds: float) -> str:
+    """The Python stacks with native frames, or without where these cannot be had."""
+    try:
+        return run(("py-spy", "dump", "--native", "--pid", str(target.pid)), seconds)
+    except Missing:
+        return run(("py-spy", "dump", "--pid", str(target.pid)), seconds)
+
+
+def gdb(target: Target, seconds: float) -> str:
+    """Backtraces of all threads."""
+    return run((*_GDB, "-p", str(target.pid), "-ex", "thread apply all bt"), seconds)
+
+
+def status(target: Target, seconds: float) -> str:
+    """State, wait channel and system call of every thread, then /proc/PID/status. `seconds` is not needed."""
+    place = PROC / str(target.pid)
+    lines = []
+    for task in sorted(_listed(place / "task"), key=lambda path: int(path.name))[:4096]:
+        parts = [_read(task / name) for name in ("comm", "wchan", "syscall")]
+        state = re.search(r"^State:\s*(.*)", _read(task / "status"), re.MULTILINE)
+        lines.append(
+            f"tid {task.name} comm {parts[0]} state {state[1] if state else '?'} wchan {parts[1] or '?'} syscall {parts[2] or '?'}"
+        )
+    return "\n".join([*lines, "", _read(place / "status")]) + "\n"
+
+
+def files(target: Target, seconds: float) -> str:
+    """Where the file descriptors lead."""
+    lines = []
+    for entry in sorted(_listed(PROC / str(target.pid) / "fd"), key=lambda path: int(path.name))[:4096]:
+        try:
+            lines.append(f"{entry.name} {redact(os.readlink(entry))}")
+        except OSError as error:
+            lines.append(f"{entry.name} ? ({error.strerror})")
+    return "\n".join(lines) + "\n"
+
+
+def environ(target: Target, seconds: float) -> str:
+    """The environment, the values of secrets taken out."""
+    if target.environ is None:
+        raise Missing("its environment may not be read (another user's process)")
+    return "".join(
+        f"{name}={'[redacted]' if _SECRET.search(name) else redact(f'{name}={value}').partition('=')[2]}\n".replace("\n", " ").rstrip()
+        + "\n"
+        for name, value in sorted(target.environ.items())
+    )
+
+
+NODE: dict[str, tuple[str, ...]] = {"nvidia-smi.txt": ("nvidia-smi",), "npu-smi.txt": ("npu-smi", "info")}
+"""Commands about the node by the name of their file."""
+
+
+def kernel(chosen: Sequence[Target], seconds: float) -> str:
+    """The kernel's messages since the first of the processes began; older ones are about other jobs."""
+    begun = min((_begun(target.pid) for target in chosen), default=0.0)
+    lines = run(("dmesg",), seconds).splitlines(keepends=True)
+    kept = [line for line in lines if (stamp := re.match(r"\[ *(\d+\.\d+)\]", line)) is not None and float(stamp[1]) >= begun - 1]
+    if not kept:
+        raise Missing("the kernel has said nothing since the processes began")
+    return "".join(kept)[-TAIL:]
+
+
+def _begun(pid: int) -> float:
+    """Seconds after boot (proc(5): field 22 of stat, in clock ticks)."""
+    fields = _read(PROC / str(pid) / "stat").rpartition(")")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else 0.0
+
+
+def logs(target: Target) -> list[Path]:
+    """Files that the process writes its output to, and those that NCCL and HCCL were told to write."""
+    found = []
+    for number in ("1", "2"):
+        try:
+            path = Path(os.readlink(PROC / str(target.pid) / "fd" / number))
+        except OSError:
+            continue
+        if path.is_file():
+            found.append(path)
+    told = target.environ or {}
+    if pattern := told.get("NCCL_DEBUG_FILE"):
+        host, pid = os.uname().nodename, str(target.pid)
+        found.append(Path(pattern.replace("%h", host).replace("%p", pid)))
+    if place := told.get("ASCEND_PROCESS_LOG_PATH"):
+        found += sorted(Path(place).rglob(f"*-{target.pid}_*.log"))[-8:]
+    return [path for path in dict.fromkeys(found) if path.is_file()]
+
+
+def tail(path: Path) -> str:
+    """The last MiB of a file, from a line's beginning on, without secrets."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            data = file.read(TAIL)
+    except OSError as error:
+        raise Missing(error.strerror or str(error)) from error
+    text = data.decode("utf-8", "replace")
+    return redact(text if size <= TAIL else text.partition("\n")[2])
+
+
+def run(command: Sequence[str], seconds: float) -> str:
+    """What a tool prints, run in the cage of the debuggers: at its deadline it and its children are ended."""
+    program = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent))
+    if program is None:
+        raise Missing(f"{command[0]} is not installed")
+    if seconds <= 0:
+        raise Missing("the time was up")
+    try:
+        said = engine.run([program, *command[1:]], "", engine.Limits(seconds, OUTPUT), "/", _PUBLIC)
+    except OSError as error:
+        raise Missing(f"{command[0]} cannot be started: {error.strerror}") from error
+    if said.ended == "deadline":
+        raise Missing(f"{command[0]} did not end within {seconds:.0f} s")
+    if not said.text.strip() or (said.status and not said.ended):
+        last = said.errors.strip().splitlines()[-1:] or [f"exit status {said.status}"]
+        raise Missing(f"{command[0]}: {redact(last[0][:300])}")
+    return redact(said.text)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _listed(place: Path) -> list[Path]:
+    try:
+        return [entry for entry in place.iterdir() if entry.name.isdigit()]
+    except OSError as error:
+        raise Missing(f"{error.strerror}") from error
