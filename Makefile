@@ -45,13 +45,15 @@ catalog-mutate: $(BIN)/.stamp ## Every clause and every edge of a signature is m
 docs: $(BIN)/.stamp ## Write what documents take from the program: README's session, docs/signature-index.md, docs/signatures/
 	$(BIN)/python docs/generate.py
 
+reasoning: $(BIN)/.stamp ## Measure what each rule is worth and write docs/reasoning.md
+	$(BIN)/python docs/measure.py
+
 docs-check: $(BIN)/.stamp ## The documents agree with the program
 	$(BIN)/python -m pytest tests/test_docs.py tests/cli
 
 $(TORCH_VENV)/.stamp:
 	$(PYTHON) -m venv $(TORCH_VENV)
-	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy || \
-	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 numpy
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy
 	touch $@
 
 test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13.0, in an environment of its own

@@ -1,6 +1,6 @@
-"""What the rules of triage/diagnose are worth on the samples, and how far its confidence can be trusted: for docs/reasoning.md.
+"""What the rules of triage/diagnose are worth on the samples, and how far its confidence can be trusted: writes docs/reasoning.md.
 
-Also by hand, over other jobs with a TRUTH.yaml or TRUTH.json beside `job/`:
+`make reasoning` runs it; it takes a minute, so `make docs` does not. By hand, over other jobs with a TRUTH.yaml or TRUTH.json beside `job/`:
 
     python docs/measure.py /path/to/jobs
 """
@@ -159,14 +159,50 @@ def reliability(given: Sequence[Case]) -> tuple[list[tuple[str, int, int, float]
     return rows, silent["symptoms"], silent["clean"]
 
 
+HEAD = """# How a cause is found
+
+Written by `make reasoning` from `triage/diagnose/` and the samples; do not edit.
+
+Findings are nodes; `leads_to` of the signatures and the rules below make the edges. The root is what explains most and is explained by
+nothing; several independent roots are all told. Every choice leaves a sentence in `why`, the losers too.
+
+## Rules, in order
+
+The rules of a stage are asked in this order. *Changed*: sample jobs in which the answer (root, ranks, explanations, confidence or its reasons)
+is another when the rule is left out. *Wrong*: sample jobs that are wrong without it. A rule with two zeros is proved by unit tests alone, and
+its worth on whole jobs is not shown.
+
+| stage | rule | what it says | changed | wrong |
+|---|---|---|---|---|
+"""
+CONFIDENCE = """
+## Confidence
+
+{jobs} sample jobs, whole and damaged (a file, the launcher's words, the kernel's, all stamps, or the lines of the root taken away): how often a
+cause was claimed with a confidence, and how often the claim was right. In a damaged job what the true root leads to, on the right ranks, counts
+as right.
+
+| confidence | claims | right | share right | told on average |
+|---|---|---|---|---|
+{rows}
+In {symptoms} cases no cause was claimed (symptoms only), in {clean} nothing was found. The base values in `triage/diagnose/confidence.py` were set
+by hand before this was measured. The samples and the rules were written by the same people: expect less on your own jobs.
+"""
+
+
+def page(given: Sequence[Case]) -> str:
+    """The whole document."""
+    rules = "".join(f"| {stage} | `{name}` | {says} | {changed} | {wrong} |\n" for stage, name, says, changed, wrong in worth(given))
+    told, symptoms, clean = reliability(given)
+    rows = "".join(f"| {bucket} | {number} | {ok} | {ok / number:.2f} | {mean:.2f} |\n" for bucket, number, ok, mean in told)
+    return HEAD + rules + CONFIDENCE.format(jobs=len(given), rows=rows, symptoms=symptoms, clean=clean)
+
+
 def main() -> None:
-    given = cases(Path(sys.argv[1]))
-    for row in worth(given):
-        print(*row[:2], *row[3:], sep="\t")
-    rows, symptoms, clean = reliability(given)
-    for bucket, number, ok, mean in rows:
-        print(f"{bucket}: {ok} of {number} right ({ok / number:.2f}), told {mean:.2f}")
-    print(f"no cause claimed: {symptoms}, nothing found: {clean}")
+    if len(sys.argv) > 1:
+        print(page(cases(Path(sys.argv[1]))))
+    else:
+        (ROOT / "docs" / "reasoning.md").write_text(page(cases()), encoding="utf-8")
 
 
 if __name__ == "__main__":

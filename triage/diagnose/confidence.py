@@ -1,6 +1,6 @@
 """How sure: by the kind of evidence, by the independent voices that say the same, and less for rivals.
 
-The numbers are those that `docs/generate.py` measures on the samples and on damaged copies of them (docs/reasoning.md, "Confidence").
+The numbers are set by hand; how they hold on the samples and on damaged copies of them stands in docs/reasoning.md, "Confidence".
 """
 
 from __future__ import annotations
