@@ -57,7 +57,7 @@ $(TORCH_VENV)/.stamp:
 	touch $@
 
 test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13.0, in an environment of its own
-	TRIAGE_TORCH=$(CURDIR)/$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/torch
+	TRIAGE_TORCH=$(CURDIR)/$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/with_torch
 
 samples: ## Record the samples again (needs the CPU build of torch)
 	$(PYTHON) -m venv $(TORCH_VENV)
