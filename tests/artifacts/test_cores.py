@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -318,6 +319,15 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def wait_for_end(pid: int) -> None:
+    """The kernel takes its time with a killed process on a busy machine."""
+    for _ in range(100):
+        if not is_alive(pid):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{pid} still runs")
+
+
 def test_a_debugger_that_hangs_is_gone(lab: Lab, tmp_path: Path) -> None:
     """At the deadline the whole group is killed, children too; the notes answer instead."""
     pids = tmp_path / "pids"
@@ -326,7 +336,7 @@ def test_a_debugger_that_hangs_is_gone(lab: Lab, tmp_path: Path) -> None:
     )
     assert output.ended == "deadline"
     for pid in map(int, pids.read_text("utf-8").split()):
-        assert not is_alive(pid)
+        wait_for_end(pid)
     report = read(str(lab.core("null")), "core", limits=Limits(seconds=0.02))
     assert report.engine == "notes"
     assert any("gdb was stopped" in sentence for _, sentence in report.remarks)

@@ -74,7 +74,8 @@ def test_an_assertion_without_words_is_told_by_its_place() -> None:
 def test_a_crash_is_told_by_its_frame() -> None:
     """Two stacks with one crash point are one failure whatever their text; another point is another."""
     one, same, other = (
-        fingerprint(fact(text, crash_point=point)) for text, point in (("SIGSEGV at 0x8", "p-1"), ("Fatal Python error", "p-1"), ("SIGSEGV at 0x8", "p-2"))
+        fingerprint(fact(text, crash_point=point))
+        for text, point in (("SIGSEGV at 0x8", "p-1"), ("Fatal Python error", "p-1"), ("SIGSEGV at 0x8", "p-2"))
     )
     assert one.key == same.key != other.key
     assert one.anchored

@@ -39,7 +39,8 @@ def test_real_jobs_come_back(store: Store, name: str) -> None:
 def test_any_diagnosis_comes_back(store: Store, diagnosis: Diagnosis) -> None:
     """Whatever the texts hold; only clusters are the store's own."""
     identifier = "j-" + hashlib.sha256(repr(diagnosis).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    diagnosis = dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, id=identifier))
+    known = tuple(finding for finding in diagnosis.findings if finding.signature is not None)  # what is unknown stands in `unknown`
+    diagnosis = dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, id=identifier), findings=known)
     stored = store.incidents.add(diagnosis)
     assert store.incidents.get(stored.id).diagnosis == stored.diagnosis
     assert dataclasses.replace(stored.diagnosis, root_cause=None, unknown=()).job == diagnosis.job

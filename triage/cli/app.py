@@ -9,7 +9,24 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, collect, core, env, explain, failure, feedback, find, flight, ingest, late, repro, show, split, stacks, timeline
+from triage.cli import (
+    catalog,
+    collect,
+    core,
+    env,
+    explain,
+    failure,
+    feedback,
+    find,
+    flight,
+    ingest,
+    late,
+    repro,
+    show,
+    split,
+    stacks,
+    timeline,
+)
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),

@@ -104,6 +104,8 @@ def seconds(text: str | None) -> float | None:
     if match is None:
         raise OptionError(f"--around {text!r} is no time", hint="write 30s, 5m or 1h")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+
+
 def moment(text: str, now: float) -> float:
     """`7d`, `12h`, `2w`, `2025-11-21`, `2025-11-21T03:00Z` as seconds; without a zone it is UTC. Raises OptionError."""
     ago = re.fullmatch(r"(\d{1,5})\s*([mhdw])", text.strip())

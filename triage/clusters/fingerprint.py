@@ -41,7 +41,9 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
 def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
     """A crash is told by the frame that matters, whoever printed the stack; what is said about it does not count."""
     title = masked(headline(fact, by).text, by)[:_TITLE] or point
-    return Fingerprint(by.version, _digest(by.version, "crash", point), f"crash|{point}", title, (f"told by its crash point {point}",), True)
+    return Fingerprint(
+        by.version, _digest(by.version, "crash", point), f"crash|{point}", title, (f"told by its crash point {point}",), True
+    )
 
 
 def name(fact: Evidence) -> str:
