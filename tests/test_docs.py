@@ -137,12 +137,12 @@ def test_commands_of_documents_exist() -> None:
     commands = {
         match[0]
         for line in lines
-        for match in re.findall(r"\btriage ((?:catalog )?(?:ingest|show|explain|env|list|check|schema))\b(?= )", line)
+        for match in re.findall(r"\btriage ((?:catalog |clusters |db )?(?:ingest|show|explain|env|list|check|schema))\b(?= )", line)
         if match
     }
     assert commands
     for line in lines:
-        found = re.search(r"(?:^\$|\|) (?:\S*/)?triage ((?:catalog )?[a-z]+)((?: [^|]*)?)", line)
+        found = re.search(r"(?:^\$|\|) (?:\S*/)?triage ((?:catalog |clusters |db )?[a-z]+)((?: [^|]*)?)", line)
         if found:
             offered = help_of(found[1])
             missing = [option for option in re.findall(r"(?<= )--?[a-z][a-z-]*", found[2]) if option not in offered]

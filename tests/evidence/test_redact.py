@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import triage
+from triage.errors import OptionError
 from triage.evidence import from_text
-from triage.evidence.redact import redact
+from triage.evidence.pseudonyms import Pseudonyms
+from triage.evidence.redact import counted, redact, redact_all, using
+from triage.evidence.redaction import Redaction
+
+ROOT = Path(__file__).parents[2]
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
 SECRETS = [
@@ -32,6 +41,47 @@ SECRETS = [
     ("assignment", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
     ("assignment", "WANDB_API_KEY: 0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"),
     ("assignment", "auth_token = abcdefgh12345678", "abcdefgh12345678"),
+    ("assignment", 'db_password="correct horse battery"', "correct horse battery"),
+    ("assignment", "export SLURM_JOB_TOKEN=abcd1234efgh", "abcd1234efgh"),
+    ("assignment", "login with token: a1b2c3d4e5f6a7b8", "a1b2c3d4e5f6a7b8"),
+    ("assignment", "client-key-data: LS0tLS1CRUdJTiBSU0E", "LS0tLS1CRUdJTiBSU0E"),
+    ("assignment", "ssh.passphrase => open-sesame", "open-sesame"),
+    ("assignment", "secret: auth_token = abcdefgh12345678", "abcdefgh12345678"),
+    ("assignment", "SecretError: login(password='correct-horse')", "correct-horse"),
+    ("private-key", "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBF\n-----END PGP PRIVATE KEY BLOCK-----", "lQOYBF"),
+    (
+        "private-key",
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz",
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz",
+    ),
+    ("private-key", "c2VjcmV0\nQUJD=\n-----END RSA PRIVATE KEY-----", "c2VjcmV0"),
+    ("google-key", "maps with AIzaSyA1234567890abcdefghijklmnopqrstuv failed", "AIzaSyA1234567890abcdefghijklmnopqrstuv"),
+    ("google-key", "gcs: ya29.a0AfH6SMBabcdefghijklmnop expired", "ya29.a0AfH6SMBabcdefghijklmnop"),
+    (
+        "azure-key",
+        "AccountName=x;AccountKey=abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG==;E=y",
+        "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG==",
+    ),
+    ("cloud-key", "oss2 LTAI5tAbCdEfGhIjKlMnOpQr refused", "LTAI5tAbCdEfGhIjKlMnOpQr"),
+    ("cloud-key", "databricks dapi0123456789abcdef0123456789abcdef", "dapi0123456789abcdef0123456789abcdef"),
+    ("token", "npm ERR npm_abcdefghijklmnopqrstuvwxyz0123456789", "npm_abcdefghijklmnopqrstuvwxyz0123456789"),
+    ("token", "NGC nvapi-abcdefghijklmnopqrstuvwx-0123", "nvapi-abcdefghijklmnopqrstuvwx-0123"),
+    ("token", "vault hvs.CAESIJabcdefghijklmnopqrst", "hvs.CAESIJabcdefghijklmnopqrst"),
+    ("token", "pypi-AgEIcHlwaS5vcmcCJabcdefghijklmnopqrst", "pypi-AgEIcHlwaS5vcmcCJabcdefghijklmnopqrst"),
+    (
+        "webhook",
+        "POST https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx",
+        "T00000000/B00000000/abcdefghijklmnopqrstuvwx",
+    ),
+    ("basic-auth", "Authorization: Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA=="),
+    ("cookie", "Set-Cookie: session=0123456789abcdef; Path=/", "0123456789abcdef"),
+    ("url-password", "pip install --index-url https://abcdefghij0123456789klmno@pypi.example.com/simple", "abcdefghij0123456789klmno"),
+    ("url-parameter", "GET https://b.s3.amazonaws.com/x?X-Amz-Signature=0123456789abcdef&y=1", "0123456789abcdef"),
+    ("url-parameter", "https://a.blob.core.windows.net/c?sv=2020&sig=abc%2Fdef%2B012345", "abc%2Fdef%2B012345"),
+    ("wandb-key", "wandb login 0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"),
+    ("option", "train.py --hub-token abcdefgh1234 --steps 5", "abcdefgh1234"),
+    ("option", "mysql --password correct-horse", "correct-horse"),
+    ("netrc", "machine api.wandb.ai login user password 0a1b2c", "0a1b2c"),
 ]
 ORDINARY = [
     "token count: 4096",
@@ -50,6 +100,18 @@ ORDINARY = [
     "the bearer of bad news arrived",
     "node1:412:530 [0] NCCL INFO comm 0x55 rank 0 nranks 8 cudaDev 0 busId 3b000",
     "commit 0123456789abcdef0123456789abcdef01234567",
+    "sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "ValueError: Unknown token: <|endoftext|> at 1234567",
+    "train.py --max-tokens 4096 --tokenizer-path /data/tokenizer.model --num-key-value-heads 8",
+    "secret_santa=None, credentials: None, password=***",
+    "RuntimeError: CUDA error: an illegal memory access was encountered",
+    "missing_keys=['lm_head.weight'], unexpected_keys=[]",
+    "torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cpu//0",
+    "optimizer state key: exp_avg_sq, param group 0",
+    "git@github.com:org/repo.git",
+    "https://github.com/pytorch/pytorch/issues/8976?key=1",
+    "bos_token_id=1, eos_token_id=2, tokens=[1, 2, 3]",
+    "Signature mismatch: expected (Tensor, int)",
 ]
 
 
@@ -90,3 +152,91 @@ def test_no_part_of_a_fact_holds_a_secret() -> None:
     told = repr(facts)
     for secret in ("correct-horse", "hunter2pass", "AKIAIOSFODNN7EXAMPLE"):
         assert secret not in told
+
+
+def test_every_line_of_recorded_jobs_stays_readable() -> None:
+    """Of the recorded jobs, which hold no secrets, nothing is taken out."""
+    samples = Path(__file__).parents[2] / "samples" / "jobs"
+    lines = [line for path in sorted(samples.rglob("*.log")) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+    assert len(lines) > 1000
+    assert [line for line in lines if redact(line) != line] == []
+
+
+def test_a_key_that_is_cut_in_the_middle_is_taken_out_whole() -> None:
+    """A long block is shortened only after its secrets are gone."""
+    body = "\n".join(f"MIIEowIBAAKCAQEA{number:048d}" for number in range(80))
+    facts = from_text(
+        f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x()\nValueError: -----BEGIN RSA PRIVATE KEY-----\n{body}\n'
+    )
+    assert "MIIEowIBAAKCAQEA" not in repr(facts)
+
+
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "redact.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("TRIAGE_REDACT", str(tmp_path / "redact.toml"))
+
+
+def test_own_patterns_and_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file adds kinds; a group v is the secret, else the whole match."""
+    line = "ACME-123456 by ann@example.com, badge 12345678"
+    assert redact(line) == line
+    settings(tmp_path, monkeypatch, "email = true\n[patterns]\nticket = 'ACME-[0-9]{6}'\nbadge = 'badge (?P<v>[0-9]{8})'\n")
+    assert redact(line) == "[redacted ticket] by [redacted email], badge [redacted badge]"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[patterns]\na = '('", "cannot be used"),
+        ("[patterns]\na = '(?=x)'", "cannot be used"),
+        ("[patterns]\na = 'x*'", "too much"),
+        ("[patterns]\na = 'redacted'", "too much"),
+        ("[patterns]\n'a b' = 'x'", "is not"),
+        ("emails = true", "unknown setting 'emails'"),
+        ("email = 1", "true or false"),
+        ("pseudonyms = true", "need a key"),
+        ("= nonsense", "is not TOML"),
+    ],
+)
+def test_settings_that_cannot_be_used_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str) -> None:
+    """Better no report than a secret in one: an error that says what is wrong."""
+    settings(tmp_path, monkeypatch, text)
+    with pytest.raises(OptionError, match=says) as caught:
+        redact("x")
+    assert caught.value.hint
+    monkeypatch.setenv("TRIAGE_REDACT", str(tmp_path / "gone.toml"))
+    with pytest.raises(OptionError, match="cannot read"):
+        redact("x")
+
+
+def test_pseudonyms_are_the_same_everywhere() -> None:
+    """Hosts and addresses get other names, the same in every report of one key; versions, times and loopback stay."""
+    wanted = Redaction(pseudonyms=True, key="0123456789abcdef")
+    with using(wanted):
+        diagnosis = redact_all(triage.ingest(str(ROOT / "samples" / "jobs" / "sigkill_twonode_tee" / "job")))
+        again = redact_all(diagnosis)
+    assert again == diagnosis
+    plain = triage.ingest(str(ROOT / "samples" / "jobs" / "sigkill_twonode_tee" / "job"))
+    names = list(plain.job.hosts)
+    assert names
+    told = repr(diagnosis)
+    assert [name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told)] == []
+    assert len(diagnosis.job.hosts) == len(names)
+    assert all(re.fullmatch("host-[0-9a-f]{8}", name) for name in diagnosis.job.hosts)
+    one, other = Pseudonyms("0123456789abcdef", {"node17"}), Pseudonyms("another key here", {"node17"})
+    line = "node17.cluster.local:4711 (10.1.2.3, fe80::1:2:3) at 03:17:26 with NCCL 2.21.5 via 127.0.0.1, not node170"
+    said = one(line)
+    assert said == one(line) != other(line)
+    assert said.startswith(one("node17") + ":4711 (addr-")
+    for kept in ("03:17:26", "2.21.5", "127.0.0.1", "node170"):
+        assert kept in said
+    for gone in ("node17.", "10.1.2.3", "fe80"):
+        assert gone not in said
+
+
+def test_counts_are_kept_and_values_never() -> None:
+    """How many of each kind were taken out of the facts."""
+    facts = from_text(
+        "RuntimeError: hf_abcdefghijklmnopqrstuvwxyzABCDEFGH and hf_zyxwvutsrqponmlkjihgfedcbaABCDEFGH, PASSWORD=correct-horse\n"
+    )
+    assert counted(facts) == {"assignment": 1, "token": 2}

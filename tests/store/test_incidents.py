@@ -34,7 +34,7 @@ def test_real_jobs_come_back(store: Store, name: str) -> None:
     assert store.incidents.get(store.incidents.add(diagnosis).id).diagnosis == diagnosis
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(diagnoses)
 def test_any_diagnosis_comes_back(store: Store, diagnosis: Diagnosis) -> None:
     """Whatever the texts hold; only clusters are the store's own."""

@@ -64,9 +64,14 @@ def new(identifier: str, directory: Path, known: Collection[str], *, title: str 
 
     `known` are the ids that are taken. Raises OptionError for an id or a title that cannot be used, and when the file exists.
     """
+    path = directory / f"{identifier.replace('.', '/', 1)}.yaml"
+    return claim(identifier, directory, known, title, skeleton(identifier, path, title or PLACEHOLDER, role))
+
+
+def claim(identifier: str, directory: Path, known: Collection[str], title: str | None, content: str) -> Path:
+    """Write this content as the file of a new signature and give its path. Raises OptionError as `new` does."""
     _check(identifier, known, title)
     path = directory / f"{identifier.replace('.', '/', 1)}.yaml"
-    content = skeleton(identifier, path, title or PLACEHOLDER, role)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:

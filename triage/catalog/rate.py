@@ -47,9 +47,13 @@ class Rated:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """All jobs; how often each signature was the root cause and in how many jobs it was seen."""
+    """All jobs; how often each signature was the root cause and in how many jobs it was seen.
+
+    `said` is what people said about stored diagnoses: (signature or cluster, how many agreed, how many said that it is wrong).
+    """
 
     jobs: tuple[Rated, ...]
+    said: tuple[tuple[str, int, int], ...] = ()
 
     def verdicts(self) -> dict[str, int]:
         counted = Counter(job.verdict for job in self.jobs)

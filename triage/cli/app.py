@@ -9,11 +9,17 @@ import typer
 from typer.main import get_command
 
 import triage
-from triage.cli import catalog, core, env, explain, failure, flight, ingest, repro, show, split, timeline
+from triage.cli import catalog, core, env, explain, failure, feedback, find, flight, ingest, late, repro, show, split, timeline
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
     ("show", show.show),
+    ("list", find.list_),
+    ("search", find.search),
+    ("similar", find.similar),
+    ("stats", find.stats),
+    ("feedback", feedback.feedback),
+    ("retriage", feedback.retriage),
     ("explain", explain.explain),
     ("env", env.env),
     ("split", split.split),
@@ -22,7 +28,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("flight", flight.flight),
     ("repro", repro.repro),
 )
-GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group),)
+GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group), ("clusters", late.clusters), ("db", late.db))
 
 
 def _version(wanted: bool) -> None:

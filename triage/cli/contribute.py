@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -113,6 +114,9 @@ def rate(
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     quiet: options.Quiet = False,
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="FILE", help="Also count what people said about this store.", show_default=False)
+    ] = None,
 ) -> None:
     """Say how the catalog does on many jobs: known, unknown, clean.
 
@@ -132,6 +136,9 @@ def rate(
     chosen = pipeline.Options(catalogs=tuple(catalog or ()))
     with _counted(quiet) as count:
         found = judge(directories, lambda path: pipeline.ingest([str(path)], chosen), count)
+    if store is not None:
+        with options.stored(store) as opened:
+            found = replace(found, said=tuple(opened.feedback.counts()))
     if format is options.PlainFormat.json:
         streams.deliver(rating.as_json(found), output, utf8=True)
     else:

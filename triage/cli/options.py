@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triage.errors import OptionError, TriageError
+
+if TYPE_CHECKING:
+    from triage.store import Store
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -34,6 +39,18 @@ class CheckFormat(str, Enum):  # noqa: UP042
     github = "github"
 
 
+class TableFormat(str, Enum):  # noqa: UP042
+    text = "text"
+    json = "json"
+    csv = "csv"
+
+
+class Verdict(str, Enum):  # noqa: UP042
+    known = "known"
+    unknown = "unknown"
+    clean = "clean"
+
+
 class FailOn(str, Enum):  # noqa: UP042
     known = "known"
     unknown = "unknown"
@@ -56,12 +73,12 @@ def signature_ids(incomplete: str) -> list[str]:
         return []
 
 
-def byte_count(text: str) -> int:
+def byte_count(text: str, option: str = "--chunk-size") -> int:
     """`1048576`, `1M`, `64KiB`: a positive number of bytes, units of 1024. Raises OptionError."""
     match = re.fullmatch(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     count = int(match[1]) * _UNITS[match[2].upper()] if match else 0
     if not 0 < count <= 1 << 40:
-        raise OptionError(f"--chunk-size {text!r} is not a number of bytes", hint="write 1048576, 1M or 64K")
+        raise OptionError(f"{option} {text!r} is not a number of bytes", hint="write 1048576, 1M or 64K")
     return count
 
 
@@ -87,6 +104,39 @@ def seconds(text: str | None) -> float | None:
     if match is None:
         raise OptionError(f"--around {text!r} is no time", hint="write 30s, 5m or 1h")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+
+
+def moment(text: str, now: float) -> float:
+    """`7d`, `12h`, `2w`, `2025-11-21`, `2025-11-21T03:00Z` as seconds; without a zone it is UTC. Raises OptionError."""
+    ago = re.fullmatch(r"(\d{1,5})\s*([mhdw])", text.strip())
+    if ago is not None:
+        return now - int(ago[1]) * {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}[ago[2]]
+    from datetime import UTC, datetime
+
+    try:
+        when = datetime.fromisoformat(text.strip())
+        return (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise OptionError(f"{text!r} is no time", hint="write 7d, 12h, 2w, 2025-11-21 or 2025-11-21T03:00Z") from None
+
+
+def actor(given: str | None) -> str:
+    """Who decides: the option, else the user of this machine."""
+    import getpass
+
+    try:
+        return " ".join((given or getpass.getuser()).split())[:80] or "unknown"
+    except (OSError, KeyError):
+        return "unknown"
+
+
+@contextmanager
+def stored(given: Path | None, *, create: bool = False) -> Iterator[Store]:
+    """The store, open for a command that cannot do without it."""
+    from triage.store import Store
+
+    with Store.open(given, create=create) as opened:
+        yield opened
 
 
 Paths = Annotated[
@@ -123,3 +173,7 @@ StoreFile = Annotated[
     Path | None,
     typer.Option("--store", metavar="FILE", help="The store. Default: TRIAGE_STORE, else your data directory.", show_default=False),
 ]
+IncidentId = Annotated[
+    str, typer.Argument(metavar="ID", help="The incident: its id, its job's id, or their first digits.", show_default=False)
+]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so. Default: you.", show_default=False)]

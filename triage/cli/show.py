@@ -1,25 +1,35 @@
-"""`triage show`: a saved report in another format."""
+"""`triage show`: a stored incident, or a saved report in another format."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from triage.cli import options
 
+_ID = re.compile(r"[ij]-[0-9a-z]+|[0-9a-f]{4,64}")
+
 
 def show(
-    report: Annotated[str, typer.Argument(metavar="FILE", help="A report in JSON; - reads standard input.", show_default=False)],
+    report: Annotated[
+        str, typer.Argument(metavar="ID|FILE", help="An incident, or a report in JSON; - is standard input.", show_default=False)
+    ],
     format: Annotated[options.Format, typer.Option("--format", "-f", help="How to write the diagnosis.")] = options.Format.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
+    store: options.StoreFile = None,
 ) -> None:
-    """Show a saved report again, in any format, without the logs.
+    """Show a stored incident or a saved report, without the logs.
+
+    Of an incident it also says how often it was seen, what people said about it, and what it was held for before.
 
     \b
     Examples:
+      triage show i-4f2a9c
       triage show report.json
       triage show report.json --format markdown -o comment.md
       curl -s https://ci.example/report.json | triage show -
@@ -28,6 +38,27 @@ def show(
     from triage.render import json, render
 
     streams.check(output)
+    if _ID.fullmatch(report.lower()) and not Path(report).is_file():
+        _incident(report, format, output, color, width, store)
+        return
     diagnosis = json.read(streams.read(report), None if report == "-" else report)
     shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output))
     streams.deliver(shown, output, utf8=format in (options.Format.json, options.Format.html))
+
+
+def _incident(
+    wanted: str, chosen: options.Format, output: Path | None, color: options.Color, width: int | None, store: Path | None
+) -> None:
+    from triage.cli import streams
+    from triage.render import incidents, render
+
+    with options.stored(store) as opened:
+        found = opened.incidents.get(wanted)
+    if chosen is options.Format.json:
+        streams.deliver(incidents.remembered_as_json(found, found.diagnosis), output, utf8=True)
+        return
+    columns, painted = streams.width(width, output), streams.color(color.value, output)
+    shown = render(found.diagnosis, chosen.value, width=columns, color=painted)
+    if chosen is options.Format.text:
+        shown += "\n" + incidents.remembered(found, width=columns, color=painted)
+    streams.deliver(shown, output, utf8=chosen is options.Format.html)

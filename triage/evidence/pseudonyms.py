@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w\.\d)(?!\d)")
-_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4}){1,6}(?![\w:])")
+_IPV6 = re.compile(r"(?<![\w:.])(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F:]{2,39}(?![\w:])")
 _GIVEN = re.compile(r"host-[0-9a-f]{8}|addr-[0-9a-f]{8}")
 _DOMAIN = r"(?:\.[A-Za-z][A-Za-z0-9-]*)*"
 

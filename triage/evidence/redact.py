@@ -7,6 +7,7 @@ What the patterns are is in secrets.py, what a user adds to them in a file that 
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,14 +17,34 @@ from typing import Any, TypeVar
 
 from triage.evidence.pseudonyms import Pseudonyms
 from triage.evidence.redaction import Redaction, configured
-from triage.evidence.secrets import EMAIL, PATTERNS, possible
+from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
 from triage.model import Diagnosis, Evidence
 
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in PATTERNS)
+_PLAIN = (int, float, bool, type(None))
+SHORTEST = 10  # of a secret with what tells it: key='abcd'
 _EMAIL = re.compile(EMAIL)
+_KEY = re.compile(KEY_LINE)
 _MARK = re.compile(r"\[redacted ([\w-]+)\]")
 _active: ContextVar[Redaction | None] = ContextVar("redaction", default=None)
 _T = TypeVar("_T")
+
+
+def _masker(kind: str) -> Any:
+    mark = f"[redacted {kind}]"
+
+    def mask(match: Any) -> str:
+        """The group `v` goes (v1, v2 … where the form has several), or the whole match where there is none."""
+        groups = match.re.groupindex
+        number = next((groups[name] for name in groups if name[0] == "v" and match.group(groups[name]) is not None), None)
+        if number is None:
+            return mark
+        whole: str = match.group()
+        return whole[: match.start(number) - match.start()] + mark + whole[match.end(number) - match.start() :]
+
+    return mask
+
+
+_COMPILED = tuple((hints, re.compile(pattern), _masker(kind)) for kind, hints, pattern in PATTERNS)
 
 
 @contextmanager
@@ -38,10 +59,18 @@ def using(redaction: Redaction) -> Iterator[None]:
 
 def redact(text: str) -> str:
     """`text` with every secret replaced by `[redacted <kind>]`."""
-    if possible(text):
-        for kind, pattern in _COMPILED:
-            text = pattern.sub(_masker(kind), text)
-    wanted = _active.get() or configured()
+    return _redacted(text, _active.get() or configured())
+
+
+def _redacted(text: str, wanted: Redaction) -> str:
+    lowered = text.lower() if len(text) >= SHORTEST else ""
+    for hints, pattern, mask in _COMPILED:
+        for hint in hints:
+            if hint in lowered:
+                text = pattern.sub(mask, text)
+                break
+    if has_key_line(text):
+        text = _KEY.sub("[redacted private-key]", text)
     if wanted.email and "@" in text:
         text = _EMAIL.sub("[redacted email]", text)
     for kind, own in wanted.patterns:
@@ -58,7 +87,7 @@ def redact_all(diagnosis: Diagnosis) -> Diagnosis:
     def clean(text: str) -> str:
         found = known.get(text)
         if found is None:
-            found = redact(text)
+            found = _redacted(text, wanted)
             found = known[text] = names(found) if names is not None else found
         return found
 
@@ -74,20 +103,6 @@ def counted(facts: Iterable[Evidence]) -> dict[str, int]:
     return dict(sorted(sums.items()))
 
 
-def _masker(kind: str) -> Any:
-    mark = f"[redacted {kind}]"
-
-    def mask(match: Any) -> str:
-        """The group `v` goes (v1, v2 … where the form has several), or the whole match where there is none."""
-        name = next((name for name in match.re.groupindex if name[0] == "v" and match.group(name) is not None), None)
-        if name is None:
-            return mark
-        whole: str = match.group()
-        return whole[: match.start(name) - match.start()] + mark + whole[match.end(name) - match.start() :]
-
-    return mask
-
-
 def _hosts(diagnosis: Diagnosis) -> set[str]:
     found = {*diagnosis.job.hosts, *(state.host for state in diagnosis.ranks if state.host)}
     root = diagnosis.root_cause
@@ -99,16 +114,24 @@ def _hosts(diagnosis: Diagnosis) -> set[str]:
 
 def _walk(value: _T, clean: Any) -> _T:
     """The same value with every text in it cleaned, keys of mappings too; parts in which nothing changes stay themselves."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return clean(value)  # type: ignore[no-any-return]
-    if isinstance(value, tuple):
-        parts = tuple(_walk(part, clean) for part in value)
-        return value if all(old is new for old, new in zip(value, parts, strict=True)) else parts  # type: ignore[return-value]
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        parts = tuple([_walk(part, clean) for part in value])  # type: ignore[attr-defined]
+        return value if all(map(operator.is_, value, parts)) else parts  # type: ignore[call-overload, return-value]
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is not None:
+        changed = {}
+        for name in fields:
+            part = getattr(value, name)
+            new = _walk(part, clean)
+            if new is not part:
+                changed[name] = new
+        return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]
     if isinstance(value, Mapping):
         pairs = {clean(key): _walk(part, clean) for key, part in value.items()}
         return value if list(pairs.items()) == list(value.items()) else pairs  # type: ignore[return-value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        old = {name: getattr(value, name) for name in value.__dataclass_fields__}
-        changed = {name: new for name, part in old.items() if (new := _walk(part, clean)) is not part}
-        return dataclasses.replace(value, **changed) if changed else value
     return value

@@ -24,6 +24,7 @@ def as_json(rating: Rating) -> str:
         "verdicts": rating.verdicts(),
         "truth": {"judged": judged, "agree": agree, "disagree": judged - agree},
         "signatures": [{"signature": name, "root": root, "matched": seen} for name, root, seen in rating.hits()],
+        "feedback": [{"said": name, "agree": agree, "wrong": wrong} for name, agree, wrong in rating.said],
         "results": [
             {
                 "job": job.name,
@@ -49,6 +50,8 @@ def as_text(rating: Rating, *, width: int | None = None, color: bool = False) ->
     sections.append(_jobs("Unknown jobs", [job for job in rating.jobs if job.verdict == "unknown"], room, paint))
     sections.append(_jobs("Unreadable", [job for job in rating.jobs if job.verdict == "unreadable"], room, paint))
     wrong = [f"- {safe_line(job.name)}: {safe_line(job.disagreement or job.headline)}" for job in rating.jobs if job.agrees is False]
+    said = [f"- {safe_line(name)}: {wrong} wrong, {agree} right" for name, agree, wrong in rating.said]
+    sections.append([paint("People said", "bold"), *labelled("", said, room, paint, margin=2)] if said else [])
     sections.append([paint("Disagree with the truth", "bold"), *labelled("", wrong, room, paint, margin=2)] if wrong else [])
     return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
 

@@ -51,6 +51,7 @@ class Clusters:
                 (key, int(when // DAY)),
             )
             _exemplar(db, key, incident, finding)
+            _seen(db, key, finding, diagnosis, when)
         return key
 
     def _new_key(self, db: sqlite3.Connection, key: str, print_: Fingerprint, finding: Finding, when: float) -> None:
@@ -138,10 +139,8 @@ class Clusters:
                     sum(CASE WHEN n.day <= :week AND n.day > :fortnight THEN n.incidents ELSE 0 END) AS before
                 FROM cluster_key k JOIN counter n ON n.key = k.key GROUP BY k.cluster
             ), met AS (
-                SELECT k.cluster, count(DISTINCT j.path) AS jobs, max(json_array_length(i.ranks)) AS ranks,
-                    min(i.at) AS first_seen, max(i.at) AS last_seen
-                FROM cluster_key k JOIN finding f ON f.key = k.key JOIN incident i ON i.num = f.incident JOIN job j ON j.id = i.job
-                GROUP BY k.cluster
+                SELECT cluster, sum(jobs) AS jobs, max(ranks) AS ranks, min(first_seen) AS first_seen, max(last_seen) AS last_seen
+                FROM cluster_key GROUP BY cluster
             )
             SELECT c.*, coalesce(n.incidents, 0) AS incidents, coalesce(n.recent, 0) AS recent, coalesce(n.before, 0) AS before,
                 coalesce(m.jobs, 0) AS jobs, coalesce(m.ranks, 0) AS ranks, m.first_seen, m.last_seen
@@ -157,6 +156,16 @@ class Clusters:
             members[row["id"]] = [fingerprint(item) for item in found]
         names = [name for name in Cluster.__dataclass_fields__ if name != "keys"]
         return [Cluster(**{name: row[name] for name in names}, keys=tuple(members[row["id"]])) for row in rows]
+
+
+def _seen(db: sqlite3.Connection, key: str, finding: Finding, diagnosis: Diagnosis, when: float) -> None:
+    """Count the job (one whose files grow and are ingested again and again is one), and how far and how long it goes."""
+    at = finding.first_time if finding.first_time is not None and 0 < finding.first_time < when + DAY else when
+    db.execute(
+        "UPDATE cluster_key SET jobs = jobs + (last_path IS NOT :path), last_path = :path, ranks = max(ranks, :ranks), "
+        "first_seen = min(coalesce(first_seen, :at), :at), last_seen = max(coalesce(last_seen, :at), :at) WHERE key = :key",
+        {"path": codec.plain(diagnosis.job.path), "ranks": len(finding.ranks), "at": at, "key": key},
+    )
 
 
 def _named(where: str, count: int) -> str:

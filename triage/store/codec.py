@@ -1,4 +1,4 @@
-"""A diagnosis as rows and back, without loss: what is searched has columns, the rest is one compressed JSON a incident."""
+"""A diagnosis as rows and back, without loss: what is searched has columns, the rest is one compressed JSON an incident."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import dataclasses
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from triage.model import Diagnosis, Evidence, Finding, Job, Moment, Origin, RankState, Remediation, Stats, Warning
 
-EVIDENCE_COLUMNS = (
-    "incident, finding, place, kind, component, text, excerpt, fields, rank, host, time, attempt, origin, source, line, end_line, "
-    "start, stop, count"
-)
+_PLAIN = (str, int, float, bool, type(None))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,12 +32,16 @@ def placed(diagnosis: Diagnosis) -> list[Placed]:
 
 
 def body(diagnosis: Diagnosis) -> bytes:
-    """Everything but the evidence, compressed."""
+    """All of it, compressed."""
     document = dump(diagnosis)
-    for name in ("findings", "unknown"):
+    for name in ("findings", "unknown", "root_cause"):
         del document[name]
-    del document["root_cause"]
-    document["placed"] = [{"list": item.list, "root": item.root, **dump(item.finding), "evidence": None} for item in placed(diagnosis)]
+    document["placed"] = [{"list": item.list, "root": item.root, **dump(item.finding)} for item in placed(diagnosis)]
+    return pack(document)
+
+
+def pack(document: Mapping[str, Any]) -> bytes:
+    """The inverse of `unbody`."""
     return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"), 6)
 
 
@@ -50,13 +51,13 @@ def unbody(data: bytes) -> dict[str, Any]:
     return document
 
 
-def diagnosis(data: bytes, evidence: Mapping[int, Sequence[Evidence]], clusters: Mapping[int, str]) -> Diagnosis:
-    """The inverse of `body`, with the evidence of each finding by its place, and the clusters that unknown findings belong to now."""
+def diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:
+    """The inverse of `body`, with the clusters that unknown findings belong to now."""
     document = unbody(data)
     lists: dict[str, list[Finding]] = {"findings": [], "unknown": [], "root": []}
     root = None
     for place, item in enumerate(document["placed"]):
-        finding = _finding(item, tuple(evidence.get(place, ())), clusters.get(place))
+        finding = _finding(item, clusters.get(place))
         lists[item["list"]].append(finding)
         root = finding if item["root"] else root
     return Diagnosis(
@@ -82,59 +83,22 @@ def digest(diagnosis: Diagnosis) -> str:
 
 def dump(value: Any) -> Any:
     """Dataclasses, tuples and mappings as what JSON has."""
-    if dataclasses.is_dataclass(value):
-        return {name: dump(getattr(value, name)) for name in value.__dataclass_fields__}
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
+        return [dump(item) for item in value]
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is not None:
+        return {name: dump(getattr(value, name)) for name in fields}
     if isinstance(value, Mapping):
         return {str(key): dump(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [dump(item) for item in value]
     return value
 
 
-def evidence_row(incident: int, finding: int, place: int, item: Evidence) -> tuple[Any, ...]:
-    """In the order of EVIDENCE_COLUMNS. What is not searched of the origin is one JSON."""
-    origin = item.origin
-    rest = {name: value for name in ("local_rank", "pid", "stream") if (value := getattr(origin, name)) is not None}
-    return (
-        incident,
-        finding,
-        place,
-        item.kind,
-        item.component,
-        plain(item.text),
-        None if item.excerpt == item.text else plain(item.excerpt),
-        json.dumps(dict(item.fields)) if item.fields else None,
-        origin.rank,
-        origin.host,
-        origin.time,
-        origin.attempt,
-        json.dumps(rest) if rest else None,
-        plain(item.source),
-        item.line,
-        item.end_line,
-        item.offset,
-        item.end,
-        item.count,
-    )
-
-
-def evidence(row: Any) -> Evidence:
-    """The inverse of `evidence_row`."""
-    rest = json.loads(row["origin"]) if row["origin"] else {}
-    return Evidence(
-        kind=row["kind"],
-        component=row["component"],
-        text=row["text"],
-        origin=Origin(rank=row["rank"], host=row["host"], time=row["time"], attempt=row["attempt"], **rest),
-        source=row["source"],
-        offset=row["start"],
-        end=row["stop"],
-        fields=json.loads(row["fields"]) if row["fields"] else {},
-        excerpt=row["text"] if row["excerpt"] is None else row["excerpt"],
-        count=row["count"],
-        line=row["line"],
-        end_line=row["end_line"],
-    )
+def facts(data: bytes) -> list[Evidence]:
+    """The evidence of all findings of a `body`."""
+    return [evidence_from(fact) for item in unbody(data)["placed"] for fact in item["evidence"]]
 
 
 def evidence_from(item: Mapping[str, Any]) -> Evidence:
@@ -147,11 +111,11 @@ def plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
 
 
-def _finding(item: Mapping[str, Any], evidence: tuple[Evidence, ...], cluster: str | None) -> Finding:
+def _finding(item: Mapping[str, Any], cluster: str | None) -> Finding:
     values = {name: item[name] for name in Finding.__dataclass_fields__ if name in item}
     for name in _TUPLES:
         values[name] = tuple(values[name])
-    values["evidence"] = evidence
+    values["evidence"] = tuple(map(evidence_from, item["evidence"]))
     values["cluster"] = cluster or values["cluster"]
     advice = item["remediation"]
     values["remediation"] = Remediation(advice["summary"], tuple(advice["steps"]), tuple(advice["references"]))

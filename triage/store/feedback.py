@@ -58,3 +58,11 @@ class Speaking:
             (*arguments, limit),
         )
         return [spoken(row) for row in rows]
+
+    def counts(self) -> list[tuple[str, int, int]]:
+        """(what the diagnosis said, how many agreed, how many said that it is wrong), the most often wrong first."""
+        rows = self._db.read(
+            "SELECT coalesce(said, '') AS said, sum(verdict = 'agree') AS agree, sum(verdict = 'wrong') AS wrong FROM feedback "
+            "GROUP BY 1 ORDER BY wrong DESC, agree DESC, said"
+        )
+        return [(row["said"], row["agree"], row["wrong"]) for row in rows]

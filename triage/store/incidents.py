@@ -12,7 +12,7 @@ from typing import Any
 
 from triage.errors import OptionError
 from triage.evidence.redact import counted, redact_all
-from triage.model import Change, Diagnosis, Evidence, Feedback, Finding, Incident, Remembered
+from triage.model import Change, Diagnosis, Feedback, Finding, Incident, Remembered
 from triage.store import codec, outbox, pages
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections
@@ -67,11 +67,8 @@ class Incidents:
     def get(self, wanted: str) -> Remembered:
         """Everything about the incident `wanted`: its id, its job's id, or the first digits of either. Raises OptionError."""
         num = self.number(wanted)
-        row = self._db.one(f"SELECT {COLUMNS}, i.body FROM {TABLES} WHERE i.num = ?", (num,))
+        row = self._db.one(f"SELECT {COLUMNS}, r.body FROM {TABLES} JOIN report r ON r.num = i.num WHERE i.num = ?", (num,))
         assert row is not None
-        facts: dict[int, list[Evidence]] = {}
-        for item in self._db.read("SELECT * FROM evidence WHERE incident = ? ORDER BY finding, place", (num,)):
-            facts.setdefault(item["finding"], []).append(codec.evidence(item))
         feedback = self._db.read(
             "SELECT f.*, i.id AS name FROM feedback f JOIN incident i ON i.num = f.incident WHERE f.incident = ?", (num,)
         )
@@ -81,7 +78,7 @@ class Incidents:
         kinds = self._db.read("SELECT kind, count FROM redacted WHERE incident = ? ORDER BY kind", (num,))
         return Remembered(
             incident=incident(row),
-            diagnosis=codec.diagnosis(row["body"], facts, self._found(num)),
+            diagnosis=codec.diagnosis(row["body"], self._found(num)),
             feedback=tuple(map(spoken, feedback)),
             history=tuple(map(change, changes)),
             redacted={item["kind"]: item["count"] for item in kinds},
@@ -143,6 +140,7 @@ class Incidents:
         num = _incident(
             db, identifier, diagnosis, digest, when, known, next((keys.get(p) for p, item in enumerate(placed) if item.root), None)
         )
+        db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (num, codec.body(diagnosis)))
         _findings(db, num, placed, keys)
         _around(db, num, diagnosis, when)
         pages.write(db, num, identifier, diagnosis, [key for key in keys.values() if key])
@@ -226,7 +224,6 @@ def _incident(
         "tool_version": diagnosis.tool_version,
         "catalog_version": diagnosis.catalog_version,
         "digest": digest,
-        "body": codec.body(diagnosis),
     }
     if known is not None:
         changed = ", ".join(f"{name} = :{name}" for name in values)
@@ -249,10 +246,6 @@ def _findings(db: sqlite3.Connection, num: int, placed: Sequence[codec.Placed], 
                 *(num, place, item.list, item.root, finding.signature, finding.revision, finding.fingerprint, keys.get(place)),
                 *(finding.role, finding.confidence, finding.count),
             ),
-        )
-        db.executemany(
-            f"INSERT INTO evidence ({codec.EVIDENCE_COLUMNS}) VALUES ({', '.join('?' * 19)})",
-            [codec.evidence_row(num, place, number, fact) for number, fact in enumerate(finding.evidence)],
         )
 
 

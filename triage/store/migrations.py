@@ -72,13 +72,15 @@ CREATE TABLE incident (
     title TEXT NOT NULL, signature TEXT, key TEXT, domain TEXT NOT NULL, severity TEXT NOT NULL, confidence REAL NOT NULL,
     ranks TEXT NOT NULL, hosts TEXT NOT NULL, device TEXT,
     at REAL NOT NULL, stored_at REAL NOT NULL, seen_at REAL NOT NULL, seen INTEGER NOT NULL,
-    tool_version TEXT NOT NULL, catalog_version TEXT NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL
+    tool_version TEXT NOT NULL, catalog_version TEXT NOT NULL, digest TEXT NOT NULL
 );
 CREATE INDEX incident_at ON incident (at, num);
 CREATE INDEX incident_verdict ON incident (verdict, at);
 CREATE INDEX incident_signature ON incident (signature, at);
 CREATE INDEX incident_domain ON incident (domain, at);
 CREATE INDEX incident_key ON incident (key, at);
+CREATE INDEX incident_cause ON incident (signature, key, at);
+CREATE INDEX incident_device ON incident (device) WHERE device IS NOT NULL;
 CREATE INDEX incident_job ON incident (job);
 CREATE TABLE attempt (
     incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, number INTEGER NOT NULL, first_time REAL, last_time REAL,
@@ -93,14 +95,7 @@ CREATE TABLE finding (
 ) WITHOUT ROWID;
 CREATE INDEX finding_signature ON finding (signature);
 CREATE INDEX finding_key ON finding (key);
-CREATE TABLE evidence (
-    incident INTEGER NOT NULL, finding INTEGER NOT NULL, place INTEGER NOT NULL,
-    kind TEXT NOT NULL, component TEXT NOT NULL, text TEXT NOT NULL, excerpt TEXT, fields TEXT,
-    rank INTEGER, host TEXT, time REAL, attempt INTEGER NOT NULL, origin TEXT,
-    source TEXT NOT NULL, line INTEGER, end_line INTEGER, start INTEGER NOT NULL, stop INTEGER NOT NULL, count INTEGER NOT NULL,
-    PRIMARY KEY (incident, finding, place),
-    FOREIGN KEY (incident, finding) REFERENCES finding (incident, place) ON DELETE CASCADE
-) WITHOUT ROWID;
+CREATE TABLE report (num INTEGER PRIMARY KEY REFERENCES incident (num) ON DELETE CASCADE, body BLOB NOT NULL);
 CREATE TABLE blamed_rank (
     rank INTEGER NOT NULL, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, PRIMARY KEY (rank, incident)
 ) WITHOUT ROWID;
@@ -134,7 +129,8 @@ CREATE TABLE cluster (
 );
 CREATE TABLE cluster_key (
     key TEXT PRIMARY KEY, version INTEGER NOT NULL, cluster TEXT NOT NULL REFERENCES cluster (id), guard TEXT NOT NULL,
-    headline TEXT NOT NULL, anchored INTEGER NOT NULL, why TEXT NOT NULL, trail TEXT NOT NULL, created_at REAL NOT NULL
+    headline TEXT NOT NULL, anchored INTEGER NOT NULL, why TEXT NOT NULL, trail TEXT NOT NULL, created_at REAL NOT NULL,
+    jobs INTEGER NOT NULL DEFAULT 0, ranks INTEGER NOT NULL DEFAULT 0, first_seen REAL, last_seen REAL, last_path TEXT
 ) WITHOUT ROWID;
 CREATE INDEX cluster_key_cluster ON cluster_key (cluster);
 CREATE INDEX cluster_key_guard ON cluster_key (guard);

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from triage.model import Diagnosis
 from triage.store import codec
 
-BODY = 3000  # characters of log text a incident
-FACT = 500  # characters of one fact
+BODY = 2000  # characters of log text a incident
+FACT = 400  # characters of one fact
 _WORD = re.compile(r"\w+", re.UNICODE)
 MOST_WORDS = 24
 

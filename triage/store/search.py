@@ -12,6 +12,7 @@ from triage.store.connection import Connections
 from triage.store.incidents import COLUMNS, TABLES, Incidents, incident
 
 RANKED = 2000  # of more hits than this the newest are ranked
+_FROM_NUM = TABLES.replace("incident i", "incident i ON i.num = {}", 1)
 WEEK = 7 * 86_400
 MONDAY = 4 * 86_400  # the epoch was a Thursday
 
@@ -87,7 +88,13 @@ class Search:
             at, num = _place(after)
             where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
             arguments += [at, at, num]
-        rows = self._db.read(f"SELECT {COLUMNS} FROM {TABLES} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?", (*arguments, limit))
+        # In the order of time until the page is full, rather than all that fit and then sorted.
+        by = "" if wanted.verdict or wanted.domain else "INDEXED BY incident_at"
+        rows = self._db.read(
+            f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?) "
+            f"SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} ORDER BY chosen.at DESC, chosen.num DESC",
+            (*arguments, limit),
+        )
         return [incident(row) for row in rows]
 
     def cursor(self, last: Incident) -> str:
@@ -97,7 +104,7 @@ class Search:
     def count(self, wanted: Filter = Filter()) -> int:
         """How many incidents the filter lets through."""
         where, arguments = _where(wanted)
-        row = self._db.one(f"SELECT count(*) AS n FROM {TABLES} WHERE {where}", arguments)
+        row = self._db.one(f"SELECT count(*) AS n FROM incident i WHERE {where}", arguments)
         assert row is not None
         return int(row["n"])
 
@@ -112,7 +119,7 @@ class Search:
                 WITH newest AS (SELECT rowid, rank FROM page_fts WHERE page_fts MATCH :asked ORDER BY rowid DESC LIMIT {RANKED}),
                 best AS (SELECT rowid, rank FROM newest ORDER BY rank, rowid DESC LIMIT :limit)
                 SELECT {COLUMNS}, snippet(page_fts, 2, char(2), char(3), '…', 16) AS snippet
-                FROM best JOIN page_fts ON page_fts.rowid = best.rowid JOIN {TABLES.replace("incident i", "incident i ON i.num = best.rowid", 1)}
+                FROM best JOIN page_fts ON page_fts.rowid = best.rowid JOIN {_FROM_NUM.format("best.rowid")}
                 WHERE page_fts MATCH :asked ORDER BY best.rank, best.rowid DESC
                 """,
                 {"asked": asked, "limit": limit},
@@ -128,21 +135,23 @@ class Search:
         assert row is not None
         if row["signature"] is None and row["cluster"] is None:
             return []
-        by, value, why = (
-            ("i.signature", row["signature"], "the same cause") if row["signature"] else ("k.cluster", row["cluster"], "the same cluster")
-        )
+        same = "i.signature = :value" if row["signature"] else "i.key IN (SELECT key FROM cluster_key WHERE cluster = :value)"
+        why = "the same cause" if row["signature"] else "the same cluster"
+        near = "SELECT incident FROM host WHERE blamed AND name IN (SELECT name FROM host WHERE blamed AND incident = :num)"
         rows = self._db.read(
             f"""
-            SELECT {COLUMNS}, EXISTS (SELECT 1 FROM host a JOIN host b ON b.name = a.name WHERE a.incident = i.num AND b.incident = :num
-                AND a.blamed AND b.blamed) AS same_host, EXISTS (SELECT 1 FROM feedback f WHERE f.incident = i.num) AS spoken
-            FROM {TABLES} WHERE {by} = :value AND i.num <> :num ORDER BY i.at DESC LIMIT {RANKED}
+            WITH alike AS (SELECT i.num, i.at FROM incident i WHERE {same} AND i.num <> :num ORDER BY i.at DESC LIMIT {RANKED}),
+            best AS (
+                SELECT num, at, num IN ({near}) AS same_host, num IN (SELECT incident FROM feedback) AS spoken FROM alike
+                ORDER BY spoken DESC, same_host DESC, at DESC LIMIT :limit
+            )
+            SELECT {COLUMNS}, best.same_host FROM best JOIN {_FROM_NUM.format("best.num")} ORDER BY best.spoken DESC, best.same_host DESC, best.at DESC
             """,
-            {"value": value, "num": num},
+            {"value": row["signature"] or row["cluster"], "num": num, "limit": limit},
         )
-        best = sorted(rows, key=lambda found: (-found["spoken"], -found["same_host"], -found["at"]))[:limit]
         return [
             Likeness(incident(found), why + (", on the same host" if found["same_host"] else ""), self._said(found["num"]))
-            for found in best
+            for found in rows
         ]
 
     def _said(self, num: int) -> tuple[str, ...]:
@@ -153,25 +162,60 @@ class Search:
         """By verdict, signature or cluster, host, device and week."""
         where, arguments = _where(wanted)
 
-        def grouped(
-            name: str, extra: str = "", spread: str = "0", more: str = "", order: str = "count DESC, name", most: int = limit
-        ) -> tuple[Count, ...]:
+        def grouped(name: str, more: str = "", order: str = "count DESC, name") -> tuple[Count, ...]:
             rows = self._db.read(
-                f"SELECT {name} AS name, count(*) AS count, min(i.at) AS first, max(i.at) AS last, {spread} AS spread FROM {TABLES} {extra} "
-                f"WHERE {where} AND {name} IS NOT NULL GROUP BY 1 {more} ORDER BY {order} LIMIT ?",
-                (*arguments, most),
+                f"SELECT {name} AS name, count(*) AS count, min(i.at) AS first, max(i.at) AS last FROM incident i "
+                f"WHERE {where} {more} ORDER BY {order} LIMIT ?",
+                (*arguments, limit),
             )
-            return tuple(Count(str(row["name"]), row["count"], row["first"], row["last"], row["spread"]) for row in rows)
+            return tuple(Count(str(row["name"]), row["count"], row["first"], row["last"]) for row in rows)
 
-        cause = "coalesce(i.signature, c.name, k.cluster)"
+        devices = grouped("i.device", "AND i.device IS NOT NULL GROUP BY 1 HAVING count(*) > 1")
         return Sums(
             incidents=self.count(wanted),
-            verdicts=grouped("i.verdict"),
-            signatures=grouped(cause),
-            hosts=grouped("h.name", "JOIN host h ON h.incident = i.num AND h.blamed", f"count(DISTINCT {cause})", "HAVING count(*) > 1"),
-            devices=grouped("i.device", "", f"count(DISTINCT {cause})", "HAVING count(*) > 1"),
-            weeks=grouped(f"CAST((i.at - {MONDAY}) / {WEEK} AS INTEGER)", order="name DESC"),
+            verdicts=grouped("i.verdict", "GROUP BY 1"),
+            signatures=self._causes(where, arguments, limit),
+            hosts=self._returning(where, arguments, limit),
+            devices=tuple(self._spread(item, "i.device = ?", item.name) for item in devices),
+            weeks=grouped(f"CAST((i.at - {MONDAY}) / {WEEK} AS INTEGER)", "GROUP BY 1", "name DESC"),
         )
+
+    def _causes(self, where: str, arguments: list[Any], limit: int) -> tuple[Count, ...]:
+        """Signatures, and clusters by their names; summed by fingerprint first, for names are few."""
+        rows = self._db.read(
+            "SELECT i.signature, i.key, count(*) AS count, min(i.at) AS first, max(i.at) AS last FROM incident i "
+            f"WHERE {where} AND (i.signature IS NOT NULL OR i.key IS NOT NULL) GROUP BY 1, 2",
+            arguments,
+        )
+        names: dict[str, str] = {}
+        if any(row["signature"] is None for row in rows):
+            known = self._db.read("SELECT k.key, coalesce(c.name, c.id) AS name FROM cluster_key k JOIN cluster c ON c.id = k.cluster")
+            names = {row["key"]: row["name"] for row in known}
+        sums: dict[str, Count] = {}
+        for row in rows:
+            name = row["signature"] or names.get(row["key"], row["key"])
+            old = sums.get(name, Count(name, 0, row["first"], row["last"]))
+            sums[name] = Count(name, old.count + row["count"], min(old.first, row["first"]), max(old.last, row["last"]))
+        return tuple(sorted(sums.values(), key=lambda item: (-item.count, item.name))[:limit])
+
+    def _returning(self, where: str, arguments: list[Any], limit: int) -> tuple[Count, ...]:
+        """Hosts that were to blame more than once."""
+        among = "" if where == "1" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
+        rows = self._db.read(
+            f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed {among} GROUP BY 1 HAVING count(*) > 1 ORDER BY 2 DESC, 1 LIMIT ?",
+            (*arguments, limit),
+        )
+        of = "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed)"
+        return tuple(self._spread(Count(row["name"], row["count"], 0.0, 0.0), of, row["name"]) for row in rows)
+
+    def _spread(self, item: Count, where: str, value: str) -> Count:
+        """The same sum with its times and the number of its causes."""
+        row = self._db.one(
+            f"SELECT min(i.at) AS first, max(i.at) AS last, count(DISTINCT coalesce(i.signature, i.key)) AS spread FROM incident i WHERE {where}",
+            (value,),
+        )
+        assert row is not None
+        return Count(item.name, item.count, row["first"], row["last"], row["spread"])
 
 
 def _where(wanted: Filter) -> tuple[str, list[Any]]:
@@ -198,13 +242,21 @@ def _where(wanted: Filter) -> tuple[str, list[Any]]:
     if wanted.until is not None:
         add("i.at < ?", wanted.until)
     if wanted.job is not None:
-        add("(instr(lower(j.name), ?) OR instr(lower(j.path), ?) OR j.id = ?)", wanted.job.lower(), wanted.job.lower(), wanted.job)
+        jobs = "SELECT id FROM job WHERE path LIKE ? ESCAPE '!' OR name LIKE ? ESCAPE '!'"
+        add(f"i.num IN (SELECT num FROM incident WHERE job IN ({jobs}))", *2 * [_inside(wanted.job)])
     if wanted.wrong:
-        add("EXISTS (SELECT 1 FROM feedback f WHERE f.incident = i.num AND f.verdict = 'wrong')")
+        add("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
     if wanted.text is not None:
         asked = pages.question(wanted.text)
         add("i.num IN (SELECT rowid FROM page_fts WHERE page_fts MATCH ?)" if asked else "0", *([asked] if asked else []))
     return " AND ".join(clauses), arguments
+
+
+def _inside(text: str) -> str:
+    """What LIKE is asked for a text inside another."""
+    for sign in "!%_":
+        text = text.replace(sign, "!" + sign)
+    return f"%{text}%"
 
 
 def _place(cursor: str) -> tuple[float, int]:
