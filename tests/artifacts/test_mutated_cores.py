@@ -50,7 +50,8 @@ def test_mutated_cores(core: bytes, tmp_path: Path, places: list[tuple[float, by
     file.write_bytes(data[: int(len(data) * (1 - cut * cut))])
     found = Facts([], [])
     answer(found, Artifact(Source("core", "core", None, str(file)), b""))
-    assert len(found.evidence) == 1 or [warning.code for warning in found.warnings] == ["damaged-artifact"]
+    # An offset that no file can have is refused by the kernel: unreadable.
+    assert len(found.evidence) == 1 or [warning.code for warning in found.warnings] in (["damaged-artifact"], ["unreadable"])
     assert all(warning.message for warning in found.warnings)
 
 

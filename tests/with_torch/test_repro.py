@@ -70,12 +70,12 @@ def test_a_fault_of_the_network_does_not_come_again(run: Run) -> None:
 def test_checksums_of_repeated_reductions(run: Run, tmp_path: Path) -> None:
     """Each rank prints one a step, all equal where the device computes right; `ingest` reads them, and finds the rank that differs."""
     status, output = run("healthy", "--check-determinism", "3")
-    lines = re.findall(r"checksum step=\d rank=\d value=0x[0-9a-f]{16}", output)
+    lines = re.findall(r"\[rank\d\]: step \d checksum 0x[0-9a-f]{16}", output)
     assert (status, len(lines), len({line[-16:] for line in lines})) == (0, 12, 1), output
     log = tmp_path / "check.log"
     log.write_text("\n".join(lines) + "\n")
     assert triage.ingest(str(log)).root_cause is None
-    wrong = [re.sub(r"0x.{16}", "0x00000000deadbeef", line) if "step=2 rank=1" in line else line for line in lines]
+    wrong = [re.sub(r"0x.{16}", "0x00000000deadbeef", line) if "[rank1]: step 2" in line else line for line in lines]
     log.write_text("\n".join(wrong) + "\n")
     root = triage.ingest(str(log)).root_cause
     assert root is not None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from triage.catalog import literals
 from triage.catalog.model import Clause, Leaf, Signature
 
-STRUCTURAL = frozenset({"exception", "terminate", "exit", "fatal-python", "inference"})
+STRUCTURAL = frozenset({"exception", "terminate", "exit", "fatal-python", "crash", "core", "inference"})
 STOP_COST = 1_000_000
 NOISE_BUDGET = 3  # times that a literal of noise or of context may stand in the healthy logs
 

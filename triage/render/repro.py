@@ -152,7 +152,7 @@ def check_determinism(groups, store):
         dist.all_reduce(data)
         words = data.cpu().view(torch.int32).to(torch.int64)
         checksum = int((words * torch.arange(1, len(words) + 1)).sum()) & 0xFFFFFFFFFFFFFFFF
-        print(f"checksum step={step} rank={RANK} value=0x{checksum:016x}", flush=True)
+        print(f"[rank{RANK}]: step {step} checksum 0x{checksum:016x}", flush=True)
         store.set(f"checksum/{step}/{RANK}", f"{checksum:016x}")
 
 
