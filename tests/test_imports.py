@@ -31,14 +31,15 @@ ORDER = (
     "diagnose",
     "store",
     "render",
-    "service",
+    "settings",
     "bots",
+    "service",
     "cli",
 )
 FREE = {"model", "errors", ""}
 # Glue that knows several rooms, below the faces.
 GLUE = {"pipeline": "diagnose", "intake": "artifacts", "summary": "diagnose", "options": "sources"}
-HEAVY = ("torch", "fastapi", "sklearn", "numpy", "pydantic", "yaml")
+HEAVY = ("torch", "fastapi", "pydantic_settings", "jinja2", "sklearn", "numpy", "pydantic", "yaml")
 
 
 def name_of(path: Path) -> str:

@@ -50,7 +50,11 @@ def test_wheel_holds_every_module_and_nothing_else(wheel: zipfile.ZipFile) -> No
     names = set(wheel.namelist())
     assert modules <= names
     others = {name for name in names - modules if not name.startswith("triage/_signatures/") and ".dist-info/" not in name}
-    data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "triage").rglob("*") if path.suffix in (".txt", ".toml")}
+    data = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "triage").rglob("*")
+        if path.suffix in (".txt", ".toml", ".css", ".js", ".svg", ".html", ".webmanifest", ".png", ".ico")
+    }
     assert data
     assert others - {"triage/py.typed"} == data
 

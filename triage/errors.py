@@ -29,6 +29,10 @@ class OptionError(TriageError):
     """An option's value cannot be used (exit status 2)."""
 
 
+class NotFoundError(OptionError):
+    """What is named is not there."""
+
+
 class CatalogError(TriageError):
     """A signature file cannot be used."""
 

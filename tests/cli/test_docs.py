@@ -11,7 +11,7 @@ from triage.render import NAMES
 
 Command = Callable[..., tuple[int, str, str]]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-GROUPS = ("catalog", "clusters", "db")
+GROUPS = ("catalog", "clusters", "db", "config")
 COMMANDS = (
     "",
     "ingest",
@@ -32,6 +32,8 @@ COMMANDS = (
     *(f"db {name}" for name in ("check", "vacuum", "export", "import", "migrate")),
     "stacks",
     "collect",
+    "serve",
+    "config show",
 )
 
 

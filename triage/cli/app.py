@@ -22,6 +22,7 @@ from triage.cli import (
     ingest,
     late,
     repro,
+    serve,
     show,
     split,
     stacks,
@@ -46,8 +47,14 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("retriage", feedback.retriage),
     ("stacks", stacks.stacks),
     ("collect", collect.collect),
+    ("serve", serve.serve),
 )
-GROUPS: tuple[tuple[str, typer.Typer], ...] = (("catalog", catalog.group), ("clusters", late.clusters), ("db", late.db))
+GROUPS: tuple[tuple[str, typer.Typer], ...] = (
+    ("catalog", catalog.group),
+    ("clusters", late.clusters),
+    ("db", late.db),
+    ("config", late.config),
+)
 
 
 def _version(wanted: bool) -> None:

@@ -26,6 +26,7 @@ def group(help: str, *modules: str, order: tuple[str, ...]) -> typer.Typer:  # n
             if self.commands:
                 return
             members = typer.Typer(rich_markup_mode=None, add_completion=False)
+            members.callback()(lambda: None)  # one command alone would not be a group
             for module in modules:
                 for name, command in importlib.import_module(f"triage.cli.{module}").COMMANDS:
                     members.command(name)(command)
@@ -65,4 +66,14 @@ db = group(
     """,
     "db",
     order=("check", "vacuum", "export", "import", "migrate"),
+)
+config = group(
+    """What is set, by file, environment and command line.
+
+    \b
+    Examples:
+      triage config show
+    """,
+    "config",
+    order=("show",),
 )

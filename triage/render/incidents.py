@@ -177,12 +177,17 @@ def remembered(found: Remembered, *, width: int | None = None, color: bool = Fal
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def remembered_as_json(found: Remembered, diagnosis: Diagnosis) -> str:
+def remembered_as_dict(found: Remembered, diagnosis: Diagnosis) -> dict[str, Any]:
     """The report of `triage.diagnosis/1`, with a key `incident` for what the store adds."""
-    said = [{name: getattr(item, name) for name in Feedback.__dataclass_fields__} | {"at": iso(item.at)} for item in found.feedback]
+    said = [feedback_as_dict(item) for item in found.feedback]
     history = [{name: getattr(item, name) for name in Change.__dataclass_fields__} | {"at": iso(item.at)} for item in found.history]
     more = {**as_dict(found.incident), "feedback": said, "history": history, "redacted": dict(found.redacted)}
-    return dumped({**document(diagnosis), "incident": more})
+    return {**document(diagnosis), "incident": more}
+
+
+def remembered_as_json(found: Remembered, diagnosis: Diagnosis) -> str:
+    """`remembered_as_dict`, written."""
+    return dumped(remembered_as_dict(found, diagnosis))
 
 
 def retriaged(found: Retriaged, dry_run: bool, *, width: int | None = None, color: bool = False) -> str:
@@ -219,8 +224,12 @@ def feedback(found: Sequence[Feedback], *, width: int | None = None, color: bool
 
 def feedback_as_json(found: Sequence[Feedback]) -> str:
     """The same for a program."""
-    items = [{name: getattr(item, name) for name in Feedback.__dataclass_fields__} | {"at": iso(item.at)} for item in found]
-    return dumped({"schema": "triage.feedback/1", "feedback": items})
+    return dumped({"schema": "triage.feedback/1", "feedback": [feedback_as_dict(item) for item in found]})
+
+
+def feedback_as_dict(item: Feedback) -> dict[str, Any]:
+    """What a person said, as JSON has it."""
+    return {name: getattr(item, name) for name in Feedback.__dataclass_fields__} | {"at": iso(item.at)}
 
 
 def _row(incident: Incident) -> tuple[str, ...]:

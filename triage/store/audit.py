@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from triage.errors import OptionError
+from triage.errors import NotFoundError, OptionError
 from triage.model import Entry
 from triage.store.connection import Connections
 
@@ -56,7 +56,7 @@ def undoable(db: sqlite3.Connection, number: int) -> tuple[Entry, dict[str, Any]
     """The entry and what it kept of the state before. Raises OptionError when it cannot be taken back, with the reason."""
     row = db.execute("SELECT * FROM audit WHERE id = ?", (number,)).fetchone()
     if row is None:
-        raise OptionError(f"the audit log has no entry {number}", hint="`triage clusters log` shows the entries with their numbers")
+        raise NotFoundError(f"the audit log has no entry {number}", hint="`triage clusters log` shows the entries with their numbers")
     entry = _entry(row)
     if entry.undone_by is not None:
         raise OptionError(

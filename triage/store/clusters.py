@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from triage.clusters.engine import ByRules
-from triage.errors import OptionError
+from triage.errors import NotFoundError, OptionError
 from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
 from triage.store import codec
 from triage.store.connection import Connections
@@ -88,7 +88,7 @@ class Clusters:
             return row["id"] if row["redirect"] is None else self.id(row["redirect"])
         if rows:
             raise OptionError(f"several clusters begin with {wanted}", hint="give more of the id: " + ", ".join(row["id"] for row in rows))
-        raise OptionError(f"the store has no cluster {wanted}", hint="`triage clusters list` shows those it has")
+        raise NotFoundError(f"the store has no cluster {wanted}", hint="`triage clusters list` shows those it has")
 
     def get(self, wanted: str, *, now: float | None = None) -> Cluster:
         """The cluster `wanted`, past merges. Raises OptionError."""

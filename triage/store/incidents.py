@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triage.errors import OptionError
+from triage.errors import NotFoundError, OptionError
 from triage.evidence.redact import counted, redact_all
 from triage.model import Change, Diagnosis, Feedback, Finding, Incident, Remembered
 from triage.store import codec, outbox, pages
@@ -100,7 +100,7 @@ class Incidents:
             raise OptionError(
                 f"several incidents begin with {wanted}", hint="give more of the id: " + ", ".join(row["id"] for row in rows[:5])
             )
-        raise OptionError(
+        raise NotFoundError(
             f"the store has no incident {wanted}", hint="`triage list` shows those it has; ids are i- and the digits of the job's id"
         )
 

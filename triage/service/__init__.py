@@ -1,0 +1,1 @@
+"""The web API and the pages of `triage serve`. Needs `pip install 'triage-kb[web]'`."""

@@ -1,0 +1,60 @@
+"""The application: what it is made of, in order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.staticfiles import StaticFiles
+
+import triage
+from triage.service import api, failure, hooks, pages
+from triage.service.crosssite import CrossSite
+from triage.service.headers import Headers
+from triage.service.identify import Identify
+from triage.service.state import Service
+from triage.settings import Settings
+from triage.store import Store
+
+STATIC = Path(__file__).parent / "static"
+API = "/api/v1"
+
+
+def create_app(settings: Settings, store: Store | None = None) -> FastAPI:
+    """The application on an open store; without one it opens that of the settings, and closes it at the end."""
+    opened = store or Store.open(settings.store.path)
+    service = Service(settings, opened, error_page=pages.ERROR_PAGE)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        if store is None:
+            opened.close()
+
+    https = settings.web.public_url.startswith("https://")
+    app = FastAPI(
+        title="triage",
+        version=triage.__version__,
+        summary="Finds the rank and the line where a multi-rank training job began to fail.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{API}/openapi.json",
+        lifespan=lifespan,
+        # The first sees a request first.
+        middleware=[
+            Middleware(Headers, https=https),
+            Middleware(Identify, service=service),
+            Middleware(CrossSite, own=frozenset({settings.web.public_url.rstrip("/")} - {""})),
+        ],
+    )
+    app.state.service = service
+    failure.install(app)
+    for router in api.ROUTERS:
+        app.include_router(router, prefix=API)
+    for router in (*hooks.ROUTERS, *pages.ROUTERS):
+        app.include_router(router, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return app

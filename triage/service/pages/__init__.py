@@ -1,0 +1,12 @@
+"""The pages: server-rendered, working without JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+ROUTERS: tuple[APIRouter, ...] = ()
+# (request, status, code, message, hint) -> the page that a browser shows for an error; None: JSON for everybody.
+ERROR_PAGE: Callable[[Request, int, str, str, str], Response] | None = None

@@ -1,0 +1,41 @@
+"""What lives as long as the application: settings, store, catalog, and the secret that signs cookies."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from triage.catalog.load import load
+from triage.catalog.model import Catalog
+from triage.settings import Settings
+from triage.store import Store
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+CATALOG_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Service:
+    """One a process; may be used by all threads."""
+
+    settings: Settings
+    store: Store
+    started: float = field(default_factory=time.time)
+    error_page: Callable[[Request, int, str, str, str], Response] | None = None
+    _catalog: Catalog | None = None
+    _loaded: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def catalog(self) -> Catalog:
+        """The catalog as it is now: its files are looked at again every half minute."""
+        with self._lock:
+            now = time.monotonic()
+            if self._catalog is None or now - self._loaded > CATALOG_SECONDS:
+                self._catalog, self._loaded = load(strict=False), now
+            return self._catalog
