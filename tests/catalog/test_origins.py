@@ -18,6 +18,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
         "torch.collective-timeout",  # the table: Timed out
         "launch.device-mesh-mismatch",  # the table: Invalid device mesh
         "numeric.rank-divergence",  # tensors that should be equal
+        "fsdp.no-wrap-policy",  # the check of what FSDP covers
         "hang.collective",
     ),
     "seed 002": ("hang.dataloader", "torch.flight-dump-signal"),
