@@ -183,9 +183,27 @@ def root_cause(result: Result) -> tuple[Verdict, Finding | None]:
     if root is not None:
         return ("known" if root.signature else "unknown"), finding(root, result, set())
     symptoms = [candidate for candidate in result.candidates if candidate.role not in ("noise", "confirmation") and not candidate.past]
-    if not symptoms:
-        return "clean", None
-    return "unknown", _symptoms_only(symptoms, result)
+    if symptoms:
+        return "unknown", _symptoms_only(symptoms, result)
+    undecided = [fact for fact in result.facts if fact.fields.get("end") == "open"]
+    if undecided and not result.outcome.ends:
+        return "unknown", _undecided(undecided)
+    return "clean", None
+
+
+def _undecided(facts: Sequence[Evidence]) -> Finding:
+    """Somebody wrote dumps, they show no fault, and no log says that the job finished: that is no good end."""
+    return Finding(
+        signature=None,
+        title="No fault in the dumps, and no proof of a good end",
+        domain="unknown",
+        role="symptom",
+        severity="fatal",
+        confidence=0.1,
+        count=len(facts),
+        why=(*sorted({fact.text for fact in facts}), COLLECT),
+        evidence=tuple(_representatives(facts, set())),
+    )
 
 
 def _symptoms_only(symptoms: Sequence[Candidate], result: Result) -> Finding:

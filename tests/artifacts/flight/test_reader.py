@@ -150,3 +150,30 @@ def test_an_error_in_the_log_outweighs_what_follows_from_it(tmp_path: Path) -> N
     found = triage.ingest(str(job))
     assert found.root_cause is not None
     assert (found.root_cause.signature, found.root_cause.ranks) == ("cuda.out-of-memory", (2,))
+
+
+@pytest.mark.parametrize("kind", ["finished", "empty", "moments", "hostile"])
+def test_dumps_without_a_fault_are_no_proof_of_a_good_end(kind: str, tmp_path: Path) -> None:
+    """No dump says that its program ended well, so dumps alone are never `clean`; what they do say stands in the reasons."""
+    calls = {rank: [Call()] * (0 if kind == "empty" else 6 - 2 * (rank == 2) if kind == "moments" else 6) for rank in range(4)}
+    job = write(Job(calls), tmp_path / "job")
+    if kind == "moments":  # rank 2 was dumped before the others, which have passed on: all that it holds is done everywhere
+        for rank, dump in Job({rank: [Call()] * 6 for rank in range(4)}).dumps().items():
+            if rank != 2:
+                (job / f"fr_rank_{rank}").write_bytes(as_pickle(dump))
+    if kind == "hostile":
+        for rank in calls:
+            (job / f"fr_rank_{rank}").write_bytes(HOSTILE["system"][0])
+    found = triage.ingest(str(job))
+    assert found.root_cause is not None
+    assert (found.verdict, found.root_cause.signature, found.root_cause.ranks) == ("unknown", None, ())
+    words = {
+        "finished": "have got through all calls",
+        "empty": "hold no call",
+        "moments": "have got through all calls",
+        "hostile": "can be read",
+    }
+    assert any(words[kind] in why for why in found.root_cause.why)
+    assert found.root_cause.confidence < 0.3
+    (job / "train.log").write_text("step 6 loss 1.0\ntraining finished\n")
+    assert triage.ingest(str(job)).verdict == "clean"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from triage.artifacts.flight.model import Analysis, Dump, Fault, Recording
@@ -21,6 +21,38 @@ def facts(recording: Recording, analysis: Analysis) -> Iterator[Evidence]:
     for fault in analysis.faults:
         if not fault.explained_by:
             yield from _conclusion(recording, fault, _victims(analysis, fault))
+    if not analysis.faults:
+        yield undecided(next(iter(recording.dumps.values())).source, _all_done(recording))
+
+
+def undecided(source: str, text: str) -> Evidence:
+    """No fault, and no proof that there was none: how the job ended is left open, unless a log tells."""
+    return Evidence("flight", COMPONENT, text, Origin(), source, 0, fields={"end": "open"})
+
+
+def unreadable(sources: Sequence[str]) -> Evidence:
+    """There were dumps, and nothing could be learned from them."""
+    count = "the dump" if len(sources) == 1 else f"none of the {len(sources)} dumps"
+    return undecided(sources[0], f"{count} {'cannot' if len(sources) == 1 else 'can'} be read")
+
+
+def _all_done(recording: Recording) -> str:
+    table = recording.table
+    ranks = [dump.rank for dump in recording.dumps.values() if dump.entries]
+    if not ranks:
+        return f"the dumps of {say(recording.dumps)} hold no call"
+    open_ = [
+        row for row in (~table.done).nonzero()[0].tolist()
+        if not (table.done & (table.group == table.group[row]) & (table.seq == table.seq[row])).any()
+    ]  # fmt: skip
+    if open_:
+        return f"{wait({int(table.rank[row]) for row in open_})} in a call, and the dumps do not tell for whom"
+    row = int(table.created.argmax())
+    last = f"{name_of(recording.ops[int(table.op[row])])} #{int(table.seq[row])} of {recording.groups[int(table.group[row])].label}"
+    return (
+        f"{say(ranks)} {'has' if len(ranks) == 1 else 'have'} got through all calls that the dumps hold, the last of them {last}; "
+        "what a rank did afterwards, outside of recorded collectives, no dump tells"
+    )
 
 
 def _progress(recording: Recording, dump: Dump) -> Evidence:

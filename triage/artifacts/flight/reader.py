@@ -27,11 +27,11 @@ class FlightRecorder:
         if not artifacts:
             return Facts([], [])
         from triage.artifacts.flight.analyse import analyse
-        from triage.artifacts.flight.evidence import facts
+        from triage.artifacts.flight.evidence import facts, unreadable
 
         recording, warnings = record((artifact.source, artifact.content(self.max_bytes)) for artifact in artifacts)
         if not recording.dumps:
-            return Facts([], warnings)
+            return Facts([unreadable([artifact.source.name for artifact in artifacts])], warnings)
         analysis = analyse(recording)
         warnings += [Warning(code, source, message) for code, source, message in analysis.notes]
         return Facts(list(facts(recording, analysis)), warnings)
