@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
 import os
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +17,7 @@ from unittest import mock
 import pytest
 
 from triage.errors import OptionError
-from triage.ranks.splitting import Options, Result, run, split, stretch, work
+from triage.ranks.splitting import Options, Result, parts, run, split, stretch, work
 
 Split = Callable[..., tuple[Result, dict[str, bytes]]]
 
@@ -179,3 +182,19 @@ def test_stretches_are_of_whole_lines(tmp_path: Path) -> None:
     assert b"".join(data[task.offset : task.offset + task.size] for task in tasks) == data
     assert all(data[task.offset - 1 : task.offset] in (b"", b"\n") for task in tasks)
     assert len(tasks) == 7
+
+
+def test_standard_input_is_split(tmp_path: Path) -> None:
+    """As `-`, by the command itself: what a pipe gives comes apart like a file."""
+    command = [sys.executable, "-m", "triage", "split", "-", "-o", str(tmp_path / "out"), "--format", "json"]
+    done = subprocess.run(command, input=mixed(40, 2), capture_output=True, check=True)
+    told = json.loads(done.stdout)
+    assert [(file["rank"], file["lines"], file["sources"]) for file in told["files"]] == [(0, 20, ["-"]), (1, 20, ["-"])]
+    assert (tmp_path / "out" / "rank_1.log").read_bytes() == b"".join(b"step %d\n" % number for number in range(1, 40, 2))
+
+
+def test_a_full_disk_is_said(splitting: Split) -> None:
+    """With what to do, and nothing half done is left."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with mock.patch.object(parts.Parts, "_fd", side_effect=full), pytest.raises(OptionError, match="No space left"):
+        splitting({"job.log": mixed(40, 2)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import errno
 import os
 import shutil
 import tempfile
@@ -27,6 +29,8 @@ from triage.sources.plain import in_place
 
 Report = Callable[[int, int], None]
 """Takes the bytes done and the bytes in all."""
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+_JOINING = 2  # files at once: the system copies them
 _WORTH_PROCESSES = 64 << 20
 _SAMPLED_LINES, _SAMPLED_OF_ONE = 60_000, 4_000
 
@@ -91,6 +95,11 @@ def split(
         splitting = _Splitting(options, parts, _advance(progress, sum(file.size for file in kept)), warnings)
         splitting.read(kept)
         result = splitting.finish(output, [*found.warnings])
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        hint = "give a directory with room for all lines, or fewer ranks with --rank"
+        raise OptionError(f"cannot write to {output}: {error.strerror}", hint=hint) from None
     finally:
         shutil.rmtree(parts, ignore_errors=True)
     return Result(**result, seconds=round(time.monotonic() - started, 3))  # type: ignore[arg-type]
@@ -182,14 +191,9 @@ class _Splitting:
                 if size:
                     streams[name][(source, key)].append(Path(path))
                 counts[name] = (counts[name][0] + lines, counts[name][1] + size)
-        unmerged = []
-        for name, own in streams.items():
-            told = [
-                merge.Stream(source, origin_of(source).attempt, place, tuple(paths))
-                for place, ((source, _), paths) in enumerate(own.items())
-            ]
-            if not merge.join(told, output / name, self.year):
-                unmerged.append(name)
+        with concurrent.futures.ThreadPoolExecutor(_JOINING) as pool:
+            merged = dict(zip(streams, pool.map(lambda name: self._join(output / name, streams[name]), streams), strict=True))
+        unmerged = [name for name in sorted(merged, key=names.order) if not merged[name]]
         self._remark(unmerged, left_out)
         files = tuple(
             Written(name, ranks[name], *counts[name], tuple(sorted({source for source, _ in streams[name]})))
@@ -204,6 +208,13 @@ class _Splitting:
             "added": sum(tally.glued - tally.joined for _, _, tally in self.tallies),
             "bytes": sum(tally.bytes for _, _, tally in self.tallies),
         }
+
+    def _join(self, target: Path, own: dict[tuple[str, Key], list[Path]]) -> bool:
+        """Put one file together. False where no clock orders its sources."""
+        told = [
+            merge.Stream(source, origin_of(source).attempt, place, tuple(paths)) for place, ((source, _), paths) in enumerate(own.items())
+        ]
+        return merge.join(told, target, self.year)
 
     def _remark(self, unmerged: Sequence[str], left_out: int) -> None:
         glued, joined, cut = (sum(getattr(tally, what) for _, _, tally in self.tallies) for what in ("glued", "joined", "cut"))

@@ -5,16 +5,23 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from triage.model import Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.layout import Layout
 from triage.ranks.splitting.parts import Parts
-from triage.ranks.splitting.route import Key, Router
+from triage.ranks.splitting.route import Key, Routed, Router
+from triage.ranks.splitting.spans import Spans, address_of
 
-# Chunks that fit the processor's cache: the lines of one are picked out in the order of their writers.
+if TYPE_CHECKING:
+    from triage.ranks.splitting.automaton import Ints
+    from triage.ranks.splitting.spans import Words
+
+# Lines are looked at in chunks that fit the processor's cache, and written when so many bytes are held: some at once for every writer.
 CHUNK = 1 << 19
+HELD = 8 << 20
+_NEWLINE = b"\n"
 _FIRST = 1 << 15  # small at first, so that few lines are parsed one by one before their prefixes are known
 LONGEST_LINE = 16 << 20
 
@@ -54,6 +61,8 @@ class Stretch:
         self._wanted = wanted
         self._skip: list[bool] = []
         self._long: int | None = None
+        self._routed: list[tuple[bytes, Routed]] = []
+        self._held = 0
         self.tally = Tally()
 
     def feed(self, data: bytes) -> None:
@@ -63,35 +72,36 @@ class Stretch:
         self.tally.lines += routed.lines
         self.tally.glued += len(routed.open)
         self.tally.joined += len(routed.partial)
-        self._write(data, routed.starts, routed.ends, routed.keys, routed.open, routed.partial)
+        self._routed.append((data, routed))
+        self._held += len(data)
+        if self._held >= HELD:
+            self.flush()
 
-    def _write(self, data: bytes, starts: object, ends: object, keys: object, opened: list[int], partial: list[int]) -> None:
+    def flush(self) -> None:
+        """Write what is held, to each writer its lines in order."""
+        if not self._routed:
+            return
         import numpy as np
 
-        keys = np.asarray(keys)
+        routed = [_placed(data, routed) for data, routed in self._routed]
+        keys, begins, sizes = (np.concatenate(columns) for columns in zip(*routed, strict=True))
         order = np.argsort(keys.astype(np.uint16) if keys.max(initial=0) < 1 << 16 else keys, kind="stable")
-        own_starts, own_ends = np.asarray(starts), np.asarray(ends)
-        if partial:
-            own_ends = own_ends.copy()
-            own_ends[partial] -= 1
-        pieces = [data[start:end] for start, end in zip(own_starts.take(order).tolist(), own_ends.take(order).tolist(), strict=True)]
-        if opened:
-            places = np.empty(len(order), np.intp)
-            places[order] = np.arange(len(order))
-            for place in places[opened].tolist():
-                pieces[place] += b"\n"
+        lengths = sizes.take(order)
+        spans = Spans(begins.take(order), lengths)
         counts = np.bincount(keys)
         present = np.flatnonzero(counts)
-        stops = np.cumsum(counts.take(present)).tolist()
+        stops = np.cumsum(counts.take(present))
+        bytes_of = np.diff(np.cumsum(lengths).take(stops - 1), prepend=0).tolist()
+        lines_of = sum(np.bincount(found.keys, minlength=len(counts)) for _, found in self._routed).take(present).tolist()  # type: ignore[union-attr]
         at = 0
-        join = b"".join
-        add = self._parts.add
-        for key, stop in zip(present.tolist(), stops, strict=True):
+        for key, stop, size, lines in zip(present.tolist(), stops.tolist(), bytes_of, lines_of, strict=True):
             if self._left_out(key):
-                self.tally.left_out += stop - at
+                self.tally.left_out += lines
             else:
-                add(key, join(pieces[at:stop]), stop - at)
+                self._parts.append_spans(key, spans, at, stop, size, lines)
             at = stop
+        self._routed.clear()
+        self._held = 0
 
     def _left_out(self, key: int) -> bool:
         while len(self._skip) < len(self._router.keys):
@@ -100,6 +110,7 @@ class Stretch:
 
     def feed_long(self, data: bytes, begins: bool) -> None:
         """A piece of a line too long to hold: the first piece says whose it is."""
+        self.flush()
         if begins:
             routed = self._router.route(data)
             self._long = int(routed.keys[0])
@@ -110,14 +121,32 @@ class Stretch:
         if self._left_out(key):
             self.tally.left_out += begins
         else:
-            self._parts.add(key, data, int(begins))
+            self._parts.append(key, data, int(begins))
 
     def finish(self) -> Tally:
-        self._parts.flush()
+        self.flush()
         self.tally.keys = list(self._router.keys)
         self.tally.learned = list(dict.fromkeys(self._router.learned))
         self.tally.parts = [(self._router.keys[key], str(self._parts.path(key)), size, lines) for key, size, lines in self._parts.written()]
         return self.tally
+
+
+def _placed(data: bytes, routed: Routed) -> tuple[Ints, Words, Words]:
+    """Of every piece the writer, its address and its length; a piece that needs a newline is followed by one."""
+    import numpy as np
+
+    keys, ends = routed.keys, routed.ends
+    if routed.partial:
+        ends = ends.copy()
+        ends[routed.partial] -= 1
+    begins = routed.starts.astype(np.uintp) + np.uintp(address_of(data))
+    sizes = (ends - routed.starts).astype(np.uintp)
+    if routed.open:
+        behind = np.array(routed.open) + 1
+        begins = np.insert(begins, behind, address_of(_NEWLINE))
+        sizes = np.insert(sizes, behind, 1)
+        keys = np.insert(keys, behind, keys.take(routed.open))
+    return keys, begins, sizes
 
 
 def chunks(stream: BinaryIO, limit: int | None = None) -> Iterator[tuple[bytes, bool, bool]]:
@@ -187,14 +216,13 @@ def _copy(stream: BinaryIO, limit: int | None, plan: Plan, key: Key, advance: Ca
         lines = data.count(b"\n")
         tally.lines += lines
         if wanted:
-            plan.parts.add(0, data, lines)
+            plan.parts.append(0, data, lines)
         last = data[-1:]
         advance(len(data))
     if last != b"\n":
         tally.lines += 1
         if wanted:
-            plan.parts.add(0, b"", 1)
-    plan.parts.flush()
+            plan.parts.append(0, b"", 1)
     tally.left_out = 0 if wanted else tally.lines
     if wanted and tally.lines:
         tally.parts = [(key, str(plan.parts.path(0)), size, lines) for _, size, lines in plan.parts.written()]
