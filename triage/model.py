@@ -14,7 +14,7 @@ from typing import Literal
 Role = Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
 Severity = Literal["fatal", "error", "warning", "info"]
 Verdict = Literal["known", "unknown", "clean"]
-SourceKind = Literal["text", "core", "flight-recorder", "py-spy", "error-file", "environment", "binary", "empty"]
+SourceKind = Literal["text", "core", "flight-recorder", "py-spy", "live-stacks", "error-file", "environment", "binary", "empty"]
 
 
 @dataclass(frozen=True, slots=True)

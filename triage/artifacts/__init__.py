@@ -14,7 +14,7 @@ from triage.model import Source, Warning
 
 __all__ = ["READERS", "conclude", "read", "reader_of"]
 
-READERS: tuple[Reader, ...] = (ErrorFile(), Environment(), FlightRecorder(), Cores(), Stacks())
+READERS: tuple[Reader, ...] = (ErrorFile(), Environment(), FlightRecorder(), Cores(), Stacks("py-spy"), Stacks("live-stacks"))
 
 _UNREAD = {
     "binary": "skipped, because it is not text",

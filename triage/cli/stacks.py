@@ -10,8 +10,8 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.artifacts.stacks.model import Process
-    from triage.model import Warning
+    from triage.artifacts.stacks.board import Told
+    from triage.model import Evidence, Warning
 
 
 class StacksFormat(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
@@ -29,8 +29,9 @@ def stacks(
 ) -> None:
     """Show what the ranks of a hung job are doing, and which are elsewhere.
 
-    Reads dumps of live processes by `py-spy dump` (text or JSON, native frames and locals or not), groups the ranks by their stack,
-    and says which ranks are not where most of them wait. The format svg draws all stacks merged into one tree.
+    Reads dumps of live processes by py-spy (text or JSON, native frames and locals or not), gdb, pstack, eu-stack, faulthandler (also
+    inside logs), strace, /proc (wait channels, kernel stacks) and ps, groups the ranks by their stack, and says which ranks are not where
+    most of them wait. The format svg draws all stacks merged into one tree.
 
     \b
     Examples:
@@ -40,13 +41,13 @@ def stacks(
 
     A rank is known by the file's name (rank3.txt). Exit status: 0 it worked; 2 there is no dump, or the options cannot be used.
     """
-    from triage.artifacts.stacks.board import board
+    from triage.artifacts.stacks.board import assemble
     from triage.cli import streams
     from triage.render import stacks as render
 
     streams.check(output)
-    processes, warnings = _read(paths)
-    found = board(processes)
+    told, warnings = _read(paths)
+    found = assemble(told)
     if format is StacksFormat.json:
         streams.deliver(render.as_json(found, warnings), output, utf8=True)
     elif format is StacksFormat.svg:
@@ -56,28 +57,44 @@ def stacks(
         streams.deliver(render.as_text(found, warnings, width=columns, color=painted), output)
 
 
-def _read(paths: list[str]) -> tuple[list[Process], list[Warning]]:
+def _read(paths: list[str]) -> tuple[list[Told], list[Warning]]:
     """All dumps below the paths. Raises InputError when there is none."""
     from triage import sources
     from triage.artifacts.interface import ArtifactError, damaged
-    from triage.artifacts.stacks.reader import MOST_BYTES, processes
+    from triage.artifacts.stacks.conclude import is_stack, told_of
+    from triage.artifacts.stacks.reader import MOST_BYTES, fact, processes
     from triage.errors import InputError
+    from triage.ranks.identity import JobMap
 
-    found: list[Process] = []
+    found: list[Evidence] = []
     listed = sources.discover(paths)
     warnings = list(listed.warnings)
     for file in listed.files:
         for source, stream in sources.streams(file, sources.Limits(), warnings.append):
-            if source.kind != "py-spy":
-                continue
             try:
-                found.extend(processes(_content(source.path, stream, MOST_BYTES), source.name))
+                if source.kind in ("py-spy", "live-stacks"):
+                    found.extend(map(fact, processes(_content(source.path, stream, MOST_BYTES), source.name)))
+                elif source.kind == "text":
+                    found.extend(filter(is_stack, _in_log(_content(source.path, stream, MOST_BYTES), source.name)))
             except ArtifactError as error:
                 warnings.append(damaged(source, error))
     if not found:
         hint = "take one of every rank: `py-spy dump --native --pid PID > rank0.txt`"
         raise InputError("no stacks of live processes in it", hint=hint, path=", ".join(paths[:3]))
-    return found, warnings
+    job = JobMap()
+    for each in found:
+        job.learn(each.source, each.origin)
+    job.settle()
+    return [told_of(each, job.complete) for each in found], warnings
+
+
+def _in_log(data: bytes, name: str) -> list[Evidence]:
+    """The facts in a log where processes printed stacks of themselves (faulthandler), or somebody pasted them."""
+    from triage.evidence import from_text
+
+    if not any(mark in data for mark in (b"hread 0x", b"(LWP ", b"#0  0x")):
+        return []
+    return from_text(data.decode("utf-8", "replace"), name)
 
 
 def _content(path: str | None, stream: object, limit: int) -> bytes:

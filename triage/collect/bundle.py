@@ -16,6 +16,8 @@ from triage.collect.steps import Missing
 from triage.errors import OptionError
 
 PIECE_S = 15.0
+GDB_S = 40.0
+"""gdb reads the symbols of all libraries first, and those of a deep-learning framework are many."""
 # In this order over all processes: the stacks of every rank before anything else of one.
 _PIECES: tuple[tuple[str, Callable[[Target, float], str]], ...] = (
     ("py-spy.txt", steps.py_spy),
@@ -83,7 +85,7 @@ def _pieces(chosen: Sequence[Target], done: Collected, deadline: float) -> Itera
     for piece, take in _PIECES:
         for target in chosen:
             name = f"{where}/{target.folder}/{piece}"
-            left = min(PIECE_S, deadline - time.monotonic())
+            left = min(GDB_S if take is steps.gdb else PIECE_S, deadline - time.monotonic())
             yield from _tried(name, lambda take=take, target=target, left=left: take(target, left), done)  # type: ignore[misc]
     left = min(PIECE_S, deadline - time.monotonic())
     yield from _tried(f"{where}/dmesg.txt", lambda: steps.kernel(chosen, left), done)

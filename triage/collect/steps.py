@@ -24,6 +24,25 @@ _GDB = (
     *("-iex", "set backtrace limit 128"),
 )
 
+# Numbers of the calls in which processes stay (asm/unistd_64.h, asm-generic/unistd.h).
+_CALLS: dict[str, dict[int, str]] = {
+    "x86_64": {
+        0: "read", 1: "write", 7: "poll", 16: "ioctl", 17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev", 23: "select", 35: "nanosleep",
+        42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4", 73: "flock", 74: "fsync",
+        75: "fdatasync", 202: "futex", 230: "clock_nanosleep", 232: "epoll_wait", 247: "waitid", 270: "pselect6", 271: "ppoll",
+        281: "epoll_pwait", 295: "preadv", 296: "pwritev",
+    },
+    "aarch64": {
+        22: "epoll_pwait", 29: "ioctl", 32: "flock", 63: "read", 64: "write", 65: "readv", 66: "writev", 67: "pread64", 68: "pwrite64",
+        69: "preadv", 70: "pwritev", 72: "pselect6", 73: "ppoll", 82: "fsync", 83: "fdatasync", 95: "waitid", 98: "futex", 101: "nanosleep",
+        115: "clock_nanosleep", 202: "accept", 203: "connect", 206: "sendto", 207: "recvfrom", 211: "sendmsg", 212: "recvmsg", 260: "wait4",
+    },
+}  # fmt: skip
+_ON_FILES = frozenset(
+    ("read", "write", "ioctl", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "flock", "fsync", "fdatasync", "connect", "accept",
+     "sendto", "recvfrom", "sendmsg", "recvmsg")
+)  # fmt: skip
+
 
 class Missing(Exception):
     """A piece cannot be had; the text says why."""
@@ -43,7 +62,10 @@ def gdb(target: Target, seconds: float) -> str:
 
 
 def status(target: Target, seconds: float) -> str:
-    """State, wait channel and system call of every thread, then /proc/PID/status. `seconds` is not needed."""
+    """State, wait channel, system call with its file and (where it may be read) the kernel's stack of every thread, then /proc/PID/status.
+
+    `seconds` is not needed.
+    """
     place = PROC / str(target.pid)
     lines = []
     for task in sorted(_listed(place / "task"), key=lambda path: int(path.name))[:4096]:
@@ -51,8 +73,23 @@ def status(target: Target, seconds: float) -> str:
         state = re.search(r"^State:\s*(.*)", _read(task / "status"), re.MULTILINE)
         lines.append(
             f"tid {task.name} comm {parts[0]} state {state[1] if state else '?'} wchan {parts[1] or '?'} syscall {parts[2] or '?'}"
+            + _call(place, parts[2])
         )
+        lines += _read(task / "stack").splitlines()[:64]
     return "\n".join([*lines, "", _read(place / "status")]) + "\n"
+
+
+def _call(place: Path, syscall: str) -> str:
+    """` call write 11 /mnt/ckpt.pt`: the name of the system call by its number (proc(5): /proc/PID/syscall), and what its descriptor leads to."""
+    number, _, rest = syscall.partition(" ")
+    name = _CALLS.get(os.uname().machine, {}).get(int(number), "") if number.isdecimal() else ""
+    if not name:
+        return ""
+    try:
+        descriptor = int(rest.partition(" ")[0], 16)
+        return f" call {name} {descriptor} {redact(os.readlink(place / 'fd' / str(descriptor)))}" if name in _ON_FILES else f" call {name}"
+    except (OSError, ValueError):
+        return f" call {name}"
 
 
 def files(target: Target, seconds: float) -> str:

@@ -46,6 +46,8 @@ TRIGGERS: tuple[str, ...] = (
     "restarting worker group",
     "will restart worker group",
     "#0  0x",
+    "hread 0x",
+    " (LWP ",
     "terminated with signal",
     "Program received signal",
     "Stack trace of thread",

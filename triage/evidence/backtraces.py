@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from triage.evidence import live
 from triage.evidence.interface import evidence
 from triage.model import Block, Evidence
-from triage.stacks import Crash, Stacks, parse, reduce
+from triage.stacks import HANDLER, Crash, Stacks, parse, reduce
+from triage.stacks.live.native import process
 from triage.stacks.write import frame
 
 FORMS = frozenset(("backtrace", "received-signal"))
@@ -21,12 +23,14 @@ def read(block: Block) -> list[Evidence]:
     if found is None:
         return []
     stacks, crash = found
-    crashed = bool(stacks.signal or stacks.error) or stacks.form in _CRASHES or crash.kind not in _KINDS
+    handled = crash.thread is not None and bool(crash.key) and any(frame.function == HANDLER for frame in crash.thread.frames)
+    crashed = bool(stacks.signal or stacks.error) or stacks.form in _CRASHES or crash.kind not in _KINDS or handled
     head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
     shown = [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])] if crash.thread is not None else []
     text = "\n".join([*head, *([f"crash point: {crash.text}"] if crashed and crash.key else []), *shown])
     if not crashed:
-        return [evidence(block, "stack", stacks.form, "\n".join(block.lines), form=stacks.form, threads=str(len(stacks.threads)))]
+        told = live.fields(process(stacks, block.source))
+        return [evidence(block, "stack", stacks.form, "\n".join(block.lines), form=stacks.form, threads=str(len(stacks.threads)), **told)]
     return [evidence(block, "crash", stacks.form, text, signal=stacks.signal, message=stacks.message, **fields(crash))]
 
 

@@ -23,15 +23,18 @@ _HINTS = (
     "========= Invalid __",
     "[bt] (0)",
     "TID ",
+    "hread 0x",
+    "Timeout (",
 )
 _OPENS = re.compile(
     r"\s*(?:Program (?:terminated with|received) signal|Thread \d+ \"[^\"]*\" received signal|#0 +(?:0x[0-9a-f]{4,} (?:in )?|[\w:~<(]\S* \()|"
     r"Thread \d+ \((?:Thread 0x|LWP \d|process \d)|==\d+==ERROR: \w+Sanitizer: |WARNING: ThreadSanitizer: |Stack trace (?:of thread|\(most recent)|"
     r"\*\*\* Error in `|Stack dump:|C\+\+ Traceback \(most recent call last\)|crash reason: ?|\*\*\* SIG[A-Z]+ (?:received at|\(@)|"
-    r"========= Invalid __|\[bt\] \(0\)|TID \d+:$)"
+    r"========= Invalid __|\[bt\] \(0\)|TID \d+:$|"
+    r"(?:Current t|T)hread 0x[0-9a-f]+(?: \[[^\]]*\])? \(most recent call first\):|Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$)"
 )
 _GOES_ON = re.compile(
-    r"$|\s*#\d+[ :]|\s*\*?\s*(?:frame|thread) #|Thread \d|\[New |\[Current|\[Switching|\[Thread debugging|Using host|\(gdb\)|--+Type|\s+(?:at|from|in) |"
+    r"$|  (?:File \"|<no Python frame>|\.\.\.|Binary file)|Current thread 0x|Extension modules: |\[Inferior |\s*#\d+[ :]|\s*\*?\s*(?:frame|thread) #|Thread \d|\[New |\[Current|\[Switching|\[Thread debugging|Using host|\(gdb\)|--+Type|\s+(?:at|from|in) |"
     r"\s{3,}\S|\d+\t|warning:|Missing separate|Core was generated|Program terminated|Backtrace stopped|\(More stack|No (?:locals|symbol)|PID \d|TID \d|"
     r"\s*\[ ?\d+\]|.*@ +0x|PC: @|=+|\s*\d{1,3} {1,}\S|Stack trace|\s*\[bt\]|\S+\([^)\s]*\) ?\[0x|Segmentation fault|FatalError|Error Message|-{5,}|"
     r"\[(?:process|stack|SignalInfo|TimeInfo)\b|crash |\s*\[SignalInfo|\s*\[TimeInfo|freed by|previously allocated|READ of|WRITE of|SUMMARY:|0x[0-9a-f]+ is"

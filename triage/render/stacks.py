@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 
-from triage.artifacts.stacks.board import phrase
 from triage.artifacts.stacks.model import Board, Group, Member
 from triage.model import Warning
 from triage.render import words
 from triage.render.json import escaped
 from triage.render.layout import Paint, labelled, wrap
 from triage.render.safe import clip, safe_line
+from triage.stacks.live.model import State, phrase
 
 __all__ = ["SCHEMA", "as_json", "as_svg", "as_text"]
 
@@ -68,11 +68,16 @@ def as_text(board: Board, warnings: Sequence[Warning] = (), *, width: int | None
 def _shown(group: Group, columns: int, paint: Paint) -> list[str]:
     label = "Most" if group.usual else "Elsewhere"
     lines = labelled(
-        label, [safe_line(f"{_who(group)}: {phrase(group.state)}")], columns, paint, "bold", *(() if group.usual else ("yellow",))
+        label, [safe_line(f"{_who(group)}: {phrase(_shared(group))}")], columns, paint, "bold", *(() if group.usual else ("yellow",))
     )
     stack = [clip(safe_line(frame), columns - 15) for frame in group.key[:FRAMES]]
     more = [f"… {len(group.key) - FRAMES} more frames"] if len(group.key) > FRAMES else []
     return [*lines, *(f"             | {frame}" for frame in [*stack, *more])]
+
+
+def _shared(group: Group) -> State:
+    """The state of all in the group: descriptors and times are each one's own."""
+    return group.state if len(group.members) == 1 else replace(group.state, detail="")
 
 
 def _who(group: Group) -> str:

@@ -6,6 +6,7 @@ import re
 
 from triage.sources.environment import is_environment
 from triage.sources.interface import FileKind
+from triage.sources.live import is_live
 
 SNIFF = 4 * 1024
 """Bytes that settle most files."""
@@ -44,7 +45,7 @@ def classify(head: bytes) -> tuple[FileKind, str | None]:
         return "empty", None
     kind = _by_magic(head)
     if kind:
-        return kind, "utf-8" if kind in ("py-spy", "error-file") else None
+        return kind, "utf-8" if kind in ("py-spy", "live-stacks", "error-file") else None
     if len(head) < HEAD and is_environment(head, whole=True):
         return "environment", "utf-8"
     encoding = _wide(head)
@@ -88,6 +89,8 @@ def _by_magic(head: bytes) -> FileKind | None:
         return "py-spy"
     if head[:1] in b"{ \t\r\n" and head.lstrip()[:1] == b"{":
         return _json(head.lstrip())
+    if is_live(head):
+        return "live-stacks"
     return "tar" if is_tar_header(head[:512]) else None
 
 

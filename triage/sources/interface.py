@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from triage.sources.expand import Expansion
 
 FileKind = Literal[
-    "text", "gzip", "bzip2", "xz", "zstd", "lz4", "lz4-legacy", "tar", "zip", "core", "elf", "flight-recorder", "py-spy", "error-file", "environment", "binary", "empty",
+    "text", "gzip", "bzip2", "xz", "zstd", "lz4", "lz4-legacy", "tar", "zip", "core", "elf", "flight-recorder", "py-spy", "live-stacks", "error-file", "environment", "binary", "empty",
     "7z", "rar", "compress", "journal",
 ]  # fmt: skip
 

@@ -17,6 +17,7 @@ KINDS: dict[FileKind, SourceKind] = {
     "core": "core",
     "flight-recorder": "flight-recorder",
     "py-spy": "py-spy",
+    "live-stacks": "live-stacks",
     "error-file": "error-file",
     "environment": "environment",
     "elf": "binary",

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import triage
 from triage import artifacts
 from triage.artifacts.interface import Artifact, ArtifactError
-from triage.artifacts.stacks.board import board, phrase
-from triage.artifacts.stacks.model import Process
+from triage.artifacts.stacks.board import board
 from triage.artifacts.stacks.reader import processes
-from triage.artifacts.stacks.states import state_of
 from triage.model import Source
+from triage.stacks.live.model import Process, phrase
+from triage.stacks.live.states import state_of
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "jobs" / "hung_stacks" / "job"
 IN_ALL_REDUCE = (

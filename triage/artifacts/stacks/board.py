@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
-from triage.artifacts.stacks.model import Board, Conclusion, Group, Member, Process, State
-from triage.artifacts.stacks.states import HELPERS, STUCK, WAITING, key_of, state_of
+from triage.artifacts.stacks.model import Board, Conclusion, Group, Member
+from triage.stacks.live.model import KERNEL_TOOLS, Process, State, phrase
+from triage.stacks.live.states import HELPERS, STUCK, WAITING, joined, key_of, state_of
 
 Told = tuple[Process, State, tuple[str, ...]]
 """A dump, what it says, and its key."""
@@ -20,13 +22,29 @@ def board(processes: Sequence[Process]) -> Board:
 def assemble(dumps: Sequence[Told]) -> Board:
     """Groups and conclusions. Several dumps of one process are one member; if they differ, it moved meanwhile."""
     by_label: dict[str, list[Told]] = defaultdict(list)
-    for told in sorted(dumps, key=lambda each: (each[0].source, each[0].pid or 0)):
+    # Sorting is stable: dumps of one file stay in the order in which they stand there.
+    for told in sorted(_with_ranks(dumps), key=lambda each: (each[0].source, each[0].pid or 0)):
         by_label[label_of(told[0])].append(told)
     members = [_member(label, each) for label, each in by_label.items()]
     helpers = [member for member in members if member.state.kind in HELPERS and member.rank is None]
     ranks = sorted((member for member in members if member not in helpers), key=_order)
     notes = tuple(f"{member.label} moved between two dumps, so it is slow rather than stuck" for member in ranks if member.moved)
     return Board(tuple(_groups(ranks)), tuple(sorted(helpers, key=_order)), tuple(conclusions(ranks)), notes)
+
+
+def _with_ranks(dumps: Sequence[Told]) -> list[Told]:
+    """A dump that does not know its rank has that of another dump of the same process."""
+    known: dict[tuple[str | None, int], set[int]] = defaultdict(set)
+    for process, _, _ in dumps:
+        if process.rank is not None and process.pid is not None:
+            known[process.host, process.pid].add(process.rank)
+    out = []
+    for process, state, key in dumps:
+        ranks = known.get((process.host, process.pid), set()) if process.pid is not None else set()
+        if process.rank is None and len(ranks) == 1 and state.kind not in HELPERS:
+            process = replace(process, rank=next(iter(ranks)))
+        out.append((process, state, key))
+    return out
 
 
 def label_of(process: Process) -> str:
@@ -37,13 +55,33 @@ def label_of(process: Process) -> str:
     return f"pid {process.pid}{where}" if process.pid is not None else process.source
 
 
+_UNTOLD = ("idle", "running", "unknown", "backward")
+PYTHON = ("py-spy", "faulthandler")
+"""Dumps with the lines of the program: these are shown first."""
+
+
 def _member(label: str, dumps: Sequence[Told]) -> Member:
-    """The dump that has most to say; one with native frames knows more than one without."""
-    dump, state, key = max(
-        dumps, key=lambda each: (each[1].kind not in ("idle", "running", "unknown", "backward"), bool(each[2]), each[0].source)
-    )
-    moved = len({other for process, _, other in dumps if other and process.tool == dump.tool}) > 1
+    """The dump that has most to say; one with native frames knows more than one without, and the kernel adds the file or the device."""
+    stacks = _latest([told for told in dumps if told[0].tool not in KERNEL_TOOLS])
+    below = [told for told in dumps if told[0].tool in KERNEL_TOOLS]
+    chosen = stacks or below
+    dump, state, key = max(chosen, key=lambda each: (each[1].kind not in _UNTOLD, bool(each[2]), each[0].tool in PYTHON, each[0].source))
+    if not state.place:
+        state = replace(state, place=next((other.place for _, other, _ in chosen if other.place), ""))
+    if dump.tool not in PYTHON:  # ranks are compared by the frames that all dumps of them are most likely to have
+        key = next((other for process, _, other in chosen if process.tool in PYTHON and other), key)
+    moved = len({other for process, _, other in chosen if other and process.tool == dump.tool}) > 1
+    if stacks and below:
+        state = joined(state, max(below, key=lambda each: (bool(each[1].detail), each[0].source))[1])
     return Member(label, dump.rank, dump, state, key or (state.words,), moved)
+
+
+def _latest(dumps: Sequence[Told]) -> list[Told]:
+    """Of a log in which a process dumped itself again and again, the last two: only whether it still moves at the end counts."""
+    by_source: dict[tuple[str, str], list[Told]] = defaultdict(list)
+    for told in dumps:
+        by_source[told[0].source, told[0].tool].append(told)
+    return [told for each in by_source.values() for told in each[-2:]]
 
 
 def _order(member: Member) -> tuple[bool, int, str]:
@@ -124,14 +162,9 @@ def _told(states: dict[int, State]) -> str:
     """`ranks 0, 1, 3 are in all_reduce at train.py:25`, each state once."""
     grouped: dict[str, list[int]] = defaultdict(list)
     for rank, state in sorted(states.items()):
-        grouped[phrase(state)].append(rank)
+        # Descriptors and times are each rank's own: they are told of a rank alone.
+        grouped[phrase(state if len(states) == 1 else replace(state, detail=""))].append(rank)
     return " and ".join(f"{say(ranks)} {_is(ranks)} {words}" for words, ranks in grouped.items())
-
-
-def phrase(state: State) -> str:
-    """`in all_reduce at train.py:25`."""
-    at = f" at {state.place}" if state.place else ""
-    return f"{state.words}{at}" + (f" ({state.detail})" if state.detail else "")
 
 
 def say(ranks: object) -> str:

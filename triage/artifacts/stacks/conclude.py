@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from triage.artifacts.stacks.board import assemble
-from triage.artifacts.stacks.model import Process, State
-from triage.artifacts.stacks.states import HELPERS
+from triage.artifacts.stacks.board import PYTHON, Told, assemble
 from triage.evidence.inference import inferred
 from triage.model import Evidence, Origin
+from triage.stacks.live.model import Process, State
+from triage.stacks.live.states import HELPERS
 
 Complete = Callable[[str, Origin], Origin]
 
 
 def conclude(facts: Iterable[Evidence], complete: Complete) -> list[Evidence]:
     """The conclusions, each for every rank it names, standing in the dump of that rank."""
-    stacks = sorted((fact for fact in facts if fact.kind == "stack"), key=lambda fact: (fact.source, fact.fields.get("pid", "")))
-    told = []
+    stacks = sorted(filter(is_stack, facts), key=lambda fact: (fact.source, fact.offset, fact.fields.get("pid", "")))
+    told: list[Told] = []
     dumps: dict[int, Evidence] = {}
     for fact in stacks:
-        origin = fact.origin if fact.fields["state"] in HELPERS else complete(fact.source, fact.origin)
-        process = Process(fact.source, fact.component, origin.pid, (), rank=origin.rank, host=origin.host)
-        state = State(*(fact.fields[name] for name in ("state", "words", "op", "place", "detail")))
-        told.append((process, state, tuple(fact.fields["stack"].split("\n")) if fact.fields["stack"] else ()))
-        if origin.rank is not None:
-            dumps.setdefault(origin.rank, fact)
+        told.append(told_of(fact, complete))
+        rank = told[-1][0].rank
+        if rank is not None and (rank not in dumps or (fact.component in PYTHON and dumps[rank].component not in PYTHON)):
+            dumps[rank] = fact
     found: list[Evidence] = []
     for conclusion in assemble(told).conclusions:
         basis = [dumps[rank] for rank in conclusion.ranks if rank in dumps]
@@ -33,3 +31,22 @@ def conclude(facts: Iterable[Evidence], complete: Complete) -> list[Evidence]:
             own = dumps.get(fact.origin.rank if fact.origin.rank is not None else -1, basis[0])
             found.append(replace(fact, source=own.source, offset=own.offset, end=own.end, excerpt=own.excerpt))
     return found
+
+
+def is_stack(fact: Evidence) -> bool:
+    """A stack of a process that stayed where it was; a dump in a log that goes on behind it says nothing of the end."""
+    return fact.kind == "stack" and "state" in fact.fields and not fact.fields.get("goes_on")
+
+
+def told_of(fact: Evidence, complete: Complete) -> Told:
+    """What `board.assemble` wants to know of a fact. Helpers of a rank write into its log, and are no ranks."""
+    fields = fact.fields
+    origin = fact.origin
+    pid = int(fields["pid"]) if fields.get("pid") else origin.pid
+    if fields["state"] in HELPERS:
+        origin = Origin(host=origin.host, pid=pid)
+    else:
+        origin = complete(fact.source, origin if origin.pid is not None or pid is None else replace(origin, pid=pid))
+    process = Process(fact.source, fact.component, origin.pid, (), rank=origin.rank, host=origin.host)
+    state = State(*(fields.get(name, "") for name in ("state", "words", "op", "place", "detail")))
+    return process, state, tuple(fields["stack"].split("\n")) if fields.get("stack") else ()

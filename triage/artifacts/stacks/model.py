@@ -1,66 +1,11 @@
-"""What a dump of a live process holds, and what it says when ranks are laid side by side."""
+"""What dumps say when ranks are laid side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One frame. `module` is the library of a native frame; it has no `file` then, or the one of its source."""
-
-    function: str
-    file: str = ""
-    line: int | None = None
-    module: str = ""
-
-    @property
-    def native(self) -> bool:
-        return not self.file.endswith((".py", ">")) and not self.file.startswith("<")
-
-    @property
-    def place(self) -> str:
-        """`train.py:25`, or the library."""
-        name = self.file.rsplit("/", 1)[-1]
-        return f"{name}:{self.line}" if self.line and name else name or self.module
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """`frames` innermost first. `status` as the tool says it (active, idle); `gil`: it holds Python's global lock."""
-
-    name: str
-    tid: int | None
-    frames: tuple[Frame, ...]
-    status: str = ""
-    gil: bool = False
-    kernel: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """All threads of one process at one moment, as one file has them."""
-
-    source: str
-    tool: str
-    pid: int | None
-    threads: tuple[Thread, ...]
-    command: str = ""
-    rank: int | None = None
-    host: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a process was doing: `kind` is one of `states.KINDS`, `words` a phrase that follows "was" or "is", `op` the call if one is known,
-    `place` the line of the user's own program from which it was made."""
-
-    kind: str
-    words: str
-    op: str = ""
-    place: str = ""
-    detail: str = ""
+from triage.stacks.live.model import Process, State
 
 
 @dataclass(frozen=True, slots=True)

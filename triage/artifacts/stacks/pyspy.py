@@ -11,7 +11,8 @@ import re
 from typing import Any
 
 from triage.artifacts.interface import ArtifactError
-from triage.artifacts.stacks.model import Frame, Process, Thread
+from triage.stacks.live.model import Process, Thread
+from triage.stacks.model import Frame
 
 _PROCESS = re.compile(r"Process (\d+)(?:: (.*))?$")
 _THREAD = re.compile(r"Thread (0x[0-9a-fA-F]+|\d+) \(([a-z+ ]+)\)(?:: \"(.*)\")?")
@@ -54,7 +55,13 @@ def _frame(function: str, where: str) -> Frame:
     at = _LINE.match(where)
     if at is None:
         return Frame(function, module=where)
-    return Frame(function, at[1], int(at[2][:9]))
+    return _of_file(function, at[1], int(at[2][:9]))
+
+
+def _of_file(function: str, file: str, line: int | None) -> Frame:
+    """Of Python where the file is; py-spy names the sources of native frames too where it has debug information."""
+    python = file.endswith((".py", ">")) or file.startswith("<")
+    return Frame(function, file=file, line=line, language="python" if python else "native")
 
 
 def of_json(text: str, source: str) -> list[Process]:
@@ -75,7 +82,7 @@ def of_json(text: str, source: str) -> list[Process]:
 
 def _json_thread(thread: dict[str, Any]) -> Thread:
     frames = tuple(
-        Frame(str(frame["name"]), str(frame.get("short_filename") or frame.get("filename") or ""), _int(frame.get("line")) or None)
+        _of_file(str(frame["name"]), str(frame.get("short_filename") or frame.get("filename") or ""), _int(frame.get("line")) or None)
         if not frame.get("module")
         else Frame(str(frame["name"]), module=str(frame["module"]).rsplit("/", 1)[-1])
         for frame in thread["frames"][:MOST_FRAMES]

@@ -52,6 +52,18 @@ def left_early(scene: Scene) -> list[Evidence]:
     return conclude("left-early", left, stuck[0], text)
 
 
+def done_while_others_wait(scene: Scene) -> list[Evidence]:
+    """Stack dumps show some ranks in a collective, and all that is known of the others is that they said they were done."""
+    seen = [fact for fact in scene.facts if fact.kind == "inference" and fact.fields.get("seen_in") == "stacks"]
+    stuck = [fact for fact in seen if fact.fields["rule"] == "blocked-in-collective"]
+    waiting = ranks_of(stuck)
+    left = set(scene.finished) - waiting - scene.failed
+    if not left or not stuck or len(stuck) < len(seen):
+        return []
+    text = f"{say_ranks(left)} said that they were done, while the stacks of {say_ranks(waiting)} stand in a collective that needs them"
+    return conclude("left-early", left, stuck[0], text)
+
+
 def _waited_for(scene: Scene) -> tuple[set[int], set[int], Evidence | None]:
     """Who timed out, and the few others that printed no error of their own."""
     waits = scene.evidence_of("waiting")

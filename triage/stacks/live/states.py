@@ -9,7 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triage.artifacts.stacks.model import Frame, Process, State, Thread
+from triage.stacks.live import kernel
+from triage.stacks.live.model import KERNEL_TOOLS, Call, Process, State, Thread, is_native, place
+from triage.stacks.model import Frame
+from triage.stacks.names import library
+from triage.stacks.rules import shipped
 
 _C10D = "torch/distributed/distributed_c10d.py"
 _COLLECTIVES = (
@@ -20,12 +24,13 @@ _COLLECTIVES = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`function` and `file` are matched against one frame (a native frame's file is its library); `words` may use {op}."""
+    """`function` and `file` are matched against one frame (a native frame's file is its library); `words` may use {op}. `native`: only native frames."""
 
     kind: str
     words: str
     function: str
     file: str = ""
+    native: bool = False
 
 
 # The order matters: what is outermost in meaning comes first. A checkpoint that is saved with a barrier in it waits in the barrier.
@@ -50,7 +55,7 @@ RULES: tuple[Rule, ...] = (
     Rule("checkpoint", "in {op}", r"(?:.*\.)?_?(?:save|load|write|upload|restore|store|persist)\w*(?:checkpoint|ckpt|state_dict)\w*"),
     Rule("compile", "compiling", r".*", r"torch/_(?:dynamo|inductor)/(?!eval_frame|external_utils)|triton/(?:compiler|backends|runtime/(?:build|jit|autotuner))|torch/utils/cpp_extension\.py"),
     Rule("gil", "waiting for the GIL", r"take_gil|PyEval_RestoreThread|PyGILState_Ensure|PyEval_AcquireThread"),
-    Rule("join", "joining a thread or process", r"Thread\.(?:join|_wait_for_tstate_lock)|(?:Base)?Process\.join|Popen\.(?:wait|poll)", r"(?:threading|multiprocessing/\w+)\.py"),
+    Rule("join", "joining a thread or process", r"(?:Thread\.)?(?:join|_wait_for_tstate_lock)|(?:(?:Base)?Process\.)?join|(?:Popen\.)?poll|Popen\.wait", r"(?:threading|multiprocessing/\w+)\.py"),
     Rule("queue", "waiting in a queue", r"(?:\w*Queue\.)?(?:get|put)", r"(?:^|/)(?:queue|multiprocessing/queues)\.py"),
     Rule("lock", "waiting for a lock", r"(?:Condition|Event|Semaphore|Barrier|_RLock|RLock|Lock)\.(?:wait|acquire|__enter__)|wait|acquire", r"(?:^|/)threading\.py"),
     Rule("lock", "waiting for a lock", r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_PyMutex_Lock\w*|PyMutex_Lock"),
@@ -59,10 +64,10 @@ RULES: tuple[Rule, ...] = (
     Rule("network", "waiting for the network", r".*", r"(?:^|/)(?:ssl|socket|http/client)\.py|urllib3/|requests/|botocore/|aiohttp/|grpc/"),
     Rule("import", "importing a module", r"_find_and_load|_load_unlocked|exec_module", r"<frozen importlib"),
     Rule("backward", "in backward", r"_engine_run_backward|backward", r"torch/autograd/"),
-    Rule("futex", "in futex", r".*futex.*|pthread_(?:cond_\w*wait|mutex_lock\w*|rwlock_\w+)|__lll_lock_wait\w*|std::condition_variable::wait\w*"),
-    Rule("sleep", "asleep", r"(?:__)?(?:clock_)?nanosleep|time_sleep|sleep"),
-    Rule("io", "in {op}", r"(?:__)?(?:libc_)?(?:pread|pwrite|read|write|fsync|fdatasync|open|openat|unlink|rename|stat|fstat)(?:64|v|v2)?"),
-    Rule("network", "waiting for the network", r"(?:__)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)"),
+    Rule("futex", "in futex", r".*futex.*|_*pthread_(?:cond_\w*wait\w*|mutex_lock\w*|rwlock_\w+)|__lll_lock_wait\w*|std::condition_variable::wait\w*", native=True),
+    Rule("sleep", "asleep", r"_*(?:clock_)?nanosleep\w*|time_sleep|pysleep|_*sleep", native=True),
+    Rule("io", "in {op}", r"(?:__)?(?:libc_)?(?:pread|pwrite|read|write|fsync|fdatasync|open|openat|unlink|rename|stat|fstat)(?:64|v|v2)?(?:_nocancel)?", native=True),
+    Rule("network", "waiting for the network", r"(?:__)?(?:libc_)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)", native=True),
 )  # fmt: skip
 _COMPILED = tuple((rule, re.compile(rule.function), re.compile(rule.file)) for rule in RULES)
 
@@ -88,6 +93,10 @@ STUCK = frozenset(
         "io",
         "holds-gil",
         "kernel",
+        "memory",
+        "pipe",
+        "stopped",
+        "dead",
     ]
 )
 """States in which one can stay without end and which are nobody's collective."""
@@ -132,7 +141,11 @@ def state_of(process: Process) -> State:
     main = main_thread(process)
     if main is None:
         return State("unknown", "without any thread in its dump")
+    if process.tool in KERNEL_TOOLS:
+        return kernel.state_of(main.call or Call())
     found = _of_thread(main)
+    if found.kind == "collective" and not found.op and not own_place(main.frames):
+        found = _named(found, process)
     if found.kind in _RAW and (other := _deadlock(process, main)):
         return State(
             "deadlock", f"{found.words} while its thread {other.name or other.tid} is {_of_thread(other).words}", found.op, found.place
@@ -145,6 +158,48 @@ def state_of(process: Process) -> State:
     return found
 
 
+_OPS = re.compile(
+    r"c10d::Async(\w+?)(?:CUDA)?Work::\w+|c10d::ops::(\w+?)_?|gloo::(?:\{anon\}::|\(anonymous namespace\)::)?"
+    r"(allreduce|broadcast|allgatherv?|barrier|gather|scatter|reduce|alltoallv?)|p?nccl(All\w+|Broadcast|Reduce\w*|Send|Recv)|Hccl(All\w+|Broadcast|Reduce\w*|Send|Recv)"
+)
+_SPLIT = {"allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter", "alltoall": "all_to_all"}
+
+
+def _named(found: State, process: Process) -> State:
+    """Native frames alone: the collective's name stands on the stack of the thread that carries it out."""
+    for frame in (frame for thread in process.threads for frame in thread.frames):
+        match = _OPS.fullmatch(frame.function)
+        if match is not None:
+            name = next(group for group in match.groups() if group).lower()
+            name = _SPLIT.get(name, name)
+            return State(found.kind, f"in {name}", name, found.place, found.detail)
+    return found
+
+
+def joined(state: State, below: State | None) -> State:
+    """What the program does, and what the kernel does for it, in one state: `in a checkpoint write to /mnt/ckpt.pt`."""
+    if below is None:
+        return state
+    if state.kind in WAITING or state.kind in HELPERS or below.kind not in kernel.TELLING:
+        return state
+    if state.kind == "checkpoint":
+        if state.words == "in a checkpoint write" and below.words.startswith("in write to "):
+            words = f"{state.words} to {below.words.removeprefix('in write to ')}"
+        else:
+            words = f"{state.words}, {below.words}"
+        return State("checkpoint", words, state.op, state.place, below.detail)
+    kind = below.kind if state.kind in ("idle", "running", "unknown", *_WEAK) else state.kind
+    return State(
+        kind, f"{state.words}, {below.words}" if below.words not in state.words else state.words, state.op, state.place, below.detail
+    )
+
+
+def _fits(rule: Rule, function: re.Pattern[str], file: re.Pattern[str], frame: Frame) -> bool:
+    if rule.native and not is_native(frame):
+        return False
+    return function.fullmatch(frame.function) is not None and file.search(frame.file or frame.module) is not None
+
+
 def _deadlock(process: Process, main: Thread) -> Thread | None:
     """Another thread that blocks on a bare lock inside the user's program too. Events and queues are how healthy threads wait for work."""
     if not _blocks(main):
@@ -153,23 +208,23 @@ def _deadlock(process: Process, main: Thread) -> Thread | None:
 
 
 def _blocks(thread: Thread) -> bool:
-    own = next((index for index, frame in enumerate(thread.frames) if not frame.native), None)
+    own = next((index for index, frame in enumerate(thread.frames) if not is_native(frame)), None)
     if own is None or not is_own(thread.frames[own]) or _of_thread(thread).kind not in _RAW:
         return False
-    return any(frame.native and _BARE.fullmatch(frame.function) for frame in thread.frames[:own])
+    return any(is_native(frame) and _BARE.fullmatch(frame.function) for frame in thread.frames[:own])
 
 
 def _of_thread(thread: Thread) -> State:
-    place = own_place(thread.frames)
+    where = own_place(thread.frames)
     own = next((frame for frame in thread.frames if is_own(frame)), None)
     for rule, function, file in _COMPILED:
         for frame in thread.frames:
-            if function.fullmatch(frame.function) and file.search(frame.file or frame.module):
-                op = _op(thread.frames, rule, function, file) or frame.function
+            if _fits(rule, function, file, frame):
+                op = (_op(thread.frames, rule, function, file) or frame.function).lstrip("_" if rule.native else "").removeprefix("libc_")
                 inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
-                return _held(State(rule.kind, rule.words.format(op=op) + inside, op if "{op}" in rule.words else "", place), thread)
+                return _held(State(rule.kind, rule.words.format(op=op) + inside, op if "{op}" in rule.words else "", where), thread)
     words = f"in {own.function}" if own else f"in {thread.frames[0].function}" if thread.frames else "without Python frames"
-    return _held(State("running" if thread.status == "active" else "idle", words, own.function if own else "", place), thread)
+    return _held(State("running" if thread.status == "active" else "idle", words, own.function if own else "", where), thread)
 
 
 def _held(state: State, thread: Thread) -> State:
@@ -183,29 +238,47 @@ def _held(state: State, thread: Thread) -> State:
 
 def _op(frames: Sequence[Frame], rule: Rule, function: re.Pattern[str], file: re.Pattern[str]) -> str:
     """The outermost of the neighbouring frames that fit: `all_gather_object` rather than the `all_gather` it makes."""
-    fitting = [frame.function for frame in frames if function.fullmatch(frame.function) and file.search(frame.file or frame.module)]
+    fitting = [frame.function for frame in frames if _fits(rule, function, file, frame)]
     return fitting[-1] if fitting else ""
 
 
 def is_own(frame: Frame) -> bool:
     """Is it the user's program, and no library?"""
-    if frame.native or _LIBRARY.search(frame.file):
+    if is_native(frame) or _LIBRARY.search(frame.file):
         return False
     return frame.file.rsplit("/", 1)[-1].removesuffix(".py") not in _STDLIB or "/" in frame.file
 
 
 def own_place(frames: Sequence[Frame]) -> str:
     """Where the user's program stands: `train.py:25`."""
-    return next((frame.place for frame in frames if is_own(frame)), next((frame.place for frame in frames if not frame.native), ""))
+    return next((place(frame) for frame in frames if is_own(frame)), next((place(frame) for frame in frames if not is_native(frame)), ""))
+
+
+_DULL = frozenset(("interpreter", "glue", "thread-base", "idle", "allocator", "memory"))
 
 
 def key_of(process: Process) -> tuple[str, ...]:
     """What is equal for processes at the same place: the Python frames of the main thread, outermost first; lines only in the user's program."""
     main = main_thread(process)
-    frames = [frame for frame in main.frames if not frame.native] if main else []
-    if main and not frames:
-        frames = [frame for frame in main.frames if not frame.function.startswith("0x")]
+    if main is None:
+        return ()
+    if process.tool in KERNEL_TOOLS:
+        return (kernel.state_of(main.call or Call()).words,)
+    frames = [frame for frame in main.frames if not is_native(frame)] or _native(main.frames)
     return tuple(
-        f"{frame.function} ({frame.place if is_own(frame) else frame.file.rsplit('/', 1)[-1] or frame.module})"
+        f"{_short(frame)} ({place(frame) if is_own(frame) else frame.file.rsplit('/', 1)[-1] or frame.module.rsplit('/', 1)[-1]})"
         for frame in reversed(frames)
     )
+
+
+def _short(frame: Frame) -> str:
+    """A Python function without its class: faulthandler and Python before 3.11 do not say it."""
+    return frame.function if is_native(frame) else frame.function.rsplit(".", 1)[-1] or frame.function
+
+
+def _native(frames: Sequence[Frame]) -> list[Frame]:
+    """Native frames that differ where programs do: no interpreter, no wrappers, no thread library."""
+    named = [frame for frame in frames if frame.function and not frame.function.startswith("0x")]
+    rules = shipped()
+    telling = [frame for frame in named if (rule := rules.find(frame.function, library(frame.module))) is None or rule.label not in _DULL]
+    return telling or named
