@@ -22,11 +22,14 @@ class Form(Protocol):
 
 
 def number(text: str | None) -> int | None:
-    """A hexadecimal number of at most 64 bits, with or without 0x."""
+    """A hexadecimal number of at most 64 bits, with or without 0x; None for anything else."""
     if not text:
         return None
-    value = int(text, 16)
-    return value if value < 1 << 64 else None
+    try:
+        value = int(text, 16)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1 << 64 and "_" not in text else None
 
 
 def decimal(text: str | None) -> int | None:
