@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pytest
@@ -157,8 +158,25 @@ def test_the_automaton_finds_what_in_finds(literals: list[str], text: str) -> No
     )
     from triage.catalog.facts import distinct
 
-    found = set(_Plan(leaves)._candidates(distinct([evidence(text)])[0]))
+    found = _Plan(leaves)._candidates(distinct([evidence(text)])[0].bytes, "message")
     assert found == {number for number, literal in enumerate(literals) if literal in text}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text("a127 ", max_size=12), max_size=10))
+def test_digits_are_told_apart(texts: list[str]) -> None:
+    """Texts that differ only in digits share their work, and a pattern with a digit in it still matches only its own."""
+    cases = [
+        signature("text: 'a1 a\\d'", "test.one"),
+        signature("any:\n  - text: 'a2(?P<rest>.*)'\n  - text: '7a a'", "test.three"),
+        signature("text: 'a\\d\\da'", "test.two"),
+    ]
+    given_evidence = [evidence(text) for text in texts]
+    expected = {case.id: found for case in cases if (found := evaluate(case, given_evidence))}
+    assert matcher(*cases).evaluate(given_evidence) == expected
+    assert {index for found in expected.values() for index in found.indices} == {
+        index for index, text in enumerate(texts) if re.search(r"a1 a\d|a2|7a a|a\d\da", text)
+    }
 
 
 def test_without_memory_for_the_automaton(monkeypatch: pytest.MonkeyPatch) -> None:

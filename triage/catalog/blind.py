@@ -39,6 +39,11 @@ def masked(text: bytes) -> bytes:
     return text.translate(_ZEROS)
 
 
+def masked_literal(literal: str) -> str:
+    """A literal as it stands in masked texts: a text that has the literal has this one once it is masked."""
+    return literal.encode("utf-8", "replace").translate(_ZEROS).decode("utf-8")
+
+
 def spans(leaf: Leaf, text: bytes) -> Spans | None:
     """Where the groups of a blind leaf match in a masked text; None if it does not hold."""
     found: Any = compiled(leaf.text or "").search(text)

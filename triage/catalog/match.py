@@ -16,6 +16,7 @@ from triage.catalog.facts import NO_CAPTURES, Captures, Fact, distinct, gather
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
 from triage.model import Evidence
 
+FEW = 8  # so many leaves are asked without a look for their literals
 MAX_VALUES = 4096  # different values kept of one capture
 MAX_SHAPES = 20_000  # texts without their digits, whose tests are kept
 LITERAL_MEMORY = 64 * 1024 * 1024  # for the automaton of all literals
@@ -73,13 +74,21 @@ class Session:
         self._facts: dict[Any, Fact] = {}
         self._hits: _Found = _found()
         self._count = 0
+        self._sizes: dict[int, int] = {}
+        self._decided: dict[int, Match | None] = {}
 
     def add(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
         """What the catalog says about all evidence given so far; indices count through the parts."""
         new = gather(evidence, self._facts, self._count)
         self._count += len(evidence)
         self._plan.test(new, self._hits)
-        return self._plan.decide(list(self._facts.values()), self._hits)
+        sizes = {owner: sum(map(len, leaves.values())) for owner, leaves in self._hits.items()}
+        # What no new fact touches is as it was, unless a known one was said again.
+        same = len(new) == len(evidence)
+        known = {owner: match for owner, match in self._decided.items() if same and sizes[owner] == self._sizes[owner]}
+        self._sizes = sizes
+        found, self._decided = self._plan.decide(list(self._facts.values()), self._hits, known)
+        return found
 
 
 def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
@@ -122,23 +131,30 @@ class _Plan:
         self._literals = list(by_literal)
         self._behind = list(by_literal.values())
         self._blind = {number for number, (_, leaf) in enumerate(self._leaves) if blind.is_blind(leaf)}
-        self._shapes: dict[tuple[str, str, bytes], list[tuple[int, int, blind.Spans]]] = {}
-        self._present: Callable[[bytes], Iterable[int]] | None = None
+        self._shapes: dict[tuple[str, str, bytes], _Shape] = {}
+        self._present: dict[bool, Callable[[bytes], Iterable[int]]] = {}
 
     def run(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
         return Session(self).add(evidence)
 
-    def decide(self, facts: Sequence[Fact], hits: Mapping[int, _Hits]) -> dict[str, Match]:
-        """Which signatures hold, given where their leaves do."""
+    def decide(
+        self, facts: Sequence[Fact], hits: Mapping[int, _Hits], known: Mapping[int, Match | None]
+    ) -> tuple[dict[str, Match], dict[int, Match | None]]:
+        """Which signatures hold, given where their leaves do; and the same by number. `known` are decided already, as far as they yield to none."""
+        decided: dict[int, Match | None] = {}
         found: dict[int, Match] = {}
         # Those that yield come last: what they yield to is known then.
         for owner in sorted(hits, key=lambda number: (bool(self._signatures[number].yields_to), number)):
             signature = self._signatures[owner]
             given = {index for name in signature.yields_to if (at := self._numbers.get(name, -1)) in found for index in found[at].indices}
-            match = _decide(signature.match, _without(hits[owner], given, facts), facts)
+            if owner in known and not signature.yields_to:
+                match = known[owner]
+            else:
+                match = _decide(signature.match, _without(hits[owner], given, facts), facts)
+            decided[owner] = match
             if match is not None:
                 found[owner] = match
-        return {self._signatures[owner].id: found[owner] for owner in sorted(found)}
+        return {self._signatures[owner].id: found[owner] for owner in sorted(found)}, decided
 
     def clauses(self, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
         facts = distinct(evidence)
@@ -153,40 +169,52 @@ class _Plan:
     def test(self, facts: Sequence[Fact], hits: _Found) -> None:
         """Add to `hits`: signature number to leaf to the facts that it matches, with their captures."""
         for fact in facts:
-            zeros = blind.masked(fact.bytes)
-            key = (fact.kind, fact.component, zeros)
-            numbers = self._candidates(fact)
-            known = self._shapes.get(key)
-            if known is None:
-                known = self._shape(fact, numbers, zeros)
+            key = (fact.kind, fact.component, blind.masked(fact.bytes))
+            shape = self._shapes.get(key)
+            if shape is None:
+                shape = self._shape(fact, key[2])
                 if len(self._shapes) < MAX_SHAPES:
-                    self._shapes[key] = known
-            for owner, leaf, spans in known:
+                    self._shapes[key] = shape
+            for owner, leaf, spans in shape.holding:
                 hits[owner][leaf][fact.number] = _cut(fact.bytes, spans) if spans else NO_CAPTURES
-            for number in numbers - self._blind:
+            for number in shape.open if len(shape.open) <= FEW else shape.open & self._candidates(fact.bytes, fact.kind):
                 owner, asked = self._leaves[number]
                 captures = fact.test(asked)
                 if captures is not None:
                     hits[owner][id(asked)][fact.number] = captures
 
-    def _shape(self, fact: Fact, numbers: set[int], zeros: bytes) -> list[tuple[int, int, blind.Spans]]:
-        """Of the leaves that cannot tell one digit from another, those that hold for all texts of this shape."""
-        tested = [(*self._leaves[number], self._spans(fact, number, zeros)) for number in sorted(self._blind & numbers)]
-        return [(owner, id(leaf), spans) for owner, leaf, spans in tested if spans is not None]
+    def _shape(self, fact: Fact, zeros: bytes) -> _Shape:
+        """What holds for all texts that differ from this one only in digits: which leaves match, and which have to be asked for each."""
+        holding, asked = [], []
+        for number in sorted(self._candidates(zeros, fact.kind, masked=True)):
+            owner, leaf = self._leaves[number]
+            if leaf.kind not in (None, fact.kind) or leaf.component not in (None, fact.component):
+                continue
+            if number not in self._blind:
+                asked.append(number)
+            elif (spans := blind.spans(leaf, zeros)) is not None:
+                holding.append((owner, id(leaf), spans))
+        return _Shape(tuple(holding), frozenset(asked))
 
-    def _spans(self, fact: Fact, number: int, zeros: bytes) -> blind.Spans | None:
-        leaf = self._leaves[number][1]
-        if leaf.kind not in (None, fact.kind) or leaf.component not in (None, fact.component):
-            return None
-        return blind.spans(leaf, zeros)
-
-    def _candidates(self, fact: Fact) -> set[int]:
-        """The leaves with a literal in the text, and those that have none to look for."""
-        if self._present is None:
-            self._present = _finder(self._literals)
-        numbers = {number for found in self._present(fact.bytes) for number in self._behind[found]}
-        numbers.update(self._by_kind.get(fact.kind, ()), self._by_kind.get(None, ()))
+    def _candidates(self, text: bytes, kind: str, *, masked: bool = False) -> set[int]:
+        """The leaves with a literal in the text (both with their digits replaced by 0 if `masked`), and those that have none to look for."""
+        present = self._present.get(masked)
+        if present is None:
+            literals = [blind.masked_literal(literal) for literal in self._literals] if masked else self._literals
+            present = self._present[masked] = _finder(literals)
+        numbers = {number for found in present(text) for number in self._behind[found]}
+        numbers.update(self._by_kind.get(kind, ()), self._by_kind.get(None, ()))
         return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Texts that differ only in digits. `holding`: signature number, id of a leaf that matches all of them, and where its groups are; `open`:
+    numbers of the leaves that have to be asked for each text.
+    """
+
+    holding: tuple[tuple[int, int, blind.Spans], ...]
+    open: frozenset[int]
 
 
 def _found() -> _Found:

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|nan|inf)"
 _UNIT = r"(?: ?(?P<unit>[KMGT]i?B))"
 _LOOK_BACK = 1 << 11
-_LINE = 1 << 8
+_NEAR = 8
 Complete = Callable[[str, Origin], Origin]
 
 
@@ -105,13 +105,16 @@ def observe(
 
 
 def _ends(data: bytes, memory: bool, most: int) -> list[tuple[int, int]]:
-    """The last `most` lines; of a long text the end is searched first, where they mostly are."""
-    size = _LINE * most
-    if size < len(data):
-        start = data.find(b"\n", len(data) - size) + 1
-        near = [(start + begin, start + end) for begin, end in _places(data[start:], memory)]
-        if start and len(near) >= most:
-            return near[-most:]
+    """The last `most` lines. They mostly stand near the end, so some are looked at one by one before the whole text is searched."""
+    found: list[tuple[int, int]] = []
+    end = len(data)
+    for _ in range(_NEAR * most):
+        start = data.rfind(b"\n", 0, end) + 1
+        if gate(memory).search(data[start:end]):
+            found.append((start, end))
+        if not start or len(found) == most:
+            return found[::-1]
+        end = start - 1
     return list(_places(data, memory))[-most:]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import string
 from collections.abc import Mapping, Sequence
 
@@ -107,19 +108,21 @@ def _plain_confidence(candidate: Candidate) -> float:
 
 def _representatives(facts: Sequence[Evidence], opened: set[str]) -> list[Evidence]:
     """A few facts to show, in time order: the earliest, then one each of further ranks, from sources that are open already if there are any."""
-    ordered = sorted(
-        facts, key=lambda f: (f.origin.rank is None, f.kind == "exit", f.origin.time is None, f.origin.time or 0.0, f.source, f.offset)
-    )
-    near = [fact for fact in ordered if fact.source in opened]
-    chosen: list[Evidence] = []
-    seen: set[int | None] = set()
-    for fact in near or ordered:
-        if fact.origin.rank not in seen:
-            chosen.append(fact)
-            seen.add(fact.origin.rank)
+    near = [fact for fact in facts if fact.source in opened] if opened else []
+    first: dict[int | None, Evidence] = {}
+    for fact in near or facts:
+        rank = fact.origin.rank
+        if rank not in first or _earliness(fact) < _earliness(first[rank]):
+            first[rank] = fact
+    chosen = heapq.nsmallest(EVIDENCE_PER_FINDING, first.values(), key=_earliness)
     if len(chosen) < 2 and not near:
-        chosen += [fact for fact in ordered if fact not in chosen]
+        chosen += [fact for fact in heapq.nsmallest(EVIDENCE_PER_FINDING + 1, facts, key=_earliness) if fact not in chosen]
     return chosen[:EVIDENCE_PER_FINDING]
+
+
+def _earliness(fact: Evidence) -> tuple[object, ...]:
+    origin = fact.origin
+    return (origin.rank is None, fact.kind == "exit", origin.time is None, origin.time or 0.0, fact.source, fact.offset)
 
 
 def _why(candidate: Candidate, result: Result) -> tuple[str, ...]:
@@ -235,10 +238,13 @@ def timeline(result: Result) -> tuple[Moment, ...]:
     for candidate in result.candidates:
         for fact in candidate.facts:
             signature_of.setdefault(id(fact), candidate.id)
-    told = [fact for fact in result.facts if id(fact) in signature_of and fact.origin.time is not None]
-    told.sort(key=lambda fact: (fact.origin.time, fact.origin.rank is None, fact.origin.rank or 0, fact.source, fact.offset))
+    told = heapq.nsmallest(
+        TIMELINE,
+        (fact for fact in result.facts if fact.origin.time is not None and id(fact) in signature_of),
+        key=lambda fact: (fact.origin.time, fact.origin.rank is None, fact.origin.rank or 0, fact.source, fact.offset),
+    )
     moments = []
-    for fact in told[:TIMELINE]:
+    for fact in told:
         name = signature_of[id(fact)]
         moments.append(
             Moment(fact.origin.time, fact.origin.rank, fact.text.split("\n", 1)[0][:200], None if name.startswith("u-") else name)

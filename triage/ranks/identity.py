@@ -56,6 +56,10 @@ class JobMap:
     clocks: Clocks = field(default_factory=Clocks)
     named: set[str] = field(default_factory=set)  # hosts that local ranks were said with
     _unplaced: set[tuple[str, str | None, int]] = field(default_factory=set)
+    # What would have to be gathered from the maps for every line of files without a host's name.
+    _machines: set[str] = field(default_factory=set)
+    _of_local_rank: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _local_is_rank: bool = True
 
     def learn_member(self, member: Member) -> None:
         """What a process says of a communicator; it counts if that turns out to be the one of all ranks."""
@@ -84,6 +88,7 @@ class JobMap:
         rank = origin.rank if origin.rank is not None else named.rank
         if origin.host is not None and origin.local_rank is not None:
             self.named.add(short(origin.host))
+            self._machines.add(short(origin.host))
         if rank is None:
             if origin.local_rank is not None:
                 self._unplaced.add((source, origin.host, origin.local_rank))
@@ -99,8 +104,11 @@ class JobMap:
         if local is not None:
             for place in _places(source, host):
                 self.by_local[(place, local)].add(rank)
+            self._of_local_rank[local].add(rank)
+            self._local_is_rank &= local == rank
         if host is not None:
             self.hosts[rank].add(short(host))
+            self._machines.add(short(host))
 
     def complete(self, source: str, origin: Origin) -> Origin:
         """`origin` with what the maps and the name of its source add."""
@@ -108,6 +116,17 @@ class JobMap:
         local = origin.local_rank if origin.local_rank is not None else named.local_rank
         host = origin.host or named.host
         rank = origin.rank
+        if rank is None:
+            rank = self._guessed(source, named, origin, host, local)
+        if host is None and rank is not None and len(self.hosts.get(rank, ())) == 1:
+            host = next(iter(self.hosts[rank]))
+        stream, attempt = origin.stream or named.stream, origin.attempt or named.attempt
+        if (rank, local, host, stream, attempt) == (origin.rank, origin.local_rank, origin.host, origin.stream, origin.attempt):
+            return origin
+        return dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
+
+    def _guessed(self, source: str, named: Origin, origin: Origin, host: str | None, local: int | None) -> int | None:
+        """The first map that knows just one rank for a writer who does not say it."""
         guesses: tuple[Callable[[], set[int]], ...] = (
             lambda: {named.rank} if named.rank is not None else set(),
             lambda: self._of_pid(host, origin.pid if origin.pid is not None else named.pid),
@@ -116,18 +135,15 @@ class JobMap:
             lambda: self.by_source.get(source, set()) if named.local_rank is not None or named.pid is not None else set(),
         )
         for guess in guesses:
-            if rank is None:
-                found = guess()
-                rank = next(iter(found)) if len(found) == 1 else None
-        if host is None and rank is not None and len(self.hosts.get(rank, ())) == 1:
-            host = next(iter(self.hosts[rank]))
-        stream, attempt = origin.stream or named.stream, origin.attempt or named.attempt
-        if (rank, local, host, stream, attempt) == (origin.rank, origin.local_rank, origin.host, origin.stream, origin.attempt):
-            return origin
-        return dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
+            found = guess()
+            if len(found) == 1:
+                return next(iter(found))
+        return None
 
     def on_one_clock(self, origin: Origin) -> Origin:
         """`origin` with its time as the reference's clock would have shown it, where the host's clock is known to be wrong."""
+        if not self.clocks.by_host:
+            return origin
         ahead = self.clocks.ahead(short(origin.host)) if origin.host is not None and origin.time is not None else 0.0
         return dataclasses.replace(origin, time=origin.time - ahead) if ahead and origin.time is not None else origin
 
@@ -168,13 +184,10 @@ class JobMap:
 
     def one_host(self) -> bool:
         """Only one host is seen, and no known pair of local and global rank differs."""
-        return self._one_place() and all(ranks == {local} for (_, local), ranks in self.by_local.items())
+        return self._one_place() and self._local_is_rank
 
     def _one_place(self) -> bool:
-        hosts = {name for names in self.hosts.values() for name in names}
-        hosts |= {short(named.host) for named in self.sources.values() if named.host}
-        hosts |= self.named
-        return len(hosts) <= 1 and len(self.runs) <= 1
+        return len(self._machines) <= 1 and len(self.runs) <= 1
 
     def _of_pid(self, host: str | None, pid: int | None) -> set[int]:
         """Pids count within a host: a rank that is known to be on another one is not meant."""
@@ -187,13 +200,15 @@ class JobMap:
         for place in _places(source, host):
             if found := self.by_local.get((place, local)):
                 return found
-        found = {rank for (_, other), ranks in self.by_local.items() if other == local for rank in ranks} if self._one_place() else set()
+        found = self._of_local_rank.get(local, set()) if self._one_place() else set()
         return found or ({local} if self.one_host() else set())
 
     def _named(self, source: str) -> Origin:
         named = self.sources.get(source)
         if named is None:
             named = self.sources[source] = origin_of(source)
+            if named.host is not None:
+                self._machines.add(short(named.host))
             run = _RUN.match(source)
             if run and named.host is None:
                 self.runs.add(run["run"])

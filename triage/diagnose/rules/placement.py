@@ -23,7 +23,7 @@ def split_rendezvous(scene: Scene) -> list[Evidence]:
         for host in hosts:
             ranks_on.setdefault(host, set()).add(rank)
     size = scene.world_size or 0
-    whole = sorted(host for host, ranks in ranks_on.items() if size > 1 and ranks == set(range(size)))
+    whole = sorted(host for host, ranks in ranks_on.items() if len(ranks) == size > 1 and ranks == set(range(size)))
     if len(whole) < 2 or len(whole) != len(ranks_on):
         return []
     sources = {host: {fact.source for fact in scene.facts if fact.origin.host == host} | set(scene.files.get(host, ())) for host in whole}
@@ -72,7 +72,7 @@ def late_entry(scene: Scene) -> list[Evidence]:
         if "HCCL_CONNECT_TIMEOUT" in fact.text and (said := _CONNECT.search(fact.text)):
             limit = int(said[1])
         entry = _ENTRY.search(fact.text) if "Entry-Hccl" in fact.text else None
-        reading = scene.clocks.read(fact)
+        reading = scene.clocks.read(fact) if entry is not None else None
         if entry is not None and reading is not None:
             group = _IDENTIFIER.search(fact.text)
             entered.setdefault((reading[0], group[1] if group else ""), {}).setdefault(int(entry[1]), (reading[1], fact))
