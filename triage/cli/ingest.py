@@ -26,6 +26,7 @@ def ingest(
     chunk_size: options.ChunkSize = "256K",
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
+    link: options.Link = "",
     quiet: options.Quiet = False,
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Remember nothing of it.")] = False,
@@ -41,6 +42,7 @@ def ingest(
       triage ingest logs.tar.gz --format json -o report.json
       triage ingest job_logs/ --format html -o report.html
       kubectl logs trainer-0 | triage ingest -
+      triage ingest job_logs/ --format github --fail-on any
       triage ingest job_logs/ --fail-on unknown || notify-the-team
 
     Exit status: 0 it worked, whatever it found; 1 with --fail-on when that was found; 2 the input or the options cannot be used.
@@ -59,8 +61,12 @@ def ingest(
         diagnosis = pipeline.ingest(paths, chosen, callback)
     if not no_store:
         diagnosis = remembered(diagnosis, store)
-    shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output))
-    streams.deliver(shown, output, utf8=format in (options.Format.json, options.Format.html))
+    shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output), link=link)
+    streams.deliver(shown, output, utf8=format in options.UTF8)
+    if format is options.Format.github:
+        from triage.cli import workflow
+
+        workflow.tell(diagnosis, link)
     if _found(diagnosis, fail_on):
         raise typer.Exit(1)
 

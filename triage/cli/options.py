@@ -26,6 +26,15 @@ class Format(str, Enum):  # noqa: UP042 - typer shows the value of this form in 
     json = "json"
     markdown = "markdown"
     html = "html"
+    github = "github"
+    gitlab = "gitlab"
+    codequality = "codequality"
+    junit = "junit"
+    sarif = "sarif"
+    slack = "slack"
+
+
+UTF8 = (Format.json, Format.html, Format.gitlab, Format.codequality, Format.junit, Format.sarif, Format.slack)  # whatever the terminal's
 
 
 class PlainFormat(str, Enum):  # noqa: UP042
@@ -148,6 +157,10 @@ Catalogs = Annotated[
     typer.Option(
         "--catalog", metavar="DIR", help="Signatures of your own, laid over the shipped ones; may be repeated.", show_default=False
     ),
+]
+Link = Annotated[
+    str,
+    typer.Option("--link", metavar="URL", help="Where the whole report can be read; for gitlab, slack and summaries.", show_default=False),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of standard output.", show_default=False)

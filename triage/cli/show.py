@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triage.cli import options
+
+if TYPE_CHECKING:
+    from triage.model import Diagnosis
 
 _ID = re.compile(r"[ij]-[0-9a-z]+|[0-9a-f]{4,64}")
 
@@ -21,6 +24,7 @@ def show(
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
+    link: options.Link = "",
     store: options.StoreFile = None,
 ) -> None:
     """Show a stored incident or a saved report, without the logs.
@@ -39,16 +43,20 @@ def show(
 
     streams.check(output)
     if _ID.fullmatch(report.lower()) and not Path(report).is_file():
-        _incident(report, format, output, color, width, store)
-        return
-    diagnosis = json.read(streams.read(report), None if report == "-" else report)
-    shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output))
-    streams.deliver(shown, output, utf8=format in (options.Format.json, options.Format.html))
+        diagnosis = _incident(report, format, output, color, width, link, store)
+    else:
+        diagnosis = json.read(streams.read(report), None if report == "-" else report)
+        shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output), link=link)
+        streams.deliver(shown, output, utf8=format in options.UTF8)
+    if format is options.Format.github:
+        from triage.cli import workflow
+
+        workflow.tell(diagnosis, link)
 
 
 def _incident(
-    wanted: str, chosen: options.Format, output: Path | None, color: options.Color, width: int | None, store: Path | None
-) -> None:
+    wanted: str, chosen: options.Format, output: Path | None, color: options.Color, width: int | None, link: str, store: Path | None
+) -> Diagnosis:
     from triage.cli import streams
     from triage.render import incidents, render
 
@@ -56,9 +64,10 @@ def _incident(
         found = opened.incidents.get(wanted)
     if chosen is options.Format.json:
         streams.deliver(incidents.remembered_as_json(found, found.diagnosis), output, utf8=True)
-        return
+        return found.diagnosis
     columns, painted = streams.width(width, output), streams.color(color.value, output)
-    shown = render(found.diagnosis, chosen.value, width=columns, color=painted)
+    shown = render(found.diagnosis, chosen.value, width=columns, color=painted, link=link)
     if chosen is options.Format.text:
         shown += "\n" + incidents.remembered(found, width=columns, color=painted)
-    streams.deliver(shown, output, utf8=chosen is options.Format.html)
+    streams.deliver(shown, output, utf8=chosen in options.UTF8)
+    return found.diagnosis

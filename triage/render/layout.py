@@ -54,14 +54,15 @@ def wrap(text: str, width: int, longest: int = 0) -> list[str]:
 def fold(text: str, width: int) -> list[str]:
     """Break one log line at `width` columns, after a space where one is near; joined, the rows are the line again."""
     width = max(width, 8)
-    rows = []
-    while columns(text) > width:
-        row = _pieces(text, width)[0]
+    rows: list[str] = []
+    at = 0
+    while True:
+        row = _pieces(text[at : at + 8 * width], width)[0]  # a window: measuring all that is left for each row would be quadratic
+        if at + len(row) >= len(text):
+            return [*rows, row]
         space = row.rfind(" ") + 1
-        row = row[:space] if space > len(row) * 2 // 3 else row
-        rows.append(row)
-        text = text[len(row) :]
-    return [*rows, text]
+        rows.append(row[:space] if space > len(row) * 2 // 3 else row)
+        at += len(rows[-1])
 
 
 def _pieces(word: str, width: int) -> list[str]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from triage.catalog.problems import Problem
+from triage.render.commands import command
 from triage.render.safe import safe_line
 from triage.render.words import plural
 
@@ -33,19 +34,9 @@ def as_github(problems: Sequence[Problem]) -> str:
 
 
 def _command(problem: Problem) -> str:
-    command = {"error": "error", "warning": "warning"}.get(problem.severity, "notice")
-    named = [("file", problem.path), ("line", problem.line), ("col", problem.column)]
-    where = ",".join(f"{name}={_property(str(value))}" for name, value in named if value is not None)
+    kind = {"error": "error", "warning": "warning"}.get(problem.severity, "notice")
     message = f"{problem.message} ({problem.hint})" if problem.hint else problem.message
-    return f"::{command} {where}::{_data(message)}\n"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return command(kind, message, {"file": problem.path, "line": problem.line, "col": problem.column}) + "\n"
 
 
 def _place(problem: Problem) -> str:

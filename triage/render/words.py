@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from triage.model import Diagnosis, Evidence, Finding, Job, RankState
+from triage.model import Diagnosis, Evidence, Finding, Job, Origin, RankState
 
 Kind = Literal["ROOT CAUSE", "UNKNOWN FAILURE", "SYMPTOMS ONLY", "CLEAN"]
 
@@ -61,6 +61,29 @@ def confidence(value: float) -> str:
     word = "high" if value >= 0.8 else "medium" if value >= 0.5 else "low"
     number = f"{value:.2f}".rstrip("0").rstrip(".")
     return f"{word} ({number})"
+
+
+def certainty(value: float) -> str:
+    """`high`, where a number says more than is known."""
+    return confidence(value).partition(" ")[0]
+
+
+def radius(diagnosis: Diagnosis) -> str:
+    """`3 of 1,024 ranks, first rank 512 on node64 at 10:00:03`, whatever of it is known."""
+    root = diagnosis.root_cause
+    if root is None:
+        return ""
+    origin = root.evidence[0].origin if root.evidence else Origin()
+    first = origin.rank if origin.rank is not None and (origin.rank in root.ranks or not root.ranks) else next(iter(root.ranks), None)
+    host = origin.host or next(iter(root.hosts), None)
+    time = clock(root.first_time if origin.time is None else origin.time, diagnosis)
+    world = diagnosis.job.world_size or len(diagnosis.job.ranks)
+    count = len(set(root.ranks))
+    share = f"{count:,} of {plural(world, 'rank')}" if count and world >= count and world > 1 else ""
+    only = f"rank {first}" if first is not None else ""
+    named = f"first {only}" if only and count > 1 else only
+    place = " ".join(part for part in (named, f"on {host}" if host else "", f"at {time}" if time else "") if part)
+    return ", ".join(part for part in (share, place) if part)
 
 
 def rank_list(ranks: Iterable[int]) -> str:
