@@ -263,8 +263,9 @@ def test_every_section_of_a_report_is_explained() -> None:
 PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcodes.py"
 
 
-# The rooms whose work is connections and processes. What they may not do either: load pickles, run code.
-FACES = ("service", "bots")
+# The rooms whose work is connections and processes; `testing`, which no room imports, has servers for tests. What they may not do either:
+# load pickles, run code.
+FACES = ("service", "bots", "testing")
 LOADERS = {"pickle", "marshal", "shelve"}
 
 

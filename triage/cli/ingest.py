@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def ingest(
     paths: options.Paths,
-    format: Annotated[options.Format, typer.Option("--format", "-f", help="How to write the diagnosis.")] = options.Format.text,  # noqa: A002
+    format: options.Chosen = options.Format.text,  # noqa: A002
     output: options.Output = None,
     fail_on: Annotated[
         options.FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)

@@ -158,6 +158,15 @@ Catalogs = Annotated[
         "--catalog", metavar="DIR", help="Signatures of your own, laid over the shipped ones; may be repeated.", show_default=False
     ),
 ]
+Chosen = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="text, json, markdown, html, github, gitlab, codequality, junit, sarif or slack.",
+    ),
+]
 Link = Annotated[
     str,
     typer.Option("--link", metavar="URL", help="Where the whole report can be read; for gitlab, slack and summaries.", show_default=False),

@@ -20,7 +20,7 @@ def show(
     report: Annotated[
         str, typer.Argument(metavar="ID|FILE", help="An incident, or a report in JSON; - is standard input.", show_default=False)
     ],
-    format: Annotated[options.Format, typer.Option("--format", "-f", help="How to write the diagnosis.")] = options.Format.text,  # noqa: A002
+    format: options.Chosen = options.Format.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any
-from urllib.parse import quote
 
 from triage.model import Diagnosis, Evidence, Finding
 from triage.render import words
@@ -95,7 +95,12 @@ def _result(finding: Finding, diagnosis: Diagnosis, numbers: dict[str, int]) -> 
 
 def _location(item: Evidence, diagnosis: Diagnosis) -> dict[str, Any]:
     source = safe_line(words.short(item.source, diagnosis)) or "unknown"
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(source.lstrip("/"), safe="/!._-~")}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": _quoted(source.lstrip("/"))}}
     if item.line is not None and item.line > 0:
         place["region"] = {"startLine": item.line, "endLine": max(item.end_line or item.line, item.line)}
     return {"physicalLocation": place}
+
+
+def _quoted(path: str) -> str:
+    """The path as an address: everything but letters, digits and `/!._-~` as the percent signs of its UTF-8 (RFC 3986)."""
+    return re.sub(rb"[^A-Za-z0-9/!._~-]", lambda sign: b"%%%02X" % sign[0], path.encode("utf-8", "replace")).decode("ascii")
