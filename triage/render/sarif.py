@@ -103,4 +103,4 @@ def _location(item: Evidence, diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _quoted(path: str) -> str:
     """The path as an address: everything but letters, digits and `/!._-~` as the percent signs of its UTF-8 (RFC 3986)."""
-    return re.sub(rb"[^A-Za-z0-9/!._~-]", lambda sign: b"%%%02X" % sign[0], path.encode("utf-8", "replace")).decode("ascii")
+    return re.sub(rb"[^A-Za-z0-9/!._~-]", lambda sign: f"%{sign[0][0]:02X}".encode(), path.encode("utf-8", "replace")).decode("ascii")
