@@ -51,9 +51,9 @@ reasoning: $(BIN)/.stamp ## Measure what each rule is worth and write docs/reaso
 docs-check: $(BIN)/.stamp ## The documents agree with the program
 	$(BIN)/python -m pytest tests/test_docs.py tests/cli
 
-$(TORCH_VENV)/.stamp:
+$(TORCH_VENV)/.stamp: pyproject.toml
 	$(PYTHON) -m venv $(TORCH_VENV)
-	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[torch]'
 	touch $@
 
 test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13.0, in an environment of its own

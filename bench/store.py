@@ -1,90 +1,26 @@
 """Measures the store with 100,000 incidents: list, search and show, the size of the file, and the ingest of a small job with and without it.
 
-The incidents are variations of the recorded samples (hosts, ranks, times, numbers), written by the store's own ways. Times are of the store
-alone, in this process; the ingest is the whole command, and counts as the least of five turns. The last line is for machines.
+The incidents are variations of the recorded samples (filled.py). Times are of the store alone, in this process; the ingest is the whole command, and counts as the least of five turns. The last line is for machines.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import hashlib
 import os
-import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import triage
-from triage.model import Diagnosis, Evidence, Finding
+sys.path.insert(0, str(Path(__file__).parent))
+
+from filled import ROOT, SAMPLES, ready
+
 from triage.store import Store, care
 from triage.store.search import Filter
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(__file__).parent / "data"
-SAMPLES = ("sigkill_perrank", "exception_one_rank_tee", "dataloader_worker_killed_tee", "checkpoint_size_mismatch_twonode", "disk_full_tee")
-BATCH = 500
-YEAR = 365 * 86_400
 ROUNDS = 5
-
-
-def varied(base: Diagnosis, number: int, chance: random.Random, now: float) -> Diagnosis:
-    """The diagnosis as another job would have it: its own id, time and host, other numbers in its lines."""
-    at = now - chance.random() * YEAR
-    host = f"node{chance.randrange(2000)}"
-    mark = f"{chance.randrange(10**6):06d}"
-
-    def fact(item: Evidence) -> Evidence:
-        text = item.text.replace("1", mark[0]).replace("2", mark[1])
-        return dataclasses.replace(
-            item, text=text, excerpt=item.excerpt.replace("1", mark[0]), origin=dataclasses.replace(item.origin, host=host, time=at)
-        )
-
-    def finding(item: Finding) -> Finding:
-        cluster = f"u-{hashlib.sha256(mark[:3].encode()).hexdigest()[:6]}" if item.cluster else None
-        return dataclasses.replace(item, hosts=(host,), first_time=at, cluster=cluster, evidence=tuple(map(fact, item.evidence)))
-
-    root = None if base.root_cause is None else finding(base.root_cause)
-    job = dataclasses.replace(
-        base.job,
-        id=f"j-{hashlib.sha256(str(number).encode()).hexdigest()[:12]}",
-        name=f"run-{number}",
-        path=f"/scratch/jobs/{number}",
-        hosts={host: base.job.ranks},
-    )
-    return dataclasses.replace(
-        base, job=job, root_cause=root, findings=tuple(map(finding, base.findings)), unknown=tuple(map(finding, base.unknown))
-    )
-
-
-def fill(path: Path, count: int) -> float:
-    """Make the store; incidents a second."""
-    bases = [triage.ingest(ROOT / "samples" / "jobs" / name / "job") for name in SAMPLES]
-    chance, now = random.Random(7), time.time()
-    started = time.perf_counter()
-    with Store.open(path) as store:
-        for begin in range(0, count, BATCH):
-            with store.connections.write():
-                for number in range(begin, min(begin + BATCH, count)):
-                    store.incidents.add(varied(bases[number % len(bases)], number, chance, now))
-        store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return count / (time.perf_counter() - started)
-
-
-def ready(count: int) -> Path:
-    """A store of `count` incidents in bench/data, made if it is not there (about 300 a second). Others copy it before they write into it."""
-    DATA.mkdir(exist_ok=True)
-    path = DATA / f"store-{count}.db"
-    if not path.exists():
-        scratch = path.with_suffix(".part")
-        for left in DATA.glob(f"{scratch.name}*"):
-            left.unlink()
-        print(f"writing {path} …", flush=True)
-        print(f"  {fill(scratch, count):.0f} incidents/s in batches of {BATCH}", flush=True)
-        scratch.rename(path)
-    return path
 
 
 def slowest(ask: Callable[[], object]) -> float:

@@ -27,7 +27,7 @@ COMMANDS = (
     *("list", "search", "similar", "stats", "feedback", "retriage"),
     *(
         f"clusters {name}"
-        for name in ("list", "show", "name", "assign", "merge", "split", "reject", "ignore", "reopen", "promote", "log", "undo")
+        for name in ("list", "show", "name", "assign", "merge", "split", "reject", "ignore", "reopen", "promote", "log", "undo", "rekey")
     ),
     *(f"db {name}" for name in ("check", "vacuum", "export", "import", "migrate")),
     "stacks",

@@ -25,10 +25,13 @@ def test_the_four_ways() -> None:
     more = clusters.assign(fingerprint(fact("SinkError: segment writer lost its lease, retrying")))
     assert (more.how, more.cluster) == ("nested", first.cluster)
     assert "retrying" in more.why[0]
+    assert more.runner_up is None
     other = clusters.assign(fingerprint(fact("SinkError: segment reader lost its lease")))
     assert (other.how, other.runner_up.cluster if other.runner_up else None) == ("new", first.cluster)
     assert other.runner_up is not None
     assert (other.runner_up.only_here, other.runner_up.only_there) == (("reader",), ("writer",))
+    again = clusters.assign(fingerprint(fact("SinkError: segment reader lost its lease")))
+    assert (again.how, again.runner_up) == ("exact", other.runner_up)
     assert clusters.assign(fingerprint(fact("exitcode 1"))).how == "unanchored"
 
 

@@ -42,12 +42,6 @@ def test_a_rejected_suggestion_does_not_come_back() -> None:
 def test_new_rules_tell_collisions_and_divergences() -> None:
     """Two clusters that get one key are a merge to propose, one key whose examples part is a split to propose."""
     old = rules()
-    examples = [
-        Example("u-1", fingerprint(fact("SinkError: lane red lost")).key, fact("SinkError: lane red lost")),
-        Example("u-2", fingerprint(fact("SinkError: lane blue lost")).key, fact("SinkError: lane blue lost")),
-        Example("u-3", "k3", fact("CacheError: page 4 was evicted")),
-        Example("u-3", "k3", fact("CacheError: page 7 was evicted from the cold store")),
-    ]
     words = re.compile(old.masks.pattern.replace("(?P<m0>", r"(?P<m99>\b(?:red|blue)\b)|(?P<m0>", 1), re.IGNORECASE)
     new = dataclasses.replace(
         old,
@@ -56,8 +50,18 @@ def test_new_rules_tell_collisions_and_divergences() -> None:
         replacements={**old.replacements, "m99": "<colour>"},
         unwraps=(*old.unwraps, Rule("x", re.compile(r"^no such (?P<inner>x)"))),
     )
-    told = rekeyed(examples, new)
+    examples = [
+        Example(cluster, key, fingerprint(fact(text), new))
+        for cluster, key, text in (
+            ("u-1", fingerprint(fact("SinkError: lane red lost")).key, "SinkError: lane red lost"),
+            ("u-2", fingerprint(fact("SinkError: lane blue lost")).key, "SinkError: lane blue lost"),
+            ("u-3", "k3", "CacheError: page 4 was evicted"),
+            ("u-3", "k3", "CacheError: page 7 was evicted from the cold store"),
+        )
+    ]
+    told = rekeyed(examples, new.version)
+    assert told == rekeyed(reversed(examples), new.version)
     assert told.version == old.version + 1
     assert [clusters for _, clusters in told.collisions] == [("u-1", "u-2")]
     assert [(cluster, key) for cluster, key, _ in told.divergences] == [("u-3", "k3")]
-    assert {cluster for cluster, _ in told.keys} == {"u-1", "u-2", "u-3"}
+    assert {cluster for cluster, _, _ in told.keys} == {"u-1", "u-2", "u-3"}

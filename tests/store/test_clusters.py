@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.store.making import DAY, NOW, unknown
+from triage.clusters import Assignment
 from triage.errors import OptionError
 from triage.model import Finding, Fingerprint
 from triage.store import Store
@@ -25,12 +26,12 @@ class Words:
             3, f"3:{finding.title}", guard=finding.title.split(":")[0], headline=finding.title, anchored="?" not in finding.title
         )
 
-    def join(self, new: Fingerprint, known: Sequence[Fingerprint]) -> tuple[Fingerprint, str] | None:
+    def place(self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]) -> Assignment:
         mine = set(new.headline.split())
-        for other in known:
+        for cluster, other in known:
             if mine > set(other.headline.split()):
-                return other, "it says more"
-        return None
+                return Assignment(cluster, "nested", ("it says more",))
+        return Assignment("", "new", ("nothing says less",))
 
 
 def ids(store: Store, state: str = "open") -> list[str]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triage.cli import options
+from triage.errors import OptionError
 
 if TYPE_CHECKING:
-    from triage.model import Evidence
+    from triage.clusters import Near
+    from triage.model import Cluster, Evidence
     from triage.store import Store
 
 
@@ -26,6 +28,12 @@ class State(str, Enum):  # noqa: UP042
     promoted = "promoted"
     merged = "merged"
     all = "all"
+
+
+class Engine(str, Enum):  # noqa: UP042
+    letters = "letters"
+    meaning = "meaning"
+    none = "none"
 
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The cluster, like u-7f3a9c, or its name.", show_default=False)]
@@ -67,17 +75,23 @@ def list_(
 
 def show(
     id: Id,  # noqa: A002
+    engine: Annotated[
+        Engine, typer.Option("--near", help="How near clusters are found: by letters, by meaning, or not at all.")
+    ] = Engine.letters,
     format: Format = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Show a cluster: fingerprints, lines, incidents, what was decided.
+    """Show a cluster: fingerprints and why, lines, near clusters, incidents, log.
+
+    Near clusters are only ranked, with the words that stand on one side only; `merge` or `reject` decides.
 
     \b
-    Example:
+    Examples:
       triage clusters show u-7f3a9c
+      triage clusters show u-7f3a9c --near meaning
     """
     from triage.cli import streams
     from triage.render import clusters
@@ -89,11 +103,30 @@ def show(
         exemplars = opened.clusters.exemplars(found.id)
         members = opened.search.listed(Filter(cluster=found.id), limit=20)
         log = opened.audit.listed(subject=found.id)
+        near, note = _near(opened, found.id, engine)
+        page = clusters.Page(found, exemplars, members, log, opened.clusters.reasons(found.id), near, note)
     if format is options.PlainFormat.json:
-        streams.deliver(clusters.page_as_json(found, exemplars, members, log), output, utf8=True)
+        streams.deliver(clusters.page_as_json(page), output, utf8=True)
     else:
-        columns, painted = streams.width(width, output), streams.color(color.value, output)
-        streams.deliver(clusters.page(found, exemplars, members, log, width=columns, color=painted), output)
+        streams.deliver(clusters.page(page, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+
+
+def _near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[Near, Cluster]], str]:
+    """The near clusters; without the package that letters need a note says so, and meaning, which was asked for, is an error."""
+    from triage.clusters.suggest import tfidf
+
+    if engine is Engine.none:
+        return [], ""
+    if engine is Engine.meaning:
+        from triage.clusters import meaning
+
+        found = opened.clusters.near(cluster, similarity=meaning.similarity)
+    else:
+        try:
+            found = opened.clusters.near(cluster, similarity=tfidf)
+        except OptionError as error:
+            return [], f"{error.message} ({error.hint})"
+    return [(item, opened.clusters.get(item.cluster)) for item in found], ""
 
 
 def name(
@@ -283,6 +316,34 @@ def log(
         streams.deliver("\n".join(clusters.entries(found) or ["nothing was decided"]) + "\n")
 
 
+def rekey(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    format: Format = options.PlainFormat.text,  # noqa: A002
+    by: options.By = None,
+    store: options.StoreFile = None,
+) -> None:
+    """Give stored clusters the fingerprints of new rules, and tell what no longer fits.
+
+    Ids stay and nothing is merged or parted. One fingerprint in several clusters, and one that is several now, are told with what to do.
+    The first ingest with new rules does the same; this shows it before, and what is still to decide afterwards.
+
+    \b
+    Examples:
+      triage clusters rekey --dry-run
+      triage clusters rekey --format json
+    """
+    from triage.cli import streams
+    from triage.render import clusters
+
+    streams.check(None)
+    with options.stored(store) as opened:
+        found = opened.clusters.rekey(actor=options.actor(by), dry_run=dry_run)
+    if format is options.PlainFormat.json:
+        streams.deliver(clusters.rekeyed_as_json(found, dry_run), utf8=True)
+    else:
+        streams.deliver(clusters.rekeyed(found, dry_run))
+
+
 def undo(
     number: Annotated[int, typer.Argument(metavar="N", help="The number of the entry in the log.", show_default=False)],
     by: options.By = None,
@@ -325,4 +386,5 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("promote", promote),
     ("log", log),
     ("undo", undo),
+    ("rekey", rekey),
 )

@@ -119,20 +119,22 @@ def import_(
     streams.deliver(f"{said or 'nothing new'}\n")
 
 
-def migrate(store: options.StoreFile = None) -> None:
+def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
     """Bring a store of an older version up to date.
 
-    Every command does it when it opens the store; this one does nothing else.
+    Every command brings the tables up to date when it opens the store, and the first ingest the fingerprints; this one does nothing else.
 
     \b
     Example:
       triage db migrate --store old.db
     """
     from triage.cli import streams
+    from triage.render import clusters
     from triage.store import migrations
 
     with options.stored(store) as opened:
-        streams.deliver(f"version {migrations.version(opened.connections.get())}\n")
+        done = opened.clusters.rekey(actor=options.actor(by))
+        streams.deliver(f"version {migrations.version(opened.connections.get())}\n{clusters.rekeyed(done, False)}")
 
 
 def _days(text: str) -> float:

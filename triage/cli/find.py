@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +13,12 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.store.search import Filter
+    from triage import model
+    from triage.catalog.model import Signature as Entry
+    from triage.store import Store
+    from triage.store.search import Filter, Hit
+
+CLUSTERS = 2000  # of more than these, those that matter most are compared by meaning
 
 Format = Annotated[options.TableFormat, typer.Option("--format", "-f", help="How to write it.")]
 Verdict = Annotated[options.Verdict | None, typer.Option("--verdict", help="Only these.", show_default=False)]
@@ -88,6 +96,7 @@ def list_(
 
 def search(
     text: Annotated[list[str], typer.Argument(metavar="TEXT...", help='Words; "in quotes" they stay together.', show_default=False)],
+    meaning: Annotated[bool, typer.Option("--meaning", help="By what is meant; needs the extra torch.")] = False,
     limit: Limit = 20,
     catalog: options.Catalogs = None,
     format: Format = options.TableFormat.text,  # noqa: A002
@@ -99,21 +108,33 @@ def search(
     """Search signatures, guides and stored incidents.
 
     What has all the words comes first; when nothing has, what has some of them. The last word may go on.
+    With --meaning a description in your own words finds signatures, guides and clusters, and the incidents that they caused.
 
     \b
     Examples:
       triage search retry exceeded mlx5
+      triage search --meaning "one machine lost its graphics card"
       triage search '"connection closed" node17'
       triage search pinned memory --format json
     """
-    from triage.cli import streams
+    from triage.cli import lookup, streams
     from triage.render import incidents
+    from triage.store import meaning as meant
+    from triage.store.clusters import STANDING
 
     streams.check(output)
     words = " ".join(text)
-    others = _signatures(words, catalog, limit)
-    with options.stored(store) as opened:
-        found = opened.search.text(words, limit=limit)
+    known = lookup.load(catalog)
+    found: list[Hit] = []
+    with _stored_if_any(store) as opened:
+        if meaning:
+            clusters = [] if opened is None else opened.clusters.listed(states=STANDING, limit=CLUSTERS)
+            causes = meant.causes(known, clusters, words, limit)
+            found = [] if opened is None else opened.search.caused([item.id for item in causes], limit=limit)
+            others = [_row(item) for item in causes]
+        else:
+            found = [] if opened is None else opened.search.text(words, limit=limit)
+            others = [_row(item) for item in meant.signatures(known, words, limit)]
     if format is options.TableFormat.json:
         streams.deliver(incidents.hits_as_json(found, others, words), output, utf8=True)
     elif format is options.TableFormat.csv:
@@ -211,15 +232,23 @@ def _filter(given: dict[str, object]) -> Filter:
     )
 
 
-def _signatures(words: str, catalogs: options.Catalogs, limit: int) -> list[tuple[str, str, str]]:
-    """(kind, id, title) of the signatures and guides with the words."""
-    from triage.cli import lookup
-    from triage.store import pages
+@contextmanager
+def _stored_if_any(given: Path | None) -> Iterator[Store | None]:
+    """The store, or None where there is none yet: the catalog can be searched all the same."""
+    from triage.store import Store, place
 
-    known = lookup.load(catalogs)
-    texts = [
-        (item.id.replace(".", " "), item.title, " ".join((item.meaning, item.impact, item.summary, *item.steps, *item.falsepositives)))
-        for item in known
-    ]
-    found = [known[number] for number, _ in pages.found(texts, words, limit)]
-    return [("guide" if item.role == "guide" else "signature", item.id, item.title) for item in found]
+    path = place(given)
+    if path is None or (given is None and not path.exists()):
+        yield None
+        return
+    with Store.open(given, create=False) as opened:
+        yield opened
+
+
+def _row(item: Entry | model.Cluster) -> tuple[str, str, str]:
+    """(kind, id, title)"""
+    from triage import model
+
+    if isinstance(item, model.Cluster):
+        return "cluster", item.id, item.name or item.title
+    return ("guide" if item.role == "guide" else "signature"), item.id, item.title

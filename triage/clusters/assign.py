@@ -8,7 +8,7 @@ Groups are the connected ones under this relation, so the order in which failure
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from triage.clusters.fingerprint import short, words
@@ -44,6 +44,8 @@ class Clusters:
         self._names: set[str] = set()
         self._first: dict[tuple[str, str], list[str]] = defaultdict(list)  # keys under their rarest word: to find what is said in less
         self._holds: dict[tuple[str, str], list[str]] = defaultdict(list)  # keys under every word: to find what is said in more
+        self._members: dict[str, set[str]] = defaultdict(set)  # keys of each cluster that leads to no other
+        self._nearest: dict[str, Near | None] = {}  # of each key, what it came near to when it was new
         self._redirects: dict[str, str] = {}
         for entry in known:
             self._add(entry)
@@ -52,23 +54,37 @@ class Clusters:
         """Where a failure belongs; it is known from then on. Equal input in any order gives the same groups."""
         known = self._by_key.get(fingerprint.key)
         if known is not None:
-            return Assignment(self.resolve(known.cluster), "exact", (f"the same headline as before: {fingerprint.headline}",))
+            why = (f"the same headline as before: {fingerprint.headline}",)
+            return Assignment(self.resolve(known.cluster), "exact", why, runner_up=self._nearest.get(fingerprint.key))
         new = Known.of(self._mint(fingerprint.key), fingerprint)
         if not fingerprint.anchored:
             self._add(new)
             return Assignment(new.cluster, "unanchored", ("no line says what happened, so it is merged with nothing by itself",))
         nested = self._nested(new)
         if not nested:
-            nearest = self._near(new)
+            nearest = self._nearest[new.key] = self._near(new, ())
             self._add(new)
             return Assignment(new.cluster, "new", (_why_new(nearest),), runner_up=nearest)
-        clusters = sorted({self.resolve(entry.cluster) for entry in nested})
         best = max(nested, key=lambda entry: (_overlap(entry.words, new.words), entry.key))
         cluster = self.resolve(best.cluster)
-        joins = tuple(other for other in clusters if other != cluster)
-        self._redirects.update((other, cluster) for other in joins)
+        joins = self._joined(cluster, sorted({self.resolve(entry.cluster) for entry in nested} - {cluster}))
+        nearest = self._nearest[new.key] = self._near(new, (cluster, *joins))
+        for other in joins:
+            self._redirects[other] = cluster
+            self._members[cluster] |= self._members.pop(other)
         self._add(replace(new, cluster=cluster))
-        return Assignment(cluster, "nested", (_why_nested(new, best),), joins)
+        return Assignment(cluster, "nested", (_why_nested(new, best),), joins, nearest)
+
+    def _joined(self, cluster: str, others: Sequence[str]) -> tuple[str, ...]:
+        """Those of the others that are one with `cluster` now; what a person keeps apart is not joined by a third failure either."""
+        together = set(self._members[cluster])
+        joins: list[str] = []
+        for other in others:
+            members = self._members[other]
+            if not any(pair & members and pair & together for pair in self._vetoes):
+                together |= members
+                joins.append(other)
+        return tuple(joins)
 
     def resolve(self, cluster: str) -> str:
         """The cluster that a name stands for today."""
@@ -79,6 +95,7 @@ class Clusters:
     def _add(self, entry: Known) -> None:
         self._by_key[entry.key] = entry
         self._names.add(entry.cluster)
+        self._members[self.resolve(entry.cluster)].add(entry.key)
         if entry.words:
             self._first[entry.guard, _rarest(entry.words)].append(entry.key)
             for word in entry.words:
@@ -103,9 +120,11 @@ class Clusters:
             return False
         return _overlap(one, other) >= _OVERLAP and not (one ^ other) & self._rules.turning
 
-    def _near(self, new: Known) -> Near | None:
-        """Of the keys under the same guard that share a telling word, the one that shares most."""
+    def _near(self, new: Known, chosen: Collection[str]) -> Near | None:
+        """Of the keys under the same guard that share a telling word, the one that shares most, outside the chosen clusters."""
         keys = {key for word in new.words for key in self._holds.get((new.guard, word), ())[:_LOOKED_AT]}
+        if chosen:
+            keys = {key for key in keys if self.resolve(self._by_key[key].cluster) not in chosen}
         if not keys:
             return None
         score, key = max((round(_overlap(self._by_key[key].words, new.words), 3), key) for key in keys)
@@ -143,6 +162,10 @@ def _why_nested(new: Known, known: Known) -> str:
 
 
 def _why_new(near: Near | None) -> str:
-    if near is None:
-        return "nothing like it is known"
-    return f"nearest is {near.cluster}: only here {', '.join(near.only_here) or 'nothing'}; only there {', '.join(near.only_there) or 'nothing'}"
+    return "nothing like it is known" if near is None else told(near)
+
+
+def told(near: Near) -> str:
+    """How near the runner-up came, in words."""
+    here, there = (", ".join(words) or "nothing" for words in (near.only_here, near.only_there))
+    return f"nearest is {near.cluster}, with {near.score:.0%} of the words: only here {here}; only there {there}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from triage.clusters.assign import Clusters, Known
 from triage.clusters.fingerprint import fingerprint
+from triage.clusters.model import Assignment
 from triage.clusters.rules import rules
 from triage.model import Finding, Fingerprint
 
@@ -24,9 +25,6 @@ class ByRules:
         prints = [fingerprint(fact) for fact in finding.evidence]
         return next((found for found in prints if found.anchored), prints[0])
 
-    def join(self, new: Fingerprint, known: Sequence[Fingerprint]) -> tuple[Fingerprint, str] | None:
-        """The nearest known one that says the same in fewer or in more words, and why."""
-        by_key = {found.key: found for found in known}
-        # Each known one stands for itself: the answer is which of them, not which group.
-        given = Clusters(Known.of(key, found) for key, found in sorted(by_key.items())).assign(new)
-        return (by_key[given.cluster], given.why[0]) if given.how == "nested" else None
+    def place(self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]) -> Assignment:
+        """Where a new fingerprint belongs among those of the clusters, and which clusters it shows to be one."""
+        return Clusters((Known.of(cluster, found) for cluster, found in known), apart).assign(new)

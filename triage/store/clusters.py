@@ -13,18 +13,21 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from triage.clusters.assign import told
 from triage.clusters.engine import ByRules
+from triage.clusters.model import Assignment, Near
+from triage.clusters.suggest import Similarity, suggestions, tfidf
 from triage.errors import NotFoundError, OptionError
 from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
-from triage.store import codec
+from triage.store import codec, links, rekeying
 from triage.store.connection import Connections
 from triage.store.engine import Engine
 
-EXEMPLARS = 5
 DAY = 86_400
 WEEK = 7
 OPEN = ("open", "named")
 STATES = (*OPEN, "ignored", "promoted", "merged")
+STANDING = (*OPEN, "ignored", "promoted")
 _ID = re.compile(r"u-[0-9a-f]{6,40}")
 _KEYS = "key, version, guard, headline, anchored, trail"
 
@@ -35,6 +38,7 @@ class Clusters:
     def __init__(self, connections: Connections, engine: Engine | None = None) -> None:
         self._db = connections
         self.engine: Engine = engine or ByRules()
+        self._keyed = False  # by these rules, as far as this process knows
 
     def assign(
         self, db: sqlite3.Connection, finding: Finding, incident: str, diagnosis: Diagnosis, when: float, *, count: bool
@@ -43,7 +47,11 @@ class Clusters:
         print_ = self.engine.fingerprint(finding)
         if print_ is None:
             return None
-        key = print_.key if print_.anchored else f"{print_.key}:{diagnosis.job.id}"
+        if not self._keyed:
+            self._keyed = not rekeying.due(db, self.engine)
+        if not self._keyed:  # asked again by the next one, for this transaction may be taken back
+            rekeying.rekey(db, self.engine)
+        key = rekeying.full(print_, diagnosis.job.id).key
         if db.execute("SELECT 1 FROM cluster_key WHERE key = ?", (key,)).fetchone() is None:
             self._new_key(db, key, print_, finding, when)
         if count:
@@ -51,28 +59,39 @@ class Clusters:
                 "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE SET incidents = incidents + 1",
                 (key, int(when // DAY)),
             )
-            _exemplar(db, key, incident, finding)
             _seen(db, key, finding, diagnosis, when)
+        _exemplar(db, key, incident, finding)
         return key
 
+    def rekey(self, *, actor: str, dry_run: bool = False) -> rekeying.Rekeyed:
+        """Give the kept examples their keys under the rules of today, and tell what no longer fits; `dry_run` only tells."""
+        with self._db.write() as db:
+            return rekeying.rekey(db, self.engine, actor=actor, dry_run=dry_run)
+
     def _new_key(self, db: sqlite3.Connection, key: str, print_: Fingerprint, finding: Finding, when: float) -> None:
-        joined = None
-        if print_.anchored:
-            rows = db.execute(
-                f"SELECT {_KEYS}, cluster FROM cluster_key WHERE guard = ? AND version = ? AND anchored ORDER BY key",
-                (print_.guard, print_.version),
-            ).fetchall()
-            known = {fingerprint(row): row["cluster"] for row in rows}
-            joined = self.engine.join(print_, list(known)) if known else None
-        if joined is not None:
-            cluster, why = known[joined[0]], f"joined automatically: {joined[1]}"
+        placed = self._placed(db, print_) if print_.anchored else None
+        if placed is not None and placed.how == "nested":
+            cluster, why = placed.cluster, f"joined automatically: {_reason(placed)}"
         else:
-            cluster, why = mint(db, finding.cluster, key), "new"
+            cluster, why = mint(db, finding.cluster, key), "new" if placed is None else f"new: {_reason(placed)}"
             db.execute(
                 "INSERT INTO cluster (id, state, title, created_at) VALUES (?, 'open', ?, ?)",
                 (cluster, codec.plain(finding.title), when),
             )
-        add_key(db, key, print_, cluster, why, when)
+        links.add_key(db, key, print_, cluster, why, when)
+        if placed is not None and placed.joins:
+            links.link(db, cluster, placed.joins, key)
+
+    def _placed(self, db: sqlite3.Connection, print_: Fingerprint) -> Assignment | None:
+        """Where the engine sees it among the fingerprints under the same guard; None when there are none."""
+        rows = db.execute(
+            f"SELECT {_KEYS}, cluster FROM cluster_key WHERE guard = ? AND version = ? AND anchored ORDER BY key",
+            (print_.guard, print_.version),
+        ).fetchall()
+        if not rows:
+            return None
+        apart = [frozenset((row["one"], row["other"])) for row in db.execute("SELECT one, other FROM apart")]
+        return self.engine.place(print_, [(row["cluster"], fingerprint(row)) for row in rows], apart)
 
     def id(self, wanted: str) -> str:
         """The id of a cluster by its id or its first digits, past merges. Raises OptionError."""
@@ -100,12 +119,25 @@ class Clusters:
         return self._read(f"c.state IN ({marks})", list(states), limit, now)
 
     def exemplars(self, wanted: str) -> list[tuple[str, str, tuple[Evidence, ...]]]:
-        """(key, incident, facts) that the store kept of each fingerprint of the cluster, the oldest first."""
+        """(key, incident, facts) that the store kept of each fingerprint of the cluster, the oldest first.
+
+        What stands under keys of several versions of the rules is told once, under the newest.
+        """
         rows = self._db.read(
-            "SELECT e.* FROM exemplar e JOIN cluster_key k ON k.key = e.key WHERE k.cluster = ? ORDER BY k.created_at, e.key, e.place",
+            "SELECT e.* FROM exemplar e JOIN cluster_key k ON k.key = e.key WHERE k.cluster = ? "
+            "ORDER BY k.version DESC, k.created_at, e.key, e.place",
             (self.id(wanted),),
         )
-        return [(row["key"], row["incident"], tuple(map(codec.evidence_from, json.loads(row["facts"])))) for row in rows]
+        once = {(row["incident"], row["facts"]): row for row in reversed(rows)}
+        return [
+            (row["key"], row["incident"], tuple(map(codec.evidence_from, json.loads(row["facts"]))))
+            for row in rows
+            if once[row["incident"], row["facts"]] is row
+        ]
+
+    def reasons(self, wanted: str) -> dict[str, str]:
+        """Why each fingerprint of the cluster is in it, and how near another cluster came, by key."""
+        return {row["key"]: row["why"] for row in self._db.read("SELECT key, why FROM cluster_key WHERE cluster = ?", (self.id(wanted),))}
 
     def incidents(self, wanted: str, limit: int = 1000) -> list[str]:
         """Ids of the incidents in which it was seen, the latest first."""
@@ -125,6 +157,38 @@ class Clusters:
             states,
         )
         return [(fingerprint(row), row["cluster"]) for row in rows]
+
+    def near(self, wanted: str, *, similarity: Similarity = tfidf, most: int = 5) -> tuple[Near, ...]:
+        """Clusters that a person might want to merge with it, nearest first; those that were rejected never come back.
+
+        Raises OptionError where what `similarity` needs is not installed.
+        """
+        cluster = self.id(wanted)
+        mine = self._db.read(f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? AND anchored ORDER BY created_at, key", (cluster,))
+        guards = sorted({row["guard"] for row in mine})
+        marks, states = ", ".join("?" * len(guards)), ", ".join("?" * len(STANDING))
+        rows = self._db.read(
+            f"SELECT {', '.join('k.' + name for name in _KEYS.split(', '))}, k.cluster FROM cluster_key k JOIN cluster c ON c.id = k.cluster "
+            f"WHERE k.guard IN ({marks}) AND c.state IN ({states}) AND k.cluster <> ? AND k.anchored ORDER BY k.key",
+            (*guards, *STANDING, cluster),
+        )
+        refused = self._refused(cluster)
+        others = [(row["cluster"], fingerprint(row)) for row in rows if row["cluster"] not in refused]
+        best: dict[str, Near] = {}
+        for row in mine if others else ():
+            for found in suggestions(fingerprint(row), others, similarity=similarity, most=most):
+                if found.cluster not in best or best[found.cluster].score < found.score:
+                    best[found.cluster] = found
+        return tuple(sorted(best.values(), key=lambda found: (-found.score, found.cluster))[:most])
+
+    def _refused(self, cluster: str) -> set[str]:
+        """The clusters that a person keeps apart from it: one pair of fingerprints is enough."""
+        rows = self._db.read(
+            "SELECT o.cluster FROM cluster_key m JOIN apart a ON a.one = m.key JOIN cluster_key o ON o.key = a.other WHERE m.cluster = :id "
+            "UNION SELECT o.cluster FROM cluster_key m JOIN apart a ON a.other = m.key JOIN cluster_key o ON o.key = a.one WHERE m.cluster = :id",
+            {"id": cluster},
+        )
+        return {row["cluster"] for row in rows}
 
     def apart(self) -> set[tuple[str, str]]:
         """Pairs of keys (the smaller first) of which a person said that they are not one."""
@@ -169,6 +233,12 @@ def _seen(db: sqlite3.Connection, key: str, finding: Finding, diagnosis: Diagnos
     )
 
 
+def _reason(placed: Assignment) -> str:
+    """Why, and how near the runner-up came."""
+    said = [*placed.why, *([told(placed.runner_up)] if placed.runner_up and placed.how != "new" else [])]
+    return "; ".join(said)
+
+
 def _named(where: str, count: int) -> str:
     """Question marks as names, for a statement has either."""
     for number in range(count):
@@ -179,14 +249,6 @@ def _named(where: str, count: int) -> str:
 def fingerprint(row: Any) -> Fingerprint:
     """A row of cluster_key."""
     return Fingerprint(row["version"], row["key"], row["guard"], row["headline"], tuple(json.loads(row["trail"])), bool(row["anchored"]))
-
-
-def add_key(db: sqlite3.Connection, key: str, print_: Fingerprint, cluster: str, why: str, when: float) -> None:
-    """One more fingerprint of a cluster."""
-    db.execute(
-        "INSERT INTO cluster_key (key, version, cluster, guard, headline, anchored, why, trail, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (key, print_.version, cluster, print_.guard, codec.plain(print_.headline), print_.anchored, why, codec.names(print_.trail), when),
-    )
 
 
 def mint(db: sqlite3.Connection, wanted: str | None, key: str) -> str:
@@ -202,6 +264,6 @@ def mint(db: sqlite3.Connection, wanted: str | None, key: str) -> str:
 def _exemplar(db: sqlite3.Connection, key: str, incident: str, finding: Finding) -> None:
     """Keep the first few of each fingerprint, with all that a signature or a later normaliser asks for."""
     kept = db.execute("SELECT count(*), sum(incident = ?) FROM exemplar WHERE key = ?", (incident, key)).fetchone()
-    if kept[0] < EXEMPLARS and not kept[1]:
+    if kept[0] < rekeying.EXEMPLARS and not kept[1]:
         facts = json.dumps([codec.dump(fact) for fact in finding.evidence], ensure_ascii=True)
         db.execute("INSERT INTO exemplar VALUES (?, ?, ?, ?)", (key, kept[0], incident, facts))

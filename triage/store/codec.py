@@ -42,13 +42,23 @@ def body(diagnosis: Diagnosis) -> bytes:
 
 def pack(document: Mapping[str, Any]) -> bytes:
     """The inverse of `unbody`."""
-    return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"), 6)
+    return packed(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
 def unbody(data: bytes) -> dict[str, Any]:
     """The JSON of `body`."""
-    document: dict[str, Any] = json.loads(zlib.decompress(data).decode("utf-8", "surrogatepass"))
+    document: dict[str, Any] = json.loads(unpacked(data))
     return document
+
+
+def packed(text: str) -> bytes:
+    """JSON as it lies in the store."""
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
+
+
+def unpacked(data: bytes) -> str:
+    """The inverse of `packed`."""
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
 def diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from triage.clusters.model import Assignment
 from triage.model import Finding, Fingerprint
 
 
 class Engine(Protocol):
-    """`fingerprint` says what a failure is, `join` whether a new fingerprint belongs to one of those known under its guard."""
+    """`fingerprint` says what a failure is, `place` whether a new fingerprint belongs to a cluster that is known under its guard."""
 
     @property
     def version(self) -> int:
@@ -18,5 +19,8 @@ class Engine(Protocol):
     def fingerprint(self, finding: Finding) -> Fingerprint | None:
         """The fingerprint of an unknown failure; None for one that shall not be remembered as a cluster."""
 
-    def join(self, new: Fingerprint, known: Sequence[Fingerprint]) -> tuple[Fingerprint, str] | None:
-        """The known one that `new` is another wording of, and why; None when it is new."""
+    def place(self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]) -> Assignment:
+        """Its cluster among the known ones (cluster, fingerprint) when the answer says `nested`, and those that it shows to be the same.
+
+        `apart` are pairs of keys of which a person said that they are not one.
+        """

@@ -45,7 +45,7 @@ class Incidents:
 
     def __init__(self, connections: Connections, clusters: Clusters) -> None:
         self._db = connections
-        self._clusters = clusters
+        self.clusters = clusters
 
     def add(self, diagnosis: Diagnosis, *, now: float | None = None) -> Stored:
         """Store it: a new incident, or one more sight of a known one; then what the catalog says now is kept and the change remembered."""
@@ -132,7 +132,7 @@ class Incidents:
         before = _held(db, known["num"]) if known is not None else None
         placed = codec.placed(diagnosis)
         keys = {
-            place: self._clusters.assign(db, item.finding, identifier, diagnosis, when, count=known is None)
+            place: self.clusters.assign(db, item.finding, identifier, diagnosis, when, count=known is None)
             for place, item in enumerate(placed)
             if item.finding.signature is None
         }

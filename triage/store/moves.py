@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from triage.errors import OptionError
 from triage.evidence.redact import redact
-from triage.store import audit
+from triage.store import audit, links
 from triage.store.clusters import Clusters, mint
 from triage.store.connection import Connections
 
@@ -29,7 +29,7 @@ class Moves:
         with self._db.write() as db:
             if db.execute("SELECT 1 FROM cluster WHERE name = ? AND id <> ? AND state <> 'merged'", (name, cluster)).fetchone():
                 raise OptionError(f"another cluster is called {name!r}", hint="merge them if they are one, else choose another name")
-            before = _state(db, [cluster])
+            before = links.state(db, [cluster])
             db.execute(
                 "UPDATE cluster SET name = ?, note = CASE WHEN ? <> '' THEN ? ELSE note END, state = CASE state WHEN 'open' THEN 'named' "
                 "ELSE state END WHERE id = ?",
@@ -43,20 +43,15 @@ class Moves:
         if len(ids) < 2:
             raise OptionError("merging takes two clusters that are not one already", hint="triage clusters merge U-1 U-2")
         with self._db.write() as db:
-            rows = [db.execute("SELECT * FROM cluster WHERE id = ?", (one,)).fetchone() for one in ids]
-            kept = min(rows, key=lambda row: (row["created_at"], row["id"]))["id"]
-            before = _state(db, ids)
-            keys = _keys(db, ids)
-            for one in ids:
-                if one != kept:
-                    db.execute("UPDATE cluster_key SET cluster = ?, why = 'merged by ' || ? WHERE cluster = ?", (kept, actor, one))
-                    db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (kept, one))
-            name = next((row["name"] for row in [*[r for r in rows if r["id"] == kept], *rows] if row["name"]), None)
+            before = links.state(db, ids)
+            keys = links.keys(db, ids)
+            kept, rows = links.gather(db, ids, f"merged by {actor}")
+            name = next((row["name"] for row in rows if row["name"]), None)
             db.execute(
                 "UPDATE cluster SET name = ?, state = CASE WHEN state = 'open' AND ? IS NOT NULL THEN 'named' ELSE state END WHERE id = ?",
                 (name, name, kept),
             )
-            before["apart"] = _together(db, keys)
+            before["apart"] = links.together(db, keys)
             details = {"merged": [one for one in ids if one != kept], "because": redact(because)}
             return self._note(db, actor, "merge", kept, details, before), kept
 
@@ -64,16 +59,16 @@ class Moves:
         """Move some fingerprints into a new cluster; (entry, the new id). They are never put together again but by a person."""
         cluster = self._clusters.id(wanted)
         with self._db.write() as db:
-            have = _keys(db, [cluster])
+            have = links.keys(db, [cluster])
             moved = [_one_key(key, have) for key in keys]
             stay = [key for key in have if key not in moved]
             if not moved or not stay:
                 hint = f"`triage clusters show {cluster}` lists its fingerprints; name some with --key, and leave some"
                 raise OptionError("a split must move some of the fingerprints, and not all", hint=hint)
-            before = _state(db, [cluster])
+            before = links.state(db, [cluster])
             new = self._new(db, moved[0], before)
             self._move(db, moved, new, actor)
-            before["pairs"] = _keep_apart(db, moved, stay, because or f"split by {actor}")
+            before["pairs"] = links.keep_apart(db, moved, stay, because or f"split by {actor}")
             return self._note(db, actor, "split", cluster, {"into": new, "keys": moved, "because": redact(because)}, before), new
 
     def assign(self, incident: int, wanted: str | None, *, actor: str, because: str = "") -> tuple[int, str]:
@@ -88,14 +83,14 @@ class Moves:
             source = db.execute("SELECT cluster FROM cluster_key WHERE key = ?", (key,)).fetchone()["cluster"]
             if source == target:
                 raise OptionError(f"it is in {source} already", hint="`triage clusters list` shows the others")
-            before = _state(db, [source, *([target] if target else [])])
-            rest = [other for other in _keys(db, [source]) if other != key]
+            before = links.state(db, [source, *([target] if target else [])])
+            rest = [other for other in links.keys(db, [source]) if other != key]
             if not rest and target is None:
                 raise OptionError(f"it is alone in {source} already", hint="`triage clusters list` shows the others")
             into = target or self._new(db, key, before)
             self._move(db, [key], into, actor)
-            before["pairs"] = _keep_apart(db, [key], rest, because or f"assigned by {actor}")
-            before["apart"] = _together(db, _keys(db, [into]))
+            before["pairs"] = links.keep_apart(db, [key], rest, because or f"assigned by {actor}")
+            before["apart"] = links.together(db, links.keys(db, [into]))
             if not rest:
                 db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (into, source))
             return self._note(db, actor, "assign", source, {"into": into, "keys": [key], "because": redact(because)}, before), into
@@ -116,8 +111,8 @@ class Moves:
         """Say that two clusters are not one, so that nobody suggests it again."""
         ids = [self._clusters.id(one), self._clusters.id(other)]
         with self._db.write() as db:
-            before = _state(db, ids)
-            before["pairs"] = _keep_apart(db, _keys(db, ids[:1]), _keys(db, ids[1:]), because or f"rejected by {actor}")
+            before = links.state(db, ids)
+            before["pairs"] = links.keep_apart(db, links.keys(db, ids[:1]), links.keys(db, ids[1:]), because or f"rejected by {actor}")
             return self._note(db, actor, "reject", ids[0], {"other": ids[1], "because": redact(because)}, before)
 
     def undo(self, number: int, *, actor: str) -> int:
@@ -138,6 +133,10 @@ class Moves:
                 db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (into, made))
             db.executemany("DELETE FROM apart WHERE one = ? AND other = ?", before.get("pairs", ()))
             db.executemany("INSERT OR IGNORE INTO apart VALUES (?, ?, ?, ?)", before.get("apart", ()))
+            if entry.action == "link":  # what a person took apart is not linked again by the next failure
+                one, *others = before["clusters"]
+                for other in others:
+                    links.keep_apart(db, links.keys(db, [one]), links.keys(db, [other]), f"unlinked by {actor}")
             done = audit.note(db, time.time(), actor, "undo", entry.subject, {"entry": number, "action": entry.action})
             db.execute("UPDATE audit SET undone_by = ? WHERE id = ?", (done, number))
             return done
@@ -145,7 +144,7 @@ class Moves:
     def _set(self, wanted: str, state: str, actor: str, action: str, details: Mapping[str, object], signature: str | None = None) -> int:
         cluster = self._clusters.id(wanted)
         with self._db.write() as db:
-            before = _state(db, [cluster])
+            before = links.state(db, [cluster])
             named = before["clusters"][cluster]["name"]  # type: ignore[index]
             state = "named" if state == "open" and named else state
             db.execute("UPDATE cluster SET state = ?, signature = coalesce(?, signature) WHERE id = ?", (state, signature, cluster))
@@ -168,22 +167,6 @@ class Moves:
         return audit.note(db, time.time(), actor, action, subject, details, before)
 
 
-def _state(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, object]:
-    """The rows of these clusters and where their fingerprints belong."""
-    clusters: dict[str, dict[str, object]] = {}
-    keys: dict[str, tuple[str, str]] = {}
-    for one in ids:
-        clusters[one] = dict(db.execute("SELECT * FROM cluster WHERE id = ?", (one,)).fetchone())
-        keys.update({row["key"]: (one, row["why"]) for row in db.execute("SELECT key, why FROM cluster_key WHERE cluster = ?", (one,))})
-    return {"clusters": clusters, "keys": keys, "made": []}
-
-
-def _keys(db: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
-    return [
-        row["key"] for one in ids for row in db.execute("SELECT key FROM cluster_key WHERE cluster = ? ORDER BY created_at, key", (one,))
-    ]
-
-
 def _one_key(wanted: str, have: Sequence[str]) -> str:
     """The key that begins so. Raises OptionError."""
     found = [key for key in have if key == wanted] or [key for key in have if key.startswith(wanted)]
@@ -192,21 +175,3 @@ def _one_key(wanted: str, have: Sequence[str]) -> str:
             f"{'several of its' if found else 'none of its'} fingerprints begin with {wanted}", hint="one of " + ", ".join(have[:8])
         )
     return found[0]
-
-
-def _keep_apart(db: sqlite3.Connection, some: Iterable[str], others: Sequence[str], why: str) -> list[tuple[str, str]]:
-    """Pairs that are not one from now on; those that are new."""
-    pairs = [(min(one, other), max(one, other)) for one in some for other in others if one != other]
-    new = [pair for pair in pairs if db.execute("SELECT 1 FROM apart WHERE one = ? AND other = ?", pair).fetchone() is None]
-    db.executemany("INSERT INTO apart VALUES (?, ?, ?, ?)", [(*pair, redact(why), time.time()) for pair in new])
-    return new
-
-
-def _together(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[object, ...]]:
-    """What a person put together is no longer kept apart; the rows that are gone."""
-    gone = []
-    for row in db.execute("SELECT * FROM apart").fetchall():
-        if row["one"] in keys and row["other"] in keys:
-            db.execute("DELETE FROM apart WHERE one = ? AND other = ?", (row["one"], row["other"]))
-            gone.append(tuple(row))
-    return gone

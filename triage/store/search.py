@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triage.clusters.model import Near
 from triage.errors import OptionError
 from triage.model import Incident
 from triage.store import pages
@@ -128,15 +130,42 @@ class Search:
                 return [Hit(incident(row), row["snippet"]) for row in rows]
         return []
 
+    def caused(self, causes: Sequence[str], *, each: int = 3, limit: int = 20) -> list[Hit]:
+        """The latest incidents of each cause (a signature or a cluster), in the order of the causes."""
+        hits: list[Hit] = []
+        for cause in causes:
+            where = "i.key IN (SELECT key FROM cluster_key WHERE cluster = ?)" if cause.startswith("u-") else "i.signature = ?"
+            rows = self._db.read(f"SELECT {COLUMNS} FROM {TABLES} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?", (cause, each))
+            hits += [Hit(incident(row), row["title"]) for row in rows]
+        return hits[:limit]
+
     def similar(self, wanted: str, *, limit: int = 20) -> list[Likeness]:
-        """Incidents with the same signature or cluster as root cause, those with feedback and on the same host first."""
+        """Incidents with the same signature or cluster as root cause, those with feedback and on the same host first; then near clusters'."""
         num = self._incidents.number(wanted)
         row = self._db.one(f"SELECT i.signature, k.cluster FROM {TABLES} WHERE i.num = ?", (num,))
         assert row is not None
-        if row["signature"] is None and row["cluster"] is None:
+        if row["signature"] is not None:
+            return self._alike("i.signature = :value", row["signature"], num, "the same cause", limit)
+        if row["cluster"] is None:
             return []
-        same = "i.signature = :value" if row["signature"] else "i.key IN (SELECT key FROM cluster_key WHERE cluster = :value)"
-        why = "the same cause" if row["signature"] else "the same cluster"
+        same = "i.key IN (SELECT key FROM cluster_key WHERE cluster = :value)"
+        found = self._alike(same, row["cluster"], num, "the same cluster", limit)
+        for near in self._near(row["cluster"]) if len(found) < limit else ():
+            words = "; ".join(
+                f"only {side} {' '.join(words)}" for side, words in (("here", near.only_here), ("there", near.only_there)) if words
+            )
+            why = f"near cluster {near.cluster}, {near.score:.2f}" + (f": {words}" if words else "")
+            found += self._alike(same, near.cluster, num, why, limit)
+        return found[:limit]
+
+    def _near(self, cluster: str) -> tuple[Near, ...]:
+        """Near clusters; none where what finds them is not installed."""
+        try:
+            return self._incidents.clusters.near(cluster)
+        except OptionError:
+            return ()
+
+    def _alike(self, same: str, value: str, num: int, why: str, limit: int) -> list[Likeness]:
         near = "SELECT incident FROM host WHERE blamed AND name IN (SELECT name FROM host WHERE blamed AND incident = :num)"
         rows = self._db.read(
             f"""
@@ -147,7 +176,7 @@ class Search:
             )
             SELECT {COLUMNS}, best.same_host FROM best JOIN {_FROM_NUM.format("best.num")} ORDER BY best.spoken DESC, best.same_host DESC, best.at DESC
             """,
-            {"value": row["signature"] or row["cluster"], "num": num, "limit": limit},
+            {"value": value, "num": num, "limit": limit},
         )
         return [
             Likeness(incident(found), why + (", on the same host" if found["same_host"] else ""), self._said(found["num"]))

@@ -1,0 +1,102 @@
+"""Search in one's own words: two rankings fused, causes first and their incidents with them. What the model itself is worth stands in with_torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.store.making import DAY, NOW, known, unknown
+from triage.catalog.load import load
+from triage.cli import main
+from triage.clusters import meaning
+from triage.errors import OptionError
+from triage.store import Store
+from triage.store import meaning as meant
+
+
+def likes(word: str) -> meant.Best:
+    """A model that finds only this word telling."""
+    return lambda _, documents: [float(any(word in passage.lower() for passage in passages)) for passages in documents]
+
+
+def test_a_place_in_both_rankings_beats_a_first_in_one() -> None:
+    """Reciprocal ranks add up; ties go to the one that stands first."""
+    assert meant.fused([7, 5], [3, 5]) == [5, 3, 7]
+    assert meant.fused([1, 2], []) == [1, 2]
+
+
+def test_causes_bring_their_incidents(store: Store) -> None:
+    """Signatures and named clusters are found by what they mean, incidents by their cause, the latest first."""
+    for number in range(5):
+        store.incidents.add(known(f"job {number}", at=NOW + number * DAY))
+    store.incidents.add(unknown("odd"))
+    store.moves.name("u-7f3a9c", "The tokenizer is torn", actor="ann", note="the copy job of tuesdays")
+    shipped, clusters = load().signatures, store.clusters.listed()
+    found = meant.causes(shipped, clusters, "qwrtz xyzzy", 3, best=likes("tuesdays"))
+    assert found[0].id == "u-7f3a9c"
+    hits = store.search.caused(["cuda.out-of-memory", "u-7f3a9c", "gpu.fallen-off-bus"], each=2)
+    assert [hit.incident.job_name for hit in hits] == ["job 4", "job 3", "odd"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["search", "--meaning", "graphics card is gone"], ["clusters", "show", "u-7f3a9c", "--near", "meaning"]]
+)
+def test_without_the_model_it_says_what_to_install(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Asked for and not there is an error with the next step, never a download."""
+    monkeypatch.setattr(meaning, "PACKAGE", "no_such_model_package")
+    with Store.open(tmp_path / "triage.db") as store:
+        store.incidents.add(unknown("a", "SinkError: writer lost its lease"))
+        store.incidents.add(unknown("b", "SinkError: reader lost its lease", "u-123456"))
+    assert main([*arguments, "--store", str(tmp_path / "triage.db")]) == 2
+    assert "pip install 'triage-kb[torch]'" in capsys.readouterr().err
+
+
+def test_the_catalog_is_searched_without_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has stored nothing yet still finds signatures and guides; a store that was named must be there."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.delenv("TRIAGE_STORE", raising=False)
+    assert main(["search", "retry", "exceeded"]) == 0
+    assert "fabric.ib-retry-exceeded" in capsys.readouterr().out
+    assert main(["search", "retry", "--store", str(tmp_path / "none.db")]) == 2
+    assert not (tmp_path / "triage").exists()
+
+
+def test_vectors_are_kept_and_a_damaged_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read once is not read again; a torn or foreign file is passed over, and without a cache it works too."""
+    numpy = pytest.importorskip("numpy")
+    asked: list[str] = []
+
+    class Model:
+        def encode(self, texts: Sequence[str], **_: object) -> object:
+            asked.extend(texts)
+            rows = numpy.zeros((len(texts), meaning.SIZE), "<f4")
+            for row, text in zip(rows, texts, strict=True):
+                row[len(text)] = 1.0
+            return rows
+
+    monkeypatch.setattr(meaning, "_model_directory", lambda: "m")
+    monkeypatch.setattr(meaning, "_model", lambda where: Model())
+    monkeypatch.setenv("TRIAGE_CACHE", str(tmp_path))
+    assert meaning.similarity("abc", ["xyz", "long text"]) == [1.0, 0.0]
+    assert meaning.best("abc", [["xyz", "long text"], [], ["long text"]]) == [1.0, -1.0, 0.0]
+    assert asked.count("xyz") == asked.count("long text") == 1
+    (kept,) = tmp_path.glob("*.vectors")
+    assert kept.stat().st_mode & 0o077 == 0
+    for damage in (kept.read_bytes()[:-7], b"\xff" * kept.stat().st_size, b""):
+        kept.write_bytes(damage)
+        assert meaning.similarity("abc", ["xyz", "long text"]) == [1.0, 0.0]
+    monkeypatch.setenv("TRIAGE_CACHE", "off")
+    assert meaning.similarity("abc", ["xyz"]) == [1.0]
+
+
+def test_the_model_is_loaded_without_network_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that cannot be imported is told as what is missing."""
+    monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
+    with pytest.raises(OptionError, match="cannot be loaded"):
+        meaning._model.__wrapped__("m")
