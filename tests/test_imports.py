@@ -32,13 +32,14 @@ ORDER = (
     "store",
     "render",
     "settings",
+    "watch",
     "bots",
     "service",
     "cli",
 )
 FREE = {"model", "errors", ""}
 # Glue that knows several rooms, below the faces.
-GLUE = {"pipeline": "diagnose", "intake": "artifacts", "summary": "diagnose", "options": "sources"}
+GLUE = {"pipeline": "diagnose", "stages": "diagnose", "intake": "artifacts", "summary": "diagnose", "options": "sources"}
 HEAVY = ("torch", "fastapi", "pydantic_settings", "jinja2", "sklearn", "numpy", "pydantic", "yaml")
 
 

@@ -189,6 +189,24 @@ class Diagnosis:
     stats: Stats = Stats()
 
 
+NewsKind = Literal["failure", "revised", "recovered", "silent", "back", "slow", "usual", "stalled", "resumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something that `triage watch` says of a job that runs: about a failure (with its diagnosis), or about its pace.
+
+    `ranks` are those it is about, none when that is all of them or not known.
+    """
+
+    kind: NewsKind
+    at: float
+    text: str
+    ranks: tuple[int, ...] = ()
+    attempt: int = 0
+    diagnosis: Diagnosis | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Deviation:
     """Something about settings or versions that may harm: what `triage env` lists.

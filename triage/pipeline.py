@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import triage
 from triage import artifacts, compare, evidence, sources, summary
 from triage.catalog import applies
 from triage.catalog.load import load
-from triage.catalog.model import Catalog
 from triage.catalog.setting import configured
-from triage.diagnose import Result, diagnose, report
+from triage.diagnose import diagnose, report
 from triage.diagnose import timeline as timelines
 from triage.diagnose.explain import explanation
 from triage.errors import OptionError
-from triage.evidence.collect import Harvest, harvest
+from triage.evidence.collect import harvest
 from triage.evidence.redact import redact
 from triage.intake import Intake, Reading, writer_key
-from triage.model import Audit, Diagnosis, Explanation, Job, Stats, Timeline, Warning
+from triage.model import Audit, Diagnosis, Explanation, Stats, Timeline
 from triage.options import ENGINES, Options, Progress, Report, advance
 from triage.scan.run import Scan
+from triage.stages import Read, Seen
 
 __all__ = ["ENGINES", "Options", "Progress", "Report", "audit", "explain", "ingest"]
 
@@ -33,7 +33,16 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
     Raises InputError when nothing there can be read and CatalogError when a catalog given by the user cannot.
     """
     started = time.monotonic()
-    read = _read(paths, options, progress)
+    return _told(_read(paths, options, progress), started)
+
+
+def look(paths: Sequence[str], texts: Seen, options: Options = Options()) -> Diagnosis:
+    """Diagnose a job that still runs, from those of its texts that were scanned so far. What they say later may change the answer."""
+    started = time.monotonic()
+    return _told(_reasoned(paths, options, Intake((), paths), texts), started)
+
+
+def _told(read: Read, started: float) -> Diagnosis:
     (verdict, root), (known, unknown) = report.root_cause(read.result), report.findings(read.result)
     with read.reading as reading:
         reading.number(fact for finding in (*([root] if root else []), *known, *unknown) for fact in finding.evidence)
@@ -81,21 +90,7 @@ def audit(paths: Sequence[str], options: Options = Options(), progress: Report |
         return replace(read.audit, deviations=tuple(map(reading.placed, read.audit.deviations)), warnings=read.warnings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What both answers start from."""
-
-    catalog: Catalog
-    harvest: Harvest
-    result: Result
-    reading: Reading
-    audit: Audit
-    job: Job
-    warnings: tuple[Warning, ...]
-    stats: Stats
-
-
-def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _Read:
+def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Read:
     found = sources.discover(paths)
     known = load(options.catalogs, strict=bool(options.catalogs or configured()))
     forms, literals = evidence.sought(known.literals)
@@ -112,8 +107,15 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
         failed=intake.failed,
     )
     scanned, _ = scan.run(intake.containers())
+    return _reasoned(
+        paths, options, intake, Seen(known, literals, scanned, len(found.files), sum(file.size for file in found.files), found.warnings)
+    )
+
+
+def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: Seen) -> Read:
+    known, scanned = texts.catalog, texts.scanned
     reading = Reading(scanned)
-    gathered = harvest(scanned, literals, reading.read_of)
+    gathered = harvest(scanned, texts.literals, reading.read_of)
     facts, notes = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)
@@ -123,8 +125,8 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
     result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, applying)
     if seen.settings and not summary.failed(result, seen.settings):  # settings explain failures, they are none
         result = diagnose(seen.facts, gathered.words, gathered.job, applying)
-    warnings = [*found.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result, gathered.job)]
-    return _Read(
+    warnings = [*texts.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result, gathered.job)]
+    return Read(
         catalog=known,
         harvest=gathered,
         result=result,
@@ -132,5 +134,5 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> _R
         audit=seen.audit,
         job=summary.job(paths, gathered, result, intake.identity(scanned)),
         warnings=tuple(sorted(set(warnings), key=lambda warning: (warning.source or "", warning.code, warning.message))),
-        stats=Stats(files=len(found.files), bytes=sum(file.size for file in found.files), hits=sum(scan.matched for _, scan in scanned)),
+        stats=Stats(files=texts.files, bytes=texts.size, hits=sum(scan.matched for _, scan in scanned)),
     )

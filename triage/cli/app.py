@@ -27,6 +27,7 @@ from triage.cli import (
     split,
     stacks,
     timeline,
+    watch,
 )
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
@@ -47,6 +48,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("retriage", feedback.retriage),
     ("stacks", stacks.stacks),
     ("collect", collect.collect),
+    ("watch", watch.watch),
     ("serve", serve.serve),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (

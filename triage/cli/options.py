@@ -105,13 +105,13 @@ def rank_set(text: str | None) -> frozenset[int] | None:
     return frozenset(found)
 
 
-def seconds(text: str | None) -> float | None:
+def seconds(text: str | None, option: str = "--around") -> float | None:
     """`90`, `30s`, `5m`, `1.5h` in seconds. Raises OptionError."""
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([smhd]?)\s*", text)
     if match is None:
-        raise OptionError(f"--around {text!r} is no time", hint="write 30s, 5m or 1h")
+        raise OptionError(f"{option} {text!r} is no time", hint="write 30s, 5m or 1h")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 

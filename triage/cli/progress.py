@@ -70,6 +70,18 @@ def shown(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
         bar.close()
 
 
+@contextmanager
+def status(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line on standard error that is written over again and again, for a person only; it is gone when something else is printed."""
+    if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+        yield lambda _: None
+        return
+    try:
+        yield lambda text: to_stderr(f"\r{text}\x1b[K\r")
+    finally:
+        to_stderr("\r\x1b[K")
+
+
 def counted(stage: str, callback: Callable[[Progress], None] | None) -> Callable[[int, int], None] | None:
     """The callback as one that takes the bytes done and the bytes in all."""
     if callback is None:

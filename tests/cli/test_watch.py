@@ -1,0 +1,71 @@
+"""`triage watch` as a process: it follows, tells, runs the hook, and remembers over a restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+JOB = ROOT / "samples" / "jobs" / "exception_one_rank_tee" / "job"
+
+
+def start(directory: Path, state: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "triage", "watch", str(directory), "--state", str(state / "m.json"), *options]
+    env = {**os.environ, "TRIAGE_STORE": "off", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def write(directory: Path) -> None:
+    """The job, as if it ran just now."""
+    for path in sorted(JOB.rglob("*")):
+        if path.is_file():
+            (directory / path.name).write_bytes(path.read_bytes())
+
+
+def test_it_follows_tells_and_does_not_repeat_itself(tmp_path: Path) -> None:
+    """A job that fails while it is watched is told as JSON and to the hook; a second watch of the same files has nothing to add."""
+    job, out = tmp_path / "job", tmp_path / "hook.json"
+    job.mkdir()
+    watch = start(job, tmp_path, "--format", "json", "--exec", f"tee -a {out}")
+    time.sleep(1.0)
+    write(job)
+    assert watch.stdout is not None
+    line = watch.stdout.readline()
+    watch.send_signal(signal.SIGTERM)
+    rest, errors = watch.communicate(timeout=60)
+    assert (watch.returncode, errors) == (0, "")
+    first = json.loads(line)
+    assert (first["schema"], first["event"], first["ranks"]) == ("triage.watch/1", "failure", [2])
+    assert first["diagnosis"]["schema"] == "triage.diagnosis/1"
+    assert out.read_text() == line + rest
+    again = start(job, tmp_path, "--stop-after", "1s", "--poll", "0.1s")
+    assert again.communicate(timeout=60) == ("", "")
+
+
+def test_text_is_for_people(tmp_path: Path) -> None:
+    """The time, the rank, where it shows; nothing of a progress line when nobody looks."""
+    job = tmp_path / "job"
+    job.mkdir()
+    write(job)
+    done, errors = start(job, tmp_path, "--stop-after", "2s").communicate(timeout=60)
+    assert errors == ""
+    head, place = done.splitlines()[:2]
+    assert "FAILED" in head
+    assert "rank 2 on node1: ValueError" in head
+    assert place.strip().startswith(f"{job}/console.log:")
+
+
+@pytest.mark.parametrize("wrong", [("--stop-after", "soon"), ("--poll", "x"), ("--exec", "'"), ("--stall-least", "-")])
+def test_wrong_options_are_refused(tmp_path: Path, wrong: tuple[str, str]) -> None:
+    """With one sentence and status 2."""
+    watch = start(tmp_path, tmp_path, *wrong)
+    _, errors = watch.communicate(timeout=60)
+    assert watch.returncode == 2
+    assert "Traceback" not in errors

@@ -1,0 +1,114 @@
+"""Ranks that fall out of step, told from what is seen of their steps, and nothing told of a job that is well."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from triage.watch.pace import Limits, Pace, Remark
+
+POLL = 0.5
+RANKS = 64
+Stamps = dict[int, list[float]]
+
+
+def run(steps: Stamps, seconds: float) -> list[tuple[float, Remark]]:
+    """Every rank prints its n-th step at the n-th of its stamps; what is remarked, and when."""
+    pace = Pace(Limits(), poll=2 * POLL)
+    told: list[tuple[float, Remark]] = []
+    place = dict.fromkeys(steps, 0)
+    now = 0.0
+    while now < seconds:
+        now += POLL
+        for rank, stamps in steps.items():
+            before = place[rank]
+            while place[rank] < len(stamps) and stamps[place[rank]] <= now:
+                place[rank] += 1
+            if place[rank] > before:
+                pace.saw(now, rank, place[rank])
+        told += [(now, remark) for remark in pace.remarks(now)]
+    return told
+
+
+def even(step: float, count: int, ranks: int = RANKS, jitter: float = 0.2) -> Stamps:
+    """Stamps of a synchronous job: the steps of all ranks end together, but for some jitter."""
+    chance = random.Random(7)
+    return {rank: [step * (number + 1) + chance.random() * jitter * step for number in range(count)] for rank in range(ranks)}
+
+
+@pytest.mark.parametrize("step", [1.0, 5.0, 20.0])
+def test_a_silent_rank_is_named_within_three_steps(step: float) -> None:
+    """Rank 37 of 64 stops after its 30th step while the others go on: named, alone, within three usual steps of its last word."""
+    steps = even(step, 60)
+    steps[37] = steps[37][:30]
+    (when, remark), *others = run(steps, 60 * step)
+    assert (remark.kind, remark.ranks) == ("silent", (37,))
+    assert when - steps[37][-1] <= 3 * step + 2 * POLL
+    assert others == []
+
+
+def test_an_hour_with_checkpoints_and_evaluations_is_passed_over_in_silence() -> None:
+    """Steps of 2 s, every 100 a checkpoint of 45 s, every 500 an evaluation of two minutes; rank 0 saves before it prints, and says nothing of it."""
+    chance = random.Random(11)
+    steps: Stamps = {rank: [] for rank in range(RANKS)}
+    now = 0.0
+    for number in range(1, 1400):
+        now += 2.0 * chance.uniform(0.9, 1.2)
+        pause = 120.0 if number % 500 == 0 else 45.0 if number % 100 == 0 else 0.0
+        for rank in range(1, RANKS):
+            steps[rank].append(now + chance.uniform(0, 0.3))
+        steps[0].append(now + pause + 0.1)
+        now += pause
+    assert now > 3600
+    assert run(steps, now) == []
+
+
+def test_a_rank_that_comes_back_is_said_to_be_back() -> None:
+    """Silence of 30 s, then all that it had to say at once."""
+    steps = even(2.0, 120)
+    steps[5] = [stamp if number < 40 else max(stamp, 110.0) for number, stamp in enumerate(steps[5])]
+    assert [(remark.kind, remark.ranks) for _, remark in run(steps, 240)] == [("silent", (5,)), ("back", (5,))]
+
+
+def test_no_step_of_any_rank_is_a_stall_that_names_who_did_not_arrive() -> None:
+    """All stop at step 50 and rank 9 at 49: said once, not before 30 steps and three minutes, and gone when they go on."""
+    steps = even(2.0, 50)
+    steps[9] = steps[9][:49]
+    told = run(steps, 800)
+    stalls = [(when, remark) for when, remark in told if remark.kind == "stalled"]
+    ((when, remark),) = stalls
+    assert remark.ranks == (9,)
+    assert 180 <= when - 100 <= 200
+    resumed = {rank: [*stamps, 600.0 + rank / 1000] for rank, stamps in steps.items()}
+    assert [remark.kind for _, remark in run(resumed, 700) if remark.kind in ("stalled", "resumed")] == ["stalled", "resumed"]
+
+
+def test_steps_that_become_slow_are_said_once_and_who_comes_last() -> None:
+    """From step 60 on each takes three times as long, and rank 3 prints a second after the others."""
+    steps: Stamps = {rank: [] for rank in range(RANKS)}
+    now = 0.0
+    for number in range(120):
+        now += 2.0 if number < 60 else 6.0
+        for rank in range(RANKS):
+            steps[rank].append(now + (2.0 if rank == 3 and number >= 60 else 0.0))
+    told = [remark for _, remark in run(steps, now) if remark.kind == "slow"]
+    assert [remark.ranks for remark in told] == [(3,)]
+
+
+def test_a_job_whose_ranks_finished_is_not_stalled() -> None:
+    """Ranks that said that they are done owe no further step."""
+    pace = Pace(Limits(), poll=1.0)
+    for number in range(40):
+        for rank in range(4):
+            pace.saw(float(number), rank, number)
+    for rank in range(4):
+        pace.saw(40.0, rank, None, finished=True)
+    assert pace.remarks(4000.0) == []
+
+
+def test_a_job_of_one_or_two_ranks_has_no_odd_one() -> None:
+    """Of two ranks nobody can say which one is silent."""
+    steps = even(1.0, 60, ranks=2)
+    steps[1] = steps[1][:20]
+    assert run(steps, 60) == []
