@@ -265,7 +265,7 @@ PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcodes.py"
 
 # The rooms whose work is connections and processes; `testing`, which no room imports, has servers for tests. What they may not do either:
 # load pickles, run code.
-FACES = ("service", "bots", "testing")
+FACES = ("service", "bots", "watch", "testing")
 LOADERS = {"pickle", "marshal", "shelve"}
 
 

@@ -32,6 +32,7 @@ COMMANDS = (
     *(f"db {name}" for name in ("check", "vacuum", "export", "import", "migrate")),
     "stacks",
     "collect",
+    "watch",
     "serve",
     "config show",
 )

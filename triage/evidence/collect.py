@@ -124,8 +124,9 @@ def _left_out(source: Source, lost: int) -> list[Warning]:
 def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, year: int, layout: Layout) -> None:
     """The first and last lines of a source place its ranks, and the last say how far each came."""
     # Of a small source the tail is the whole.
-    head = words(scan.head, 0, year, layout)[:_READ_HEAD_LINES] if len(scan.tail) < scan.size else []
-    tail = words(scan.tail, scan.size - len(scan.tail), year, layout)
+    one = result.job.complete(source.name, Origin()).rank is not None
+    head = words(scan.head, 0, year, layout, one=one)[:_READ_HEAD_LINES] if len(scan.tail) < scan.size else []
+    tail = words(scan.tail, scan.size - len(scan.tail), year, layout, one=one)
     for word in (*head, *tail):
         result.job.learn(source.name, word.origin)
     absent = {word.writer for word in head} - {word.writer for word in tail}

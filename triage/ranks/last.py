@@ -36,7 +36,7 @@ DOING = (
 )
 _LINES = 600
 # Of each writer so many telling lines are looked at, of lines without a writer more.
-_EACH, _BARE = 3, 60
+_EACH, _BARE, _SOLE = 3, 60, 8
 _WRITER = re.compile(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
 _TELLING = re.compile(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
 
@@ -53,13 +53,17 @@ class Word:
     doing: str = ""
 
 
-def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole: bool = False) -> list[Word]:
-    """What the last lines of each writer say of a rank, a time, a step or the end, in file order. `offset` is where `tail` starts, `whole`: with a line."""
+def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole: bool = False, one: bool = False) -> list[Word]:
+    """What the last lines of each writer say of a rank, a time, a step or the end, in file order.
+
+    `offset` is where `tail` starts, `whole`: with a line; `one`: a single rank wrote all of it, so that a few lines are enough.
+    """
     position = tail.find(b"\n") + 1 if offset and not whole else 0
     lines = tail[position:].split(b"\n")[-_LINES:]
     end = offset + len(tail)
     text = Text("", lambda start, length: tail[max(0, start - offset) : max(0, start - offset + length)], end, year, layout)
     dressed = layout.dressed
+    bare = _SOLE if one else _BARE
     seen: dict[str | bytes, int] = {}
     found = []
     for data in reversed(lines):
@@ -73,7 +77,7 @@ def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole:
             writer = _WRITER.search(data[:96])
             key = writer.group() if writer else b""
         count = seen.get(key, 0)
-        if data and count < (_EACH if key else _BARE) and (not count or _TELLING.search(data)):
+        if data and count < (_EACH if key else bare) and (not count or _TELLING.search(data)):
             seen[key] = count + 1
             line = line or split_line(data, end, year, layout.table)[-1]
             found.append(_word(line.parsed, line.offset))

@@ -38,6 +38,7 @@ class Watch:
     _hit: float | None = None  # when the last line of failure came
     _grown: float = 0.0
     _open: bool = False  # lines of failure came that no diagnosis has seen
+    _opened: float = 0.0  # since when
     _urgent: bool = False
     _whole: bool = False
     _job: JobMap = field(default_factory=JobMap)
@@ -57,6 +58,9 @@ class Watch:
         if growth.grown:
             self._grown, self._whole = now, False
         if growth.hits:
+            if self._hit is None or not self._open:
+                self._opened = now
+                self._look_at = max(self._look_at, now + self.policy.manners.settle)  # the line that decides may be the next
             self._hit, self._open = now, True
             self._urgent |= growth.kinds > 0
         events = self._failures(now, grown=bool(growth.grown))
@@ -88,12 +92,12 @@ class Watch:
         waiting = self.policy.pending or (self.policy.failed and grown)
         if now < self._look_at or not (self._urgent or waiting or (self._open and now - self._hit >= _AGAIN)):
             return []
-        self._open = self._urgent = False
+        opened, self._open, self._urgent = self._opened, False, False
         diagnosis = pipeline.look(self.follower.paths, self.follower.seen(), self.follower.options)
         took = self.clock() - now
         self._look_at = self.clock() + took * (1 / _SHARE - 1)
         busy = alone(diagnosis) and self._went_on(diagnosis)
-        event = self.policy.judge(self.clock(), self.wall(), diagnosis, now - self._hit, idle=now - self._grown, busy=busy)
+        event = self.policy.judge(self.clock(), self.wall(), diagnosis, now - self._hit, since=opened, idle=now - self._grown, busy=busy)
         return [event] if event else []
 
     def _went_on(self, diagnosis: Diagnosis) -> bool:

@@ -65,11 +65,20 @@ class Policy:
         return bool(self.said) and self.said[max(self.said)].key != CLEAN
 
     def judge(
-        self, now: float, at: float, diagnosis: Diagnosis, calm: float, *, idle: float = 0.0, busy: bool = False, final: bool = False
+        self,
+        now: float,
+        at: float,
+        diagnosis: Diagnosis,
+        calm: float,
+        *,
+        since: float | None = None,
+        idle: float = 0.0,
+        busy: bool = False,
+        final: bool = False,
     ) -> News | None:
         """The news to tell now. `calm`: seconds since the last line of failure, `idle`: since any; `busy`: steps followed what is blamed.
 
-        `final`: nothing more will come.
+        `since`: when the lines of failure began that the diagnosis is the first to know; `final`: nothing more will come.
         """
         key = key_of(diagnosis)
         attempt = _attempt(diagnosis.root_cause) if diagnosis.root_cause else max(self.said, default=0)
@@ -77,7 +86,7 @@ class Policy:
         if key == (before.key if before else CLEAN):
             self._since = None
             return None
-        self._since = now if self._since is None else self._since
+        self._since = (now if since is None else since) if self._since is None else self._since
         stood = now - self._since
         if key == CLEAN:
             kind: NewsKind = "recovered"
