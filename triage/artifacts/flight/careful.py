@@ -19,25 +19,25 @@ _NAMES = {
     b"b": "BUILD", b"g": "GET", b"o": "OBJ", b"p": "PUT", b"\x81": "NEWOBJ", b"\x8b": "LONG4", b"\x8f": "EMPTY_SET", b"\x90": "ADDITEMS",
     b"\x91": "FROZENSET", b"\x92": "NEWOBJ_EX", b"\x96": "BYTEARRAY8", b"\x97": "NEXT_BUFFER", b"\x98": "READONLY_BUFFER",
 }  # fmt: skip
-_NUMBERS = {b"K": "<B", b"M": "<H", b"J": "<i", b"G": ">d"}
-_LENGTHS = {b"X": 4, b"\x8c": 1, b"\x8d": 8, b"U": 1, b"T": 4, b"C": 1, b"B": 4}
+_NUMBERS = {b"M": "<H", b"J": "<i", b"G": ">d"}
+_LENGTHS = {b"\x8c": 1, b"\x8d": 8, b"U": 1, b"T": 4, b"C": 1, b"B": 4}
 _CONSTANTS = {b"N": None, b"\x88": True, b"\x89": False}
 _EXTENSIONS = {b"\x82": 1, b"\x83": 2, b"\x84": 4}
 
 
-class _EarlyEnd(Exception):
+class EarlyEnd(Exception):
     """The bytes end in the middle."""
 
 
 class Machine:
     """One pickle being read. `value` and `whole` are the result."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, memo: dict[int, Any] | None = None) -> None:
         self._data = data
         self._at = 0
         self._items: list[Any] = []
         self._marks: list[list[Any]] = []
-        self._memo: dict[int, Any] = {}
+        self._memo: dict[int, Any] = {} if memo is None else memo
         self._depth: dict[int, int] = {}
         self._containers = 0
         self.whole = True
@@ -47,7 +47,7 @@ class Machine:
         try:
             while not self._step():
                 pass
-        except _EarlyEnd:
+        except EarlyEnd:
             self.whole = False
             while self._marks:
                 done, self._items = self._items, self._marks.pop()
@@ -60,25 +60,41 @@ class Machine:
         start, self._at = self._at, self._at + count
         if self._at > len(self._data):
             self._at = start
-            raise _EarlyEnd
+            raise EarlyEnd
         return self._data[start : self._at]
 
     def _step(self) -> bool:
         """One opcode; True at the end."""
         start = self._at
         code = self._take(1)
-        if code == b".":
+        if code == b"h":  # four of five opcodes are the first three
+            self._items.append(self._memo[self._take(1)[0]])
+        elif code == b"K":
+            self._items.append(self._take(1)[0])
+        elif code == b"q":
+            self._memo[self._take(1)[0]] = self._items[-1]
+        elif code == b"X":
+            self._items.append(self._text(4, start))
+        elif code == b".":
             return True
-        if code in _CONSTANTS:
+        elif code in _CONSTANTS:
             self._items.append(_CONSTANTS[code])
-        elif code in _NUMBERS:
+        else:
+            self._rarer(code, start)
+        return False
+
+    def _text(self, width: int, start: int) -> str:
+        length = int.from_bytes(self._take(width), "little")
+        if length > len(self._data):
+            refuse(f"a memory bomb, a string of {length:,} bytes in a file of {len(self._data):,}", start)
+        return self._take(length).decode("utf-8", "replace")
+
+    def _rarer(self, code: bytes, start: int) -> None:
+        if code in _NUMBERS:
             form = _NUMBERS[code]
             self._items.append(struct.unpack(form, self._take(struct.calcsize(form)))[0])
         elif code in _LENGTHS:
-            length = int.from_bytes(self._take(_LENGTHS[code]), "little")
-            if length > len(self._data):
-                refuse(f"a memory bomb, a string of {length:,} bytes in a file of {len(self._data):,}", start)
-            self._items.append(self._take(length).decode("utf-8", "replace"))
+            self._items.append(self._text(_LENGTHS[code], start))
         elif code == b"\x8a":
             self._items.append(int.from_bytes(self._take(self._take(1)[0]), "little", signed=True))
         elif code in b"]})":
@@ -102,16 +118,14 @@ class Machine:
             done = self._items[-count:]
             self._items[-count:] = [self._new([])]
             self._close(done)
-        elif code in b"qr\x94":
-            index = len(self._memo) if code == b"\x94" else int.from_bytes(self._take(1 if code == b"q" else 4), "little")
-            self._memo[index] = self._items[-1]
-        elif code in b"hj":
-            self._items.append(self._memo[int.from_bytes(self._take(1 if code == b"h" else 4), "little")])
+        elif code in b"r\x94":
+            self._memo[len(self._memo) if code == b"\x94" else int.from_bytes(self._take(4), "little")] = self._items[-1]
+        elif code == b"j":
+            self._items.append(self._memo[int.from_bytes(self._take(4), "little")])
         elif code in b"\x80\x95":
             self._take(1 if code == b"\x80" else 8)
         else:
             self._refuse(code, start)
-        return False
 
     def _new(self, container: Any) -> Any:
         self._containers += 1

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from triage.artifacts.flight.model import COMPLETED, SCHEDULED, STARTED, Frame, Shape
+from triage.artifacts.flight.packed import FLAGS, KEYS, NUMBERS, Packed, distinct, flags, numbers
 
 _STATES = {"scheduled": SCHEDULED, "started": STARTED, "completed": COMPLETED}
-_NUMBERS = ("record_id", "pg_id", "collective_seq_id", "p2p_seq_id", "time_created_ns", "timeout_ms")
-_FLAGS = ("retired", "is_p2p")
-_TEXTS = ("profiling_name", "state")
-_KEYS = (*_NUMBERS, *_FLAGS, *_TEXTS, "process_group", "input_sizes", "output_sizes", "input_dtypes", "output_dtypes")
 _HUGE = 1 << 62
 _TENSORS = 4096
 """Tensors of one collective whose sizes are kept."""
@@ -57,48 +56,82 @@ class Tables:
         self.dtypes: Interned[str] = Interned()
         self.stacks: Interned[tuple[Frame, ...]] = Interned()
         self.groups: Interned[tuple[int, str, str]] = Interned()
+        self.stacks.index((), tuple)  # 0 is no stack
         self._frames: dict[tuple[str, str, int], Frame] = {}
 
-    def read(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def read(self, entries: Sequence[Mapping[str, Any]] | Packed) -> dict[str, Any]:
         """Columns of the entries of one rank by name; raises TypeError, ValueError or OverflowError for what are none.
 
         `group` holds indices of `groups`: (id, name, description) as this rank calls them.
         """
+        if isinstance(entries, Packed):
+            return self._packed(entries)
         try:
-            return self._columns(entries, zip(*map(itemgetter(*_KEYS), entries), strict=True) if entries else [()] * len(_KEYS))
+            columns = self._columns(zip(*map(itemgetter(*KEYS), entries), strict=True) if entries else [()] * len(KEYS))
         except (KeyError, TypeError, ValueError):  # not as torch since 2.5 writes them: one by one, with a look at each value
-            return self._columns(entries, zip(*map(_older, entries), strict=True))
-
-    def _columns(self, entries: Sequence[Mapping[str, Any]], rows: Iterable[Any]) -> dict[str, Any]:
-        import numpy as np
-
-        by_key = dict(zip(_KEYS, rows, strict=True))
-        columns: dict[str, Any] = {name: np.array(by_key[name], dtype=np.int64) for name in _NUMBERS}
-        columns |= {name: np.array(by_key[name], dtype=np.bool_) for name in _FLAGS}
-        known = {state: _STATES.get(state, SCHEDULED) for state in set(by_key["state"])}
-        columns["state"] = np.array(list(map(known.__getitem__, by_key["state"])), dtype=np.int8)
-        names = by_key["profiling_name"]
-        columns["op"] = np.array(self.ops.column(names, lambda i: _text(names[i])), dtype=np.int32)
-        sizes = list(map(repr, zip(by_key["input_sizes"], by_key["output_sizes"], strict=True)))
-        columns["shape"] = np.array(
-            self.shapes.column(sizes, lambda i: Shape(_sizes(by_key["input_sizes"][i]), _sizes(by_key["output_sizes"][i]))), dtype=np.int32
-        )
-        types = list(map(repr, zip(by_key["input_dtypes"], by_key["output_dtypes"], strict=True)))
-        columns["dtype"] = np.array(
-            self.dtypes.column(types, lambda i: _dtype(by_key["input_dtypes"][i], by_key["output_dtypes"][i])), dtype=np.int32
-        )
-        named = list(zip(by_key["pg_id"], map(tuple, by_key["process_group"]), strict=True))
-        columns["group"] = np.array(self.groups.column(named, lambda i: _group(*named[i])), dtype=np.int32)
+            columns = self._columns(zip(*map(_older, entries), strict=True))
         columns["stack"] = np.array(self._stacks(entries), dtype=np.int32)
         timed = any("duration_ms" in entry for entry in entries)
         durations = [entry.get("duration_ms") or 0.0 for entry in entries] if timed else [0.0] * len(entries)
         columns["duration"] = np.array(durations, dtype=np.float32)
         return columns
 
+    def _columns(self, rows: Iterable[Any]) -> dict[str, Any]:
+        by_key = dict(zip(KEYS, rows, strict=True))
+        columns: dict[str, Any] = {name: np.array(by_key[name], dtype=np.int64) for name in NUMBERS}
+        columns |= {name: np.array(by_key[name], dtype=np.bool_) for name in FLAGS}
+        columns["state"] = self._states(by_key["state"])
+        columns["op"] = np.array(self._ops(by_key["profiling_name"]), dtype=np.int32)
+        columns["shape"] = np.array(self._shapes(by_key["input_sizes"], by_key["output_sizes"]), dtype=np.int32)
+        columns["dtype"] = np.array(self._types(by_key["input_dtypes"], by_key["output_dtypes"]), dtype=np.int32)
+        columns["group"] = np.array(self._groups(by_key["pg_id"], by_key["process_group"]), dtype=np.int32)
+        return columns
+
+    def _packed(self, entries: Packed) -> dict[str, Any]:
+        """What repeats is looked up once for each different sequence of bytes."""
+        by_key = entries.columns()
+        columns: dict[str, Any] = {name: numbers(by_key[name]) for name in NUMBERS}
+        columns |= {name: flags(by_key[name]) for name in FLAGS}
+        for name, keys, meant in (
+            ("state", ("state",), self._states),
+            ("op", ("profiling_name",), self._ops),
+            ("shape", ("input_sizes", "output_sizes"), self._shapes),
+            ("dtype", ("input_dtypes", "output_dtypes"), self._types),
+            ("group", ("pg_id", "process_group"), self._groups),
+            ("stack", ("frames",), self._frames_of),
+        ):
+            different, index = distinct([by_key[key] for key in keys])
+            values = meant(*([entries.value(raw) for raw in column] for column in different))
+            columns[name] = np.array(values, dtype=np.int8 if name == "state" else np.int32)[index]
+        columns["duration"] = entries.milliseconds()
+        return columns
+
+    def _states(self, states: Sequence[str]) -> Any:
+        known = {state: _STATES.get(state, SCHEDULED) for state in set(states)}
+        return np.array(list(map(known.__getitem__, states)), dtype=np.int8)
+
+    def _ops(self, names: Sequence[str]) -> list[int]:
+        return self.ops.column(names, lambda i: _text(names[i]))
+
+    def _shapes(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[int]:
+        keys = list(map(repr, zip(inputs, outputs, strict=True)))
+        return self.shapes.column(keys, lambda i: Shape(_sizes(inputs[i]), _sizes(outputs[i])))
+
+    def _types(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[int]:
+        keys = list(map(repr, zip(inputs, outputs, strict=True)))
+        return self.dtypes.column(keys, lambda i: _dtype(inputs[i], outputs[i]))
+
+    def _groups(self, ids: Sequence[int], names: Sequence[Any]) -> list[int]:
+        named = list(zip(ids, map(tuple, names), strict=True))
+        return self.groups.column(named, lambda i: _group(*named[i]))
+
+    def _frames_of(self, lists: Sequence[Sequence[Any]]) -> list[int]:
+        stacks = [tuple(self._frame(frame) for frame in frames if isinstance(frame, dict)) for frames in lists]
+        return self.stacks.column(stacks, lambda i: stacks[i])
+
     def _stacks(self, entries: Sequence[Mapping[str, Any]]) -> list[int]:
         """torch writes each frame once and refers to it afterwards, so that frames are told apart by their identity first."""
-        empty = self.stacks.index((), tuple)
-        seen: dict[tuple[int, ...], int] = {(): empty}
+        seen: dict[tuple[int, ...], int] = {(): 0}
         lists = [entry.get("frames") or () for entry in entries]
         keys = [tuple(map(id, frames)) for frames in lists]
         for key, frames in dict(zip(keys, lists, strict=True)).items():
@@ -130,7 +163,7 @@ def _older(entry: Mapping[str, Any]) -> tuple[Any, ...]:
         "process_group": entry.get("process_group", (str(entry.get("pg_name", pg_id)), "")),
         **{key: entry.get(key, []) for key in ("input_sizes", "output_sizes", "input_dtypes", "output_dtypes")},
     }
-    return tuple(values[key] for key in _KEYS)
+    return tuple(values[key] for key in KEYS)
 
 
 def usable(entry: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from triage.artifacts.flight.careful import Machine
 from triage.artifacts.flight.opcodes import MAX_CONTAINERS, canonical, check_size, load_canonical, refuse
+from triage.artifacts.flight.packed import unpack
 from triage.artifacts.interface import ArtifactError
 
 
@@ -28,6 +29,14 @@ def load(data: bytes) -> Loaded:
 
 def _pickle(data: bytes) -> Loaded:
     check_size(data)
+    quick = unpack(data)
+    if quick is not None:
+        return Loaded(quick, True)
+    return load_plain(data)
+
+
+def load_plain(data: bytes) -> Loaded:
+    """A pickle whose entries are not all alike, or that is something else than it should be."""
     if canonical(data):
         try:
             return Loaded(load_canonical(data), True)

@@ -10,6 +10,7 @@ from typing import Any
 from triage.artifacts.flight.columns import Interned, Tables, usable
 from triage.artifacts.flight.load import Loaded
 from triage.artifacts.flight.model import COMPLETED, Dump, Group, Recording, Table
+from triage.artifacts.flight.packed import Packed
 from triage.artifacts.interface import ArtifactError
 
 KNOWN = (2, 10)
@@ -79,9 +80,9 @@ class Builder:
     def _one(self, rank: int, source: str, loaded: Loaded, failure: int) -> _One:
         value = loaded.value if isinstance(loaded.value, dict) else {"entries": loaded.value}
         entries = value.get("entries", [])
-        if not isinstance(entries, list) or ("entries" not in value and "pg_config" not in value and "pg_status" not in value):
+        if not isinstance(entries, (list, Packed)) or ("entries" not in value and "pg_config" not in value and "pg_status" not in value):
             raise ArtifactError("plain data, but no Flight Recorder dump", hint="a dump has entries, pg_config and pg_status")
-        good = entries if loaded.whole and all(map(usable, entries)) else [entry for entry in entries if usable(entry)]
+        good = entries if isinstance(entries, Packed) or (loaded.whole and all(map(usable, entries))) else list(filter(usable, entries))
         if entries and not good and loaded.whole:
             raise ArtifactError("none of its entries can be read", hint="is it a dump of a newer torch? tell the maintainers")
         if len(good) < len(entries) or not loaded.whole:
