@@ -24,6 +24,10 @@ _MANY, _LABELLED_SHARE = 12, 5
 _LABEL = re.compile(r" {0,5}\d{1,6}: ")
 _NO_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
 UNLABELLED = table(_NO_LABEL)
+# These have habits that know better where all lines of a file have them, so that for a look at habits they are left on. (In PRRTE's tag may
+# lie another one.)
+_BETTER = (("srun --label", "Open MPI tag-output", "PRRTE tag-output", "stamp"), ("Open MPI tag-output",), ("stamp",))
+_UNDRESSED = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _BETTER)
 _MOST = 3
 
 Check = Callable[[Sequence[str], Sequence[str]], bool]
@@ -212,43 +216,54 @@ HABITS: tuple[Habit, ...] = (
 
 def table_of(lines: Sequence[str]) -> Table:
     """The grammars for a file of which these lines are a sample."""
-    labelled = len(lines) < _MANY or _LABELLED_SHARE * sum(_LABEL.match(line) is not None for line in lines) >= len(lines)
+    labelled = len(lines) < _MANY or _labelled(lines) or _labelled([parse(line, 1970, UNLABELLED).text for line in lines])
     plain = BY_START if labelled else UNLABELLED
     if len(lines) < _FEWEST or not _may_have(lines[:: len(lines) // (2 * _FEWEST) or 1]):
         return plain
     chosen: tuple[Habit, ...] = ()
     found = plain
     while len(chosen) < _MOST:
-        # Behind a stamp, a plog or NCCL head `[5108] ` is a thread, not what a launcher put before the line.
-        left = [parsed.text for parsed in (parse(line, 1970, found) for line in lines) if not parsed.record]
-        habit = next((habit for habit in HABITS if habit not in chosen and _has(habit, lines, left)), None)
+        left = _left(lines, found)
+        more = [_left(lines, _table(chosen, grammars)) for grammars in _UNDRESSED]
+        views = [([left] if habit.inner else [left, lines, *more]) for habit in HABITS]
+        fits = (habit for habit, texts in zip(HABITS, views, strict=True) if habit not in chosen and _has(habit, texts, len(lines)))
+        habit = next(fits, None)
         if habit is None:
             break
         chosen = (*chosen, habit)
-        found = _table(chosen, labelled)
+        found = _table(chosen, GRAMMARS if labelled else _NO_LABEL)
     return found
+
+
+def _left(lines: Sequence[str], known: Table) -> list[str]:
+    """What the grammars leave of the lines. Behind a stamp, a plog or NCCL head `[5108] ` is a thread, not what a launcher put before the line."""
+    return [parsed.text for parsed in (parse(line, 1970, known) for line in lines) if not parsed.record]
+
+
+def _labelled(texts: Sequence[str]) -> bool:
+    return _LABELLED_SHARE * sum(_LABEL.match(text) is not None for text in texts) >= len(texts)
 
 
 def _may_have(some: Sequence[str]) -> bool:
     """A quick look at a few lines: does any habit fit a third of them? Of most files none does."""
-    left = [parsed.text for parsed in map(parse, some) if not parsed.record]
     return any(
         3 * sum(habit.grammar.pattern.match(text) is not None for text in texts) >= len(texts) > 0
-        for texts in (left, some)
+        for texts in (_left(some, BY_START), some, *(_left(some, _table((), grammars)) for grammars in _UNDRESSED))
         for habit in HABITS
     )
 
 
 @functools.cache
-def _table(habits: tuple[Habit, ...], labelled: bool) -> Table:
-    return table((*(habit.grammar for habit in habits), *(GRAMMARS if labelled else _NO_LABEL)))
+def _table(habits: tuple[Habit, ...], grammars: tuple[Grammar, ...]) -> Table:
+    return table((*(habit.grammar for habit in habits), *grammars))
 
 
-def _has(habit: Habit, lines: Sequence[str], left: Sequence[str]) -> bool:
-    for texts in (left,) if habit.inner else (left, lines):
+def _has(habit: Habit, views: Sequence[Sequence[str]], total: int) -> bool:
+    """Does the habit stand before most lines of one of the views of a file, and a third of all its lines?"""
+    for texts in views:
         full = [text for text in texts if text.strip()]
         matches = [match for text in full if (match := habit.grammar.pattern.match(text))]
-        if len(matches) >= max(_FEWEST, _SHARE * len(full), len(lines) / 3) and habit.check(
+        if len(matches) >= max(_FEWEST, _SHARE * len(full), total / 3) and habit.check(
             [match[habit.tells] or "0" for match in matches], texts
         ):
             return True

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from triage.ranks.grammars import GRAMMARS, Grammar
+from triage.ranks.grammars import BY_START, GRAMMARS, Grammar, Table, table
+from triage.ranks.habits import HABITS
 from triage.ranks.prefix import parse
 from triage.ranks.splitting import Options, split
 
@@ -17,49 +20,70 @@ TELLING = ("rank", "local_rank")
 PLAIN = b"step 1 loss 2.5"
 
 
-def rendered(grammar: Grammar, rank: int, number: int) -> str:
-    """The prefix of one of the grammar's samples, for another rank and at another second."""
-    matches = [match for text in grammar.samples if (match := grammar.pattern.match(text))]
+def rendered(grammar: Grammar, rank: int, number: int, named: bool) -> str:
+    """The prefix of one of the grammar's samples, for another rank and at another second; `named`: its name of a host or writer is the rank's."""
+    matches = [match for text in grammar.samples if (match := grammar.pattern.match(text.split("\n", 1)[0]))]
     match = next((match for match in matches if set(TELLING) & {key for key, value in match.groupdict().items() if value}), matches[0])
     text = match.string
-    told = {"rank": str(rank), "local_rank": str(rank), "s": f"{number % 60:02}"}
-    spans = sorted((*match.span(key), value) for key, value in told.items() if key in match.groupdict() and match[key])
+    told = {"rank": str(rank), "local_rank": str(rank), "s": f"{number % 60:02}", "number": str(100 + number)}
+    if named:
+        told["who" if match.groupdict().get("who") else "host"] = f"{rank}"
+    spans = []
+    for key, value in told.items():
+        if key in match.groupdict() and match[key]:
+            start, stop = match.span(key)
+            if named and key in ("who", "host"):
+                digits = [found for found in re.finditer(r"\d+", match[key]) if found]
+                if not digits:
+                    continue
+                start, stop = start + digits[-1].start(), start + digits[-1].end()
+            spans.append((start, stop, value))
     end = match.end()
-    for start, stop, value in reversed(spans):
+    for start, stop, value in sorted(spans, reverse=True):
         text = text[:start] + value + text[stop:]
         end += len(value) - (stop - start)
     return text[:end]
 
 
+def telling(stack: Sequence[Grammar]) -> bool:
+    """Does a layer tell the rank?"""
+    return any({"rank", "local_rank", "number"} & set(grammar.says) for grammar in stack)
+
+
 def prefix(stack: tuple[Grammar, ...], rank: int, number: int) -> str:
-    return "".join(rendered(grammar, rank, number) for grammar in stack)
+    """The stack's text before a line. Where no layer tells the rank, the names of hosts and writers tell writers apart."""
+    return "".join(rendered(grammar, rank, number, not telling(stack)) for grammar in stack)
 
 
-# A gap: behind GitLab's stamp a padded label of srun is one line understood and in a whole file not.
-AMISS = ("GitLab job log", "srun --label")
+def _comes_apart(stack: tuple[Grammar, ...], known: Table) -> bool:
+    """Do the grammars take a single line apart again, and do the lines of two writers differ?"""
+    told = {rank: parse(prefix(stack, rank, 7) + PLAIN.decode(), table=known) for rank in (0, 5, 12)}
+    names = tuple(grammar.name for grammar in stack)
+    if any(line.layers != names or line.text != PLAIN.decode() for line in told.values()):
+        return False
+    if telling(stack):
+        return all(rank in (line.origin.rank, line.origin.local_rank) for rank, line in told.items())
+    return len({line.writer for line in told.values()}) == 3
 
 
-def _stacks() -> list[tuple[Grammar, ...]]:
-    """Every stack of one to three launchers' layers that the grammars themselves take apart again, and of which one tells the rank."""
+def _stacks(habits: Sequence[Grammar], most: int) -> list[tuple[Grammar, ...]]:
+    """Every stack of one to `most` launchers' layers that the grammars themselves take apart again; with each of `habits` in it, if there are any."""
     layers = [grammar for grammar in GRAMMARS if not grammar.record]
+    if not habits:
+        stacks = (stack for size in range(1, most + 1) for stack in itertools.permutations(layers, size))
+        return [stack for stack in stacks if telling(stack) and _comes_apart(stack, BY_START)]
     found = []
-    for size in (1, 2, 3):
-        for stack in itertools.permutations(layers, size):
-            if not any({"rank", "local_rank"} & set(grammar.says) for grammar in stack):
-                continue
-            told = {rank: parse(prefix(stack, rank, 7) + PLAIN.decode()) for rank in (0, 5, 12)}
-            names = tuple(grammar.name for grammar in stack)
-            if names[:2] == AMISS:
-                continue
-            if all(
-                line.layers == names and line.text == PLAIN.decode() and rank in (line.origin.rank, line.origin.local_rank)
-                for rank, line in told.items()
-            ):
-                found.append(stack)
+    for habit in habits:
+        known = table((habit, *GRAMMARS))
+        for size in range(most):
+            for others in itertools.permutations(layers, size):
+                stacks = ((*others[:place], habit, *others[place:]) for place in range(size + 1))
+                found += [stack for stack in stacks if _comes_apart(stack, known)]
     return found
 
 
-STACKS = _stacks()
+STACKS = _stacks((), 3)
+HABIT_STACKS = _stacks([habit.grammar for habit in HABITS], 2)
 
 WORDS = st.sampled_from(
     [b"step 3", b"  File \"train.py\", line 3, in f", b"    call()", b"ValueError: boom", b"", b"   ", b"\t tab", b"caf\xc3\xa9 \xff\xfe", b"50%|##  | 5/10",
@@ -77,12 +101,15 @@ def is_plain(line: bytes) -> bool:
 @given(st.data())
 def test_every_stream_comes_back_byte_for_byte(data: st.DataObject) -> None:
     """Known streams behind any stack of prefixes, in any fair order: each comes back whole, and every line is accounted for."""
-    stack = data.draw(st.sampled_from(STACKS))
+    stack = data.draw(st.sampled_from(STACKS) | st.sampled_from(HABIT_STACKS))
     ranks = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=6, unique=True))
     # Between lines of all kinds plain ones: the label of srun has the form of a list, so that some lines must show what it is.
-    streams = {rank: [*[PLAIN] * 6, *(part for line in data.draw(LINES) if is_plain(line) for part in (line, PLAIN))] for rank in ranks}
+    streams = {
+        rank: [b"of %d" % rank, *[PLAIN] * 6, *(part for line in data.draw(LINES) if is_plain(line) for part in (line, PLAIN))]
+        for rank in ranks
+    }
     # A program may put torch's tag before some of its lines: that is its own text, and stays.
-    if "c10d rank" not in {grammar.name for grammar in stack} and data.draw(st.booleans()):
+    if "c10d rank" not in {grammar.name for grammar in stack} and telling(stack) and data.draw(st.booleans()):
         streams = {rank: [*lines, PLAIN, b"[rank%d]: Traceback (most recent call last):" % rank] for rank, lines in streams.items()}
     queues = {rank: list(lines) for rank, lines in streams.items()}
     mixed = []
@@ -95,8 +122,11 @@ def test_every_stream_comes_back_byte_for_byte(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "job.txt").write_bytes(raw)
         result = split([str(Path(directory) / "job.txt")], Path(directory) / "out", Options(workers=1))
-        found = {file.rank: (Path(directory) / "out" / file.name).read_bytes() for file in result.files}
-    assert found == {rank: b"".join(line + b"\n" for line in lines) for rank, lines in streams.items()}
+        found = {file.rank or file.name: (Path(directory) / "out" / file.name).read_bytes() for file in result.files}
+    expected = {rank: b"".join(line + b"\n" for line in lines) for rank, lines in streams.items()}
+    assert sorted(found.values()) == sorted(expected.values())
+    if {"rank", "local_rank"} & {key for grammar in stack for key in grammar.says}:
+        assert found == {rank or "rank_0.log": told for rank, told in expected.items()}
     assert result.lines == len(mixed) == sum(file.lines for file in result.files)
     assert result.left_out == 0
 

@@ -25,7 +25,7 @@ _OUTER, _INNER, _SECOND = 0.5, 0.95, 0.1
 
 
 class Layer(NamedTuple):
-    """One layer of a prefix: where it lies, what it says, and where in the line that stands."""
+    """One layer of a prefix: where it lies, what it says, where in the line that stands, and what is the same on all lines of its writer."""
 
     grammar: Grammar
     start: int
@@ -33,6 +33,7 @@ class Layer(NamedTuple):
     text: str
     said: dict[str, str]
     spans: tuple[tuple[int, int], ...]
+    who: str
 
     @property
     def launched(self) -> bool:
@@ -62,9 +63,10 @@ def layers(head: str, table: Table = BY_START) -> list[Layer]:
 
 
 def _layer(grammar: Grammar, match: re.Match[str]) -> Layer:
-    keys = [key for key in grammar.says if match[key]]
-    said = {key: match[key] for key in keys if not match[key].startswith("-")}
-    return Layer(grammar, match.start(), match.end(), match.group(), said, tuple(match.span(key) for key in keys))
+    keys = [key for key in (*grammar.says, *(("who",) if grammar.named else ())) if match[key]]
+    said = {key: match[key] for key in grammar.says if match[key] and not match[key].startswith("-")}
+    who = (match["who"] if grammar.named else match.group()) if grammar.writer else ""
+    return Layer(grammar, match.start(), match.end(), match.group(), said, tuple(match.span(key) for key in keys), who)
 
 
 def origin_of_layers(found: Iterable[Layer], scoped: bool = False) -> Origin:

@@ -163,7 +163,7 @@ class Router:
                 return Key(rank=rank)
         if origin.local_rank is not None:
             return Key(local_rank=origin.local_rank, host=origin.host)
-        name = "".join(layer.text for layer in own if layer.grammar.writer).strip()
+        name = "".join(layer.who for layer in own).strip()
         return Key(host=origin.host, name=name) if name else NOBODY
 
     def _entry(self, key: Key | int, strip: int, partial: bool, settled: bool, marked: bool) -> int:
