@@ -59,7 +59,7 @@ _INDENTED = re.compile(r'\s*(?:"[^"]+" *: .*|[\[\]{}]+,?)\s*$')
 _FIELD = re.compile(rb"[A-Z_][A-Z0-9_]*=")
 _LOG = b'{"log":"'
 _DOCKER = re.compile(rb'(\\n)?","stream":"(stdout|stderr)"')
-_CRI = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?::\w+)? ")
+CRI = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?::\w+)? ")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def kind_of(lines: Sequence[str], table: Table) -> Kind:
     bare = [bool(_BARE.match(line)) for line in lines if line.strip()]
     if sum(bare) >= 3 and sum(bare) * 3 >= len(bare) and not all(bare):
         return "stamp-before" if bare[0] else "stamp-behind"
-    return "cri" if any(" std" in line and _CRI.match(line.encode("utf-8", "replace")) for line in lines) else ""
+    return "cri" if any(" std" in line and CRI.match(line.encode("utf-8", "replace")) for line in lines) else ""
 
 
 def unwrap(kind: Kind, data: bytes, offset: int, year: int, table: Table, read: Read) -> list[Opened] | None:
@@ -301,7 +301,7 @@ class _Piece:
 
 
 def _cri_piece(data: bytes) -> _Piece | None:
-    match = _CRI.match(data)
+    match = CRI.match(data)
     return _Piece(match[1], match[2] == b"P", match.end(), len(data)) if match else None
 
 

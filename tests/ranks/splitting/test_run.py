@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 
 from triage.errors import OptionError
-from triage.ranks.splitting import Options, Result, parts, run, split, stretch, work
+from triage.ranks.splitting import Options, Result, opened, parts, run, split, stretch, work
 
 Split = Callable[..., tuple[Result, dict[str, bytes]]]
 
@@ -119,7 +119,7 @@ def test_partial_lines_of_containers_are_joined(splitting: Split) -> None:
     """Kubernetes cuts long lines into parts marked P; the last is marked F."""
     stamp = b"2026-11-21T03:07:45.372001Z stdout "
     lines = b"".join(stamp + b"F [rank%d]: step %d\n" % (number % 2, number) for number in range(40))
-    result, found = splitting({"pod.log": lines + stamp + b"P [rank1]: first half, \n" + stamp + b"F [rank1]: second half\n"})
+    result, found = splitting({"pod.log": lines + stamp + b"P [rank1]: first half, \n" + stamp + b"F second half\n"})
     assert found["rank_1.log"].endswith(b"first half, second half\n")
     assert "partial-lines" in codes(result)
 
@@ -198,3 +198,60 @@ def test_a_full_disk_is_said(splitting: Split) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     with mock.patch.object(parts.Parts, "_fd", side_effect=full), pytest.raises(OptionError, match="No space left"):
         splitting({"job.log": mixed(40, 2)})
+
+
+STAMPS = [f"2026-11-21T03:07:45.{number:09}Z" for number in range(400)]
+
+
+def docker(stamp: str, text: str, stream: str = "stderr") -> bytes:
+    """A line as Docker's json-file driver writes it: HTML's special characters escaped."""
+    told = json.dumps({"log": text, "stream": stream, "time": stamp}, ensure_ascii=False, separators=(",", ":"))
+    return told.replace("<", "\\u003c").replace(">", "\\u003e").encode() + b"\n"
+
+
+def test_dockers_files_are_opened(splitting: Split) -> None:
+    """The text comes back as it was written, and a line that Docker cut at 16 KiB is one again, though its second half has no prefix."""
+    lines = [docker(STAMPS[number], f'[default{number % 2}]:Tensor <{number}> é\t"x"\n') for number in range(40)]
+    cut = [docker(STAMPS[40], "[default1]:first, "), docker(STAMPS[41], "[default0]:out\n", "stdout"), docker(STAMPS[42], "second\n")]
+    result, found = splitting({"3f-json.log": b"".join([*lines, *cut])})
+    assert found["rank_1.log"] == "".join(f'Tensor <{number}> é\t"x"\n' for number in range(1, 40, 2)).encode() + b"first, second\n"
+    assert found["rank_0.log"].endswith(b"\nout\n")
+    assert result.lines == 43 == sum(file.lines for file in result.files) - result.added
+    assert "partial-lines" in codes(result)
+
+
+def test_journals_are_opened(splitting: Split) -> None:
+    """In JSON and in the export format, where a message with newlines has its length before it; fields of records are counted."""
+    said = {"__REALTIME_TIMESTAMP": "1795230465000000", "_HOSTNAME": "node1", "SYSLOG_IDENTIFIER": "train", "_TRANSPORT": "stdout"}
+    records = [{**said, "_PID": str(700 + number % 2), "MESSAGE": f"[rank{number % 2}]: step {number}"} for number in range(40)]
+    as_json = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    exported = b"".join("".join(f"{key}={value}\n" for key, value in record.items()).encode() + b"\n" for record in records)
+    message = b"[rank1]: a\n\nb"
+    fields = b"_HOSTNAME=node1\n__REALTIME_TIMESTAMP=1795230465000000\n_PID=701\nSYSLOG_IDENTIFIER=train\n"
+    exported += fields + b"MESSAGE\n" + len(message).to_bytes(8, "little") + message + b"\n\n"
+    expected = b"".join(b"step %d\n" % number for number in range(1, 40, 2))
+    result, found = splitting({"a/journal.json": as_json})
+    assert found["rank_1.log"] == expected
+    assert result.lines == 40 == sum(file.lines for file in result.files)
+    for size in (64, 1 << 20):
+        with mock.patch.object(opened, "_LEAST", size), mock.patch.multiple(stretch, CHUNK=size, _FIRST=size):
+            result, found = splitting({"a/journal.json": b"", "b/journal.export": exported}, Options(workers=1, force=True))
+        assert found["rank_1.log"] == expected + b"a\n\nb\n"
+        assert result.lines == exported.count(b"\n") == sum(file.lines for file in result.files) - result.added
+        assert "record-fields" in codes(result)
+
+
+def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Split) -> None:
+    """The halves of a line that Kubernetes cut are one line also between chunks and between processes; what comes back is as with one."""
+    lines = []
+    for number in range(300):
+        flag, stream = ("P", "stdout") if number % 3 == 0 else ("F", "stdout" if number % 3 == 1 else "stderr")
+        text = f"[default{number % 2}]:step {number} " if flag == "P" or stream == "stderr" else f"goes on {number}"
+        lines.append(f"{STAMPS[number]} {stream} {flag} {text}\n".encode())
+    _, expected = splitting({"0.log": b"".join(lines)})
+    assert expected["rank_0.log"].startswith(b"step 0 goes on 1\nstep 2 \n")
+    assert set(expected) == {"rank_0.log", "rank_1.log"}
+    with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=100, _FIRST=100, HELD=300):
+        result, found = splitting({}, Options(workers=3, force=True))
+    assert found == expected
+    assert result.lines == 300 == sum(file.lines for file in result.files) - result.added

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from triage.model import Origin
 from triage.ranks import glue
+from triage.ranks.envelopes import CRI
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.automaton import ANY_DIGIT, LONGEST, Automaton
 from triage.ranks.splitting.layout import HEAD, Layer, Layout, layers, origin_of_layers
@@ -82,6 +83,7 @@ class Router:
         self._glue = _gluing(layout)
         self._nobody = self._entry(0, 0, False, False, False)
         self._arrays: tuple[Ints, Bools, Bools] | None = None
+        self._going_on: dict[bytes, int] = {}  # streams whose last piece goes on, and whose it is
 
     def route(self, data: bytes) -> Routed:
         """Of whole lines (the last one may lack its newline)."""
@@ -105,8 +107,34 @@ class Router:
         keys = table[:, 0].take(entry)
         begins = starts + table[:, 1].take(entry)
         partial = np.flatnonzero(table[:, 2].take(entry)).tolist() if table[:, 2].any() else []
+        if partial or self._going_on:
+            self._continue(data, starts, partial, keys, begins)
+            partial = [] if self.keep else partial
         ends = [int(index) for index in np.searchsorted(breaks, np.array(opened, np.int32))] if opened else []
         return Routed(begins, breaks, keys, ends, partial, lines)
+
+    def _continue(self, data: bytes, starts: Ints, partial: list[int], keys: Ints, begins: Ints) -> None:
+        """Pieces of a line that the container runtime cut are by whoever wrote the first, whatever they begin with."""
+        after = iter(partial)
+        index = 0
+        while index < len(starts):
+            if not self._going_on:
+                index = next((place for place in after if place >= index), len(starts))
+                if index == len(starts):
+                    return
+            piece = CRI.match(data, starts[index])
+            if piece is None and not self._going_on:
+                index += 1
+                continue
+            if piece is not None:
+                if piece[1] in self._going_on:
+                    keys[index] = self._going_on[piece[1]]
+                    begins[index] = starts[index] if self.keep else piece.end()
+                if piece[2] == b"P":
+                    self._going_on[piece[1]] = int(keys[index])
+                else:
+                    self._going_on.pop(piece[1], None)
+            index += 1
 
     def _slowly(self, data: bytes, padded: Bytes, starts: Ints, breaks: Ints, entry: Ints, stop: Ints) -> None:
         """Look at the lines that no known prefix settles, one by one, and teach the automaton what they begin with."""

@@ -21,8 +21,9 @@ from triage.ranks.identity import JobMap
 from triage.ranks.splitting import layout as layouts
 from triage.ranks.splitting import merge, names, work
 from triage.ranks.splitting.layout import Layout
+from triage.ranks.splitting.opened import Kind
 from triage.ranks.splitting.route import NOBODY, Key
-from triage.ranks.splitting.sample import heads, heads_of
+from triage.ranks.splitting.sample import sampled, sampled_of
 from triage.ranks.splitting.stretch import Tally
 from triage.ranks.splitting.work import Job, Task
 from triage.sources.plain import in_place
@@ -120,10 +121,11 @@ class _Splitting:
         given = list(files)
         plain = [(file, source) for file in given if file.kind == "text" and (source := in_place(file)) is not None]
         most = min(_SAMPLED_OF_ONE, max(100, _SAMPLED_LINES // max(1, len(plain))))
-        seen: dict[str, Layout] = {}
+        seen: dict[str, tuple[Kind, Layout]] = {}
         for _, source in plain:
-            seen[source.name] = self._learn(source.name, heads(source.path or "", source.size or 0, most))
-        tasks = [task for _, source in plain for task in self._tasks(source, seen[source.name])]
+            kind, lines = sampled(source.path or "", source.size or 0, most)
+            seen[source.name] = kind, self._learn(source.name, lines)
+        tasks = [task for _, source in plain for task in self._tasks(source, *seen[source.name])]
         workers = max(1, self.options.workers or os.cpu_count() or 1)
         for task, tally in work.run(
             tasks, self._job(), workers if sum(task.size for task in tasks) >= _WORTH_PROCESSES else 1, self.advance
@@ -140,10 +142,12 @@ class _Splitting:
             self.job.learn(name, layouts.origin_of_layers(found, layout.scoped))
         return layout
 
-    def _tasks(self, source: Source, layout: Layout) -> list[Task]:
+    def _tasks(self, source: Source, kind: Kind, layout: Layout) -> list[Task]:
         size = source.size or 0
         whole = self._whole(source.name, layout)
         count = max(1, self.options.workers or os.cpu_count() or 1) if size >= _WORTH_PROCESSES and whole is None else 1
+        if kind:
+            return [Task(source.name, source.path or "", 0, size, layout, whole, kind)]
         return work.stretches(source.name, source.path or "", size, count, layout, whole)
 
     def _whole(self, name: str, layout: Layout) -> Key | None:
@@ -160,9 +164,9 @@ class _Splitting:
                 self.warnings.append(Warning("no-text", source.name, f"left out, because it is no text but {source.kind}"))
             if source.kind != "text" or stream is None:
                 continue
-            lines, stream = heads_of(stream)
+            kind, lines = sampled_of(stream)
             layout = self._learn(source.name, lines)
-            task = Task(source.name, "", 0, None, layout, self._whole(source.name, layout))
+            task = Task(source.name, "", 0, None, layout, self._whole(source.name, layout), kind)
             tally = work.one(task, stream, self._job(), len(self.tallies), lambda count: None)
             self._take(source.name, tally)
         self.advance(file.size)
@@ -205,7 +209,7 @@ class _Splitting:
             "warnings": tuple(dict.fromkeys([*warnings, *self.warnings])),
             "lines": sum(tally.lines for _, _, tally in self.tallies),
             "left_out": left_out,
-            "added": sum(tally.glued - tally.joined for _, _, tally in self.tallies),
+            "added": sum(tally.glued - tally.joined + tally.opened for _, _, tally in self.tallies),
             "bytes": sum(tally.bytes for _, _, tally in self.tallies),
         }
 
@@ -223,7 +227,14 @@ class _Splitting:
                 Warning("glued", None, f"{glued:,} lines held the words of two writers and were cut where the second's prefix stands")
             )
         if joined:
-            self.warnings.append(Warning("partial-lines", None, f"{joined:,} partial lines (Kubernetes `P`) were joined with what follows"))
+            self.warnings.append(
+                Warning("partial-lines", None, f"{joined:,} partial lines (of container runtimes) were joined with what follows")
+            )
+        opened = sum(tally.opened for _, _, tally in self.tallies if tally.opened < 0)
+        if opened:
+            self.warnings.append(
+                Warning("record-fields", None, f"{-opened:,} lines of journal exports hold fields of records, not what was written")
+            )
         if cut:
             self.warnings.append(Warning("long-lines", None, f"{cut:,} lines are so long that only their beginning was looked at"))
         if unmerged:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from triage.model import Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.layout import Layout
+from triage.ranks.splitting.opened import Kind, Opened
 from triage.ranks.splitting.parts import Parts
 from triage.ranks.splitting.route import Key, Routed, Router
 from triage.ranks.splitting.spans import Spans, address_of
@@ -37,6 +38,7 @@ class Tally:
     glued: int = 0
     joined: int = 0
     cut: int = 0
+    opened: int = 0
     left_out: int = 0
     learned: list[Origin] = field(default_factory=list)
 
@@ -92,9 +94,11 @@ class Stretch:
         present = np.flatnonzero(counts)
         stops = np.cumsum(counts.take(present))
         bytes_of = np.diff(np.cumsum(lengths).take(stops - 1), prepend=0).tolist()
-        lines_of = sum(np.bincount(found.keys, minlength=len(counts)) for _, found in self._routed).take(present).tolist()  # type: ignore[union-attr]
+        lines_of = np.zeros(len(counts), np.intp)
+        for _, found in self._routed:
+            lines_of += np.bincount(found.keys, minlength=len(counts)) - np.bincount(found.keys.take(found.partial), minlength=len(counts))
         at = 0
-        for key, stop, size, lines in zip(present.tolist(), stops.tolist(), bytes_of, lines_of, strict=True):
+        for key, stop, size, lines in zip(present.tolist(), stops.tolist(), bytes_of, lines_of.take(present).tolist(), strict=True):
             if self._left_out(key):
                 self.tally.left_out += lines
             else:
@@ -149,7 +153,7 @@ def _placed(data: bytes, routed: Routed) -> tuple[Ints, Words, Words]:
     return keys, begins, sizes
 
 
-def chunks(stream: BinaryIO, limit: int | None = None) -> Iterator[tuple[bytes, bool, bool]]:
+def chunks(stream: BinaryIO | Opened, limit: int | None = None) -> Iterator[tuple[bytes, bool, bool]]:
     """Whole lines, about CHUNK bytes at a time, until `limit` bytes. Of a line that is too long: pieces, with (True, is the first)."""
     rest = b""
     left = limit if limit is not None else 1 << 62
@@ -186,6 +190,7 @@ class Plan:
     keep_prefix: bool
     wanted: Callable[[Key], bool]
     whole: Key | None = None
+    opened: Kind = ""
 
 
 def split(source: str, stream: BinaryIO, limit: int | None, plan: Plan, advance: Callable[[int], None]) -> Tally:
@@ -194,14 +199,18 @@ def split(source: str, stream: BinaryIO, limit: int | None, plan: Plan, advance:
         return _copy(stream, limit, plan, plan.whole, advance)
     router = Router(source, plan.layout, plan.job, plan.keep_prefix)
     stretch = Stretch(router, plan.parts, plan.wanted)
-    for data, long, begins in chunks(stream, limit):
+    opened = Opened(stream, plan.opened) if plan.opened else None
+    for data, long, begins in chunks(stream, limit) if opened is None else chunks(opened):
         if long:
             stretch.tally.bytes += len(data)
             stretch.feed_long(data, begins)
         else:
             stretch.feed(data)
         advance(len(data))
-    return stretch.finish()
+    tally = stretch.finish()
+    if opened is not None:
+        tally.lines, tally.opened = opened.lines, opened.given - opened.lines
+    return tally
 
 
 def _copy(stream: BinaryIO, limit: int | None, plan: Plan, key: Key, advance: Callable[[int], None]) -> Tally:

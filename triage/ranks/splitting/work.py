@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
+from triage.ranks.envelopes import CRI
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.layout import Layout
+from triage.ranks.splitting.opened import Kind
 from triage.ranks.splitting.parts import Parts
 from triage.ranks.splitting.route import NOBODY, Key
 from triage.ranks.splitting.stretch import LONGEST_LINE, Plan, Tally, split
@@ -34,6 +36,7 @@ class Task:
     size_or_none: int | None
     layout: Layout
     whole: Key | None = None
+    opened: Kind = ""
 
     @property
     def size(self) -> int:
@@ -64,6 +67,8 @@ def stretches(source: str, path: str, size: int, count: int, layout: Layout, who
             at = max(cuts[-1], size * number // count)
             file.seek(at)
             data = file.readline(LONGEST_LINE)
+            while (piece := CRI.match(data[data.rfind(b"\n", 0, -1) + 1 :])) is not None and piece[2] == b"P":
+                data += file.readline(LONGEST_LINE)  # a line in pieces is not parted
             if data.endswith(b"\n") and at + len(data) < size:
                 cuts.append(at + len(data))
     return [Task(source, path, start, stop - start, layout, whole) for start, stop in zip(cuts, [*cuts[1:], size], strict=True)]
@@ -174,7 +179,11 @@ def one(task: Task, stream: BinaryIO, job: Job, number: int, advance: Advance) -
     parts = Parts(job.parts, f"s{number}")
     try:
         return split(
-            task.source, stream, task.size_or_none, Plan(task.layout, job.map, parts, job.keep_prefix, job.wanted, task.whole), advance
+            task.source,
+            stream,
+            task.size_or_none,
+            Plan(task.layout, job.map, parts, job.keep_prefix, job.wanted, task.whole, task.opened),
+            advance,
         )
     finally:
         parts.close()
