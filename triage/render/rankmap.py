@@ -38,8 +38,11 @@ def columns(count: int) -> int:
     return next((size for size in (64, 128, 256) if count <= size * size), 512)
 
 
-def draw(states: Sequence[RankState], blamed: Iterable[int] = ()) -> str:
-    """The map as one SVG element; empty for less than two ranks. `blamed` ranks get a frame."""
+def draw(states: Sequence[RankState], blamed: Iterable[int] = (), *, style: bool = True) -> str:
+    """The map as one SVG element; empty for less than two ranks. `blamed` ranks get a frame.
+
+    Without `style` the page's own style sheet colours it.
+    """
     if len(states) < 2:
         return ""
     state_of = {state.rank: state.state for state in states}
@@ -50,10 +53,10 @@ def draw(states: Sequence[RankState], blamed: Iterable[int] = ()) -> str:
     marked = sorted(set(blamed) & set(state_of))
     parts = [
         f'<svg class="triage-ranks" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}" role="img"'
-        ' aria-labelledby="triage-ranks-title triage-ranks-text">',
+        f' data-columns="{width}" data-cell="{CELL}" data-left="{LABEL}" data-top="{TOP}" aria-labelledby="triage-ranks-title triage-ranks-text">',
         f'<title id="triage-ranks-title">States of {len(states)} ranks</title>',
         f'<desc id="triage-ranks-text">{escape(described(states, marked))}</desc>',
-        f"<style>{STYLE}</style>",
+        *([f"<style>{STYLE}</style>"] if style else []),
         *_labels(rows, width),
         *(
             f'<path class="{state}" d="{path}"/>'

@@ -33,8 +33,8 @@ class Lane:
     state: RankState | None = None
 
 
-def draw(diagnosis: Diagnosis) -> str:
-    """The lanes as one SVG element; empty where no moment has a time."""
+def draw(diagnosis: Diagnosis, *, style: bool = True) -> str:
+    """The lanes as one SVG element; empty where no moment has a time. Without `style` the page's own style sheet colours it."""
     lanes, left_out = lanes_of(diagnosis)
     first = first_time(diagnosis)
     if first is None or not lanes:
@@ -46,7 +46,7 @@ def draw(diagnosis: Diagnosis) -> str:
         ' aria-labelledby="triage-lanes-title triage-lanes-text">',
         '<title id="triage-lanes-title">What happened around the first failure</title>',
         f'<desc id="triage-lanes-text">{escape(_described(lanes, first))}</desc>',
-        f"<style>{STYLE}</style>",
+        *([f"<style>{STYLE}</style>"] if style else []),
         *_ticks(begin, end, first, down),
     ]
     for number, lane in enumerate(lanes):
@@ -135,7 +135,7 @@ def _lane(lane: Lane, y: int, begin: float, end: float, root: Finding | None) ->
             parts.append(f'<circle class="{kind}" cx="{place[0]}" cy="{y}" r="5"><title>{escape(_said(moment))}</title></circle>')
     told = _label(lane, root)
     if told:
-        parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(clip(safe_line(told), 40))}</text>')
+        parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(_short(safe_line(told)))}</text>')
     return parts
 
 
@@ -144,6 +144,10 @@ def _label(lane: Lane, root: Finding | None) -> str:
     if lane.moments:
         return lane.moments[0].signature or lane.moments[0].what
     return f"{root.signature or root.title} (no time)" if root is not None else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 44 else text[:43] + "…"
 
 
 def _said(moment: Moment) -> str:

@@ -110,6 +110,32 @@ class Search:
         assert row is not None
         return int(row["n"])
 
+    def latest(self) -> tuple[float, int]:
+        """When a diagnosis was last stored (0: never), and how many there are."""
+        row = self._db.one("SELECT coalesce(max(seen_at), 0) AS latest, count(*) AS n FROM incident")
+        assert row is not None
+        return float(row["latest"]), int(row["n"])
+
+    def facets(self, wanted: Filter = Filter(), *, limit: int = 12) -> dict[str, tuple[Count, ...]]:
+        """By what the incidents that the filter lets through could be told apart further: verdict, domain, signature, cluster, host."""
+        where, arguments = _where(wanted)
+
+        def counted(sql: str) -> tuple[Count, ...]:
+            rows = self._db.read(f"{sql} ORDER BY count DESC, name LIMIT ?", (*arguments, limit))
+            return tuple(Count(str(row["name"]), row["count"], 0.0, 0.0) for row in rows)
+
+        def by(name: str) -> tuple[Count, ...]:
+            return counted(f"SELECT i.{name} AS name, count(*) AS count FROM incident i WHERE {where} AND i.{name} <> '' GROUP BY 1")
+
+        clusters = (
+            f"WITH keyed AS (SELECT i.key, count(*) AS n FROM incident i WHERE {where} AND i.key IS NOT NULL GROUP BY 1) "
+            "SELECT k.cluster AS name, sum(n) AS count FROM keyed JOIN cluster_key k ON k.key = keyed.key GROUP BY 1"
+        )
+        among = "" if where == "1" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
+        hosts = f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed {among} GROUP BY 1"
+        found = {name: by(name) for name in ("verdict", "domain", "signature")}
+        return {**found, "cluster": counted(clusters), "host": counted(hosts)}
+
     def text(self, words: str, *, limit: int = 20) -> list[Hit]:
         """Incidents with all the words, else with some of them, best first (of very many the newest are ranked). Any input is safe."""
         for any_word in (False, True):

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-ROUTERS: tuple[APIRouter, ...] = ()
+from triage.service.pages import incident, incidents, problem, theme
+
+# Incidents first, for they answer `/`.
+ROUTERS: tuple[APIRouter, ...] = (incidents.router, incident.router, theme.router)
 # (request, status, code, message, hint) -> the page that a browser shows for an error; None: JSON for everybody.
-ERROR_PAGE: Callable[[Request, int, str, str, str], Response] | None = None
+ERROR_PAGE: Callable[[Request, int, str, str, str], Response] | None = problem.error_page

@@ -1,0 +1,152 @@
+"""What led to what in one incident, as a drawing: boxes from the cause to its echoes. Pure functions: a diagnosis in, SVG out.
+
+The drawing has no style of its own: the page's style sheet colours `.chain`. Boxes are links, so that the keyboard reaches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+from triage.model import Diagnosis, Finding
+from triage.render import words
+from triage.render.safe import clip, safe_line
+
+BOX, HEIGHT, GAP, ROOM, MARGIN = 236, 62, 56, 14, 6  # pixels
+LETTERS = 32  # of one line in a box
+MOST = 12  # boxes of one column
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A finding in the drawing; `column` 0 is where it began."""
+
+    finding: Finding
+    kind: str
+    column: int
+    causes: tuple[str, ...]
+
+
+def draw(diagnosis: Diagnosis, links: Mapping[str, str] = {}) -> str:
+    """The drawing; empty where nothing led to anything. `links` gives the address of a finding by what it is called."""
+    boxes = boxes_of(diagnosis)
+    if len(boxes) < 2:
+        return ""
+    columns: dict[int, list[Box]] = {}
+    for box in boxes:
+        columns.setdefault(box.column, []).append(box)
+    left_out = sum(max(0, len(column) - MOST) for column in columns.values())
+    shown = {number: column[:MOST] for number, column in columns.items()}
+    tall = max(len(column) for column in shown.values())
+    across = 2 * MARGIN + len(shown) * BOX + (len(shown) - 1) * GAP
+    down = 2 * MARGIN + tall * HEIGHT + (tall - 1) * ROOM
+    places: dict[str, tuple[int, int]] = {}
+    for number, column in shown.items():
+        top = (down - len(column) * HEIGHT - (len(column) - 1) * ROOM) // 2
+        for place, box in enumerate(column):
+            places[called(box.finding)] = MARGIN + number * (BOX + GAP), top + place * (HEIGHT + ROOM)
+    parts = [
+        f'<svg class="chain" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}" role="group"'
+        ' aria-labelledby="chain-title chain-text">',
+        '<title id="chain-title">What led to what</title>',
+        f'<desc id="chain-text">{escape(described(boxes))}</desc>',
+        *_arrows(shown, places),
+        *(_box(box, places[called(box.finding)], links) for column in shown.values() for box in column),
+        "</svg>",
+    ]
+    if left_out:
+        parts.append(f"<p>and {words.plural(left_out, 'more finding')}</p>")
+    return "\n".join(parts)
+
+
+def boxes_of(diagnosis: Diagnosis) -> list[Box]:
+    """The root cause and everything that it explains, each in the column behind the last of its causes."""
+    root = diagnosis.root_cause
+    if root is None:
+        return []
+    groups = words.groups(diagnosis)
+    kinds = {called(finding): "echo" for finding in groups.caused} | {called(finding): "confirmed" for finding in groups.confirmed}
+    members = {called(finding): finding for finding in (*groups.caused, *groups.confirmed)}
+    members.pop(called(root), None)
+    names = {*members, called(root)}
+    causes = {name: [cause for cause in finding.explained_by if cause in names and cause != name] for name, finding in members.items()}
+    level = {called(root): 0}
+    for _ in members:  # as far right as the longest way says; a circle stops growing with the number of members
+        for name, before in causes.items():
+            found = [level[cause] for cause in before if cause in level]
+            level[name] = min(max([*found, 0]) + 1, len(members))
+    direct = {name: _direct(name, causes, level) for name in members}
+    began = Box(root, "symptoms" if words.kind(diagnosis) == "SYMPTOMS ONLY" else "cause", 0, ())
+    ordered = sorted(members, key=lambda name: (level[name], members[name].first_time or float("inf"), name))
+    ranks = {number: place for place, number in enumerate(sorted(set(level.values())))}
+    return [began, *(Box(members[name], kinds[name], ranks[level[name]], direct[name]) for name in ordered)]
+
+
+def _direct(name: str, causes: Mapping[str, Sequence[str]], level: Mapping[str, int]) -> tuple[str, ...]:
+    """Its causes without those that lead to it through another one anyway."""
+    own = causes[name]
+    return tuple(one for one in own if not any(one in causes.get(other, ()) for other in own if other != one and level[other] > level[one]))
+
+
+def called(finding: Finding) -> str:
+    """What other findings name it by."""
+    return finding.signature or finding.cluster or finding.title
+
+
+def described(boxes: Sequence[Box]) -> str:
+    """The same in words."""
+    told = [f"It began with {_sentence(boxes[0].finding)}."]
+    titles = {called(box.finding): box.finding.title for box in boxes}
+    for box in boxes[1:]:
+        because = " and ".join(titles[cause] for cause in box.causes if cause in titles)
+        verb = "confirms it" if box.kind == "confirmed" else f"follows from {because or 'it'}"
+        told.append(f"{_sentence(box.finding)} {verb}.")
+    return safe_line(clip(" ".join(told), 2000))
+
+
+def _sentence(finding: Finding) -> str:
+    who = words.who(finding)
+    return f"{finding.title}{f' ({who})' if who else ''}"
+
+
+def _arrows(shown: Mapping[int, Sequence[Box]], places: Mapping[str, tuple[int, int]]) -> list[str]:
+    parts = []
+    for column in shown.values():
+        for box in column:
+            x, y = places[called(box.finding)]
+            for cause in box.causes:
+                if cause not in places:
+                    continue
+                start, top = places[cause]
+                a, b, c, d = start + BOX, top + HEIGHT // 2, x, y + HEIGHT // 2
+                half = (a + c) // 2
+                parts.append(
+                    f'<path class="arrow" d="M{a} {b}C{half} {b} {half} {d} {c - 7} {d}"/><path class="tip" d="M{c} {d}l-8 -4v8z"/>'
+                )
+    return parts
+
+
+def _box(box: Box, place: tuple[int, int], links: Mapping[str, str]) -> str:
+    x, y = place
+    name, who = called(box.finding), safe_line(words.who(box.finding))
+    first, second = _lines(safe_line(box.finding.title))
+    count = f" ×{box.finding.count}" if box.finding.count > 1 else ""
+    texts = [f'<text x="{x + 10}" y="{y + 19}">{escape(first)}</text>']
+    texts += [f'<text x="{x + 10}" y="{y + 34}">{escape(second)}</text>'] if second else []
+    texts.append(f'<text class="dim" x="{x + 10}" y="{y + 52}">{escape(clip(who, LETTERS - len(count)) + count)}</text>')
+    drawn = f'<rect x="{x}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="6"/>{"".join(texts)}'
+    label = safe_line(f"{box.kind}: {box.finding.title} {who}").strip()
+    if name in links:
+        return f'<a class="{box.kind}" href={quoteattr(links[name])} aria-label={quoteattr(label)}><title>{escape(safe_line(name))}</title>{drawn}</a>'
+    return f'<g class="{box.kind}"><title>{escape(safe_line(name))}</title>{drawn}</g>'
+
+
+def _lines(title: str) -> tuple[str, str]:
+    """A title on at most two lines."""
+    if len(title) <= LETTERS:
+        return title, ""
+    cut = title.rfind(" ", 0, LETTERS + 1)
+    cut = cut if cut > LETTERS // 2 else LETTERS
+    rest = title[cut:].strip()
+    return title[:cut].strip(), rest if len(rest) <= LETTERS else rest[: LETTERS - 1] + "…"

@@ -1,0 +1,17 @@
+// What every page gets on top of its HTML, which works without any of this.
+import { copying } from "./copy.js";
+import { keys } from "./keys.js";
+import { rankmap } from "./rankmap.js";
+
+copying(document);
+keys(document);
+document.querySelectorAll("[data-rankmap]").forEach(rankmap);
+// A permalink to a line inside closed details opens them.
+const reveal = () => {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let box = target.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+  target.scrollIntoView();
+};
+addEventListener("hashchange", reveal);
+reveal();

@@ -1,0 +1,22 @@
+// Says which rank is under the pointer of a rank map. The list below the map says the same without a pointer.
+export function rankmap(box) {
+  const svg = box.querySelector("svg");
+  if (!svg || !svg.dataset.columns) return;
+  const [columns, cell, left, top] = ["columns", "cell", "left", "top"].map((name) => Number(svg.dataset[name]));
+  const told = document.createElement("p");
+  told.className = "dim";
+  told.textContent = "Point at a cell to see its rank.";
+  box.after(told);
+  svg.addEventListener("pointermove", (event) => {
+    const at = svg.createSVGPoint();
+    at.x = event.clientX;
+    at.y = event.clientY;
+    const place = at.matrixTransform(svg.getScreenCTM().inverse());
+    const column = Math.floor((place.x - left) / cell), row = Math.floor((place.y - top) / cell);
+    const state = event.target.closest("path[class]");
+    if (column < 0 || column >= columns || row < 0) return;
+    const rank = row * columns + column;
+    const name = state && !["gaps", "blamed"].includes(state.getAttribute("class")) ? `: ${state.getAttribute("class")}` : "";
+    told.textContent = `rank ${rank}${name}`;
+  });
+}
