@@ -41,3 +41,20 @@ def test_no_dump_is_an_error_with_a_hint(command: Command, tmp_path: Path) -> No
     status, _, message = command("flight", str(tmp_path))
     assert status == 2
     assert "TORCH_FR_DUMP_TEMP_FILE" in message
+
+
+def test_repro_of_an_incident_of_the_store(command: Command, dumps: Path, tmp_path: Path) -> None:
+    """The id leads to the files that it was read from; when they are gone, or there is no such incident, that is said."""
+    store = str(tmp_path / "kb.db")
+    assert command("ingest", str(dumps), "--store", store, "--format", "json")[0] == 0
+    (incident,) = json.loads(command("list", "--store", store, "--format", "json")[1])["incidents"]
+    status, script, _ = command("repro", incident["id"], "--store", store)
+    assert status == 0
+    assert script == command("repro", str(dumps))[1]
+    dumps.rename(tmp_path / "moved")
+    status, _, message = command("repro", incident["id"], "--store", store)
+    assert (status, "not there any more" in message, "triage repro DIR" in message) == (2, True, True)
+    status, _, message = command("repro", "i-0000000000", "--store", store)
+    assert (status, "no incident i-0000000000" in message) == (2, True)
+    status, _, message = command("repro", "nowhere", "--store", store)
+    assert (status, "neither a file nor an incident" in message) == (2, True)

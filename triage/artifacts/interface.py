@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from triage.errors import TriageError
@@ -16,13 +16,21 @@ class ArtifactError(TriageError):
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact: its first bytes, at most the reader's `max_bytes`; where `source.path` is set, all of them lie there uncompressed."""
+    """One artifact: its first bytes, at most the reader's `max_bytes`; where `source.path` is set, all of them lie there uncompressed.
+
+    `packed` are all bytes, deflated, of what lies nowhere uncompressed and of which there may be thousands.
+    """
 
     source: Source
     data: bytes
+    packed: bytes = field(default=b"", kw_only=True)
 
     def content(self, limit: int) -> bytes:
         """Up to `limit` of its bytes, from the file itself where it lies uncompressed."""
+        if self.packed:
+            import zlib
+
+            return zlib.decompressobj().decompress(self.packed, limit)
         if self.source.path is None:
             return self.data[:limit]
         with open(self.source.path, "rb") as file:

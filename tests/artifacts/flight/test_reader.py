@@ -177,3 +177,26 @@ def test_dumps_without_a_fault_are_no_proof_of_a_good_end(kind: str, tmp_path: P
     assert found.root_cause.confidence < 0.3
     (job / "train.log").write_text("step 6 loss 1.0\ntraining finished\n")
     assert triage.ingest(str(job)).verdict == "clean"
+
+
+def test_compressed_dumps_are_held_as_small_as_they_were(tmp_path: Path) -> None:
+    """What unfolds to much is held deflated until its turn comes, and read up to the cap of one dump."""
+    import io
+
+    reader = FlightRecorder()
+    dump = as_pickle(HANG.dumps()[0])
+    kept = reader.keep(Source("fr_rank_0.gz", "flight-recorder"), io.BytesIO(dump))
+    assert kept.content(reader.max_bytes) == dump
+    bomb = reader.keep(Source("fr_rank_1.gz", "flight-recorder"), io.BytesIO(b"\x80\x02" + b"]" * (reader.max_bytes + 5)))
+    assert len(bomb.packed) + len(bomb.data) < 1 << 20
+    assert len(bomb.content(reader.max_bytes)) == reader.max_bytes
+
+
+def test_all_dumps_together_have_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond it is left out in words, and the others are analysed."""
+    from triage.artifacts.flight import recording
+
+    monkeypatch.setattr(recording, "MAX_ENTRIES", 12)
+    found = read({f"fr_rank_{rank}": as_pickle(dump) for rank, dump in HANG.dumps().items()})
+    assert [warning.source for warning in found.warnings if warning.code == "too-many-entries"] == ["fr_rank_3"]
+    assert {fact.fields["ranks"] for fact in found.evidence if fact.kind == "inference"} == {"2"}

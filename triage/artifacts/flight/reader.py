@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from triage.artifacts.flight.names import failure_of, rank_of
 from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
@@ -16,12 +17,24 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 26
 """Of one dump; the dump of a full ring of 2000 entries with stacks takes 0.3 to 5 MB."""
+_PIECE, _EDGE = 1 << 18, 1 << 16
 
 
 class FlightRecorder:
     kind: SourceKind = "flight-recorder"
     max_bytes = MAX_BYTES
     in_place = True
+
+    def keep(self, source: Source, stream: BinaryIO) -> Artifact:
+        """A dump that lies compressed or in an archive. It is held deflated, so that thousands of them take no more room than they had."""
+        packer = zlib.compressobj(1)
+        first = piece = stream.read(_PIECE)
+        packed, left = [], self.max_bytes
+        while piece and left > 0:
+            packed.append(packer.compress(piece[:left]))
+            left -= len(piece)
+            piece = stream.read(_PIECE)
+        return Artifact(source, first[:_EDGE], packed=b"".join([*packed, packer.flush()]))
 
     def read(self, artifacts: Sequence[Artifact]) -> Facts:
         if not artifacts:

@@ -35,6 +35,8 @@ _NAMED = {"record": "record_id", "seq": "collective_seq_id", "p2p": "p2p_seq_id"
 _LIBRARIES = ("comm_lib_version", "nccl_version", "hccl_version", "mccl_version", "bccl_version")
 _DEFAULT = "default_pg"
 _MAX_RANKS = 1 << 20
+MAX_ENTRIES = 24_000_000
+"""Of all dumps together, 75 bytes each: ten thousand ranks with a full ring, and what small compressed files can unfold to."""
 
 
 @dataclass
@@ -64,6 +66,7 @@ class Builder:
     """Takes dumps one by one, so that only one is in memory as a tree."""
 
     notes: list[tuple[str, str | None, str]] = field(default_factory=list)
+    _entries: int = 0
     _tables: Tables = field(default_factory=Tables)
     _ones: dict[int, _One] = field(default_factory=dict)
     _members: Interned[tuple[int, ...]] = field(default_factory=Interned)
@@ -71,6 +74,11 @@ class Builder:
     def add(self, rank: int, source: str, loaded: Loaded, failure: int = 0) -> None:
         """One dump. Raises ArtifactError for data that is no dump."""
         one = self._one(rank, source, loaded, failure)
+        self._entries += len(one.columns["record_id"])
+        if self._entries > MAX_ENTRIES:
+            self._entries -= len(one.columns["record_id"])
+            self.notes.append(("too-many-entries", source, f"left out, because the dumps before it hold {self._entries:,} entries already"))
+            return
         other = self._ones.get(rank)
         self._ones[rank] = one if other is None else max(one, other, key=lambda each: each.order)
         if other is not None and _stem(source) != _stem(other.source):
