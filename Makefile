@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-torch lint format bench samples docs docs-check catalog-check catalog-mutate clean
+.PHONY: help demo test test-torch lint format bench bench-meaning samples docs docs-check catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -35,6 +35,9 @@ format: $(BIN)/.stamp ## Put the code into shape
 bench: $(BIN)/.stamp ## Measure against ripgrep on 1 GiB of generated logs
 
 	$(BIN)/python bench/run.py
+
+bench-meaning: $(TORCH_VENV)/.stamp ## Measure search by meaning beside full text, and write its table in docs/clustering.md
+	$(TORCH_VENV)/bin/python bench/meaning.py --write
 
 catalog-check: $(BIN)/.stamp ## Every signature proves its samples and is silent on healthy jobs
 	$(BIN)/triage catalog check

@@ -1,0 +1,73 @@
+"""Search by meaning beside full text: 60 questions in the words of support people, and the signature that answers each.
+
+Needs the extra `torch` (`make bench-meaning`). With `--write` the table in docs/clustering.md is written anew. The last line is for machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+import table  # noqa: E402
+
+from triage.catalog.load import load  # noqa: E402
+from triage.catalog.model import Signature  # noqa: E402
+from triage.clusters import meaning  # noqa: E402
+from triage.store import meaning as meant  # noqa: E402
+
+QUESTIONS = ROOT / "tests" / "clusters" / "questions.toml"
+HEAD = ("search", "first", "among three", "among five", "among ten", "mean reciprocal rank", "ms a question")
+Way = Callable[[str], list[str]]
+
+
+def ways(known: Sequence[Signature]) -> list[tuple[str, Way]]:
+    """Each gives the ids that answer a question, best first."""
+    documents = [meant.passages(item) for item in known]
+
+    def by_vectors(words: str) -> list[str]:
+        scores = meaning.best(words, documents)
+        return [known[number].id for number in sorted(range(len(known)), key=lambda number: (-scores[number], number))]
+
+    return [
+        ("full text", lambda words: [item.id for item in meant.signatures(known, words, len(known))]),
+        ("sentence vectors", by_vectors),
+        ("both (`--meaning`)", lambda words: [item.id for item in meant.causes(known, (), words, len(known))]),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the table in docs/clustering.md anew")
+    args = parser.parse_args()
+    asked = tomllib.loads(QUESTIONS.read_text(encoding="utf-8"))["questions"]
+    known = load().signatures
+    missing = sorted(set(asked.values()) - {item.id for item in known})
+    if missing:
+        sys.exit(f"questions.toml names signatures that are not there: {', '.join(missing)}")
+    rows, keys = [], []
+    for name, way in ways(known):
+        way("anything")  # loads, and reads the catalog once
+        started = time.perf_counter()
+        answers = [way(question) for question in asked]
+        each = (time.perf_counter() - started) * 1000 / len(asked)
+        places = [found.index(wanted) if wanted in found else len(known) for found, wanted in zip(answers, asked.values(), strict=True)]
+        shares = [sum(place < depth for place in places) / len(places) for depth in (1, 3, 5, 10)]
+        rank = sum(1 / (place + 1) for place in places) / len(places)
+        rows.append((name, *(f"{share:.0%}" for share in shares), f"{rank:.2f}", f"{each:.0f}"))
+        keys.append((shares[0], shares[2]))
+    print(table.markdown(HEAD, rows))
+    if args.write:
+        table.write(ROOT / "docs" / "clustering.md", "meaning", HEAD, rows)
+    (text, _, both) = keys
+    print(f"BENCH meaning_top1={both[0]:.3f} meaning_top5={both[1]:.3f} fulltext_top1={text[0]:.3f} fulltext_top5={text[1]:.3f}")
+
+
+if __name__ == "__main__":
+    main()
