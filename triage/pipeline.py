@@ -24,7 +24,7 @@ from triage.options import ENGINES, Options, Progress, Report, advance
 from triage.scan.run import Scan
 from triage.stages import Read, Seen
 
-__all__ = ["ENGINES", "Options", "Progress", "Report", "audit", "explain", "ingest"]
+__all__ = ["ENGINES", "Options", "Progress", "Report", "audit", "examine", "explain", "ingest"]
 
 
 def ingest(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Diagnosis:
@@ -34,6 +34,14 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
     """
     started = time.monotonic()
     return _told(_read(paths, options, progress), started)
+
+
+def examine(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> tuple[Diagnosis, Audit]:
+    """`ingest` and `audit` in one reading."""
+    started = time.monotonic()
+    read = _read(paths, options, progress)
+    audited = _audited(read)
+    return _told(read, started), audited
 
 
 def look(paths: Sequence[str], texts: Seen, options: Options = Options()) -> Diagnosis:
@@ -86,8 +94,12 @@ def timeline(paths: Sequence[str], options: Options = Options(), progress: Repor
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
     """The environment of the job under `paths`: what all ranks agree on, and what deviates."""
     read = _read(paths, options, progress)
-    with read.reading as reading:
-        return replace(read.audit, deviations=tuple(map(reading.placed, read.audit.deviations)), warnings=read.warnings)
+    with read.reading:
+        return _audited(read)
+
+
+def _audited(read: Read) -> Audit:
+    return replace(read.audit, deviations=tuple(map(read.reading.placed, read.audit.deviations)), warnings=read.warnings)
 
 
 def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Read:

@@ -11,7 +11,7 @@ from triage.render import NAMES
 
 Command = Callable[..., tuple[int, str, str]]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-GROUPS = ("catalog", "clusters", "db", "config")
+GROUPS = ("catalog", "clusters", "db", "config", "token")
 COMMANDS = (
     "",
     "ingest",
@@ -35,6 +35,7 @@ COMMANDS = (
     "watch",
     "serve",
     "config show",
+    *(f"token {name}" for name in ("create", "list", "revoke")),
 )
 
 

@@ -56,6 +56,7 @@ GROUPS: tuple[tuple[str, typer.Typer], ...] = (
     ("clusters", late.clusters),
     ("db", late.db),
     ("config", late.config),
+    ("token", late.token),
 )
 
 

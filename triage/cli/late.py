@@ -77,3 +77,14 @@ config = group(
     "config",
     order=("show",),
 )
+token = group(
+    """Tokens for `triage serve`: make them, list them, revoke them.
+
+    \b
+    Examples:
+      triage token create ci --scope read --scope ingest
+      triage token list
+    """,
+    "token",
+    order=("create", "list", "revoke"),
+)

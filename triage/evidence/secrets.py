@@ -46,10 +46,27 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "token",
-        ("xox", "xapp-", "sk-", "sk_", "rk_", "npm_", "pypi-", "dckr_", "nvapi-", "hvs.", "hvb.", "hvr.", "glsa_", "sg.", "triage_"),
+        (
+            "xox",
+            "xapp-",
+            "sk-",
+            "sk_",
+            "rk_",
+            "npm_",
+            "pypi-",
+            "dckr_",
+            "nvapi-",
+            "hvs.",
+            "hvb.",
+            "hvr.",
+            "glsa_",
+            "sg.",
+            "triage_",
+            "trg_",
+        ),
         r"\b(?:xox[abeprs]-[\w-]{10,}|xapp-[\w-]{10,}|sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{30,}"
         r"|pypi-[A-Za-z0-9_-]{30,}|dckr_(?:pat|oat)_[\w-]{20,}|nvapi-[\w-]{20,}|hv[sbr]\.[\w-]{20,}|glsa_\w{20,}|SG\.[\w-]{16,}\.[\w-]{16,}"
-        r"|triage_[A-Za-z0-9_-]{30,})",
+        r"|triage_[A-Za-z0-9_-]{30,}|trg_[A-Za-z0-9]{40,})",
     ),
     (
         "webhook",

@@ -115,7 +115,7 @@ def _near(shown: Page, room: int, paint: Paint) -> list[str]:
     return lines
 
 
-def page_as_json(shown: Page) -> str:
+def page_as_dict(shown: Page) -> dict[str, Any]:
     """The same for a program."""
     exemplars = [
         {"key": key, "incident": incident, "text": [fact.excerpt or fact.text for fact in facts]}
@@ -134,16 +134,19 @@ def page_as_json(shown: Page) -> str:
         }
         for near, other in shown.near
     ]
-    return dumped(
-        {
-            "schema": "triage.cluster/1",
-            **values,
-            "exemplars": exemplars,
-            "near": near,
-            "members": [{"id": item.id, "at": iso(item.at), "job": item.job_name, "hosts": list(item.hosts)} for item in shown.incidents],
-            "log": [entry_as_dict(entry) for entry in shown.log],
-        }
-    )
+    return {
+        "schema": "triage.cluster/1",
+        **values,
+        "exemplars": exemplars,
+        "near": near,
+        "members": [{"id": item.id, "at": iso(item.at), "job": item.job_name, "hosts": list(item.hosts)} for item in shown.incidents],
+        "log": [entry_as_dict(entry) for entry in shown.log],
+    }
+
+
+def page_as_json(shown: Page) -> str:
+    """The same, written."""
+    return dumped(page_as_dict(shown))
 
 
 def rekeyed(found: Rekeyed, dry_run: bool) -> str:

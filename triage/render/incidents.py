@@ -77,11 +77,16 @@ def hits(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: st
     return "\n".join(lines).strip("\n") + "\n" if lines else f"nothing has {safe_line(words)!r}\n"
 
 
-def hits_as_json(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: str) -> str:
+def hits_as_dict(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: str) -> dict[str, Any]:
     """The same; in `snippet` the words stand between « and »."""
     items = [{**as_dict(hit.incident), "snippet": hit.snippet.replace("\x02", "«").replace("\x03", "»")} for hit in found]
     catalog = [{"kind": kind, "id": name, "title": title} for kind, name, title in others]
-    return dumped({"schema": "triage.search/1", "words": words, "catalog": catalog, "incidents": items})
+    return {"schema": "triage.search/1", "words": words, "catalog": catalog, "incidents": items}
+
+
+def hits_as_json(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: str) -> str:
+    """The same, written."""
+    return dumped(hits_as_dict(found, others, words))
 
 
 def hits_as_csv(found: Sequence[Hit], others: Sequence[tuple[str, str, str]]) -> str:
@@ -107,10 +112,15 @@ def similar(to: str, found: Sequence[Likeness], *, width: int | None = None, col
     return "\n".join(lines) + "\n" if lines else f"nothing in the store is like {safe_line(to)}\n"
 
 
-def similar_as_json(to: str, found: Sequence[Likeness]) -> str:
+def similar_as_dict(to: str, found: Sequence[Likeness]) -> dict[str, Any]:
     """The same for a program."""
     items = [{**as_dict(item.incident), "why": item.why, "said": list(item.said)} for item in found]
-    return dumped({"schema": "triage.similar/1", "incident": to, "similar": items})
+    return {"schema": "triage.similar/1", "incident": to, "similar": items}
+
+
+def similar_as_json(to: str, found: Sequence[Likeness]) -> str:
+    """The same, written."""
+    return dumped(similar_as_dict(to, found))
 
 
 def similar_as_csv(found: Sequence[Likeness]) -> str:
@@ -135,7 +145,7 @@ def sums(found: Sums, *, width: int | None = None, color: bool = False) -> str:
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
 
-def sums_as_json(found: Sums) -> str:
+def sums_as_dict(found: Sums) -> dict[str, Any]:
     """The same sums for a program."""
 
     def items(counts: Sequence[Count], weekly: bool = False) -> list[dict[str, Any]]:
@@ -151,7 +161,12 @@ def sums_as_json(found: Sums) -> str:
         ]
 
     parts = {name: items(getattr(found, name), name == "weeks") for name in ("verdicts", "signatures", "hosts", "devices", "weeks")}
-    return dumped({"schema": "triage.stats/1", "incidents": found.incidents, **parts})
+    return {"schema": "triage.stats/1", "incidents": found.incidents, **parts}
+
+
+def sums_as_json(found: Sums) -> str:
+    """The same, written."""
+    return dumped(sums_as_dict(found))
 
 
 def sums_as_csv(found: Sums) -> str:

@@ -8,14 +8,20 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
 from starlette.staticfiles import StaticFiles
 
 import triage
-from triage.service import api, failure, hooks, pages
+from triage.service import access, api, auth, failure, hooks, pages
+from triage.service.api import schemas
 from triage.service.crosssite import CrossSite
 from triage.service.headers import Headers
+from triage.service.hosts import Hosts
 from triage.service.identify import Identify
+from triage.service.kept import Kept
+from triage.service.limits import Limits
 from triage.service.state import Service
+from triage.service.work.files import ready, uploads
 from triage.settings import Settings
 from triage.store import Store
 
@@ -26,6 +32,7 @@ API = "/api/v1"
 def create_app(settings: Settings, store: Store | None = None) -> FastAPI:
     """The application on an open store; without one it opens that of the settings, and closes it at the end."""
     opened = store or Store.open(settings.store.path)
+    access.check(settings, opened)
     service = Service(settings, opened, error_page=pages.ERROR_PAGE)
 
     @asynccontextmanager
@@ -46,15 +53,31 @@ def create_app(settings: Settings, store: Store | None = None) -> FastAPI:
         # The first sees a request first.
         middleware=[
             Middleware(Headers, https=https),
+            Middleware(Hosts, web=settings.web),
             Middleware(Identify, service=service),
+            Middleware(Limits, web=settings.web),
             Middleware(CrossSite, own=frozenset({settings.web.public_url.rstrip("/")} - {""})),
+            Middleware(Kept, service=service),
+            *_oidc(settings, service),
         ],
     )
     app.state.service = service
+    ready(uploads(settings))
     failure.install(app)
     for router in api.ROUTERS:
-        app.include_router(router, prefix=API)
-    for router in (*hooks.ROUTERS, *pages.ROUTERS):
+        app.include_router(router, prefix=API, responses=schemas.ERRORS)
+    for router in (*auth.ROUTERS, *hooks.ROUTERS, *pages.ROUTERS):
         app.include_router(router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _oidc(settings: Settings, service: Service) -> list[Middleware]:
+    """What Authlib keeps between the two halves of a sign-in: a signed cookie of some minutes, only where that way is set up."""
+    if not settings.web.oidc_issuer:
+        return []
+    https = settings.web.public_url.startswith("https://")
+    secret = settings.web.secret.get_secret_value() or service.store.beside.secret("oidc").hex()
+    return [
+        Middleware(SessionMiddleware, secret_key=secret, session_cookie="triage_sign_in", max_age=600, same_site="lax", https_only=https)
+    ]

@@ -1,14 +1,24 @@
-"""What the API and the pages show, as plain dicts and dataclasses; routes only put it into words."""
+"""What the API and the pages show. Here are the questions, in terms of the store; routes only put the answers into words.
+
+Raises NotFoundError for what is not there and OptionError for what cannot be asked, with the next step.
+"""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from triage.model import Incident, Remembered
+from triage.catalog.model import Catalog, Signature
+from triage.errors import NotFoundError
+from triage.model import Cluster, Entry, Evidence, Incident, Remembered
 from triage.render import incidents as shown
-from triage.store import Store
-from triage.store.search import Filter
+from triage.store import Store, pages
+from triage.store.clusters import STATES
+from triage.store.codec import placed
+from triage.store.search import Filter, Hit, Sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +45,187 @@ def listing(store: Store, wanted: Filter, *, limit: int = 50, after: str | None 
 def incident_as_json(found: Remembered) -> dict[str, Any]:
     """The report of `triage.diagnosis/1`, and below `incident` what the store knows besides, with feedback and history."""
     return shown.remembered_as_dict(found, found.diagnosis)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of evidence with its number and the signature (or cluster) that it is for."""
+
+    number: int
+    of: str | None
+    fact: Evidence
+
+
+def evidence(found: Remembered) -> list[Piece]:
+    """All evidence of an incident: findings in their order, each with its facts."""
+    facts = [(item.finding, fact) for item in placed(found.diagnosis) for fact in item.finding.evidence]
+    return [Piece(number, finding.signature or finding.cluster, fact) for number, (finding, fact) in enumerate(facts)]
+
+
+def piece(found: Remembered, number: int) -> Piece:
+    """One of them. Raises NotFoundError."""
+    pieces = evidence(found)
+    if not 0 <= number < len(pieces):
+        raise NotFoundError(f"{found.incident.id} has no evidence {number}", hint=f"it has {len(pieces)}, counted from 0")
+    return pieces[number]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Lines of a source from `line` on; `marked` are the first and the last line of the evidence itself."""
+
+    source: str
+    line: int
+    marked: tuple[int, int]
+    lines: tuple[str, ...]
+
+
+def context(store: Store, found: Remembered, number: int, *, around: int = 10) -> Context:
+    """The lines around a piece of evidence, kept when it was uploaded; else the evidence alone."""
+    fact = piece(found, number).fact
+    first = fact.line or 1
+    last = max(first, fact.end_line or first)
+    document = store.beside.document(store.incidents.number(found.incident.id), "context") or {"sources": {}}
+    for part in document["sources"].get(fact.source, ()):
+        end = part["line"] + len(part["lines"]) - 1
+        if part["line"] <= first <= end:
+            begin, stop = max(part["line"], first - around), min(end, last + around)
+            return Context(fact.source, begin, (first, last), tuple(part["lines"][begin - part["line"] : stop - part["line"] + 1]))
+    return Context(fact.source, first, (first, last), tuple((fact.excerpt or fact.text).split("\n")))
+
+
+def document(store: Store, wanted: str, kind: str) -> dict[str, Any]:
+    """A document beside an incident: `flight`, `environment`. Raises NotFoundError."""
+    found = store.beside.document(store.incidents.number(wanted), kind)
+    if found is None:
+        hint = "it is made when a job is uploaded or ingested through the service, and for a flight matrix there must be dumps"
+        raise NotFoundError(f"{wanted} has no {kind} document", hint=hint)
+    return found
+
+
+def signature(catalog: Catalog, wanted: str) -> Signature:
+    """A signature of the catalog. Raises NotFoundError."""
+    found = next((item for item in catalog.signatures if item.id == wanted), None)
+    if found is None:
+        raise NotFoundError(f"the catalog has no signature {wanted}", hint="GET /api/v1/signatures lists them")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found. `catalog` are (kind, id, title) of signatures and guides."""
+
+    words: str
+    catalog: tuple[tuple[str, str, str], ...]
+    incidents: tuple[Hit, ...]
+
+
+def search(store: Store, catalog: Catalog, words: str, *, limit: int = 20) -> Found:
+    """Signatures, guides and incidents with the words."""
+    if not words.strip():
+        return Found(words, (), ())
+    texts = [
+        (item.id.replace(".", " "), item.title, " ".join((item.meaning, item.impact, item.summary, *item.steps, *item.falsepositives)))
+        for item in catalog.signatures
+    ]
+    hits = [catalog.signatures[number] for number, _ in pages.found(texts, words, limit)]
+    others = tuple(("guide" if item.role == "guide" else "signature", item.id, item.title) for item in hits)
+    return Found(words, others, tuple(store.search.text(words, limit=limit)))
+
+
+def sums(store: Store, wanted: Filter) -> Sums:
+    """Sums by verdict, signature, host, device and week."""
+    return store.search.sums(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPage:
+    """Everything about one cluster. `exemplars` are (fingerprint, incident, facts)."""
+
+    cluster: Cluster
+    exemplars: tuple[tuple[str, str, tuple[Evidence, ...]], ...]
+    members: tuple[Incident, ...]
+    log: tuple[Entry, ...]
+
+
+def cluster(store: Store, wanted: str) -> ClusterPage:
+    """A cluster, past merges. Raises NotFoundError."""
+    found = store.clusters.get(wanted)
+    members = store.search.listed(Filter(cluster=found.id), limit=20)
+    return ClusterPage(found, tuple(store.clusters.exemplars(found.id)), tuple(members), tuple(store.audit.listed(subject=found.id)))
+
+
+def clusters(store: Store, state: str, *, limit: int = 50) -> list[Cluster]:
+    """By what matters. `state` is one of the states, `waiting` (open and named) or `all`."""
+    states: Sequence[str] = {"waiting": ("open", "named"), "all": STATES}.get(state, (state,))
+    return store.clusters.listed(states=states, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A signature made of a cluster: where the file belongs, its text, what the check says, what its pattern matches besides."""
+
+    path: str
+    yaml: str
+    problems: tuple[dict[str, Any], ...]
+    conflicts: tuple[str, ...]
+
+
+def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: str = "") -> Draft:
+    """What `triage clusters promote` would write, checked. Raises OptionError for an id that is taken or cannot be used."""
+    from triage.catalog.check import check
+    from triage.catalog.promote import promote
+
+    found = store.clusters.get(wanted)
+    members = [fact for _, _, facts in store.clusters.exemplars(found.id) for fact in facts]
+    words = (title or found.name or found.title)[:80].strip()
+    with tempfile.TemporaryDirectory(prefix="triage-draft-") as scratch:
+        directory = Path(scratch) / "signatures"
+        directory.mkdir()
+        path, made = promote(
+            identifier, words, found.id, members, others(store, found.id), directory, [item.id for item in catalog.signatures]
+        )
+        text = path.read_text(encoding="utf-8")
+        problems = [problem for problem in check([path]) if problem.severity != "info"]
+    told = tuple({"severity": item.severity, "line": item.line, "message": item.message, "hint": item.hint} for item in problems)
+    return Draft(path.relative_to(directory).as_posix(), text, told, made.conflicts)
+
+
+def others(store: Store, cluster: str) -> list[Evidence]:
+    """Facts of the other clusters; those that share the most words with this one first."""
+    mine = {word for key in store.clusters.get(cluster).keys for word in key.headline.split()}
+    near = sorted(store.clusters.keys(), key=lambda item: (-len(mine & set(item[0].headline.split())), item[0].key))
+    names = list(dict.fromkeys(name for _, name in near if name != cluster))[:50]
+    return [fact for name in names for _, _, facts in store.clusters.exemplars(name) for fact in facts]
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """How fresh everything is; times are seconds. Every page shows it."""
+
+    version: str
+    catalog: str
+    started_at: float
+    incidents: int
+    last_ingest: float | None
+    tasks: dict[str, int]
+    store_version: int
+    store_bytes: int
+
+
+def fresh(store: Store, catalog: Catalog, started: float) -> Fresh:
+    """How fresh store, catalog and program are."""
+    import triage
+    from triage.store import care
+
+    told = care.facts(store.connections)
+    return Fresh(
+        version=triage.__version__,
+        catalog=catalog.version,
+        started_at=started,
+        incidents=int(str(told["incident"])),
+        last_ingest=store.incidents.last_seen(),
+        tasks=store.tasks.counts(),
+        store_version=int(str(told["version"])),
+        store_bytes=int(str(told["bytes"])),
+    )

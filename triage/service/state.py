@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
+from triage.service import access
+from triage.service.sessions import Sessions
 from triage.settings import Settings
 from triage.store import Store
 
@@ -27,10 +29,19 @@ class Service:
     settings: Settings
     store: Store
     started: float = field(default_factory=time.time)
+    sign_in: bool = True
+    sessions: Sessions = field(init=False)
     error_page: Callable[[Request, int, str, str, str], Response] | None = None
+    oidc: Any = None  # Authlib's client, made at its first use
     _catalog: Catalog | None = None
     _loaded: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        web = self.settings.web
+        secret = web.secret.get_secret_value().encode() or self.store.beside.secret("cookies")
+        self.sessions = Sessions(secret, web.session_hours, web.public_url.startswith("https://"))
+        self.sign_in = access.sign_in_needed(self.settings, self.store)
 
     def catalog(self) -> Catalog:
         """The catalog as it is now: its files are looked at again every half minute."""

@@ -24,10 +24,13 @@ from triage.store.outbox import Outbox
 from triage.store.place import OFF, VARIABLE, place
 
 if TYPE_CHECKING:
+    from triage.store.beside import Beside
     from triage.store.engine import Engine
     from triage.store.feedback import Speaking
     from triage.store.moves import Moves
     from triage.store.search import Search
+    from triage.store.tasks import Tasks
+    from triage.store.tokens import Tokens
 
 __all__ = ["Store", "StoreError", "Stored", "place"]
 
@@ -89,3 +92,24 @@ class Store:
         from triage.store.search import Search
 
         return Search(self.connections, self.incidents)
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """Work that waits for a process."""
+        from triage.store.tasks import Tasks
+
+        return Tasks(self.connections)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Tokens that open the service."""
+        from triage.store.tokens import Tokens
+
+        return Tokens(self.connections)
+
+    @cached_property
+    def beside(self) -> Beside:
+        """What the service keeps beside incidents."""
+        from triage.store.beside import Beside
+
+        return Beside(self.connections)

@@ -104,6 +104,11 @@ class Incidents:
             f"the store has no incident {wanted}", hint="`triage list` shows those it has; ids are i- and the digits of the job's id"
         )
 
+    def last_seen(self) -> float | None:
+        """When something was last ingested for the first time."""
+        row = self._db.one("SELECT stored_at FROM incident ORDER BY num DESC LIMIT 1")
+        return float(row["stored_at"]) if row is not None else None
+
     def remove(self, nums: Sequence[int]) -> None:
         """Forget these incidents; what clusters counted of them stays."""
         with self._db.write() as connection:

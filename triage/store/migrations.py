@@ -15,7 +15,7 @@ from triage.store.connection import APPLICATION, Connections, shared
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 2  # the number of STEPS, here so that a store that is up to date needs not import them
+VERSION = 3  # the number of STEPS, here so that a store that is up to date needs not import them
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -173,6 +173,28 @@ CREATE TABLE token (
 )
 """
 
+_SERVICE = """
+ALTER TABLE task ADD COLUMN due_at REAL NOT NULL DEFAULT 0;
+CREATE INDEX task_beat ON task (state, beat_at);
+CREATE TABLE upload (
+    digest TEXT PRIMARY KEY, bytes INTEGER NOT NULL, created_at REAL NOT NULL, used_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX upload_used ON upload (used_at);
+CREATE TABLE origin (
+    incident INTEGER PRIMARY KEY REFERENCES incident (num) ON DELETE CASCADE, at REAL NOT NULL, actor TEXT NOT NULL, place TEXT NOT NULL
+);
+CREATE TABLE document (
+    incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, kind TEXT NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (incident, kind)
+) WITHOUT ROWID;
+CREATE TABLE secret (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE generation (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
+INSERT INTO generation VALUES (1, 0)
+"""
+# When these change, what was read before is old: answers that are kept ask for the number and nothing else. Whatever people decide or say is
+# in the audit log, and whatever an ingest writes goes with its incident.
+_COUNTED = (("incident", "INSERT UPDATE DELETE"), ("audit", "INSERT"), ("cluster_key", "INSERT UPDATE"))
+
 
 def _make(database: Database, script: str) -> None:
     for statement in script.split(";\n"):
@@ -190,4 +212,14 @@ def work(database: Database) -> None:
     _make(database, _WORK)
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (knowledge, work)
+def service(database: Database) -> None:
+    """What the service needs: when a task is due, uploads, where an incident came from, documents beside it, and a count of changes."""
+    _make(database, _SERVICE)
+    for table, verbs in _COUNTED:
+        for verb in verbs.split():
+            database.execute(
+                f"CREATE TRIGGER {table}_{verb.lower()}_counts AFTER {verb} ON {table} BEGIN UPDATE generation SET number = number + 1; END"
+            )
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (knowledge, work, service)

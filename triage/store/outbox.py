@@ -92,6 +92,10 @@ class Outbox:
             done = db.execute("UPDATE outbox SET state = 'dropped' WHERE id = ? AND state <> 'sent'", (number,))
         return done.rowcount == 1
 
+    def counts(self) -> dict[str, int]:
+        """How many posts are in each state."""
+        return {row["state"]: row["n"] for row in self._db.read("SELECT state, count(*) AS n FROM outbox GROUP BY 1")}
+
     def listed(self, *, state: str | None = None, limit: int = 100) -> list[Post]:
         """The newest posts first."""
         where, arguments = ("WHERE state = ?", (state, limit)) if state else ("", (limit,))

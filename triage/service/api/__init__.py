@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from triage.service.api import incidents
+from triage.service.api import alerts, catalog, clusters, incidents, intake, operation, searching
 
-ROUTERS: tuple[APIRouter, ...] = (incidents.router,)
+ROUTERS: tuple[APIRouter, ...] = (
+    intake.router,
+    incidents.router,
+    clusters.router,
+    catalog.router,
+    searching.router,
+    alerts.router,
+    operation.router,
+)

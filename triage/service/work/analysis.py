@@ -1,0 +1,63 @@
+"""What one task does, inside the cage: files of a job → the diagnosis and the documents beside it, as JSON in a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from triage import pipeline
+from triage.errors import InputError
+from triage.model import Diagnosis
+from triage.options import Options, Progress
+from triage.render import environment, flight
+from triage.service.work.context import around
+from triage.service.work.files import laid_out
+from triage.settings import Settings
+from triage.store import codec
+
+Say = Callable[[Mapping[str, Any]], None]
+
+
+def ingest(settings: Settings, root: Path, payload: Mapping[str, Any], name: str, out: Path, say: Say) -> None:
+    """Diagnose what the payload names and write {"diagnosis", "documents"} to `out`. Raises TriageError."""
+
+    def told(progress: Progress) -> None:
+        say({"stage": progress.stage, "done": progress.done, "total": progress.total})
+
+    options = Options(workers=settings.tasks.scan_threads)
+    with laid_out(root, payload["place"], settings.sources, name) as (directory, paths):
+        os.chdir(directory)
+        say({"stage": "read", "done": 0, "total": None})
+        diagnosis, audit = pipeline.examine(paths, options, told)
+        say({"stage": "finish", "done": 0, "total": None})
+        documents = {"environment": json.loads(environment.as_json(audit)), "context": around(paths, diagnosis)}
+        matrix = _flight(paths, diagnosis)
+        if matrix is not None:
+            documents["flight"] = matrix
+    if payload.get("name"):
+        diagnosis = dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, name=payload["name"]))
+    out.write_bytes(codec.pack({"body": codec.unbody(codec.body(diagnosis)), "documents": documents}))
+
+
+def read_back(out: Path) -> tuple[Diagnosis, dict[str, Any]]:
+    """What `ingest` wrote."""
+    document = codec.unbody(out.read_bytes())
+    return codec.diagnosis(codec.pack(document["body"]), {}), document["documents"]
+
+
+def _flight(paths: list[str], diagnosis: Diagnosis) -> dict[str, Any] | None:
+    """The matrix of the Flight Recorder dumps, where there are any."""
+    from triage.artifacts.flight.analyse import analyse
+    from triage.artifacts.flight.gather import gather
+    from triage.artifacts.flight.view import view
+
+    try:
+        recording, warnings = gather(paths)
+    except InputError:
+        return None
+    found: dict[str, Any] = json.loads(flight.as_json(view(recording, analyse(recording), path=paths[0], warnings=warnings)))
+    return found
