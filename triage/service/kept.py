@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from triage.service.identify import cookie
 from triage.service.state import Service
 
 SECONDS = 15.0
@@ -61,7 +62,7 @@ class Kept:
             return
         headers = Headers(scope=scope)
         page = "text/html" in headers.get("accept", "")
-        seen = who.scopes if SHARED.match(scope["path"]) else (who.scopes, who.name)
+        seen = who.scopes if SHARED.match(scope["path"]) else (who.scopes, who.name, cookie(headers, "theme"))
         key = (scope["path"], scope["query_string"], page, seen)
         while True:
             found = self._find(key)

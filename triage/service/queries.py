@@ -6,13 +6,14 @@ Raises NotFoundError for what is not there and OptionError for what cannot be as
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from triage.catalog.model import Catalog, Signature
-from triage.errors import NotFoundError
+from triage.clusters.model import Near
+from triage.errors import NotFoundError, OptionError
 from triage.model import Cluster, Entry, Evidence, Incident, Remembered
 from triage.render import incidents as shown
 from triage.store import Store, pages
@@ -140,19 +141,42 @@ def sums(store: Store, wanted: Filter) -> Sums:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPage:
-    """Everything about one cluster. `exemplars` are (fingerprint, incident, facts)."""
+    """Everything about one cluster. `exemplars` are (fingerprint, incident, facts), `reasons` why each fingerprint is in it."""
 
     cluster: Cluster
     exemplars: tuple[tuple[str, str, tuple[Evidence, ...]], ...]
     members: tuple[Incident, ...]
     log: tuple[Entry, ...]
+    reasons: Mapping[str, str]
+    near: tuple[tuple[Near, Cluster], ...] = ()
+    note: str = ""
 
 
 def cluster(store: Store, wanted: str) -> ClusterPage:
     """A cluster, past merges. Raises NotFoundError."""
     found = store.clusters.get(wanted)
     members = store.search.listed(Filter(cluster=found.id), limit=20)
-    return ClusterPage(found, tuple(store.clusters.exemplars(found.id)), tuple(members), tuple(store.audit.listed(subject=found.id)))
+    near, note = _near(store, found.id)
+    return ClusterPage(
+        cluster=found,
+        exemplars=tuple(store.clusters.exemplars(found.id)),
+        members=tuple(members),
+        log=tuple(store.audit.listed(subject=found.id)),
+        reasons=store.clusters.reasons(found.id),
+        near=tuple(near),
+        note=note,
+    )
+
+
+def _near(store: Store, cluster: str) -> tuple[list[tuple[Near, Cluster]], str]:
+    """Clusters that it could be merged with; without scikit-learn a note says so."""
+    from triage.clusters.suggest import tfidf
+
+    try:
+        found = store.clusters.near(cluster, similarity=tfidf)
+    except OptionError as error:
+        return [], f"{error.message} ({error.hint})"
+    return [(item, store.clusters.get(item.cluster)) for item in found], ""
 
 
 def clusters(store: Store, state: str, *, limit: int = 50) -> list[Cluster]:

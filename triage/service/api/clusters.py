@@ -32,7 +32,9 @@ def list_clusters(store: TheStore, _: Viewer, state: State = "waiting", limit: A
 def get_cluster(cluster: Id, store: TheStore, _: Viewer) -> Json:
     """Fingerprints, lines, incidents, and what was decided. The id of a merged cluster leads to the one it is in."""
     found = queries.cluster(store, cluster)
-    return Json(shown.page_as_dict(found.cluster, found.exemplars, found.members, found.log))
+    return Json(
+        shown.page_as_dict(shown.Page(found.cluster, found.exemplars, found.members, found.log, found.reasons, found.near, found.note))
+    )
 
 
 @router.post("/clusters/{cluster}/name", response_model=schemas.Moved)
