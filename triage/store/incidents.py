@@ -160,19 +160,20 @@ class Incidents:
     def _current(self, num: int, diagnosis: Diagnosis) -> Diagnosis:
         """The diagnosis with the clusters that its unknown failures have in this store."""
         found = self._found(num)
-        clusters = {item.finding.cluster: found[place] for place, item in enumerate(codec.placed(diagnosis)) if place in found}
-        if all(old == new for old, new in clusters.items()):
+        placed = codec.placed(diagnosis)
+        items = [
+            item.finding if place not in found else dataclasses.replace(item.finding, cluster=found[place])
+            for place, item in enumerate(placed)
+        ]
+        if all(new is item.finding or new == item.finding for new, item in zip(items, placed, strict=True)):
             return diagnosis
-
-        def known(finding: Finding) -> Finding:
-            return dataclasses.replace(finding, cluster=clusters.get(finding.cluster, finding.cluster))
-
-        root = diagnosis.root_cause
+        known = len(diagnosis.findings)
+        roots = [new for new, item in zip(items, placed, strict=True) if item.root]
         return dataclasses.replace(
             diagnosis,
-            root_cause=None if root is None else known(root),
-            findings=tuple(map(known, diagnosis.findings)),
-            unknown=tuple(map(known, diagnosis.unknown)),
+            root_cause=roots[-1] if roots else None,
+            findings=tuple(items[:known]),
+            unknown=tuple(items[known : known + len(diagnosis.unknown)]),
         )
 
 
