@@ -107,6 +107,9 @@ def _preload() -> None:
 
     for name in ("triage.service.app", "triage.service.protocol", "triage.service.work.worker", "triage.render.html", "uvicorn"):
         importlib.import_module(name)
+    from triage.catalog.load import load
+
+    load(strict=False)  # compiles it into the cache if it is new, which takes seconds
 
 
 class _Lines(logging.Handler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ def ingest(settings: Settings, root: Path, payload: Mapping[str, Any], name: str
     if payload.get("name"):
         diagnosis = dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, name=payload["name"]))
     out.write_bytes(codec.pack({"body": codec.unbody(codec.body(diagnosis)), "documents": documents}))
+
+
+def warm() -> None:
+    """Load what every task needs, once, before the processes for them are forked."""
+    with tempfile.TemporaryDirectory(prefix="triage-warm-") as scratch:
+        path = Path(scratch) / "rank0.log"
+        path.write_text("[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: nothing\n", encoding="utf-8")
+        pipeline.examine([str(path)], Options(workers=1))
 
 
 def read_back(out: Path) -> tuple[Diagnosis, dict[str, Any]]:

@@ -44,6 +44,7 @@ class Worker:
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         parent = os.getppid()
+        analysis.warm()
         while not self.stopping and os.getppid() == parent:
             if not self.step():
                 time.sleep(IDLE)

@@ -1,0 +1,86 @@
+"""Tasks: claimed by one, given to another when that dies, done once."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+
+from triage.errors import NotFoundError
+from triage.store import Store
+from triage.store.tasks import Task
+
+
+def ended(store: Store, task: Task) -> bool:
+    with store.connections.write() as db:
+        return store.tasks.end(db, task, "done", result={})
+
+
+def test_each_task_is_claimed_once(store: Store) -> None:
+    """Many that claim at once never get the same one, and all are given."""
+    made = {store.tasks.add("test", {"n": number}, actor="a").id for number in range(40)}
+    got: list[str] = []
+
+    def work(owner: str) -> None:
+        while (task := store.tasks.claim(owner)) is not None:
+            got.append(task.id)
+
+    threads = [threading.Thread(target=work, args=(f"w{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(got) == Counter(made)
+
+
+def test_who_was_taken_for_dead_ends_nothing(store: Store) -> None:
+    """After its task was given to another, the first can neither beat nor end it."""
+    store.tasks.add("test", {}, actor="a", now=0)
+    first = store.tasks.claim("one", now=10)
+    assert first is not None
+    assert store.tasks.orphans(5, now=20) == [first.id]
+    second = store.tasks.claim("two", now=21)
+    assert second is not None
+    assert second.attempts == 2
+    assert not store.tasks.beat(first)
+    assert not ended(store, first)
+    assert ended(store, second)
+    assert not ended(store, second)
+
+
+def test_attempts_come_to_an_end(store: Store) -> None:
+    """What kills its process each time fails after the last attempt, with a reason."""
+    task = store.tasks.add("test", {}, actor="a", most=2, now=0)
+    for number in range(2):
+        assert store.tasks.claim("w", now=100 * number) is not None
+        store.tasks.orphans(5, now=100 * number + 50)
+    found = store.tasks.get(task.id)
+    assert (found.state, found.attempts) == ("failed", 2)
+    assert found.error is not None
+    assert found.error["hint"]
+
+
+def test_cancelling(store: Store) -> None:
+    """What waits is cancelled at once; what runs is told with its next beat; what has ended stays."""
+    waits, runs = (store.tasks.add("test", {"n": n}, actor="a", now=n) for n in (2, 1))
+    claimed = store.tasks.claim("w")
+    assert claimed is not None
+    assert claimed.id == runs.id
+    assert store.tasks.cancel(waits.id).state == "cancelled"
+    assert store.tasks.cancel(runs.id).state == "running"
+    assert not store.tasks.beat(claimed)
+    assert ended(store, claimed)
+    assert store.tasks.cancel(runs.id).state == "done"
+    with pytest.raises(NotFoundError):
+        store.tasks.cancel("t-none")
+
+
+def test_given_back_is_as_if_never_begun(store: Store) -> None:
+    """A worker that is told to stop takes no attempt away."""
+    task = store.tasks.add("test", {}, actor="a")
+    claimed = store.tasks.claim("w")
+    assert claimed is not None
+    store.tasks.release(claimed)
+    found = store.tasks.get(task.id)
+    assert (found.state, found.attempts, found.owner) == ("queued", 0, None)
