@@ -12,7 +12,7 @@ from typing import Any
 
 from triage.errors import NotFoundError, OptionError
 from triage.evidence.redact import counted, redact_all
-from triage.model import Change, Diagnosis, Feedback, Finding, Incident, Remembered
+from triage.model import Change, Diagnosis, Feedback, Incident, Remembered
 from triage.store import codec, outbox, pages
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections
