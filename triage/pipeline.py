@@ -39,8 +39,7 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
 def examine(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> tuple[Diagnosis, Audit]:
     """`ingest` and `audit` in one reading."""
     started = time.monotonic()
-    read = _read(paths, options, progress)
-    audited = _audited(read)
+    audited = _audited(read := _read(paths, options, progress))
     return _told(read, started), audited
 
 
