@@ -87,7 +87,9 @@ def ranks() -> str:
     told += [f"| {envelope.name} | {_code(envelope.sample)} | {envelope.says} | {envelope.since} |\n" for envelope in ENVELOPES]
     told += ["\n## Names of files and folders\n", "\n| layout | example | tells | since |\n|---|---|---|---|\n"]
     for naming in NAMINGS:
-        says = ", ".join(key for key in ("rank", "local_rank", "host", "pid", "stream", "attempt") if key in naming.pattern.groupindex)
+        says = ", ".join(
+            key for key in ("rank", "local_rank", "host", "pid", "stream", "attempt", "task") if key in naming.pattern.groupindex
+        )
         told.append(f"| {naming.name} | {_code(naming.samples[0])} | {says} | {naming.since} |\n")
     return "".join(told)
 

@@ -190,3 +190,23 @@ def test_the_ranks_that_the_convention_gives_are_known() -> None:
     job = learned(("console.log", Origin(local_rank=0)), ("console.log", Origin(local_rank=2)))
     job.settle()
     assert job.ranks == {0, 2}
+
+
+def test_tasks_are_ranks_where_there_is_a_file_for_each() -> None:
+    """`slurm-123_4.out` could be a job of an array: only as many files as the stated world is large make the numbers ranks."""
+    job = learned(*((f"slurm-123_{task}.{end}", Origin()) for task in range(3) for end in ("out", "err")))
+    assert job.complete("slurm-123_2.err", Origin()).rank is None
+    job.sizes.add(3)
+    job.settle()
+    assert [job.complete(f"slurm-123_2.{end}", Origin()).rank for end in ("out", "err")] == [2, 2]
+    array = learned(*((f"slurm-123_{task}.out", Origin()) for task in (1, 2)))
+    array.sizes.add(2)
+    array.settle()
+    assert array.complete("slurm-123_1.out", Origin()).rank is None
+
+
+def test_local_ranks_that_files_name_are_ranks_of_one_host() -> None:
+    """Also where no line says anything."""
+    job = learned(("attempt_0/0/stderr.log", Origin()), ("attempt_0/1/stderr.log", Origin()))
+    job.settle()
+    assert job.ranks == {0, 1}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from triage import evidence
 from triage.model import Evidence, Origin, Source, Warning
-from triage.ranks import headless
+from triage.ranks import headless, wrapped
 from triage.ranks.blocks import build
 from triage.ranks.identity import JobMap, Member, short
 from triage.ranks.last import Word, back, words
@@ -72,6 +72,7 @@ def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], 
         _learn_edges(result, source, scan, read, year, layout)
         text = Text(source.name, read, scan.size, year, layout)
         hits, lost = _repeats(_named(scan.hits, literals), read)
+        hits = sorted([*hits, *_broken(scan.tail, layout.width, literals)]) if layout.width else hits  # it is small: the tail is all of it
         loose = _headless(source, scan, read, year, layout) if small else ()
         for block, more in build(text, hits, loose):
             facts = evidence.read(block)
@@ -92,6 +93,16 @@ def _headless(source: Source, scan: Scanned, read: Read, year: int, layout: Layo
     if headless.QUICK not in data or HEADER.encode() in data:
         return []
     return list(headless.runs(Text(source.name, lambda offset, length: data[offset : offset + length], len(data), year, layout)))
+
+
+def _broken(data: bytes, width: int, literals: Sequence[str]) -> list[Named]:
+    """Hits that the scan could not see, because a terminal broke the line within what is sought."""
+    found = []
+    for begin, end, text, pieces in wrapped.lines_of(width, data):
+        named = tuple(literal for literal in literals if literal in text and not any(literal in piece for piece in pieces))
+        if named:
+            found.append((begin, end, named, 0))
+    return found
 
 
 def _named(hits: Sequence[Hit], literals: Sequence[str]) -> list[Named]:

@@ -22,6 +22,12 @@ def _naming(name: str, since: str, samples: tuple[str, ...], pattern: str) -> Na
     return Naming(name, since, samples, re.compile(pattern))
 
 
+TASK = _naming(
+    "task in the name",
+    "Slurm, where there are as many such files as ranks",
+    ("slurm-123_4.out", "logs/pretrain-123-4.err"),
+    r"(?:^|/)[\w.-]*?\d{2,}[_.-](?P<task>\d{1,6})\.(?:out|err|log|txt)$",
+)
 # Of two that tell the same thing the first is believed.
 NAMINGS: tuple[Naming, ...] = (
     _naming(
@@ -101,6 +107,8 @@ NAMINGS: tuple[Naming, ...] = (
         r"(?:^|/)(?P<host>[a-z0-9][a-z0-9-]*-(?:master|worker|launcher)-\d+)(?=/|\.[a-z]{1,4}$|$)",
     ),
     _naming("attempt in the name", "habit", ("attempt_2/train.log", "train-attempt3.log"), r"attempt[_-]?(?P<attempt>\d+)"),
+    # A task's number or that of an array's job: the name alone does not say, see identity.py.
+    TASK,
 )
 _NUMBERS = ("rank", "local_rank", "pid", "attempt")
 

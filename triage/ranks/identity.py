@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from triage.model import Origin
 from triage.ranks.clocks import Clocks
-from triage.ranks.files import origin_of
+from triage.ranks.files import TASK, origin_of
 
 _RUN = re.compile(r"(?P<run>.*?)/?attempt_\d+/\d+/")
 _PCI = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
@@ -75,12 +75,27 @@ class JobMap:
                 if member.bus and member.origin.host is not None:
                     self.learn_bus(member.origin.host, member.bus, member.rank)
         self.members.clear()
+        self._settle_tasks()
         for source, host, local in sorted(self._unplaced, key=str):
             rank = self.complete(source, Origin(host=host, local_rank=local)).rank
             if rank is not None:
                 self.ranks.add(rank)
         self._unplaced.clear()
         self.clocks.settle()
+
+    def _settle_tasks(self) -> None:
+        """`slurm-123_4.out` is of task 4 or of job 4 of an array: of a task, where there are as many as the world is said to be large."""
+        tasks: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for source in self.sources:
+            if found := TASK.pattern.search(source):
+                tasks[source[: found.start("task")]][int(found["task"])].append(source)
+        for numbered in tasks.values():
+            if set(numbered) == set(range(max(self.sizes, default=0))):
+                for task, sources in numbered.items():
+                    self.ranks.add(task)
+                    for source in sources:
+                        if self.sources[source].rank is None:
+                            self.sources[source] = dataclasses.replace(self.sources[source], rank=task)
 
     def learn(self, source: str, origin: Origin) -> None:
         """Take in what one line says of its writer."""
@@ -90,8 +105,9 @@ class JobMap:
             self.named.add(short(origin.host))
             self._machines.add(short(origin.host))
         if rank is None:
-            if origin.local_rank is not None:
-                self._unplaced.add((source, origin.host, origin.local_rank))
+            unplaced = origin.local_rank if origin.local_rank is not None else named.local_rank
+            if unplaced is not None:
+                self._unplaced.add((source, origin.host or named.host, unplaced))
             return
         self.ranks.add(rank)
         host = origin.host or named.host

@@ -10,21 +10,23 @@ from triage.ranks.envelopes import Kind, Opened, kind_of, open_json
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.habits import SAMPLED, UNLABELLED, table_of
 from triage.ranks.prefix import parse
+from triage.ranks.wrapped import width_of
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`table` are the grammars for its lines; `envelope` what they lie in."""
+    """`table` are the grammars for its lines; `envelope` what they lie in; `width` where a terminal broke them."""
 
     table: Table
     envelope: Kind = ""
+    width: int = 0
 
     @property
     def dressed(self) -> bool:
         """Is there more around its lines than the grammars that any file may have?"""
-        return bool(self.envelope) or not (self.table is BY_START or self.table is UNLABELLED)
+        return bool(self.envelope or self.width) or not (self.table is BY_START or self.table is UNLABELLED)
 
 
 PLAIN = Layout(BY_START)
@@ -32,6 +34,10 @@ PLAIN = Layout(BY_START)
 
 def layout_of(head: bytes, tail: bytes = b"") -> Layout:
     """The layout of a source that begins with `head` and ends with `tail`; both may be cut anywhere behind their first line."""
+    width = width_of(tail or head) if not (head and tail) else 0
+    if width:
+        whole = b"\n".join(_unbroken(width, tail or head))
+        return Layout(table_of(_sample(whole, SAMPLED)), "", width)
     lines = _sample(head, SAMPLED // 2) + _sample(tail[tail.find(b"\n") + 1 :], SAMPLED // 2)
     table = table_of(lines)
     envelope = kind_of(lines, table)
@@ -42,6 +48,18 @@ def layout_of(head: bytes, tail: bytes = b"") -> Layout:
         fields = (head + tail).decode("utf-8", "replace").split("\n")
         table = table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :])
     return PLAIN if table is BY_START and not envelope else Layout(table, envelope)
+
+
+def _unbroken(width: int, data: bytes) -> list[bytes]:
+    lines: list[bytes] = []
+    goes_on = False
+    for piece in data.split(b"\n"):
+        if goes_on:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+        goes_on = len(piece.decode("utf-8", "replace")) == width
+    return lines
 
 
 def _messages(line: str, opened: Sequence[Opened] | None) -> list[str]:

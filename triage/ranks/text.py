@@ -8,6 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
+from triage.ranks import wrapped
 from triage.ranks.envelopes import Opened, joined, unwrap
 from triage.ranks.glue import begins
 from triage.ranks.grammars import BY_START, Table
@@ -154,9 +155,13 @@ class Text:
     def _split(self, data: bytes, offset: int, *, whole: bool = False) -> list[Line]:
         """One physical line in its parts. `whole`: of a line in pieces all, though `offset` be that of a later one; it is the first one's else."""
         kind, table = self.layout.envelope, self.layout.table
-        if not kind:
+        width = self.layout.width
+        if not kind and not width:
             return split_line(data, offset, self.year, table)
-        pieces = joined(kind, data, offset, self.size, self._read) if kind in ("cri", "json") else None
+        if width:
+            pieces = wrapped.joined(width, data, offset, self.size, self._read)
+        else:
+            pieces = joined(kind, data, offset, self.size, self._read) if kind in ("cri", "json") else None
         if pieces is None:
             begin, stop = offset, None
         else:
@@ -186,11 +191,11 @@ class Text:
         data = self._read(start - before, PAGE + before)
         position = data.find(b"\n") + 1 if before else 0
         if (before and not position) or position >= len(data):
-            return _Page(start, b"", self._split, bool(self.layout.envelope))
+            return _Page(start, b"", self._split, bool(self.layout.envelope or self.layout.width))
         if not data.endswith(b"\n"):
             more = self._read(start - before + len(data), LONGEST)
             data += more[: more.find(b"\n") + 1 or len(more)]
-        return _Page(start - before + position, data[position:], self._split, bool(self.layout.envelope))
+        return _Page(start - before + position, data[position:], self._split, bool(self.layout.envelope or self.layout.width))
 
 
 def _unwrapped(opened: Sequence[Opened], data: bytes, offset: int, year: int, table: Table) -> list[Line]:
