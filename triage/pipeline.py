@@ -50,7 +50,7 @@ def look(paths: Sequence[str], texts: Seen, options: Options = Options()) -> Dia
 
 
 def _told(read: Read, started: float) -> Diagnosis:
-    (verdict, root), (known, unknown) = report.root_cause(read.result), report.findings(read.result)
+    (verdict, root), (known, unknown) = report.root_cause(read.result, read.job.versions), report.findings(read.result)
     with read.reading as reading:
         reading.number(fact for finding in (*([root] if root else []), *known, *unknown) for fact in finding.evidence)
         diagnosis = Diagnosis(

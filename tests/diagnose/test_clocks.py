@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triage.diagnose.candidates import Candidate
 from triage.diagnose.clocks import begins, clocks
 from triage.model import Origin
 
@@ -53,6 +54,19 @@ def test_steps_of_other_attempts_tie_nothing() -> None:
 
 def test_the_end_of_a_process_may_have_been_earlier() -> None:
     """A launcher's stamp is the latest time there is."""
-    told, possible = begins([left(1, -9, time=100.0)], clocks([], ""))
+    told, possible, _ = begins([left(1, -9, time=100.0)], clocks([], ""))
     assert told == {"": 100.0}
     assert possible[""] < 90.0
+
+def test_what_the_clocks_doubt_is_in_no_order() -> None:
+    """Ten seconds order two hosts whose clocks are known to five, and not those known to fifteen; on one host two seconds do."""
+    for unsure, ordered in ((2.5, True), (7.5, False)):
+        clock = clocks(steps(), "ab", {"a": unsure, "b": unsure})
+        first, second, near = Candidate(None, "u-1", []), Candidate(None, "u-2", []), Candidate(None, "u-3", [])
+        first.facts.append(fact("x", 0, host="a", time=200.0))
+        second.facts.append(fact("y", 1, host="b", time=210.0))
+        near.facts.append(fact("z", 0, host="a", time=203.0))
+        for one in (first, second, near):
+            one.time(clock)
+        assert first.clearly_before(second) is ordered
+        assert first.clearly_before(near)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from triage.catalog.match import Match
 from triage.catalog.model import Signature
-from triage.diagnose.clocks import RESOLUTION, Clocks, begins
+from triage.diagnose.clocks import Clocks, begins
 from triage.diagnose.say import say_ranks
 from triage.model import Evidence
 
@@ -20,8 +20,8 @@ class Candidate:
     """`ranks` are those that show it, `suspects` those it blames (None: itself).
 
     Filled in while reasoning: `why` (sentences), `explained_by` (ids, in the order in which they were found), `because` (the reason of each),
-    `lowered` (why it cannot stand for a cause as its role says), `past` (why it is over), `began` and `possible` (by clock the time of its first fact, and the
-    earliest at which that can have happened).
+    `lowered` (why it cannot stand for a cause as its role says), `past` (why it is over), `began`, `possible` and `where` (by clock the time of its first
+    fact, the earliest at which that can have happened, and the host that says so).
     """
 
     signature: Signature | None
@@ -38,6 +38,8 @@ class Candidate:
     attempt: int = 0
     began: Mapping[str, float] = field(default_factory=dict)
     possible: Mapping[str, float] = field(default_factory=dict)
+    where: Mapping[str, str | None] = field(default_factory=dict)
+    clocks: Clocks = field(default_factory=Clocks)
 
     @property
     def id(self) -> str:
@@ -84,12 +86,15 @@ class Candidate:
 
     def time(self, clocks: Clocks) -> None:
         """Read when it began."""
-        self.began, self.possible = begins(self.facts, clocks)
+        self.clocks = clocks
+        self.began, self.possible, self.where = begins(self.facts, clocks)
 
     def clearly_before(self, other: Candidate) -> bool:
         """Did it surely begin before the other? Only stamps of clocks that can be compared say so."""
         common = self.began.keys() & other.possible.keys()
-        return bool(common) and all(self.began[clock] < other.possible[clock] - RESOLUTION for clock in common)
+        return bool(common) and all(
+            self.began[clock] < other.possible[clock] - self.clocks.doubt(self.where.get(clock), other.where.get(clock)) for clock in common
+        )
 
 
 def known(

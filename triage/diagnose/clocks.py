@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triage.model import Evidence, Origin
+from triage.ranks.identity import short
 
 # Stamps closer than this do not order events: torch ≥ 2.4 stamps are whole seconds, and so are torchelastic's.
 RESOLUTION = 2.0
@@ -23,10 +24,20 @@ Step = tuple[int, int]  # attempt and number
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """`shift`: host to the seconds by which its clock is ahead of the reference; hosts that nothing ties to it are not there."""
+    """`shift`: host to the seconds by which its clock is ahead of the reference; hosts that nothing ties to it are not there.
+
+    `unsure`: host to the seconds by which that may be wrong, as far as the job's clocks say (`ranks.clocks`).
+    """
 
     hosts: frozenset[str] = frozenset()
     shift: Mapping[str, float] = field(default_factory=dict)
+    unsure: Mapping[str, float] = field(default_factory=dict)
+
+    def doubt(self, one: str | None, other: str | None) -> float:
+        """Two times of one clock, read on these hosts, that are closer than this many seconds are in no order."""
+        if one == other or not self.unsure:
+            return RESOLUTION
+        return max(RESOLUTION, sum(self.unsure.get(short(host or ""), 0.0) for host in (one, other)))
 
     def read(self, fact: Evidence) -> tuple[str, float] | None:
         """(clock, time): times with the same clock can be compared. None: the fact has no time."""
@@ -44,7 +55,7 @@ class Clocks:
         return ("", when - self.shift[host]) if host in self.shift else (f"host {host}", when)
 
 
-def clocks(steps: Iterable[tuple[Origin, int]], hosts: Iterable[str]) -> Clocks:
+def clocks(steps: Iterable[tuple[Origin, int]], hosts: Iterable[str], unsure: Mapping[str, float] | None = None) -> Clocks:
     """From (origin, step) of lines near the end of the logs, origins completed, and all hosts of the job."""
     names = frozenset(hosts)
     if len(names) < 2:
@@ -53,7 +64,7 @@ def clocks(steps: Iterable[tuple[Origin, int]], hosts: Iterable[str]) -> Clocks:
     for origin, step in steps:
         if origin.host is not None and origin.time is not None:
             seen.setdefault(origin.host, {}).setdefault((origin.attempt, step), []).append(origin.time)
-    return Clocks(names, _tied(seen))
+    return Clocks(names, _tied(seen), unsure or {})
 
 
 def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float]:
@@ -72,10 +83,11 @@ def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float
     return shift
 
 
-def begins(facts: Sequence[Evidence], clock: Clocks) -> tuple[dict[str, float], dict[str, float]]:
-    """By clock the time of the first of the facts, and the earliest at which it can have happened."""
+def begins(facts: Sequence[Evidence], clock: Clocks) -> tuple[dict[str, float], dict[str, float], dict[str, str | None]]:
+    """By clock the time of the first of the facts, the earliest at which it can have happened, and the host that says so."""
     told: dict[str, float] = {}
     possible: dict[str, float] = {}
+    where: dict[str, str | None] = {}
     for fact in facts:
         reading = clock.read(fact)
         if reading is not None:
@@ -83,6 +95,7 @@ def begins(facts: Sequence[Evidence], clock: Clocks) -> tuple[dict[str, float], 
             earliest = when - EXIT_LAG if fact.kind == "exit" else when
             if when < told.get(name, when + 1):
                 told[name] = when
+                where[name] = fact.origin.host
             if earliest < possible.get(name, earliest + 1):
                 possible[name] = earliest
-    return told, possible
+    return told, possible, where

@@ -29,7 +29,7 @@ class Result:
     """What reasoning gives: all facts, the candidates with their reasons, the decision and how the job ended.
 
     `suspects` and `suspicion` are what the ranks together suggest, `left_out` the facts that ended nothing and why, `spoken` the names of
-    the rules that did something.
+    the rules that did something, `absent` the ranks of which no file is.
     """
 
     facts: tuple[Evidence, ...]
@@ -41,6 +41,7 @@ class Result:
     suspicion: str = ""
     left_out: tuple[tuple[Evidence, str], ...] = ()
     spoken: frozenset[str] = frozenset()
+    absent: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def diagnose(
     """
     placed, moved = facts.place(evidence, job, without)
     last_words = [(source, dataclasses.replace(word, origin=job.on_one_clock(job.complete(source, word.origin)))) for source, word in words]
-    clock = clocks(((word.origin, word.step) for _, word in last_words if word.step is not None), _hosts(job))
+    unsure = {host: read.doubt for host, read in job.clocks.by_host.items()}
+    clock = clocks(((word.origin, word.step) for _, word in last_words if word.step is not None), _hosts(job), unsure)
     further = {source: word.offset for source, word in last_words if word.step is not None}
     numbered, last = attempts.assign(placed, further, clock)
     settled = facts.fold(numbered)
@@ -105,7 +107,7 @@ def diagnose(
     solved = [_solve(shared, number, part) for number, part in _by_attempt(live)] or [_solve(shared, last, [])]
     chosen = next((one for one in reversed(solved) if one.verdict.root is not None), solved[-1])
     past = _past(shared, over) if ended.ends else []
-    return _together(solved, chosen, past, ended, over, moved)
+    return dataclasses.replace(_together(solved, chosen, past, ended, over, moved), absent=job.missing())
 
 
 def _last_times(words: Iterable[tuple[str, Word]], clock: Clocks) -> dict[int, tuple[str, float]]:

@@ -7,6 +7,7 @@ import string
 from collections.abc import Mapping, Sequence
 
 from triage.diagnose.candidates import Candidate
+from triage.diagnose.collect import Left, what_to_collect
 from triage.diagnose.graph import tier
 from triage.diagnose.reason import Result
 from triage.diagnose.say import say_ranks
@@ -19,10 +20,6 @@ EVIDENCE_PER_FINDING = 5
 TIMELINE = 200
 SILENT = 5
 REASONS = 5
-COLLECT = (
-    "next time set TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 (Flight Recorder), keep the log of every rank "
-    "(torchrun --log-dir DIR --redirects 3), and take `py-spy dump` of the ranks while they hang"
-)
 
 
 def findings(result: Result) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
@@ -180,14 +177,17 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
         return text
 
 
-def root_cause(result: Result) -> tuple[Verdict, Finding | None]:
-    """The verdict and what to act on. Symptoms alone make an unknown failure with the suspects, never a cause."""
+def root_cause(result: Result, versions: Mapping[str, str] | None = None) -> tuple[Verdict, Finding | None]:
+    """The verdict and what to act on. Symptoms alone make an unknown failure with the suspects, never a cause.
+
+    `versions` of programs, as far as known, decide what their settings are called in the advice on what to collect.
+    """
     root = result.verdict.root
     if root is not None:
         return ("known" if root.signature else "unknown"), finding(root, result, set())
     symptoms = [candidate for candidate in result.candidates if candidate.role not in ("noise", "confirmation") and not candidate.past]
     if symptoms:
-        return "unknown", _symptoms_only(symptoms, result)
+        return "unknown", _symptoms_only(symptoms, result, versions or {})
     undecided = [fact for fact in result.facts if fact.fields.get("end") == "open"]
     if undecided and not result.outcome.ends:
         return "unknown", _undecided(undecided)
@@ -209,14 +209,15 @@ def _undecided(facts: Sequence[Evidence]) -> Finding:
     )
 
 
-def _symptoms_only(symptoms: Sequence[Candidate], result: Result) -> Finding:
+def _symptoms_only(symptoms: Sequence[Candidate], result: Result, versions: Mapping[str, str]) -> Finding:
     named = sorted({rank for candidate in symptoms for rank in candidate.suspects or ()})
     suspects = result.suspects or tuple(named)
     first = min(symptoms, key=lambda c: (c.tells not in ("waiting", "peer-lost"), c.first_time is None, c.first_time or 0.0, c.id))
     why = ["the files hold only symptoms: " + ", ".join(sorted(candidate.id for candidate in symptoms))]
     if result.suspicion:
         why.append(result.suspicion)
-    why.append(COLLECT)
+    advice = what_to_collect(Left(result.facts, versions, result.absent))
+    why += [advice] if advice else []
     return Finding(
         signature=None,
         title=f"Symptoms only, suspects: {say_ranks(suspects)}" if suspects else "Symptoms only",

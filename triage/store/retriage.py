@@ -140,7 +140,7 @@ class _Asker:
         if old.job.world_size is not None:
             job.sizes.add(old.job.world_size)
         result = diagnose(_distinct(facts), [], job, self._catalog)
-        verdict, root = report.root_cause(result)
+        verdict, root = report.root_cause(result, old.job.versions)
         findings, unknown = report.findings(result)
         if self._must_stay(old, root):
             return old

@@ -99,21 +99,26 @@ def first_cuda_error(case: Case) -> None:
 
 def _first_ranks(case: Case, candidate: Candidate) -> set[int]:
     """The ranks that report clearly before all others; empty if there are none, or their times cannot be compared."""
-    from triage.diagnose.clocks import RESOLUTION
-
-    times: dict[int, float] = {}
+    times: dict[int, tuple[float, str]] = {}
     clocks = set()
     for fact in candidate.facts:
         reading = case.scene.clocks.read(fact)
         if reading is not None and fact.origin.rank is not None:
             clocks.add(reading[0])
-            times[fact.origin.rank] = min(times.get(fact.origin.rank, reading[1]), reading[1])
+            mine = (reading[1], fact.origin.host or "")
+            times[fact.origin.rank] = min(times.get(fact.origin.rank, mine), mine)
     if len(clocks) != 1 or set(times) != set(candidate.shown_by):
         return set()
     earliest = min(times.values())
-    early = {rank for rank, when in times.items() if when <= earliest + RESOLUTION}
-    rest = [when for rank, when in times.items() if rank not in early]
-    return early if rest and min(rest) > max(times[rank] for rank in early) + RESOLUTION else set()
+    early = {rank for rank, place in times.items() if not _clearly(case, earliest, place)}
+    rest = [place for rank, place in times.items() if rank not in early]
+    latest = max(times[rank] for rank in early)
+    return early if rest and all(_clearly(case, latest, place) for place in rest) else set()
+
+
+def _clearly(case: Case, one: tuple[float, str], other: tuple[float, str]) -> bool:
+    """Is the first of two (time, host) before the second, as far as the clocks can tell?"""
+    return one[0] < other[0] - case.scene.clocks.doubt(one[1], other[1])
 
 
 def inner_error(case: Case) -> None:
