@@ -1,12 +1,14 @@
 """How sure: by the kind of evidence, by the independent voices that say the same, and less for rivals.
 
-The numbers are set by hand; how they hold on the samples and on damaged copies of them stands in docs/reasoning.md, "Confidence".
+The score that these give together is set by hand. What it is worth was counted, on jobs with a known truth and on damaged copies of them, and
+the share that was right is what is told: see calibration.txt, and docs/reasoning.md, "Confidence".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from triage.diagnose.calibration import calibrated
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import tier
 from triage.diagnose.say import say_ranks
@@ -38,7 +40,7 @@ def confidence(
         if root.inferred and named and root.ranks and not named & set(root.ranks):
             value -= _AGAINST
             root.why.append(f"{rule} would name {say_ranks(named)} instead ({inferences[0].text}), which is weaker evidence")
-    return round(max(LEAST, min(MOST, value)), 2)
+    return round(max(LEAST, min(MOST, calibrated(round(max(LEAST, min(MOST, value)), 2)))), 2)
 
 
 def _voices(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:
