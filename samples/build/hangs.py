@@ -202,7 +202,41 @@ def split() -> Incident:
     return job
 
 
+def barrier() -> Incident:
+    job = Incident("barrier_without_the_log_of_rank_zero", 5)
+    job.steps(1, 7)
+    job.wait(30)
+    files = job.files
+    for rank in job.everyone(0, 3):
+        text = (
+            f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. "
+            "Please check rank 0 logs for faulty rank."
+        )
+        job.c10(rank, "ProcessGroupGloo.cpp:67", text)
+        job.traceback(rank, f"RuntimeError: {text}")
+    files.pop("out/rank0.log")
+    job.is_("known", ["torch.monitored-barrier-timeout"], [3], "rank 3 did not reach the monitored barrier; the log of rank 0 is lost")
+    return job
+
+
+def alone() -> Incident:
+    job = Incident("single_process_on_each_node", 1)
+    for host in (1, 2, 3):
+        file = f"node{host}/rank0.log"
+        job.to(file, f"{job.stamp('%Y-%m-%d %H:%M:%S,%L')} [rank0] INFO trainer: world_size=1 rank=0 host=node{host}")
+        stamp = job.stamp("%m%d %H:%M:%S")
+        job.to(
+            file,
+            f"[rank0]:[W{stamp}.104112007 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=66, addr=[localhost]:37000, "
+            "remote=[localhost]:29500): Connection reset by peer",
+        )
+    job.is_("known", ["launch.split-rendezvous"], None, "srun started three tasks without WORLD_SIZE: each is a world of its own")
+    return job
+
+
 KINDS = (
+    barrier,
+    alone,
     rank_missing,
     lagging,
     ahead,

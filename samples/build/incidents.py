@@ -13,13 +13,14 @@ import argparse
 import shutil
 from pathlib import Path
 
+import choices
 import hangs
 import machines
 import npus
 import stops
 import symptoms
 
-KINDS = (*hangs.KINDS, *machines.KINDS, *npus.KINDS, *stops.KINDS, *symptoms.KINDS)
+KINDS = (*choices.KINDS, *hangs.KINDS, *machines.KINDS, *npus.KINDS, *stops.KINDS, *symptoms.KINDS)
 
 
 def build(directory: Path) -> None:

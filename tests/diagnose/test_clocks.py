@@ -58,6 +58,7 @@ def test_the_end_of_a_process_may_have_been_earlier() -> None:
     assert told == {"": 100.0}
     assert possible[""] < 90.0
 
+
 def test_what_the_clocks_doubt_is_in_no_order() -> None:
     """Ten seconds order two hosts whose clocks are known to five, and not those known to fifteen; on one host two seconds do."""
     for unsure, ordered in ((2.5, True), (7.5, False)):

@@ -18,7 +18,8 @@ def told(*facts: object, torch: str = "", **more: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("torch", "name"), [("2.6.0", "TORCH_NCCL_TRACE_BUFFER_SIZE"), ("2.9.1+cu128", "TORCH_FR_BUFFER_SIZE"), ("2.13.0", "TORCH_FR_BUFFER_SIZE")]
+    ("torch", "name"),
+    [("2.6.0", "TORCH_NCCL_TRACE_BUFFER_SIZE"), ("2.9.1+cu128", "TORCH_FR_BUFFER_SIZE"), ("2.13.0", "TORCH_FR_BUFFER_SIZE")],
 )
 def test_the_recorder_is_named_as_its_version_names_it(torch: str, name: str) -> None:
     """The flight recorder's variable has another name since torch 2.9; without a version both are said."""
@@ -26,7 +27,9 @@ def test_the_recorder_is_named_as_its_version_names_it(torch: str, name: str) ->
     assert "TRACE_BUFFER_SIZE=2000 (TORCH_FR_BUFFER_SIZE since torch 2.9)" in told(fact(NCCL, 0))
 
 
-@pytest.mark.parametrize(("text", "name", "asked"), [(NCCL, "nccl", "NCCL_DEBUG"), (HCCL, "hccl", "HCCL_ENTRY_LOG"), (GLOO, "gloo", "DETAIL")])
+@pytest.mark.parametrize(
+    ("text", "name", "asked"), [(NCCL, "nccl", "NCCL_DEBUG"), (HCCL, "hccl", "HCCL_ENTRY_LOG"), (GLOO, "gloo", "DETAIL")]
+)
 def test_each_backend_has_its_own_means(text: str, name: str, asked: str) -> None:
     """What NCCL can leave, gloo and HCCL cannot, and the other way round."""
     assert backend(Left((fact(text, 0),), {})) == name

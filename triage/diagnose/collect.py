@@ -76,7 +76,10 @@ def machine(left: Left) -> str:
         name
         for kind, name in (
             ("kernel", "the kernel's log of every host (`dmesg -T > $(hostname).dmesg`)"),
-            ("scheduler", "what the scheduler says of the job (`sacct -j ID --format=JobID,State,ExitCode,MaxRSS`, `kubectl describe pod`)"),
+            (
+                "scheduler",
+                "what the scheduler says of the job (`sacct -j ID --format=JobID,State,ExitCode,MaxRSS`, `kubectl describe pod`)",
+            ),
         )
         if kind not in kinds
     ]

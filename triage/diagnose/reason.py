@@ -178,6 +178,7 @@ def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], kn
         handled=job.handled,
         files=_files(job.map),
         local=job.map.by_local,
+        pids=job.map.by_pid,
     )
 
 

@@ -190,11 +190,17 @@ def root_cause(result: Result, versions: Mapping[str, str] | None = None) -> tup
         return "unknown", _symptoms_only(symptoms, result, versions or {})
     undecided = [fact for fact in result.facts if fact.fields.get("end") == "open"]
     if undecided and not result.outcome.ends:
-        return "unknown", _undecided(undecided)
+        return "unknown", _undecided(undecided, _advice(result, versions or {}))
     return "clean", None
 
 
-def _undecided(facts: Sequence[Evidence]) -> Finding:
+def _advice(result: Result, versions: Mapping[str, str]) -> tuple[str, ...]:
+    """What to collect next time, if anything is missing."""
+    told = what_to_collect(Left(result.facts, versions, result.absent))
+    return (told,) if told else ()
+
+
+def _undecided(facts: Sequence[Evidence], advice: tuple[str, ...]) -> Finding:
     """Somebody wrote dumps, they show no fault, and no log says that the job finished: that is no good end."""
     return Finding(
         signature=None,
@@ -204,7 +210,7 @@ def _undecided(facts: Sequence[Evidence]) -> Finding:
         severity="fatal",
         confidence=0.1,
         count=len(facts),
-        why=(*sorted({fact.text for fact in facts}), COLLECT),
+        why=(*sorted({fact.text for fact in facts}), *advice),
         evidence=tuple(_representatives(facts, set())),
     )
 
@@ -216,8 +222,7 @@ def _symptoms_only(symptoms: Sequence[Candidate], result: Result, versions: Mapp
     why = ["the files hold only symptoms: " + ", ".join(sorted(candidate.id for candidate in symptoms))]
     if result.suspicion:
         why.append(result.suspicion)
-    advice = what_to_collect(Left(result.facts, versions, result.absent))
-    why += [advice] if advice else []
+    why += _advice(result, versions)
     return Finding(
         signature=None,
         title=f"Symptoms only, suspects: {say_ranks(suspects)}" if suspects else "Symptoms only",

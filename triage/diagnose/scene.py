@@ -19,7 +19,8 @@ class Scene:
     `failed` are the ranks with a failure of their own, `finished` those that said they were done. `hosts`: rank to the hosts on which
     it was seen; `devices`: GPU (host and PCI address, as text) to its ranks. Steps and times are those of each rank's last lines,
     `doing` what it was about there (a name of ranks.last.DOING). Times of different ranks are comparable as `clocks` says. `handled`
-    are facts that did not end the job, `files` host to the sources that are named after it, `addresses` IP address to hosts, `local` host and local rank to ranks.
+    are facts that did not end the job, `files` host to the sources that are named after it, `addresses` IP address to hosts,
+    `local` host and local rank to ranks, `pids` process ids to ranks.
     """
 
     facts: Sequence[Evidence]
@@ -39,6 +40,7 @@ class Scene:
     files: Mapping[str, Collection[str]] = field(default_factory=dict)
     addresses: Mapping[str, Collection[str]] = field(default_factory=dict)
     local: Mapping[tuple[str | None, int], Collection[int]] = field(default_factory=dict)
+    pids: Mapping[int, Collection[int]] = field(default_factory=dict)
 
     def evidence_of(self, *tells: str) -> list[Evidence]:
         indices = sorted({index for told in tells for index in self.matched.get(told, ())})

@@ -58,7 +58,7 @@ def test_a_rank_that_entered_too_late() -> None:
 def test_a_list_of_users_of_the_same_gpu() -> None:
     """The process that the out-of-memory message of rank 0 lists is that of rank 1."""
     text = "CUDA out of memory. GPU 0 has a total capacity of 79 GiB. Process 41 has 30 GiB memory in use. Process {} has 40 GiB memory in use."
-    facts = [fact(text.format(42), 0, pid=41), fact("x", 1, pid=42)]
-    found = placement.memory_shared(replace(BASE, facts=facts))
+    scene = replace(BASE, facts=[fact(text.format(42), 0)], pids={41: {0}, 42: {1}})
+    found = placement.memory_shared(scene)
     assert [(one.fields["rule"], one.origin.rank) for one in found] == [("shared-device", 0), ("shared-device", 1)]
-    assert placement.memory_shared(replace(BASE, facts=[fact(text.format(99), 0, pid=41), facts[1]])) == []
+    assert placement.memory_shared(replace(scene, facts=[fact(text.format(99), 0)])) == []

@@ -39,6 +39,7 @@ class Rule:
 # What explains most comes first: an absent rank before a divergent call, a measured number before silence, a wait before a lost connection.
 CONCLUDING: tuple[Rule, ...] = (
     Rule(placement.split_rendezvous, always=True),
+    Rule(placement.single_process, always=True),
     Rule(placement.shared_device, always=True),
     Rule(placement.memory_shared, always=True),
     Rule(placement.killed_while_saving, always=True),
@@ -49,6 +50,7 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(silence.one_rank_diverged),
     Rule(silence.compile_skew),
     Rule(silence.uneven_steps),
+    Rule(silence.missed_barrier),
     Rule(silence.never_joined),
     Rule(calls.odd_operation),
     Rule(calls.odd_group),

@@ -35,6 +35,19 @@ def split_rendezvous(scene: Scene) -> list[Evidence]:
     return conclude("split-rendezvous", range(size), basis, text, "measured")
 
 
+def single_process(scene: Scene) -> list[Evidence]:
+    """Several hosts each ran rank 0 of a world of one: the launcher's variables did not reach the processes."""
+    hosts = scene.hosts.get(0, ())
+    if scene.world_size != 1 or len(hosts) < 2:
+        return []
+    sources = {host: {fact.source for fact in scene.facts if fact.origin.host == host} | set(scene.files.get(host, ())) for host in hosts}
+    basis = next((fact for fact in scene.facts if fact.origin.rank == 0), None)
+    if basis is None or not all(sources.values()) or len(set().union(*sources.values())) < sum(map(len, sources.values())):
+        return []
+    text = f"{' and '.join(sorted(hosts)[:4])} each have only rank 0 of a world of 1: every process formed a group of its own"
+    return conclude("split-rendezvous", {0}, basis, text, "measured")
+
+
 def shared_device(scene: Scene) -> list[Evidence]:
     """NCCL names the GPU of each rank: two ranks are on the same one."""
     times: dict[int, int] = {}
@@ -91,7 +104,7 @@ def memory_shared(scene: Scene) -> list[Evidence]:
     short = [fact for fact in scene.facts if fact.origin.rank is not None and "has a total capacity of" in fact.text]
     if not short:
         return []
-    owners = {fact.origin.pid: fact.origin.rank for fact in scene.facts if fact.origin.pid is not None and fact.origin.rank is not None}
+    owners = {pid: min(ranks) for pid, ranks in scene.pids.items() if len(ranks) == 1}
     for fact in short:
         mine = fact.origin.rank
         others = {rank for pid in _USERS.findall(fact.text) if (rank := owners.get(int(pid))) is not None and rank != mine}

@@ -105,6 +105,17 @@ def uneven_steps(scene: Scene) -> list[Evidence]:
     return conclude("uneven-steps", absent, basis, text)
 
 
+def missed_barrier(scene: Scene) -> list[Evidence]:
+    """Ranks say that they reached a monitored barrier and were let down by rank 0, which waited for those that say nothing."""
+    told = [fact for fact in scene.facts if "successfully reached monitoredBarrier" in fact.text and fact.origin.rank is not None]
+    reached = ranks_of(told)
+    missed = scene.everybody() - reached - {0} - scene.finished
+    if not told or not missed or len(missed) > len(reached):
+        return []
+    text = f"{say_ranks(reached)} reached the monitored barrier, where rank 0 waited in vain; {say_ranks(missed)} did not say so"
+    return conclude("missed-barrier", missed, told[0], text)
+
+
 def never_joined(scene: Scene) -> list[Evidence]:
     """Some ranks timed out in a collective, the others show no error of their own: they are the ones waited for."""
     waiting, absent, basis = _waited_for(scene)
