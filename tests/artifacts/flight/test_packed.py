@@ -97,6 +97,17 @@ def test_a_changed_dump_is_read_alike_or_given_up(noise: bytes, data: st.DataObj
             assert columns == told(careful.value["entries"])
 
 
+def test_a_stop_inside_an_entry_ends_the_dump_there() -> None:
+    """The quick way steps aside, and the careful way gives the entries before as a dump that is not whole."""
+    whole = as_pickle(Job({rank: [Call(), Call(op="barrier")] * 6 for rank in range(2)}).dumps()[0])
+    at = whole.rindex(b"ueu")
+    stopped = whole[:at] + b"." + whole[at:]
+    assert unpack(stopped) is None
+    loaded = load_plain(stopped)
+    assert not loaded.whole
+    assert len(loaded.value["entries"]) >= 11
+
+
 @pytest.mark.parametrize("value", [0, 1, 255, 256, 65535, 65536, 2**31 - 1, -1, -(2**31), 2**31, 2**62, -(2**62)])
 def test_numbers_of_every_width(value: int) -> None:
     """As Python's pickle writes them, filled up where torch writes eight bytes."""

@@ -47,6 +47,8 @@ class Machine:
         try:
             while not self._step():
                 pass
+            if self._marks:
+                raise EarlyEnd
         except EarlyEnd:
             self.whole = False
             while self._marks:

@@ -190,7 +190,8 @@ def _sizes(sizes: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _dtype(inputs: Any, outputs: Any) -> str:
-    names = {str(name) for side in (inputs, outputs) if isinstance(side, (list, tuple)) for name in side[:_TENSORS]}
+    sides = [side[:_TENSORS] for side in (inputs, outputs) if isinstance(side, (list, tuple))]
+    names = {name for side in sides for name in side if isinstance(name, str)}
     return ", ".join(sorted(_text(name) for name in names))
 
 

@@ -142,11 +142,20 @@ def _flag(value: Any) -> bytes:
     return _TRUE if value else _FALSE
 
 
+class _Once(dict[int, Any]):
+    """A memo where each place is written once: what is looked up at the end is what stood there when the entry was passed."""
+
+    def __setitem__(self, key: int, value: Any) -> None:
+        if key in self:
+            raise ValueError
+        super().__setitem__(key, value)
+
+
 class _Quick(Machine):
     """The careful machine, with the entries taken out of its hands as far as they fit."""
 
     def __init__(self, data: bytes) -> None:
-        super().__init__(data)
+        super().__init__(data, _Once())
         self.packed = Packed(self._memo)
         self._kept: list[Any] = []  # the machine knows the depth of what it made by its identity, which must not be used again
         self._templates: list[tuple[tuple[str, ...], Any, tuple[int, ...], int]] = []
@@ -199,7 +208,8 @@ class _Quick(Machine):
     def _one(self) -> dict[str, Any]:
         """The next entry, step by step."""
         while len(self._marks) > 2 or not self._items or self._data[self._at : self._at + 1] == b"(":
-            self._step()
+            if self._step():
+                raise ValueError  # it stops inside an entry
         (entry,) = self._items
         self._items.clear()
         self._kept.append(entry)
