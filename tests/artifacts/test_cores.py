@@ -20,11 +20,13 @@ from triage.artifacts.cores import gdb, python, spool
 from triage.artifacts.cores.engine import Limits, run
 from triage.artifacts.cores.files import Where
 from triage.artifacts.cores.model import CoreError
-from triage.artifacts.cores.reader import Cores
+from triage.artifacts.cores.reader import Cores, evidence
 from triage.artifacts.cores.report import Report, read
 from triage.artifacts.cores.symbols import build_id_of
 from triage.artifacts.interface import Artifact
 from triage.cli import main
+from triage.clusters.fingerprint import name as name_of
+from triage.evidence import from_text
 from triage.model import Source
 from triage.stacks import parse, reduce
 
@@ -221,6 +223,12 @@ def test_one_crash_is_one_point_however_it_is_seen(lab: Lab) -> None:
     seen = [reduce(parse(given)[0]) for given in (text, c10, fault)]
     assert {crash.point for crash in seen} == {report.crash.point}
     assert {crash.kind for crash in seen} == {"exception"}
+    # In logs: what a handler printed, what gdb said, and the core itself belong to one cluster.
+    words = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  bad shard\n"
+    facts = [fact for given in (text, words + c10, fault) for fact in from_text(given) if fact.fields.get("crash_point")]
+    assert [fact.kind for fact in facts] == ["crash", "terminate", "fatal-python"]
+    core = evidence(report, Source("core", "core"))
+    assert {name_of(fact) for fact in (*facts, core)} == {name_of(core)}
 
 
 def test_cores_of_a_job(lab: Lab, tmp_path: Path) -> None:

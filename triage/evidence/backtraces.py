@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from triage.evidence import live
 from triage.evidence.interface import evidence
 from triage.model import Block, Evidence
@@ -11,7 +13,10 @@ from triage.stacks.write import frame
 
 FORMS = frozenset(("backtrace", "received-signal"))
 _FRAMES = 24
-_CRASHES = ("systemd", "stackcore", "hs-err")  # written only when a process has died
+_UNCAUGHT = re.compile(r"Exception in thread \"|terminate called")
+_CRASHES = ("systemd", "stackcore", "hs-err", "ucx", "paddle", "llvm")  # written only when a process dies
+# Printed by processes that live on too: an exception that somebody catches, a race that is reported.
+_ALIVE = ("c10", "jvm")
 _KINDS = ("unknown", "")
 
 
@@ -25,12 +30,25 @@ def read(block: Block) -> list[Evidence]:
     stacks, crash = found
     handled = crash.thread is not None and bool(crash.key) and any(frame.function == HANDLER for frame in crash.thread.frames)
     crashed = bool(stacks.signal or stacks.error) or stacks.form in _CRASHES or crash.kind not in _KINDS or handled
+    if (stacks.form in _ALIVE and not stacks.signal and not _UNCAUGHT.search(block.lines[0])) or stacks.error == "data race":
+        crashed = False
     head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
     shown = [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])] if crash.thread is not None else []
     text = "\n".join([*head, *([f"crash point: {crash.text}"] if crashed and crash.key else []), *shown])
     if not crashed:
         told = live.fields(process(stacks, block.source))
-        return [evidence(block, "stack", stacks.form, "\n".join(block.lines), form=stacks.form, threads=str(len(stacks.threads)), **told)]
+        return [
+            evidence(
+                block,
+                "stack",
+                stacks.form,
+                "\n".join(block.lines),
+                form=stacks.form,
+                threads=str(len(stacks.threads)),
+                **told,
+                **fields(crash),
+            )
+        ]
     return [evidence(block, "crash", stacks.form, text, signal=stacks.signal, message=stacks.message, **fields(crash))]
 
 

@@ -21,6 +21,7 @@ from triage.ranks.unmix import FRAME
 # How far a block may reach, in bytes of the file, lines of others included.
 REACH = 1 << 19
 _STAMP_REACH = 1 << 12
+_HEAD = 6  # lines before a backtrace that say what it is about
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 8
 _UNDECIDED = b"  [frames that nothing gives to one writer are left out]"
@@ -137,15 +138,25 @@ def _is_hook(text: Text, first: Line) -> bool:
 
 
 def _backtrace(text: Text, first: Line) -> Collected:
-    return Collected(backtraces.collect(first, same_writer(text, first, gap=400)), first)
+    head: list[Line] = []
+    for line in text.lines_before(first.offset, _STAMP_REACH, _start(first, first.parsed.writer)):
+        if line.parsed.writer == first.parsed.writer:
+            if len(head) == _HEAD or not backtraces.leads(line):
+                break
+            head.append(line)
+    return Collected([*reversed(head), *backtraces.collect(first, same_writer(text, first, gap=400))], first)
 
 
 FORMS: tuple[Form, ...] = (
-    Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text, _traceback),
+    Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text and "C++ Traceback" not in line.parsed.text, _traceback),
     Form(
         "terminate",
         _matches("terminate called", "terminate called"),
-        _continuing(r"  what\(\)|Exception raised from|frame #\d|<omitting|\s|$", 80),
+        _continuing(
+            r"  what\(\)|Exception raised from|frame #\d|<omitting|\s|$|CUDA kernel errors|For debugging consider|Compile with|Device-side|Search for|"
+            r"Last error:|nccl\w+: ",
+            80,
+        ),
     ),
     Form(
         "fatal-python",

@@ -8,6 +8,7 @@ files whose build-id is the core's: they are linked into a directory that is its
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -54,9 +55,10 @@ class Unwound:
     deadline: bool = False
 
 
-def program() -> str | None:
-    """gdb's path, None when it is not installed."""
-    return shutil.which("gdb")
+def program(machine: str = "") -> str | None:
+    """The path of a gdb for cores of this machine, or (gdb-multiarch) of another; None when it is not installed."""
+    own = {"arm64": "aarch64", "x86_64": "x86-64"}.get(platform.machine(), platform.machine())
+    return shutil.which("gdb") if machine in ("", own) else shutil.which("gdb-multiarch")
 
 
 def command(gdb: str) -> list[str]:

@@ -83,7 +83,11 @@ def _as_overflow(stacks: Stacks, crash: Crash) -> Crash:
 
 
 def _unwind(path: str, core: Core, found: Found, where: Where, limits: Limits) -> tuple[tuple[Thread, ...], list[tuple[str, str]]]:
-    program = gdb.program()
+    program = gdb.program(core.machine)
+    if program is None and gdb.program() is not None:
+        return (), [
+            ("gdb-missing", f"gdb here does not know {core.machine}, so the stack was not unwound; install gdb-multiarch and read it again")
+        ]
     if program is None:
         return (), [("gdb-missing", "gdb is not installed, so the stack was not unwound; install gdb and read the core again")]
     if core.executable is not None and core.executable.path not in found.files:
