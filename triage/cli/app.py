@@ -57,6 +57,9 @@ GROUPS: tuple[tuple[str, typer.Typer], ...] = (
     ("db", late.db),
     ("config", late.config),
     ("token", late.token),
+    ("outbox", late.outbox),
+    ("post", late.post),
+    ("bot", late.bot),
 )
 
 

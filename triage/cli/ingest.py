@@ -30,6 +30,7 @@ def ingest(
     quiet: options.Quiet = False,
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Remember nothing of it.")] = False,
+    notify: Annotated[bool, typer.Option("--notify", help="Tell those whom the settings route it to.")] = False,
 ) -> None:
     """Find where a job began to fail, what it is and what to do.
 
@@ -59,7 +60,11 @@ def ingest(
 
     with progress.shown(quiet) as callback:
         diagnosis = pipeline.ingest(paths, chosen, callback)
-    if not no_store:
+    if notify:
+        from triage.cli.notify import told
+
+        diagnosis = told(diagnosis, store, no_store)
+    elif not no_store:
         diagnosis = remembered(diagnosis, store)
     shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output), link=link)
     streams.deliver(shown, output, utf8=format in options.UTF8)

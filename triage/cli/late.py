@@ -88,3 +88,34 @@ token = group(
     "token",
     order=("create", "list", "revoke"),
 )
+outbox = group(
+    """What waits to be told to others: look, try again, give up, send.
+
+    \b
+    Examples:
+      triage outbox list
+      triage outbox retry --dead
+    """,
+    "outbox",
+    order=("list", "retry", "drop", "send"),
+)
+post = group(
+    """Send one report to one place, now. For CI.
+
+    \b
+    Example:
+      triage post github report.json
+    """,
+    "post",
+    order=("github", "gitlab", "webhook"),
+)
+bot = group(
+    """Programs that stay: they send what waits and hear what people answer.
+
+    \b
+    Example:
+      triage bot slack
+    """,
+    "bot",
+    order=("slack",),
+)

@@ -14,6 +14,8 @@ import typer
 from triage.errors import OptionError, TriageError
 
 if TYPE_CHECKING:
+    import threading
+
     from triage.store import Store
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -146,6 +148,21 @@ def stored(given: Path | None, *, create: bool = False) -> Iterator[Store]:
 
     with Store.open(given, create=create) as opened:
         yield opened
+
+
+@contextmanager
+def stopped() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set, for commands that go on until they are told to stop."""
+    import signal
+    import threading
+
+    event = threading.Event()
+    before = {number: signal.signal(number, lambda *_: event.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 Paths = Annotated[

@@ -42,7 +42,7 @@ def show(
     from triage.render import json, render
 
     streams.check(output)
-    if _ID.fullmatch(report.lower()) and not Path(report).is_file():
+    if is_incident(report):
         diagnosis = _incident(report, format, output, color, width, link, store)
     else:
         diagnosis = json.read(streams.read(report), None if report == "-" else report)
@@ -52,6 +52,11 @@ def show(
         from triage.cli import workflow
 
         workflow.tell(diagnosis, link)
+
+
+def is_incident(report: str) -> bool:
+    """Does this name an incident, rather than a file?"""
+    return _ID.fullmatch(report.lower()) is not None and not Path(report).is_file()
 
 
 def _incident(

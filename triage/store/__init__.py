@@ -5,7 +5,7 @@
         store.incidents.get(stored.id).diagnosis
 
 Everything that goes in passes the redaction first. Rooms of the store: incidents, clusters and moves (what people decide about them),
-feedback, search (lists, full text, sums), outbox, audit, care (checks, retention) and transfer (JSONL).
+feedback, search (lists, full text, sums), outbox, told (what was told to whom), audit, care (checks, retention) and transfer (JSONL).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from triage.store.moves import Moves
     from triage.store.search import Search
     from triage.store.tasks import Tasks
+    from triage.store.told import Told
     from triage.store.tokens import Tokens
 
 __all__ = ["Store", "StoreError", "Stored", "place"]
@@ -113,3 +114,10 @@ class Store:
         from triage.store.beside import Beside
 
         return Beside(self.connections)
+
+    @cached_property
+    def told(self) -> Told:
+        """What was told to whom, in which message."""
+        from triage.store.told import Told
+
+        return Told(self.connections)

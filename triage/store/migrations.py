@@ -15,7 +15,7 @@ from triage.store.connection import APPLICATION, Connections, shared
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 3  # the number of STEPS, here so that a store that is up to date needs not import them
+VERSION = 4  # the number of STEPS, here so that a store that is up to date needs not import them
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -222,4 +222,11 @@ def service(database: Database) -> None:
             )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (knowledge, work, service)
+def told(database: Database) -> None:
+    """What was told to whom."""
+    from triage.store.told import tables
+
+    tables(database)
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (knowledge, work, service, told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -48,15 +49,32 @@ class Outbox:
         with self._db.write() as db:
             return put(db, kind, subject, once, payload, time.time() if now is None else now)
 
+    def request(self, kind: str, subject: str, payload: Mapping[str, Any], *, at: float, now: float | None = None) -> bool:
+        """A post that says "tell how it is now": one that waits already will do, and becomes due at `at` if that is earlier."""
+        with self._db.write() as db:
+            waiting = db.execute(
+                "SELECT id, next_at FROM outbox WHERE state = 'waiting' AND kind = ? AND subject = ?", (kind, subject)
+            ).fetchone()
+            if waiting is not None:
+                db.execute("UPDATE outbox SET next_at = min(next_at, ?) WHERE id = ?", (at, waiting["id"]))
+                return False
+            put(db, kind, subject, f"{kind}:{subject}:{secrets.token_hex(12)}", payload, time.time() if now is None else now)
+            db.execute("UPDATE outbox SET next_at = ? WHERE id = last_insert_rowid()", (at,))
+        return True
+
     def take(self, seconds: float, *, kinds: tuple[str, ...] = (), now: float | None = None) -> Post | None:
-        """The oldest post that is due, for this caller alone until `seconds` have passed; then it is due again."""
+        """The oldest post that is due, for this caller alone until `seconds` have passed; then it is due again.
+
+        While somebody sends a post of one kind and subject, no other of these is given away: two that are about one message never race.
+        """
         when = time.time() if now is None else now
         wanted = f"AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         with self._db.write() as db:
             row = db.execute(
                 "SELECT * FROM outbox WHERE ((state = 'waiting' AND next_at <= ?) OR (state = 'taken' AND taken_until <= ?)) "
-                f"{wanted} ORDER BY next_at, id LIMIT 1",
-                (when, when, *kinds),
+                f"{wanted} AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state = 'taken' AND o.taken_until > ? AND o.kind = outbox.kind "
+                "AND o.subject = outbox.subject AND o.id <> outbox.id) ORDER BY next_at, id LIMIT 1",
+                (when, when, *kinds, when),
             ).fetchone()
             if row is None:
                 return None
@@ -80,10 +98,13 @@ class Outbox:
             )
 
     def retry(self, number: int, *, now: float | None = None) -> bool:
-        """Make a post due at once, whatever became of it; False when there is none of this number or it was sent."""
+        """Make a post due at once, whatever became of it; False when there is none of this number, it was sent, or it is being sent."""
         when = time.time() if now is None else now
         with self._db.write() as db:
-            done = db.execute("UPDATE outbox SET state = 'waiting', next_at = ? WHERE id = ? AND state <> 'sent'", (when, number))
+            done = db.execute(
+                "UPDATE outbox SET state = 'waiting', next_at = ? WHERE id = ? AND state <> 'sent' AND NOT (state = 'taken' AND taken_until > ?)",
+                (when, number, when),
+            )
         return done.rowcount == 1
 
     def drop(self, number: int) -> bool:
@@ -95,6 +116,11 @@ class Outbox:
     def counts(self) -> dict[str, int]:
         """How many posts are in each state."""
         return {row["state"]: row["n"] for row in self._db.read("SELECT state, count(*) AS n FROM outbox GROUP BY 1")}
+
+    def post(self, number: int) -> Post | None:
+        """The post of this number."""
+        row = self._db.one("SELECT * FROM outbox WHERE id = ?", (number,))
+        return _post(row) if row is not None else None
 
     def listed(self, *, state: str | None = None, limit: int = 100) -> list[Post]:
         """The newest posts first."""

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-ROUTERS: tuple[APIRouter, ...] = ()
+from triage.service.hooks import slack
+
+ROUTERS: tuple[APIRouter, ...] = (slack.router,)

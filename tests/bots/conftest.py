@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bots.making import Bench
+from triage.store import Store
+from triage.testing.slack import SlackServer
+
+CHANNEL = "C1"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    with Store.open(tmp_path / "triage.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def slack() -> Iterator[SlackServer]:
+    """A local Slack with one channel."""
+    with SlackServer() as server:
+        server.channel(CHANNEL)
+        yield server
+
+
+@pytest.fixture
+def bench(store: Store, slack: SlackServer) -> Bench:
+    """A store whose failures go to that channel."""
+    return Bench(store, slack)

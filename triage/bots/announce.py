@@ -1,0 +1,78 @@
+"""A diagnosis becomes posts: to whom it is news, whose message it changes, and where it only counts as one more of the same."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from triage.bots.routing import Facts, place, wants, when
+from triage.evidence.redact import redact_all
+from triage.model import Diagnosis
+from triage.render import json
+from triage.settings.routing import Route, Routing
+from triage.store import Store, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a message is about. `name` stays the same while the diagnosis of one attempt of a job changes."""
+
+    name: str
+    incident: str | None
+    diagnosis: Diagnosis
+
+
+def remember(store: Store, diagnosis: Diagnosis, routing: Routing, *, now: float | None = None) -> Stored:
+    """Store a diagnosis and write the posts about it, in one transaction: a process that dies leaves both or neither."""
+    moment = time.time() if now is None else now
+    with store.connections.write():
+        stored = store.incidents.add(diagnosis, now=moment)
+        announce(store, Topic(topic(stored.diagnosis), stored.id, stored.diagnosis), routing, now=moment)
+    return stored
+
+
+def topic(diagnosis: Diagnosis) -> str:
+    """One message an attempt of a job: the job's id, and the attempt in which the root cause lies."""
+    root = diagnosis.root_cause
+    attempt = root.evidence[0].origin.attempt if root is not None and root.evidence else 0
+    return f"{diagnosis.job.id}/{attempt}"
+
+
+def announce(store: Store, about: Topic, routing: Routing, *, now: float) -> list[str]:
+    """Write the posts that the routes ask for; the places to which something goes. A topic without an incident carries its report itself."""
+    if about.incident is None:
+        about = Topic(about.name, None, redact_all(about.diagnosis))
+    facts = Facts.of(about.diagnosis)
+    with store.connections.write():
+        return [route.to for route in routing.routes if _routed(store, about, facts, route, routing, now)]
+
+
+def _routed(store: Store, about: Topic, facts: Facts, route: Route, routing: Routing, now: float) -> bool:
+    kind, where = place(route)
+    known = store.told.message(kind, where, about.name)
+    if known is not None:  # people have seen it: they shall see what it is now, also when that is nothing
+        _write(store, about, facts, kind, where, now)
+        return _request(store, kind, where, about.name, now, now)
+    counted = store.told.counted(kind, where, about.name)
+    if counted is not None and counted.cause == facts.cause:
+        return False
+    if route.only_digest or not wants(route, facts) or store.told.muted(kind, where, facts.cause, now) is not None:
+        return False
+    for other in store.told.alike(kind, where, facts.cause, now - routing.repeat_hours * 3600) if facts.cause else ():
+        if other.job == facts.job or set(other.hosts) & set(facts.hosts):
+            store.told.again(other.id, about.name, job=facts.job, hosts=facts.hosts, now=now)
+            return _request(store, kind, where, other.topic, when(route, now), now)
+    _write(store, about, facts, kind, where, now)
+    return _request(store, kind, where, about.name, when(route, now), now)
+
+
+def _write(store: Store, about: Topic, facts: Facts, kind: str, where: str, now: float) -> None:
+    report = json.render(about.diagnosis) if about.incident is None else None
+    store.told.write(
+        kind, where, about.name, cause=facts.cause, job=facts.job, hosts=facts.hosts, incident=about.incident, report=report, now=now
+    )
+
+
+def _request(store: Store, kind: str, where: str, topic: str, at: float, now: float) -> bool:
+    store.outbox.request(kind, f"{where}:{topic}", {"place": where, "topic": topic}, at=at, now=now)
+    return True
