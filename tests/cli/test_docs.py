@@ -12,6 +12,7 @@ from triage.render import NAMES
 Command = Callable[..., tuple[int, str, str]]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 GROUPS = ("catalog", "clusters", "db", "config", "token")
+GROUPS = ("catalog", "clusters", "db", "config", "outbox", "post", "bot")
 COMMANDS = (
     "",
     "ingest",
@@ -33,6 +34,9 @@ COMMANDS = (
     "stacks",
     "collect",
     "watch",
+    *(f"outbox {name}" for name in ("list", "retry", "drop", "send")),
+    *(f"post {name}" for name in ("github", "gitlab", "webhook")),
+    "bot slack",
     "serve",
     "config show",
     *(f"token {name}" for name in ("create", "list", "revoke")),

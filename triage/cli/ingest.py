@@ -18,9 +18,7 @@ def ingest(
     paths: options.Paths,
     format: options.Chosen = options.Format.text,  # noqa: A002
     output: options.Output = None,
-    fail_on: Annotated[
-        options.FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)
-    ] = None,
+    fail_on: options.Failing = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
     chunk_size: options.ChunkSize = "256K",
@@ -72,7 +70,7 @@ def ingest(
         from triage.cli import workflow
 
         workflow.tell(diagnosis, link)
-    if _found(diagnosis, fail_on):
+    if options.found(diagnosis.verdict, fail_on):
         raise typer.Exit(1)
 
 
@@ -100,9 +98,3 @@ def remembered(diagnosis: Diagnosis, given: Path | None) -> Diagnosis:
     except StoreError as error:
         note = Warning("not-stored", error.path, f"not remembered, because {error.message}; {error.hint}")
         return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, note))
-
-
-def _found(diagnosis: Diagnosis, fail_on: options.FailOn | None) -> bool:
-    if fail_on is None or diagnosis.verdict == "clean":
-        return False
-    return fail_on is options.FailOn.any or fail_on.value == diagnosis.verdict

@@ -74,6 +74,11 @@ class Color(str, Enum):  # noqa: UP042
     never = "never"
 
 
+def found(verdict: str, fail_on: FailOn | None) -> bool:
+    """Does `--fail-on` ask for this verdict?"""
+    return fail_on is not None and verdict != "clean" and fail_on.value in ("any", verdict)
+
+
 def signature_ids(incomplete: str) -> list[str]:
     """Ids of the shipped catalog for the shell; a catalog that cannot be read completes nothing."""
     from triage.catalog.load import load
@@ -184,6 +189,7 @@ Chosen = Annotated[
         help="text, json, markdown, html, github, gitlab, codequality, junit, sarif or slack.",
     ),
 ]
+Failing = Annotated[FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)]
 Link = Annotated[
     str,
     typer.Option("--link", metavar="URL", help="Where the whole report can be read; for gitlab, slack and summaries.", show_default=False),

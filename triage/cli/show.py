@@ -22,6 +22,7 @@ def show(
     ],
     format: options.Chosen = options.Format.text,  # noqa: A002
     output: options.Output = None,
+    fail_on: options.Failing = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     link: options.Link = "",
@@ -52,6 +53,8 @@ def show(
         from triage.cli import workflow
 
         workflow.tell(diagnosis, link)
+    if options.found(diagnosis.verdict, fail_on):
+        raise typer.Exit(1)
 
 
 def is_incident(report: str) -> bool:

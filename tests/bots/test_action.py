@@ -1,0 +1,167 @@
+"""The steps of action.yml, run as a runner runs them: with GitHub's variables, against the local GitHub."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from triage.testing.forges import GitHubServer
+from triage.testing.jobs import JobBuilder
+
+ROOT = Path(__file__).resolve().parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+
+class Runner:
+    """Runs the composite steps one after the other; `outputs` by step, as `steps.ID.outputs`."""
+
+    def __init__(self, where: Path, github: GitHubServer, **inputs: str) -> None:
+        defaults = {name: str(item.get("default", "")) for name, item in ACTION["inputs"].items()}
+        self.inputs = {**defaults, "version": "", "token": github.token, **inputs}
+        self.outputs: dict[str, dict[str, str]] = {}
+        self.where = where
+        self.summary = where / "summary.md"
+        event = where / "event.json"
+        event.write_text(json.dumps({"pull_request": {"number": 7}}), encoding="utf-8")
+        command = where / "bin"
+        command.mkdir()
+        (command / "triage").write_text(f'#!/bin/sh\nexec {sys.executable} -m triage "$@"\n', encoding="utf-8")
+        (command / "triage").chmod(0o755)
+        self.environment = {
+            "PATH": f"{command}:{os.environ['PATH']}",
+            "HOME": str(where),
+            "PYTHONPATH": str(ROOT),
+            "TRIAGE_CACHE": os.environ.get("TRIAGE_CACHE", str(where / "cache")),
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION": "__self",
+            "GITHUB_WORKFLOW": "train",
+            "GITHUB_JOB": "smoke",
+            "GITHUB_REPOSITORY": "team/model",
+            "GITHUB_REF": "refs/pull/7/merge",
+            "GITHUB_RUN_ID": "99",
+            "GITHUB_SERVER_URL": "https://github.example",
+            "GITHUB_API_URL": github.url,
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_STEP_SUMMARY": str(self.summary),
+            "RUNNER_TEMP": str(where),
+        }
+
+    def run(self) -> tuple[int, str]:
+        """(the first status that is not 0, all output). As on a runner, a step that fails ends the action."""
+        told = ""
+        for number, step in enumerate(ACTION["runs"]["steps"]):
+            if "if" in step and not self._holds(step["if"]):
+                continue
+            output = self.where / f"output{number}"
+            output.touch()
+            own = {name: self._filled(value) for name, value in step.get("env", {}).items()}
+            script = self.where / f"step{number}.sh"
+            script.write_text(step["run"], encoding="utf-8")
+            assert "${{" not in step["run"], "an input inside a script would be run"
+            done = subprocess.run(
+                ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)],
+                env={**self.environment, **own, "GITHUB_OUTPUT": str(output)},
+                cwd=self.where,
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+            told += done.stdout + done.stderr
+            if "id" in step:
+                self.outputs[step["id"]] = read_outputs(output.read_text(encoding="utf-8"))
+            if done.returncode:
+                return done.returncode, told
+        return 0, told
+
+    def _filled(self, value: str) -> str:
+        value = re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", lambda match: self.inputs[match[1]], value)
+        return re.sub(r"\$\{\{ steps\.(\w+)\.outputs\.(\w+) \}\}", lambda match: self.outputs[match[1]].get(match[2], ""), value)
+
+    def _holds(self, condition: str) -> bool:
+        match = re.fullmatch(r"inputs\.([a-z-]+) != '(\w*)'", condition)
+        assert match, condition
+        return self.inputs[match[1]] != match[2]
+
+
+def read_outputs(text: str) -> dict[str, str]:
+    """`name=value` and `name<<MARK`, as the runner reads them."""
+    found: dict[str, str] = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        name, sign, rest = re.match(r"([^=<]+)(=|<<)(.*)", line).groups()  # type: ignore[union-attr]
+        if sign == "=":
+            found[name] = rest
+            continue
+        value = []
+        for inner in lines:
+            if inner == rest:
+                break
+            value.append(inner)
+        found[name] = "\n".join(value)
+    return found
+
+
+@pytest.fixture
+def github() -> Any:
+    with GitHubServer() as server:
+        server.pull("team/model", 7)
+        server.say("team/model", 7, "a person")
+        yield server
+
+
+def job(where: Path, error: str | None) -> Path:
+    built = JobBuilder(where / "job logs", world_size=2)
+    built.steps(3)
+    if error:
+        built.rank(1).traceback(error)
+        return built.elastic_table({1: 1}).write()
+    return built.finish().write()
+
+
+def test_a_failure_is_told_and_fails_the_step(tmp_path: Path, github: GitHubServer) -> None:
+    """Annotations, the summary file, the outputs, one comment on the pull request, and status 1."""
+    job(tmp_path, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
+    runner = Runner(tmp_path, github, paths="job logs\n*.nothing\n", **{"fail-on": "any"})
+    status, told = runner.run()
+    assert status == 1, told
+    assert re.search(r"^::error file=.*,title=triage%3A cuda\.out-of-memory::Root cause", told, re.MULTILINE)
+    assert "cuda.out-of-memory" in runner.summary.read_text(encoding="utf-8")
+    assert runner.outputs["tell"]["verdict"] == "known"
+    assert runner.outputs["tell"]["signature"] == "cuda.out-of-memory"
+    assert runner.outputs["tell"]["ranks"] == "1"
+    (_, comment) = github.comments("team/model", 7)
+    assert comment["body"].startswith("<!-- triage:train/smoke -->\n### Root cause")
+    assert "https://github.example/team/model/actions/runs/99" in comment["body"]
+
+
+def test_the_comment_follows_the_job(tmp_path: Path, github: GitHubServer) -> None:
+    """Another run edits the same comment, also when the job is well again; several failures never make two comments."""
+    for number, error in enumerate(["ValueError: no tokens", "RuntimeError: other", None]):
+        where = tmp_path / str(number)
+        where.mkdir()
+        job(where, error)
+        status, told = Runner(where, github, paths="job logs").run()
+        assert status == 0, told
+    mine = [comment for comment in github.comments("team/model", 7) if "triage:" in comment["body"]]
+    assert len(mine) == 1
+    assert "### Clean" in mine[0]["body"]
+
+
+def test_a_token_that_may_not_comment_is_a_warning(tmp_path: Path, github: GitHubServer) -> None:
+    """A fork's token cannot write: the summary is there all the same, and the step goes on."""
+    job(tmp_path, "ValueError: no tokens")
+    runner = Runner(tmp_path, github, paths="job logs", token="wrong")
+    status, told = runner.run()
+    assert status == 0, told
+    assert "::warning title=triage::the comment could not be made" in told
+    assert runner.summary.stat().st_size > 100
+    assert len(github.comments("team/model", 7)) == 1
