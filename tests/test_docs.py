@@ -142,7 +142,9 @@ def test_commands_of_documents_exist() -> None:
     }
     assert commands
     for line in lines:
-        found = re.search(r"(?:^\$|\|) (?:\S*/)?triage ((?:catalog |clusters |db |config |token )?[a-z]+)((?: [^|]*)?)", line)
+        found = re.search(
+            r"(?:^\$|\|) (?:\S*/)?triage ((?:catalog |clusters |db |config |token |outbox |post |bot )?[a-z]+)((?: [^|]*)?)", line
+        )
         if found:
             offered = help_of(found[1])
             missing = [option for option in re.findall(r"(?<= )--?[a-z][a-z-]*", found[2]) if option not in offered]
