@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from triage.store.moves import Moves
     from triage.store.search import Search
     from triage.store.tasks import Tasks
-    from triage.store.told import Told
     from triage.store.tokens import Tokens
+    from triage.store.told import Told
 
 __all__ = ["Store", "StoreError", "Stored", "place"]
 
