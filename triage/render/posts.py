@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from triage.render import table
 from triage.render.json import escaped
 from triage.render.layout import Paint
-from triage.render.table import iso
+from triage.render.table import day, iso
 from triage.render.text import NARROWEST, WIDTH
 from triage.store.outbox import Post
 
@@ -21,9 +21,10 @@ def as_text(posts: Sequence[Post], *, width: int | None = None, color: bool = Fa
     if not posts:
         return "no posts\n"
     rows = [
-        (post.id, post.state, post.kind, post.attempts, iso(post.next_at), post.subject, post.error or post.receipt or "") for post in posts
+        (f"{post.id}", post.state, post.kind, f"{post.attempts}", day(post.next_at), post.subject, post.error or post.receipt or "")
+        for post in posts
     ]
-    return "\n".join(table.as_text(_HEAD, rows, max(width or WIDTH, NARROWEST), Paint(color))) + "\n"
+    return "\n".join(table.as_text(_HEAD, rows, max(width or WIDTH, NARROWEST), Paint(color), right=(0, 3))) + "\n"
 
 
 def as_json(posts: Sequence[Post]) -> str:
