@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -194,18 +195,19 @@ def test_no_payload_is_an_error(payload: object) -> None:
     understand(json.dumps(payload).encode())
 
 
-def test_the_service_hears_too(bench: Bench) -> None:
+def test_the_service_hears_too(bench: Bench, tmp_path: Path) -> None:
     """`triage serve` takes the same calls at the same path, with the same answers."""
     pytest.importorskip("fastapi")
     from starlette.testclient import TestClient
 
     from triage.service.app import create_app
     from triage.settings import Settings
+    from triage.settings.store import Store as Place
 
     bench.now = time.time()
     bench.ingest(known("a"))
     bench.work()
-    app = create_app(Settings(slack=bench.settings), bench.store)
+    app = create_app(Settings(slack=bench.settings, store=Place(path=tmp_path / "triage.db")), bench.store)
     with TestClient(app, base_url="http://127.0.0.1:8321") as client:
         stamp = str(int(time.time()))
         body = COMMAND.replace(b"https%3A%2F%2Fhooks.slack.com%2Fx", bench.slack._response_url().replace(":", "%3A").encode())

@@ -11,8 +11,7 @@ from triage.render import NAMES
 
 Command = Callable[..., tuple[int, str, str]]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-GROUPS = ("catalog", "clusters", "db", "config", "token")
-GROUPS = ("catalog", "clusters", "db", "config", "outbox", "post", "bot")
+GROUPS = ("catalog", "clusters", "db", "config", "token", "outbox", "post", "bot")
 COMMANDS = (
     "",
     "ingest",
