@@ -131,6 +131,16 @@ def test_python_of_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert capsys.readouterr().out.startswith("known data.worker-killed (1,)")
 
 
+@pytest.mark.parametrize("name", ["python.md", "slack.md"])
+def test_python_of_pages_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every example in Python is a program that ends well."""
+    monkeypatch.chdir(ROOT)
+    found = blocks(read(ROOT / "docs" / name), "python")
+    assert found
+    for code in found:
+        exec(compile(code, name, "exec"), {})  # noqa: S102 - our own document
+
+
 def test_commands_of_documents_exist() -> None:
     """Every `$ triage …` names a command and options that its help offers."""
     lines = [line for page in PAGES for block in blocks(read(page), "console") for line in block.splitlines()]

@@ -4,6 +4,8 @@
     diagnosis = triage.ingest("job_logs/")
     print(diagnosis.verdict, diagnosis.root_cause)
 
+docs/python.md is the page on it.
+
 Importing this package is cheap: the stages are imported by the first call that needs them.
 """
 
@@ -16,17 +18,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from triage.api import incident, search, signature, similar
     from triage.model import Diagnosis, Explanation
     from triage.pipeline import Options, Progress
 
 __version__ = "0.1.0"
-__all__ = ["Diagnosis", "Options", "Progress", "TriageError", "__version__", "explain", "ingest"]
+__all__ = [
+    "Diagnosis",
+    "Options",
+    "Progress",
+    "TriageError",
+    "__version__",
+    "explain",
+    "incident",
+    "ingest",
+    "search",
+    "signature",
+    "similar",
+]
 
 _LAZY = {
     "Diagnosis": "triage.model",
     "Options": "triage.pipeline",
     "Progress": "triage.pipeline",
     "TriageError": "triage.errors",
+    "incident": "triage.api",
+    "search": "triage.api",
+    "signature": "triage.api",
+    "similar": "triage.api",
 }
 
 
@@ -34,15 +53,22 @@ def ingest(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     options: Options | None = None,
     progress: Callable[[Progress], None] | None = None,
+    *,
+    store: str | os.PathLike[str] | None = None,
 ) -> Diagnosis:
     """Diagnose one job from the files, directories or archives it left behind.
 
-    Several paths are one job. Raises `TriageError` when the paths cannot be used at all; a damaged file inside a
+    Several paths are one job. With `store`, the file of a store, the diagnosis is kept there. Raises `TriageError` when the paths cannot be used at all; a damaged file inside a
     readable job is a warning of the diagnosis.
     """
     from triage import pipeline
 
-    return pipeline.ingest(_names(paths), options or pipeline.Options(), progress)
+    diagnosis = pipeline.ingest(_names(paths), options or pipeline.Options(), progress)
+    if store is None:
+        return diagnosis
+    from triage import api
+
+    return api.remember(diagnosis, store)
 
 
 def explain(

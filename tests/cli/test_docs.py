@@ -36,6 +36,7 @@ COMMANDS = (
     *(f"outbox {name}" for name in ("list", "retry", "drop", "send")),
     *(f"post {name}" for name in ("github", "gitlab", "webhook")),
     "bot slack",
+    "mcp",
     "serve",
     "config show",
     *(f"token {name}" for name in ("create", "list", "revoke")),

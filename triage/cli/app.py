@@ -21,6 +21,7 @@ from triage.cli import (
     flight,
     ingest,
     late,
+    mcp,
     repro,
     serve,
     show,
@@ -49,6 +50,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("stacks", stacks.stacks),
     ("collect", collect.collect),
     ("watch", watch.watch),
+    ("mcp", mcp.mcp),
     ("serve", serve.serve),
 )
 GROUPS: tuple[tuple[str, typer.Typer], ...] = (
