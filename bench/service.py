@@ -25,8 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from filled import ready
+
 ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(__file__).parent / "data"
 READERS, THINK, TIMEOUT = 200, 1.0, 30.0
 UPLOADS, UPLOAD_BYTES = 20, 50_000_000
 PAGE = "text/html,application/xhtml+xml"
@@ -288,19 +291,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="length of each turn")
     parser.add_argument("--think", type=float, default=THINK, help="seconds that a reader waits between two questions, on average")
     parser.add_argument("--processes", type=int, default=2, help="processes that answer")
-    parser.add_argument("--store", type=Path, help="a store to copy; default: that of bench/store.py, made when it is not there")
+    parser.add_argument("--store", type=Path, help="a store to copy; default: the one that the benchmarks share, made when it is not there")
     args = parser.parse_args()
-    path = args.store or DATA / f"store-{args.incidents}.db"
-    if not path.exists():
-        sys.path.insert(0, str(ROOT))
-        from bench import store as other
-
-        DATA.mkdir(exist_ok=True)
-        scratch = path.with_suffix(".part")
-        scratch.unlink(missing_ok=True)
-        print(f"writing {path} …", flush=True)
-        other.fill(scratch, args.incidents)
-        scratch.rename(path)
+    path = args.store or ready(args.incidents)
     with tempfile.TemporaryDirectory(prefix="triage-bench-") as scratch_place:
         place = Path(scratch_place)
         copy = Path(shutil.copy(path, place / "triage.db"))

@@ -16,10 +16,12 @@ from triage.clusters.model import Near
 from triage.errors import NotFoundError, OptionError
 from triage.model import Cluster, Entry, Evidence, Incident, Remembered
 from triage.render import incidents as shown
-from triage.store import Store, pages
+from triage.store import Store, meaning, pages
 from triage.store.clusters import STATES
 from triage.store.codec import placed
 from triage.store.search import Filter, Hit, Sums
+
+_index: list[tuple[Catalog, pages.Words]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +127,16 @@ def search(store: Store, catalog: Catalog, words: str, *, limit: int = 20) -> Fo
     """Signatures, guides and incidents with the words."""
     if not words.strip():
         return Found(words, (), ())
-    texts = [
-        (item.id.replace(".", " "), item.title, " ".join((item.meaning, item.impact, item.summary, *item.steps, *item.falsepositives)))
-        for item in catalog.signatures
-    ]
-    hits = [catalog.signatures[number] for number, _ in pages.found(texts, words, limit)]
+    hits = [catalog.signatures[number] for number, _ in _words(catalog).found(words, limit)]
     others = tuple(("guide" if item.role == "guide" else "signature", item.id, item.title) for item in hits)
     return Found(words, others, tuple(store.search.text(words, limit=limit)))
+
+
+def _words(catalog: Catalog) -> pages.Words:
+    """The catalog's words, kept until it is another catalog."""
+    if not _index or _index[0][0] is not catalog:
+        _index[:] = [(catalog, pages.Words([meaning.document(item) for item in catalog.signatures]))]
+    return _index[0][1]
 
 
 def sums(store: Store, wanted: Filter) -> Sums:

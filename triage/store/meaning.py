@@ -20,7 +20,7 @@ _DEPTH = 200  # places of the full text that count
 
 def signatures(known: Sequence[Signature], words: str, limit: int) -> list[Signature]:
     """Signatures and guides that have the words, best first: full text alone."""
-    return [known[number] for number, _ in pages.found([_text(item) for item in known], words, limit)]
+    return [known[number] for number, _ in pages.found([document(item) for item in known], words, limit)]
 
 
 def causes(
@@ -30,7 +30,7 @@ def causes(
     everything: list[Signature | Cluster] = [*known, *clusters]
     scores = best(words, [passages(item) for item in everything])
     near = sorted(range(len(everything)), key=lambda number: (-scores[number], number))
-    texts = [_text(item) for item in everything]
+    texts = [document(item) for item in everything]
     told = [number for number, _ in pages.found(texts, words, _DEPTH)]
     return [everything[number] for number in fused(near, told)[:limit]]
 
@@ -50,8 +50,8 @@ def fused(*rankings: Sequence[int]) -> list[int]:
     return sorted(sums, key=lambda number: (-sums[number], number))
 
 
-def _text(item: Signature | Cluster) -> tuple[str, str, str]:
-    """(name, title, body) for the full text."""
+def document(item: Signature | Cluster) -> tuple[str, str, str]:
+    """What the full text has of a cause: (name, title, body)."""
     if isinstance(item, Cluster):
         return item.id, item.name or item.title, f"{item.title} {item.note}"
     body = (item.meaning, item.impact, item.summary, *item.steps, *item.falsepositives)

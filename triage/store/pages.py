@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 
 from triage.model import Diagnosis
 from triage.store import codec
@@ -66,22 +68,38 @@ def question(text: str, *, any_word: bool = False, last_is_open: bool = True) ->
     return (" OR " if any_word else " ").join(quoted)
 
 
-def found(documents: Sequence[tuple[str, str, str]], text: str, limit: int) -> list[tuple[int, float]]:
-    """Of documents (name, title, body) those that have the words, best first, as (number, rank); the fewest words missing come first."""
-    db = sqlite3.connect(":memory:")
-    try:
-        db.execute("CREATE VIRTUAL TABLE d USING fts5 (name, title, body, tokenize = 'porter unicode61 remove_diacritics 2')")
-        db.executemany(
+class Words:
+    """Documents (name, title, body) in memory, to be asked for words again and again by any thread."""
+
+    def __init__(self, documents: Sequence[tuple[str, str, str]]) -> None:
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        self._db.execute("CREATE VIRTUAL TABLE d USING fts5 (name, title, body, tokenize = 'porter unicode61 remove_diacritics 2')")
+        self._db.executemany(
             "INSERT INTO d (rowid, name, title, body) VALUES (?, ?, ?, ?)",
             [(n, *map(codec.plain, item)) for n, item in enumerate(documents)],
         )
+
+    def found(self, text: str, limit: int) -> list[tuple[int, float]]:
+        """Those that have the words, best first, as (number, rank); the fewest words missing come first."""
         for any_word in (False, True):
             asked = question(text, any_word=any_word)
             if asked is None:
                 return []
-            rows = db.execute("SELECT rowid, bm25(d, 8, 6, 1) FROM d WHERE d MATCH ? ORDER BY 2, 1 LIMIT ?", (asked, limit)).fetchall()
+            with self._lock:
+                rows = self._db.execute(
+                    "SELECT rowid, bm25(d, 8, 6, 1) FROM d WHERE d MATCH ? ORDER BY 2, 1 LIMIT ?", (asked, limit)
+                ).fetchall()
             if rows:
                 return [(row[0], -row[1]) for row in rows]
         return []
-    finally:
-        db.close()
+
+    def close(self) -> None:
+        """Forget them."""
+        self._db.close()
+
+
+def found(documents: Sequence[tuple[str, str, str]], text: str, limit: int) -> list[tuple[int, float]]:
+    """The same for documents that are asked once."""
+    with closing(Words(documents)) as words:
+        return words.found(text, limit)

@@ -12,6 +12,7 @@ from triage.model import Incident
 from triage.store import pages
 from triage.store.connection import Connections
 from triage.store.incidents import COLUMNS, TABLES, Incidents, incident
+from triage.store.sparing import Sparing
 
 RANKED = 2000  # of more hits than this the newest are ranked
 _FROM_NUM = TABLES.replace("incident i", "incident i ON i.num = {}", 1)
@@ -82,6 +83,7 @@ class Search:
     def __init__(self, connections: Connections, incidents: Incidents) -> None:
         self._db = connections
         self._incidents = incidents
+        self._sparing = Sparing(connections)
 
     def listed(self, wanted: Filter = Filter(), *, limit: int = 50, after: str | None = None) -> list[Incident]:
         """The incidents that the filter lets through, the latest failure first; `after` is `cursor` of the last one of the page before."""
@@ -91,7 +93,7 @@ class Search:
             where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
             arguments += [at, at, num]
         # In the order of time until the page is full, rather than all that fit and then sorted.
-        by = "" if wanted.verdict or wanted.domain else "INDEXED BY incident_at"
+        by = "" if wanted.verdict or wanted.domain or self._few(wanted) else "INDEXED BY incident_at"
         rows = self._db.read(
             f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?) "
             f"SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} ORDER BY chosen.at DESC, chosen.num DESC",
@@ -99,12 +101,22 @@ class Search:
         )
         return [incident(row) for row in rows]
 
+    def _few(self, wanted: Filter) -> bool:
+        """Is it about a host with so few incidents that it is faster to begin with them than with the latest?"""
+        if wanted.host is None:
+            return False
+        row = self._db.one("SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)", (wanted.host, RANKED))
+        return row is not None and row["n"] < RANKED
+
     def cursor(self, last: Incident) -> str:
         """Where the next page of `list` begins."""
         return f"{last.at!r}/{self._incidents.number(last.id)}"
 
     def count(self, wanted: Filter = Filter()) -> int:
         """How many incidents the filter lets through."""
+        return self._sparing.of(("count", wanted), lambda: self._count(wanted))
+
+    def _count(self, wanted: Filter) -> int:
         where, arguments = _where(wanted)
         row = self._db.one(f"SELECT count(*) AS n FROM incident i WHERE {where}", arguments)
         assert row is not None
@@ -118,6 +130,9 @@ class Search:
 
     def facets(self, wanted: Filter = Filter(), *, limit: int = 12) -> dict[str, tuple[Count, ...]]:
         """By what the incidents that the filter lets through could be told apart further: verdict, domain, signature, cluster, host."""
+        return self._sparing.of(("facets", wanted, limit), lambda: self._facets(wanted, limit))
+
+    def _facets(self, wanted: Filter, limit: int) -> dict[str, tuple[Count, ...]]:
         where, arguments = _where(wanted)
 
         def counted(sql: str) -> tuple[Count, ...]:
@@ -138,8 +153,9 @@ class Search:
 
     def text(self, words: str, *, limit: int = 20) -> list[Hit]:
         """Incidents with all the words, else with some of them, best first (of very many the newest are ranked). Any input is safe."""
-        for any_word in (False, True):
-            asked = pages.question(words, any_word=any_word)
+        # A last word that may go on is slow to look up: it is asked for where the words as they are find too few.
+        for any_word, last_is_open in ((False, False), (False, True), (True, True)):
+            asked = pages.question(words, any_word=any_word, last_is_open=last_is_open)
             if asked is None:
                 return []
             rows = self._db.read(
@@ -152,7 +168,7 @@ class Search:
                 """,
                 {"asked": asked, "limit": limit},
             )
-            if rows:
+            if rows and (last_is_open or len(rows) == limit):
                 return [Hit(incident(row), row["snippet"]) for row in rows]
         return []
 
@@ -215,6 +231,9 @@ class Search:
 
     def sums(self, wanted: Filter = Filter(), *, limit: int = 20) -> Sums:
         """By verdict, signature or cluster, host, device and week."""
+        return self._sparing.of(("sums", wanted, limit), lambda: self._sums(wanted, limit))
+
+    def _sums(self, wanted: Filter, limit: int) -> Sums:
         where, arguments = _where(wanted)
 
         def grouped(name: str, more: str = "", order: str = "count DESC, name") -> tuple[Count, ...]:
