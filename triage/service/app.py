@@ -14,6 +14,7 @@ from starlette.staticfiles import StaticFiles
 import triage
 from triage.service import access, api, auth, failure, hooks, pages
 from triage.service.api import schemas
+from triage.service.counters import Counters
 from triage.service.crosssite import CrossSite
 from triage.service.headers import Headers
 from triage.service.hosts import Hosts
@@ -21,6 +22,7 @@ from triage.service.identify import Identify
 from triage.service.kept import Kept
 from triage.service.limits import Limits
 from triage.service.state import Service
+from triage.service.watch import Watch
 from triage.service.work.files import ready, uploads
 from triage.settings import Settings
 from triage.store import Store
@@ -29,11 +31,11 @@ STATIC = Path(__file__).parent / "static"
 API = "/api/v1"
 
 
-def create_app(settings: Settings, store: Store | None = None) -> FastAPI:
+def create_app(settings: Settings, store: Store | None = None, counters: Counters | None = None) -> FastAPI:
     """The application on an open store; without one it opens that of the settings, and closes it at the end."""
     opened = store or Store.open(settings.store.path)
     access.check(settings, opened)
-    service = Service(settings, opened, error_page=pages.ERROR_PAGE)
+    service = Service(settings, opened, counters or Counters(), error_page=pages.ERROR_PAGE)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -53,6 +55,7 @@ def create_app(settings: Settings, store: Store | None = None) -> FastAPI:
         # The first sees a request first.
         middleware=[
             Middleware(Headers, https=https),
+            Middleware(Watch, counters=service.counters, logged=settings.web.log_requests),
             Middleware(Hosts, web=settings.web),
             Middleware(Identify, service=service),
             Middleware(Limits, web=settings.web),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
@@ -11,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from triage.service import log
 from triage.service.deps import TheService, service
 from triage.service.failure import ServiceError
-from triage.service.identify import principal_of, role_by_groups
+from triage.service.identify import cookie, principal_of, role_by_groups
 from triage.service.limits import Buckets
 from triage.settings.web import Web
 
@@ -48,8 +49,12 @@ def by_token(
 
 
 @router.post("/sign-out", status_code=303)
-def sign_out(state: TheService) -> Response:
-    """Forget the session."""
+def sign_out(request: Request, state: TheService) -> Response:
+    """End the session, also for who has a copy of its cookie."""
+    session = state.sessions.read(cookie(request.headers, state.sessions.cookie) or "")
+    if session is not None:
+        state.store.beside.end_session(session.id, time.time() + state.sessions.seconds)
+        log.say("signed out", name=session.principal.name)
     response = RedirectResponse("/", 303)
     state.sessions.close(response)
     return response

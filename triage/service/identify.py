@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from triage.service import failure
 from triage.service.limits import Buckets
 from triage.service.principal import LOCAL, Principal, Role, role_of, scopes_of
+from triage.service.sessions import Session
 from triage.service.state import Service
 from triage.settings.web import Web
 from triage.store.tokens import Token
@@ -34,7 +35,7 @@ class Identify:
         self._app = app
         self._service = service
         self._known: dict[str, tuple[float, Principal | None]] = {}
-        self._alive: dict[int, tuple[float, bool]] = {}
+        self._alive: dict[str, tuple[float, bool]] = {}
         self._wrong = Buckets(WRONG_A_MINUTE)
         self._proxies = Proxies(service.settings.web)
 
@@ -79,17 +80,23 @@ class Identify:
         session = self._service.sessions.read(value) if value else None
         if session is None:
             return None
-        if session.token is not None and not await self._is_alive(session.token):
-            return None
-        return session.principal
+        return session.principal if await self._is_alive(session) else None
 
-    async def _is_alive(self, number: int) -> bool:
+    async def _is_alive(self, session: Session) -> bool:
         now = time.monotonic()
-        found = self._alive.get(number)
+        found = self._alive.get(session.id)
         if found is None or now - found[0] > FRESH:
-            token = await run_in_threadpool(self._service.store.tokens.get, number)
-            found = self._alive[number] = now, token is not None and token.alive(time.time())
+            if len(self._alive) > 10_000:
+                self._alive.clear()
+            found = self._alive[session.id] = now, await run_in_threadpool(self._asked, session)
         return found[1]
+
+    def _asked(self, session: Session) -> bool:
+        """Has it not been ended, and may the token it was opened with still be used?"""
+        if self._service.store.beside.session_ended(session.id):
+            return False
+        token = self._service.store.tokens.get(session.token) if session.token is not None else None
+        return session.token is None or (token is not None and token.alive(time.time()))
 
 
 class Proxies:

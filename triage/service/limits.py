@@ -19,7 +19,7 @@ from triage.service.failure import ServiceError
 from triage.settings.web import Web
 
 SLOWEST = 1024  # bytes a second that an upload must bring, once it has had its first seconds
-UPLOADS = re.compile(r"/api/v1/(?:uploads|ingest)(?:/|$)|/upload$")
+UPLOADS = re.compile(r"/api/v1/uploads(?:/|$)|/upload$")  # they are counted where they are taken
 MOST_CLIENTS = 10_000
 
 
@@ -89,27 +89,53 @@ class Limits:
             said = f"a request may hold {most} bytes"
             await failure.answer(Request(scope), 413, said, headers={"Connection": "close"})(scope, receive, send)
             return
-        await self._app(scope, _counted(receive, most, self._web.slow_seconds), send)
+        body = _Body(receive, most, self._web.slow_seconds)
+
+        async def sent(message: Message) -> None:
+            # What was refused is said here: frameworks make another error of one that comes from `receive`.
+            if body.refused is None:
+                await send(message)
+            elif message["type"] == "http.response.start":
+                refused = body.refused
+                said = failure.answer(
+                    Request(scope), refused.status, refused.message, hint=refused.hint, code=refused.code, headers=refused.headers
+                )
+                await said(scope, receive, send)
+
+        await self._app(scope, body.receive, sent)
 
 
-def _counted(receive: Receive, most: int | None, slow: float) -> Receive:
-    """The same, that raises ServiceError when more comes than may, or too slowly."""
-    began, got, more = time.monotonic(), 0, True
+class _Body:
+    """The body of a request as it comes. Raises ServiceError, and keeps it in `refused`, when more comes than may, or too slowly."""
 
-    async def received() -> Message:
-        nonlocal got, more
-        if not more:
-            return await receive()
+    def __init__(self, receive: Receive, most: int | None, slow: float) -> None:
+        self.refused: ServiceError | None = None
+        self._receive = receive
+        self._most = most
+        self._slow = slow
+        self._began = time.monotonic()
+        self._got = 0
+        self._more = True
+
+    async def receive(self) -> Message:
+        """The next piece."""
+        if not self._more:
+            return await self._receive()
         try:
-            message = await asyncio.wait_for(receive(), slow)
+            message = await asyncio.wait_for(self._receive(), self._slow)
         except TimeoutError:
-            raise ServiceError(408, "nothing came for too long", code="too-slow", hint="send it again, faster") from None
-        more = bool(message.get("more_body", False))
-        got += len(message.get("body", b""))
-        if most is not None and got > most:
-            raise ServiceError(413, f"a request may hold {most} bytes", headers={"Connection": "close"})
-        if more and time.monotonic() - began > slow + got / SLOWEST:
-            raise ServiceError(408, "it comes too slowly", code="too-slow", hint="send it again, faster")
+            self.refused = _slow("nothing came for too long")
+            raise self.refused from None
+        self._more = bool(message.get("more_body", False))
+        self._got += len(message.get("body", b""))
+        if self._most is not None and self._got > self._most:
+            self.refused = ServiceError(413, f"a request may hold {self._most} bytes", headers={"Connection": "close"})
+        elif self._more and time.monotonic() - self._began > self._slow + self._got / SLOWEST:
+            self.refused = _slow("it comes too slowly")
+        if self.refused is not None:
+            raise self.refused
         return message
 
-    return received
+
+def _slow(said: str) -> ServiceError:
+    return ServiceError(408, said, code="too-slow", hint="send it again, faster", headers={"Connection": "close"})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from functools import partial
 
 from triage.errors import OptionError
 from triage.service import access, log
+from triage.service.counters import Counters
 from triage.service.work.supervise import Child, Supervisor
 from triage.settings import Settings
 from triage.store import Store
@@ -38,7 +40,8 @@ def run(settings: Settings) -> None:
     )
     if open_to_all:
         log.say("nobody needs to sign in", why="it listens on this machine alone and no way to sign in is set up")
-    children = [Child(f"web {number}", lambda: answer(settings, listening)) for number in range(settings.web.processes)]
+    counters = Counters(settings.web.processes)
+    children = [Child(f"web {number}", partial(answer, settings, listening, counters, number)) for number in range(settings.web.processes)]
     children += [Child(f"worker {number}", lambda: work(settings)) for number in range(settings.tasks.workers)]
     try:
         Supervisor(children).run()
@@ -65,7 +68,7 @@ def bound(settings: Settings) -> socket.socket:
     return made
 
 
-def answer(settings: Settings, listening: socket.socket) -> None:
+def answer(settings: Settings, listening: socket.socket, counters: Counters, place: int) -> None:
     """The life of a process that answers requests."""
     import uvicorn
 
@@ -73,7 +76,8 @@ def answer(settings: Settings, listening: socket.socket) -> None:
     from triage.service.protocol import guarded
 
     logging.basicConfig(level=logging.WARNING, handlers=[_Lines()], force=True)
-    app = create_app(settings)
+    counters.place = place
+    app = create_app(settings, counters=counters)
     config = uvicorn.Config(
         app,
         http=guarded(settings.web.slow_seconds),

@@ -1,7 +1,8 @@
-"""The session of a browser: who it is, signed, in a cookie that no script can read. Nothing of it is kept on the server."""
+"""The session of a browser: who it is, signed, in a cookie that no script can read. The server keeps only which were ended before their time."""
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,11 @@ PLAIN, SECURE = "triage_session", "__Host-triage"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`token` is the number of the token it was opened with: when that is revoked, so is the session."""
+    """`token` is the number of the token it was opened with: when that is revoked, so is the session. `id` is what signing out ends."""
 
     principal: Principal
     token: int | None
+    id: str
 
 
 class Sessions:
@@ -26,7 +28,7 @@ class Sessions:
 
     def __init__(self, secret: bytes, hours: float, https: bool) -> None:
         self._signer = URLSafeTimedSerializer(secret, salt="triage session 1")
-        self._seconds = int(hours * 3600)
+        self.seconds = int(hours * 3600)
         self._https = https
         self.cookie = SECURE if https else PLAIN
 
@@ -35,9 +37,9 @@ class Sessions:
     ) -> None:
         """Sign somebody in by this response."""
         held = sorted(scopes_of(role) if role else set(scopes) & set(SCOPES))
-        value = self._signer.dumps({"name": name[:80], "scopes": held, "token": token})
+        value = self._signer.dumps({"name": name[:80], "scopes": held, "token": token, "id": secrets.token_hex(12)})
         assert isinstance(value, str)
-        response.set_cookie(self.cookie, value, max_age=self._seconds, path="/", secure=self._https, httponly=True, samesite="lax")
+        response.set_cookie(self.cookie, value, max_age=self.seconds, path="/", secure=self._https, httponly=True, samesite="lax")
 
     def close(self, response: Response) -> None:
         """Sign out."""
@@ -46,9 +48,9 @@ class Sessions:
     def read(self, value: str) -> Session | None:
         """Who it is; None for a cookie that is too old or not ours."""
         try:
-            found: Any = self._signer.loads(value, max_age=self._seconds)
+            found: Any = self._signer.loads(value, max_age=self.seconds)
             scopes = frozenset(scope for scope in SCOPES if scope in found["scopes"])
-            name, token = str(found["name"]), found["token"]
+            name, token, identifier = str(found["name"]), found["token"], str(found["id"])
         except (BadSignature, KeyError, TypeError):
             return None
-        return Session(Principal(name, role_of(scopes), scopes, "session", f"session {name}"), token)
+        return Session(Principal(name, role_of(scopes), scopes, "session", f"session {name}"), token, identifier)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 from triage.service import access
+from triage.service.counters import Counters
 from triage.service.sessions import Sessions
 from triage.settings import Settings
 from triage.store import Store
@@ -28,6 +29,7 @@ class Service:
 
     settings: Settings
     store: Store
+    counters: Counters
     started: float = field(default_factory=time.time)
     sign_in: bool = True
     sessions: Sessions = field(init=False)

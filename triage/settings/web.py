@@ -34,6 +34,7 @@ class Web(Section):
     body_bytes: int = Field(default=1 << 20, ge=1024, description="size of a request that is no upload")
     slow_seconds: float = Field(default=20.0, gt=0, le=600, description="a client that sends nothing for so long is cut off")
     connections: int = Field(default=1000, ge=1, description="connections at once, of one process")
+    log_requests: bool = Field(default=True, description="a line in the log for each request")
     trusted_proxies: tuple[str, ...] = Field(default=(), description="addresses or networks of the reverse proxy")
     proxy_user: str = Field(default="", description="header in which a trusted proxy names who signed in; empty: none")
     proxy_role: str = Field(default="", description="header in which it gives a role or group; empty: default_role")

@@ -96,3 +96,13 @@ class Beside:
             db.execute("INSERT OR IGNORE INTO secret VALUES (?, ?)", (name, secrets.token_hex(32)))
             row = db.execute("SELECT value FROM secret WHERE name = ?", (name,)).fetchone()
         return bytes.fromhex(row["value"])
+
+    def end_session(self, identifier: str, until: float) -> None:
+        """Remember, until it would have ended by itself, that a session was ended."""
+        with self._db.write() as db:
+            db.execute("DELETE FROM secret WHERE name LIKE 'ended %' AND CAST(value AS REAL) < ?", (time.time(),))
+            db.execute("INSERT OR REPLACE INTO secret VALUES (?, ?)", (f"ended {identifier}", str(until)))
+
+    def session_ended(self, identifier: str) -> bool:
+        """Was it?"""
+        return self._db.one("SELECT 1 FROM secret WHERE name = ?", (f"ended {identifier}",)) is not None

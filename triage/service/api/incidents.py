@@ -14,7 +14,7 @@ from triage.render import render
 from triage.service import queries
 from triage.service.api import schemas
 from triage.service.api.answers import Json, attachment
-from triage.service.deps import Submitter, TheCatalog, TheStore, Viewer
+from triage.service.deps import Submitter, TheCatalog, TheSettings, TheStore, Viewer
 from triage.service.filters import asked
 from triage.store.search import Filter
 
@@ -22,7 +22,20 @@ router = APIRouter(prefix="/incidents", tags=["incidents"])
 Wanted = Annotated[Filter, Depends(asked)]
 Id = Annotated[str, Path(max_length=100, description="its id, its job's id, or their first digits", examples=["i-9f2c41d07b3e"])]
 Number = Annotated[int, Path(ge=0, le=1_000_000, description="as GET …/evidence numbers it")]
-_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8", "markdown": "text/markdown; charset=utf-8"}
+# What a format is called as a file, and its content type where it is not plain text.
+_FILES = {
+    "text": ("txt", "text/plain"),
+    "json": ("json", "application/json"),
+    "markdown": ("md", "text/markdown"),
+    "html": ("html", "text/html"),
+    "github": ("github.txt", "text/plain"),
+    "gitlab": ("gitlab.json", "application/json"),
+    "codequality": ("codequality.json", "application/json"),
+    "junit": ("junit.xml", "application/xml"),
+    "sarif": ("sarif", "application/json"),
+    "slack": ("slack.json", "application/json"),
+}
+Format = Literal["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"]
 _FILE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 
@@ -46,22 +59,23 @@ def get_incident(incident: Id, store: TheStore, _: Viewer) -> Json:
 
 @router.get(
     "/{incident}/report",
-    responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}, "text/markdown": {}, "text/html": {}, "application/json": {}}}
-    },
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in dict(_FILES.values()).values()}}},
     response_class=Response,
 )
 def get_report(
     incident: Id,
     store: TheStore,
+    settings: TheSettings,
     _: Viewer,
-    format: Annotated[Literal["text", "json", "markdown", "html"], Query()] = "text",  # noqa: A002
+    format: Annotated[Format, Query()] = "text",  # noqa: A002
 ) -> Response:
     """The diagnosis in any format of `triage show`, as a file."""
     found = store.incidents.get(incident)
-    text = render(found.diagnosis, format, width=120)
-    response = attachment(text, f"{found.incident.id}.{({'text': 'txt', 'markdown': 'md'}).get(format, format)}")
-    response.headers["Content-Type"] = _TYPES.get(format, "text/plain; charset=utf-8")
+    suffix, kind = _FILES[format]
+    base = settings.web.public_url.rstrip("/")
+    text = render(found.diagnosis, format, width=120, link=f"{base}/incidents/{found.incident.id}" if base else "")
+    response = attachment(text, f"{found.incident.id}.{suffix}")
+    response.headers["Content-Type"] = kind if kind == "application/json" else f"{kind}; charset=utf-8"
     response.headers["Content-Security-Policy"] = _FILE
     return response
 

@@ -11,6 +11,7 @@ from triage.service import queries
 from triage.service.api import schemas
 from triage.service.api.answers import Json
 from triage.service.deps import TheCatalog, TheService, TheStore, Viewer
+from triage.service.state import Service
 from triage.service.work.files import uploads
 from triage.store import Store
 
@@ -68,8 +69,8 @@ def metrics(service: TheService, store: TheStore, _: Viewer) -> Response:
     return Response(numbers(store, service), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def numbers(store: Store, service: object) -> str:
-    """The numbers of the store, which are the same whichever process is asked."""
+def numbers(store: Store, service: Service) -> str:
+    """The numbers of the store and of all processes: the same, whichever process is asked."""
     lines: list[str] = []
 
     def add(name: str, kind: str, words: str, values: dict[str, float]) -> None:
@@ -84,4 +85,5 @@ def numbers(store: Store, service: object) -> str:
     add("last_ingest_timestamp_seconds", "gauge", "When something new was last stored.", {"": store.incidents.last_seen() or 0.0})
     posts = store.outbox.counts()
     add("outbox", "gauge", "Posts to others by state.", {f'{{state="{state}"}}': count for state, count in sorted(posts.items())})
+    lines.extend(service.counters.lines())
     return "\n".join(lines) + "\n"
