@@ -8,6 +8,7 @@ from triage.diagnose.reason import Result
 from triage.model import Explanation
 
 _NEAR = 10
+_NOT = "not matched, because no line of this job meets its clauses"
 
 
 def explanation(signature: Signature, result: Result) -> Explanation:
@@ -20,19 +21,22 @@ def explanation(signature: Signature, result: Result) -> Explanation:
         signature=signature.id,
         title=signature.title,
         matched=match is not None,
-        outcome=_outcome(signature, result),
+        outcome=_outcome(signature, result, match is not None),
         clauses=match.clauses if match else _unmet(signature, result),
         evidence=tuple(candidate.facts[:20]) if candidate else (),
         near_misses=() if match else _near(signature, result),
     )
 
 
-def _outcome(signature: Signature, result: Result) -> str:
+def _outcome(signature: Signature, result: Result, matched: bool) -> str:
     candidate = next((candidate for candidate in result.candidates if candidate.signature and candidate.signature.id == signature.id), None)
     if signature.match is None:
         return "not matched, because this entry is a guide: it leaves no text to match"
     if candidate is None:
-        return "not matched, because no line of this job meets its clauses"
+        more = matched and [
+            other.signature.id for other in result.candidates if other.signature and other.signature.id in signature.yields_to
+        ]
+        return f"matched, and left to {', '.join(more)}, which says more of the same lines" if more else _NOT
     if candidate is result.verdict.root:
         return "matched, and chosen as the root cause"
     if candidate.explained_by:
