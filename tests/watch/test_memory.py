@@ -10,7 +10,7 @@ from triage.errors import InputError
 from triage.watch import memory
 from triage.watch.policy import Said
 
-SAID = {0: Said(("known", "cuda.out-of-memory", (3,)), 1), 2: Said(("clean", "", ()), 2)}
+SAID = {0: Said(("known", "cuda.out-of-memory", (3,)), 1, 1763700000.25), 2: Said(("clean", "", ()), 2)}
 
 
 def test_it_comes_back_for_the_same_files(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_another_job_under_the_same_paths_starts_anew(tmp_path: Path) -> None:
         "[]",
         '{"version": 1}',
         '{"version": 9, "files": [[1, 2]], "said": {}}',
-        '{"version": 1, "files": [[1, 2]], "said": {"x": 1}}',
+        '{"version": 2, "files": [[1, 2]], "said": {"x": 1}}',
     ],
 )
 def test_a_damaged_memory_is_none(tmp_path: Path, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triage.bots.routing import Facts, place, wants, when
 from triage.evidence.redact import redact_all
@@ -11,6 +11,7 @@ from triage.model import Diagnosis
 from triage.render import json
 from triage.settings.routing import Route, Routing
 from triage.store import Store, Stored
+from triage.store.told import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def remember(store: Store, diagnosis: Diagnosis, routing: Routing, *, now: float
 def topic(diagnosis: Diagnosis) -> str:
     """One message an attempt of a job: the job's id, and the attempt in which the root cause lies."""
     root = diagnosis.root_cause
-    attempt = root.evidence[0].origin.attempt if root is not None and root.evidence else 0
+    attempt = max((fact.origin.attempt for fact in root.evidence), default=0) if root is not None else 0
     return f"{diagnosis.job.id}/{attempt}"
 
 
@@ -49,8 +50,9 @@ def announce(store: Store, about: Topic, routing: Routing, *, now: float) -> lis
 
 def _routed(store: Store, about: Topic, facts: Facts, route: Route, routing: Routing, now: float) -> bool:
     kind, where = place(route)
-    known = store.told.message(kind, where, about.name)
+    known = _standing(store, about, kind, where)
     if known is not None:  # people have seen it: they shall see what it is now, also when that is nothing
+        about = replace(about, name=known.topic)
         _write(store, about, facts, kind, where, now)
         return _request(store, kind, where, about.name, now, now)
     counted = store.told.counted(kind, where, about.name)
@@ -64,6 +66,16 @@ def _routed(store: Store, about: Topic, facts: Facts, route: Route, routing: Rou
             return _request(store, kind, where, other.topic, when(route, now), now)
     _write(store, about, facts, kind, where, now)
     return _request(store, kind, where, about.name, when(route, now), now)
+
+
+def _standing(store: Store, about: Topic, kind: str, where: str) -> Message | None:
+    """The message about it: of its name, or of the same attempt of the same incident, which a watch told under a name of its own."""
+    known = store.told.message(kind, where, about.name)
+    if known is not None or about.incident is None:
+        return known
+    attempt = about.name.rpartition("/")[2]
+    others = (other for other in store.told.about(about.incident) if (other.kind, other.place) == (kind, where))
+    return next((other for other in others if other.topic.rpartition("/")[2] == attempt), None)
 
 
 def _write(store: Store, about: Topic, facts: Facts, kind: str, where: str, now: float) -> None:

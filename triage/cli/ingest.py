@@ -28,7 +28,7 @@ def ingest(
     quiet: options.Quiet = False,
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Remember nothing of it.")] = False,
-    notify: Annotated[bool, typer.Option("--notify", help="Tell those whom the settings route it to.")] = False,
+    notify: options.Notify = False,
 ) -> None:
     """Find where a job began to fail, what it is and what to do.
 

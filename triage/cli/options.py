@@ -190,6 +190,7 @@ Chosen = Annotated[
     ),
 ]
 Failing = Annotated[FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)]
+Notify = Annotated[bool, typer.Option("--notify", help="Tell those whom the settings route it to.")]
 Link = Annotated[
     str,
     typer.Option("--link", metavar="URL", help="Where the whole report can be read; for gitlab, slack and summaries.", show_default=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
+    from triage.cli.notify import Telling
     from triage.model import News
     from triage.watch.loop import Watch
 
@@ -43,6 +45,7 @@ def watch(
     catalog: options.Catalogs = None,
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Remember nothing of a failure when it is over.")] = False,
+    notify: options.Notify = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Follow the logs of a job that runs; say failures, silent ranks and stalls when they show.
@@ -53,12 +56,15 @@ def watch(
     \b
     Examples:
       triage watch job_logs/
+      triage watch job_logs/ --notify
       triage watch job_logs/ --exec 'notify-the-team --stdin'
       triage watch /shared/logs/run-42 --format json --stop-after 2h
       triage watch job.log --stall 100 --stall-least 20m
 
     Exit status: 0 it was ended (Ctrl-C, SIGTERM, --stop-after); 2 the input or the options cannot be used.
     """
+    from triage.cli.ingest import remembered
+    from triage.cli.notify import telling as notifying
     from triage.options import Options
     from triage.watch import memory as kept
     from triage.watch.follow import Follower
@@ -80,6 +86,7 @@ def watch(
         typer.echo(f"warning: {sentence}", err=True)
 
     hook = Hook(run, warn) if run else None
+    telling: Telling | None = None
 
     def tell(events: list[News]) -> None:
         from triage.render import watch as render
@@ -88,16 +95,24 @@ def watch(
             typer.echo(render.json(event) if format is options.PlainFormat.json else render.text(event), nl=False)
             if hook:
                 hook(render.json(event))
+            if telling is not None and event.diagnosis is not None:
+                telling.tell(event.diagnosis, event.attempt, watched.policy.said[event.attempt].first)
         if events and place is not None:
             kept.save(place, watched.follower.files, watched.policy.said)
 
-    _follow(watched, tell, pause, options.seconds(stop_after, "--stop-after"), quiet)
-    if hook:
-        hook.wait()
-    if watched.last is not None and not no_store:
-        from triage.cli.ingest import remembered
-
-        remembered(watched.last, store)
+    with contextlib.ExitStack() as stack:
+        if notify:
+            telling = stack.enter_context(notifying(paths, store, no_store))
+        _follow(watched, tell, pause, options.seconds(stop_after, "--stop-after"), quiet)
+        if hook:
+            hook.wait()
+        if watched.last is None or no_store:
+            return
+        attempt = max(watched.policy.said, default=None)
+        if telling is not None and attempt is not None:
+            telling.keep(watched.last, attempt, watched.policy.said[attempt].first)
+        else:
+            remembered(watched.last, store)
 
 
 def _follow(watched: Watch, tell: Callable[[list[News]], None], pause: float, patience: float | None, quiet: bool) -> None:

@@ -12,7 +12,7 @@ from triage.errors import InputError
 from triage.watch.follow import Identity
 from triage.watch.policy import Said
 
-_VERSION = 1
+_VERSION = 2
 _FILES = 64
 
 
@@ -31,8 +31,8 @@ def load(path: Path, files: Iterable[Identity]) -> dict[int, Said]:
         if kept["version"] != _VERSION or not {tuple(pair) for pair in kept["files"]} & set(files):
             return {}
         return {
-            int(attempt): Said((str(verdict), str(what), tuple(map(int, ranks))), int(revisions))
-            for attempt, (verdict, what, ranks, revisions) in kept["said"].items()
+            int(attempt): Said((str(verdict), str(what), tuple(map(int, ranks))), int(revisions), float(first))
+            for attempt, (verdict, what, ranks, revisions, first) in kept["said"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}  # none yet, or one that nobody can read: the failure is said again, which is better than not at all
@@ -40,7 +40,7 @@ def load(path: Path, files: Iterable[Identity]) -> dict[int, Said]:
 
 def save(path: Path, files: Iterable[Identity], said: dict[int, Said]) -> None:
     """Write it so that a kill at any moment leaves the old or the new. Raises InputError when the place cannot be written."""
-    told = {str(attempt): [*known.key, known.revisions] for attempt, known in said.items()}
+    told = {str(attempt): [*known.key, known.revisions, known.first] for attempt, known in said.items()}
     text = json.dumps({"version": _VERSION, "files": sorted(files)[:_FILES], "said": told})
     scratch = path.with_name(path.name + f".{os.getpid()}.part")
     try:

@@ -31,10 +31,11 @@ class Manners:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said last of an attempt, and how often it was revised."""
+    """What was said last of an attempt, how often it was revised, and when something was said of it first, in seconds since 1970."""
 
     key: Key
     revisions: int = 0
+    first: float = 0.0
 
 
 def key_of(diagnosis: Diagnosis) -> Key:
@@ -103,7 +104,8 @@ class Policy:
         if not (ready or final):
             return None
         self._since = None
-        self.said[attempt] = Said(key, before.revisions + 1) if before is not None and kind == "revised" else Said(key)
+        revisions = before.revisions + 1 if before is not None and kind == "revised" else 0
+        self.said[attempt] = Said(key, revisions, before.first if before is not None else at)
         if kind == "recovered" and before is not None:
             self._forgiven.add(before.key)
         return News(kind, at, _sentence(diagnosis), diagnosis.root_cause.ranks if diagnosis.root_cause else (), attempt, diagnosis)

@@ -1,0 +1,126 @@
+"""`triage watch --notify` as a process: posted while the job runs, revised in place, and one message with the incident that it becomes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.bots.making import CHANNEL, Bench, texts
+from triage.store import Store
+from triage.testing.jobs import JobBuilder
+from triage.testing.slack import SlackServer
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Place:
+    """A directory with settings that send everything to the local Slack."""
+
+    def __init__(self, where: Path, slack: SlackServer) -> None:
+        self.where = where
+        (where / "config.toml").write_text(f'[[routing.routes]]\nto = "slack:{CHANNEL}"\n', encoding="utf-8")
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TRIAGE_CONFIG": str(where / "config.toml"),
+            "TRIAGE_STORE": str(where / "triage.db"),
+            "TRIAGE_SLACK_TOKEN": slack.token,
+            "TRIAGE_SLACK_API_URL": f"{slack.url}/api/",
+            "XDG_STATE_HOME": str(where / "state"),
+        }
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [sys.executable, "-m", "triage", *command], env=self.environment, cwd=self.where, stdout=pipe, stderr=pipe, text=True
+        )
+
+    def run(self, *command: str) -> tuple[int, str, str]:
+        process = self.start(*command)
+        out, errors = process.communicate(timeout=120)
+        return process.returncode, out, errors
+
+
+@pytest.fixture
+def place(tmp_path: Path, slack: SlackServer) -> Place:
+    return Place(tmp_path, slack)
+
+
+def until(done: object, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not done() and time.monotonic() < end:  # type: ignore[operator]
+        time.sleep(0.02)
+    assert done()  # type: ignore[operator]
+
+
+def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench) -> None:
+    """The first guess is posted while the job runs; the cause that shows later edits it; the incident takes it over; ingest adds nothing."""
+    logs = place.where / "logs"
+    job = JobBuilder(logs, layout="perrank", world_size=2).steps(5)
+    job.write()
+    watch = place.start("watch", "logs", "--notify", "--quiet", "--poll", "0.1s")
+    time.sleep(1)
+    job.rank(1).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
+    job.rank(0).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
+    job.write()
+    until(lambda: slack.visible(CHANNEL))
+    first = bench.text()
+    job.rank(0).log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
+    job.write()
+    time.sleep(0.5)
+    watch.send_signal(signal.SIGTERM)
+    assert watch.communicate(timeout=60)[1] == ""
+    (message,) = slack.visible(CHANNEL)
+    with Store.open(place.where / "triage.db") as store:
+        (incident,) = store.search.listed()
+    assert texts(message["blocks"]) != first
+    assert incident.id in texts(message["blocks"])
+    assert message["blocks"][-1]["type"] == "actions"
+    assert place.run("ingest", "logs", "--notify", "--quiet")[0] == 0
+    assert slack.visible(CHANNEL) == [message]
+    assert len(slack.visible(CHANNEL, message["ts"])) == 1
+
+
+def test_killed_and_started_again(place: Place, slack: SlackServer) -> None:
+    """SIGKILL after the post: the next watch of the same files has one message still."""
+    logs = place.where / "logs"
+    job = JobBuilder(logs, world_size=2).steps(5)
+    job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
+    job.elastic_table({1: 1}).write()
+    watch = place.start("watch", "logs", "--notify", "--quiet")
+    until(lambda: slack.visible(CHANNEL))
+    watch.send_signal(signal.SIGKILL)
+    watch.communicate(timeout=60)
+    assert place.run("watch", "logs", "--notify", "--quiet", "--stop-after", "1s")[0] == 0
+    assert len(slack.visible(CHANNEL)) == 1
+
+
+def test_a_watch_says_it_all_the_same_when_slack_is_down(place: Place, slack: SlackServer) -> None:
+    """It is printed, and the post waits in the outbox until somebody sends it."""
+    slack.trouble("", "503", times=1000)
+    job = JobBuilder(place.where / "logs", world_size=2).steps(5)
+    job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
+    job.elastic_table({1: 1}).write()
+    status, out, _ = place.run("watch", "logs", "--notify", "--quiet", "--stop-after", "2s")
+    assert (status, "FAILED" in out) == (0, True)
+    slack._troubles.clear()
+    (number, *_) = (line.split()[0] for line in place.run("outbox", "list", "--state", "waiting")[1].splitlines()[1:])
+    assert place.run("outbox", "retry", number)[0] == 0
+    assert "1 sent" in place.run("outbox", "send")[1]
+    assert len(slack.visible(CHANNEL)) == 1
+
+
+def test_no_route_no_watch(place: Place) -> None:
+    """It says what is missing before it begins."""
+    (place.where / "config.toml").write_text("", encoding="utf-8")
+    (place.where / "logs").mkdir()
+    assert "no route says to whom" in place.run("watch", "logs", "--notify")[2]
+    status, _, errors = place.run("ingest", "logs", "--notify", "--no-store")
+    assert status == 2
+    assert "Traceback" not in errors
