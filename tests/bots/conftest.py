@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.bots.making import Bench
+from tests.cli.conftest import command as command
 from triage.store import Store
 from triage.testing.slack import SlackServer
 

@@ -52,13 +52,6 @@ def place(tmp_path: Path, slack: SlackServer) -> Place:
     return Place(tmp_path, slack)
 
 
-def until(done: object, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not done() and time.monotonic() < end:  # type: ignore[operator]
-        time.sleep(0.02)
-    assert done()  # type: ignore[operator]
-
-
 def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench) -> None:
     """The first guess is posted while the job runs; the cause that shows later edits it; the incident takes it over; ingest adds nothing."""
     logs = place.where / "logs"
@@ -69,7 +62,7 @@ def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench)
     job.rank(1).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
     job.rank(0).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
     job.write()
-    until(lambda: slack.visible(CHANNEL))
+    slack.wait(lambda: slack.visible(CHANNEL))
     first = bench.text()
     job.rank(0).log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     job.write()
@@ -94,7 +87,7 @@ def test_killed_and_started_again(place: Place, slack: SlackServer) -> None:
     job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     job.elastic_table({1: 1}).write()
     watch = place.start("watch", "logs", "--notify", "--quiet")
-    until(lambda: slack.visible(CHANNEL))
+    slack.wait(lambda: slack.visible(CHANNEL))
     watch.send_signal(signal.SIGKILL)
     watch.communicate(timeout=60)
     assert place.run("watch", "logs", "--notify", "--quiet", "--stop-after", "1s")[0] == 0

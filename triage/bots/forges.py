@@ -55,7 +55,7 @@ def comment(forge: Forge, marker: str, body: str, *, only_edit: bool = False, ti
     return "" if only_edit else _named(forge, _call(forge, "POST", forge.listed, body, timeout))
 
 
-def patiently(act: Callable[[], str], *, tries: int = TRIES, sleep: Callable[[float], None] = time.sleep) -> str:
+def patiently(act: Callable[[], str], *, tries: int = TRIES, sleep: Callable[[float], None] | None = None) -> str:
     """Try again what may pass, for CI has no outbox: waits as long as the other side says, or 1, 2, 4 … seconds."""
     for attempt in range(tries):
         try:
@@ -63,7 +63,7 @@ def patiently(act: Callable[[], str], *, tries: int = TRIES, sleep: Callable[[fl
         except Later as error:
             if attempt == tries - 1 or (error.wait or 0) > LONGEST:
                 raise
-            sleep(error.wait if error.wait is not None else 2.0**attempt)
+            (sleep or time.sleep)(error.wait if error.wait is not None else 2.0**attempt)
     raise AssertionError("unreachable")
 
 

@@ -15,7 +15,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -104,6 +104,14 @@ class LocalServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    def wait(self, done: Callable[[], object], seconds: float = 30.0) -> None:
+        """Wait until `done` says so. Raises TimeoutError."""
+        until = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > until:
+                raise TimeoutError(f"not within {seconds} s")
+            time.sleep(0.02)
 
     def meet(self, request: Request) -> tuple[Reply | None, str]:
         """The answer (None: no answer, the connection is closed) and the trouble that was met."""
