@@ -62,7 +62,8 @@ class Block:
     that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
     `ambiguous`: lines of several writers that nothing tells apart; `goes_on`: its writer made progress afterwards;
     `aside`: an exception that does not end its process (ignored, thread). `writers`: as many printed this same traceback, their lines
-    mixed with those of others and nothing says who; 0: one writer's own lines.
+    mixed with those of others and nothing says who; 0: one writer's own lines. `dated`: its time stands in its own lines; else it is that of a line
+    before, and it happened then or later.
     """
 
     source: str
@@ -76,6 +77,7 @@ class Block:
     goes_on: bool = False
     aside: str = ""
     writers: int = 0
+    dated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,4 +81,4 @@ def shared_memory() -> Incident:
     return job
 
 
-KINDS = (spawned, unlabelled_crash, inner, shared_memory)
+KINDS = (spawned, unlabelled_crash, two_in_order, inner, shared_memory)

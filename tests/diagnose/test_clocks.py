@@ -54,9 +54,10 @@ def test_steps_of_other_attempts_tie_nothing() -> None:
 
 def test_the_end_of_a_process_may_have_been_earlier() -> None:
     """A launcher's stamp is the latest time there is."""
-    told, possible, _ = begins([left(1, -9, time=100.0)], clocks([], ""))
-    assert told == {"": 100.0}
-    assert possible[""] < 90.0
+    begin = begins([left(1, -9, time=100.0)], clocks([], ""))
+    assert begin.told == {"": 100.0}
+    assert begin.possible[""] < 90.0
+    assert begin.sure[""] == 101.0
 
 
 def test_what_the_clocks_doubt_is_in_no_order() -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from triage.catalog.match import Match
 from triage.catalog.model import Signature
-from triage.diagnose.clocks import Clocks, begins
+from triage.diagnose.clocks import Begin, Clocks, begins
 from triage.diagnose.say import say_ranks
 from triage.model import Evidence
 
@@ -20,8 +20,7 @@ class Candidate:
     """`ranks` are those that show it, `suspects` those it blames (None: itself).
 
     Filled in while reasoning: `why` (sentences), `explained_by` (ids, in the order in which they were found), `because` (the reason of each),
-    `lowered` (why it cannot stand for a cause as its role says), `past` (why it is over), `began`, `possible` and `where` (by clock the time of its first
-    fact, the earliest at which that can have happened, and the host that says so).
+    `lowered` (why it cannot stand for a cause as its role says), `past` (why it is over), `begin` (when its first fact happened).
     """
 
     signature: Signature | None
@@ -36,9 +35,7 @@ class Candidate:
     lowered: str = ""
     past: str = ""
     attempt: int = 0
-    began: Mapping[str, float] = field(default_factory=dict)
-    possible: Mapping[str, float] = field(default_factory=dict)
-    where: Mapping[str, str | None] = field(default_factory=dict)
+    begin: Begin = field(default_factory=Begin)
     clocks: Clocks = field(default_factory=Clocks)
 
     @property
@@ -87,13 +84,20 @@ class Candidate:
     def time(self, clocks: Clocks) -> None:
         """Read when it began."""
         self.clocks = clocks
-        self.began, self.possible, self.where = begins(self.facts, clocks)
+        self.begin = begins(self.facts, clocks)
+
+    @property
+    def began(self) -> Mapping[str, float]:
+        """By clock the time of its first fact."""
+        return self.begin.told
 
     def clearly_before(self, other: Candidate) -> bool:
         """Did it surely begin before the other? Only stamps of clocks that can be compared say so."""
-        common = self.began.keys() & other.possible.keys()
+        mine, others = self.begin, other.begin
+        common = mine.sure.keys() & others.possible.keys()
         return bool(common) and all(
-            self.began[clock] < other.possible[clock] - self.clocks.doubt(self.where.get(clock), other.where.get(clock)) for clock in common
+            mine.sure[clock] < others.possible[clock] - self.clocks.doubt(mine.where.get(clock), others.where.get(clock))
+            for clock in common
         )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.graph import tier
+from triage.diagnose.graph import EMPTY, tier
+from triage.diagnose.say import say_ranks
+from triage.diagnose.scene import LONG, Scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +23,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Those that stand unexplained, and of how many findings each is an explanation."""
+    """Those that stand unexplained, of how many findings each is an explanation, and what the ranks did last."""
 
     candidates: Sequence[Candidate]
     effects: Counter[str]
+    scene: Scene
 
 
 def stated_first(contest: Contest, one: Candidate) -> float:
@@ -43,6 +46,23 @@ def explains_most(contest: Contest, one: Candidate) -> float:
     return -contest.effects[one.id]
 
 
+def stopped_first(contest: Contest, one: Candidate) -> float:
+    """Where lines carry no time: ranks that report their steps, and went on long after the others had raised, did not begin it."""
+    level = tier(one)
+    return any(tier(other) == level and _stopped(contest.scene, other, one) for other in contest.candidates)
+
+
+def _stopped(scene: Scene, one: Candidate, other: Candidate) -> bool:
+    """Did all ranks of the first write their last line long before those of the other, without waiting for them in a collective?"""
+    mine, theirs = set(one.ranks), set(other.ranks)
+    if not mine or not theirs or mine & theirs or not mine | theirs <= scene.last_step.keys() & scene.last_time.keys():
+        return False
+    if any(fact.fields.get("op") for fact in one.facts):
+        return False
+    last, first = (scene.last_time[rank] for rank in mine), min(scene.last_time[rank] for rank in theirs)
+    return all(clock == first[0] and when < first[1] - LONG for clock, when in last)
+
+
 def specific_first(contest: Contest, one: Candidate) -> float:
     """A known failure comes before an unknown one, a cause before an ending."""
     return -((2 if one.signature else 0) + (1 if one.role == "cause" else 0))
@@ -53,14 +73,23 @@ def first_observed(contest: Contest, one: Candidate) -> float:
     return -any(fact.fields.get("first") == "yes" for fact in one.facts)
 
 
-CHOOSING: tuple[Callable[[Contest, Candidate], float], ...] = (stated_first, earlier_first, explains_most, specific_first, first_observed)
+CHOOSING: tuple[Callable[[Contest, Candidate], float], ...] = (
+    stated_first,
+    earlier_first,
+    explains_most,
+    stopped_first,
+    specific_first,
+    first_observed,
+)
 
 
-def decide(candidates: Sequence[Candidate], without: frozenset[str] = frozenset()) -> tuple[Candidate | None, tuple[Candidate, ...]]:
+def decide(
+    candidates: Sequence[Candidate], without: frozenset[str] = frozenset(), scene: Scene = EMPTY
+) -> tuple[Candidate | None, tuple[Candidate, ...]]:
     """The root among the unexplained candidates and the others, in order; every loser is told why."""
     open_ones = [candidate for candidate in candidates if not candidate.explained_by and tier(candidate) is not None]
     effects = Counter(name for candidate in candidates for name in candidate.explained_by)
-    contest = Contest(_strongest(open_ones), effects)
+    contest = Contest(_strongest(open_ones), effects, scene)
     rules = [rule for rule in CHOOSING if rule.__name__.replace("_", "-") not in without]
     keys = {candidate.id: tuple(rule(contest, candidate) for rule in rules) for candidate in open_ones}
     ordered = sorted(open_ones, key=lambda candidate: (*keys[candidate.id], candidate.id))
@@ -68,7 +97,7 @@ def decide(candidates: Sequence[Candidate], without: frozenset[str] = frozenset(
         return None, ()
     root, *others = ordered
     for other in others:
-        other.why.append(_why_lost(root, other, effects))
+        other.why.append(_why_lost(root, other, effects, scene))
     return root, tuple(others)
 
 
@@ -78,14 +107,14 @@ def _strongest(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         return candidates
     first: dict[tuple[int | None, str], Candidate] = {}
     for one in candidates:
-        for clock, when in one.began.items():
+        for clock, when in one.begin.sure.items():
             key = (tier(one), clock)
-            if key not in first or when < first[key].began[clock]:
+            if key not in first or when < first[key].begin.sure[clock]:
                 first[key] = one
     return list({one.id: one for one in first.values()}.values())
 
 
-def _why_lost(root: Candidate, other: Candidate, effects: Counter[str]) -> str:
+def _why_lost(root: Candidate, other: Candidate, effects: Counter[str], scene: Scene) -> str:
     if (tier(other) or 0) > (tier(root) or 0):
         return other.lowered or f"also stands unexplained, but {root.id} is stronger evidence of a beginning"
     if root.clearly_before(other):
@@ -93,4 +122,6 @@ def _why_lost(root: Candidate, other: Candidate, effects: Counter[str]) -> str:
         return f"began {min(other.began[clock] - root.began[clock] for clock in common):.0f} s after {root.id}" if common else "began later"
     if effects[other.id] < effects[root.id]:
         return f"stands beside {root.id}, which explains more ({effects[root.id]} findings, this one {effects[other.id]})"
+    if _stopped(scene, root, other):
+        return f"{say_ranks(other.ranks)} went on for more than {LONG:.0f} s after the last line of {say_ranks(root.ranks)}"
     return f"stands beside {root.id} with nothing in the files that puts one before the other"

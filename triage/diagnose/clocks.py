@@ -7,6 +7,7 @@ differences, so that a shifted clock changes no answer.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ from dataclasses import dataclass, field
 from triage.model import Evidence, Origin
 from triage.ranks.identity import short
 
-# Stamps closer than this do not order events: torch ≥ 2.4 stamps are whole seconds, and so are torchelastic's.
+# On two hosts, events closer than this are in no order, however well their clocks are tied.
 RESOLUTION = 2.0
+# On one host, stamps with fractions that are closer than this are in no order: programs write when they come to it.
+FINE = 0.2
 # An agent tells of the end of a process when it looks, and it may first stop the others: its stamp is the latest time there is.
 EXIT_LAG = 35.0
 
@@ -35,9 +38,20 @@ class Clocks:
 
     def doubt(self, one: str | None, other: str | None) -> float:
         """Two times of one clock, read on these hosts, that are closer than this many seconds are in no order."""
-        if one == other or not self.unsure:
-            return RESOLUTION
+        if one == other:
+            return FINE
         return max(RESOLUTION, sum(self.unsure.get(short(host or ""), 0.0) for host in (one, other)))
+
+    def span(self, fact: Evidence) -> tuple[str, float, float] | None:
+        """(clock, the earliest and the latest time at which it can have happened, as far as its stamp tells). None: the fact has no time.
+
+        A stamp of whole seconds is anything within its second, that of a line before is no end, and an agent tells of a process when it looks.
+        """
+        reading, when = self.read(fact), fact.origin.time
+        if reading is None or when is None:
+            return None
+        later = math.inf if late(fact) else 0.0 if when % 1 else 1.0
+        return reading[0], reading[1] - (EXIT_LAG if fact.kind == "exit" else 0.0), reading[1] + later
 
     def read(self, fact: Evidence) -> tuple[str, float] | None:
         """(clock, time): times with the same clock can be compared. None: the fact has no time."""
@@ -83,19 +97,34 @@ def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float
     return shift
 
 
-def begins(facts: Sequence[Evidence], clock: Clocks) -> tuple[dict[str, float], dict[str, float], dict[str, str | None]]:
-    """By clock the time of the first of the facts, the earliest at which it can have happened, and the host that says so."""
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """When something began, by clock: `told` the time of its first line, `possible` and `sure` the earliest and the latest at which it can have
+    happened (infinite where its lines carry only the stamps of others before them), `where` the host that tells `told`."""
+
+    told: Mapping[str, float] = field(default_factory=dict)
+    possible: Mapping[str, float] = field(default_factory=dict)
+    sure: Mapping[str, float] = field(default_factory=dict)
+    where: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def begins(facts: Sequence[Evidence], clock: Clocks) -> Begin:
+    """When the first of the facts happened."""
     told: dict[str, float] = {}
     possible: dict[str, float] = {}
+    sure: dict[str, float] = {}
     where: dict[str, str | None] = {}
     for fact in facts:
-        reading = clock.read(fact)
-        if reading is not None:
-            name, when = reading
-            earliest = when - EXIT_LAG if fact.kind == "exit" else when
-            if when < told.get(name, when + 1):
-                told[name] = when
-                where[name] = fact.origin.host
-            if earliest < possible.get(name, earliest + 1):
-                possible[name] = earliest
-    return told, possible, where
+        if (span := clock.span(fact)) is not None:
+            name, earliest, latest = span
+            when = earliest + EXIT_LAG if fact.kind == "exit" else earliest
+            if when < told.get(name, math.inf):
+                told[name], where[name] = when, fact.origin.host
+            possible[name] = min(possible.get(name, math.inf), earliest)
+            sure[name] = min(sure.get(name, math.inf), latest)
+    return Begin(told, possible, sure, where)
+
+
+def late(fact: Evidence) -> bool:
+    """Can it have happened later than its time, which is that of a line before?"""
+    return fact.fields.get("stamp") == "earlier"

@@ -81,8 +81,8 @@ def holds(edge: Edge, cause: Candidate, effect: Candidate) -> bool:
         return False
     if edge.window is None:
         return True
-    common = cause.began.keys() & effect.began.keys()
-    return not common or any(effect.began[clock] <= cause.began[clock] + edge.window for clock in common)
+    common = cause.begin.sure.keys() & effect.begin.possible.keys()
+    return not common or any(effect.begin.possible[clock] <= cause.begin.sure[clock] + edge.window for clock in common)
 
 
 def _in_scope(scope: str, cause: Candidate, effect: Candidate) -> bool:

@@ -146,7 +146,7 @@ def _solve(job: _Job, number: int, live: list[Evidence]) -> _Attempt:
     noise = [candidate for candidate in known if candidate.role == "noise"]
     case = Case([*(candidate for candidate in known if candidate.role != "noise"), *candidates.unknown(groups)], scene)
     spoken = heard.spoken | {rule for rule, _ in heard.others} | rules.weigh(case, job.without)
-    root, others = causes.decide(case.candidates, job.without)
+    root, others = causes.decide(case.candidates, job.without, scene)
     spoken |= {rules.name_of(rule) for rule in rules.CHOOSING if others}
     sure = confidence(root, others, case.candidates, heard.others) if root else 0.0
     for candidate in case.candidates:

@@ -10,6 +10,7 @@ from triage.evidence.inference import Ground, inferred
 from triage.model import Evidence
 
 SANE_WORLD = 1 << 20  # a size beyond this was misread
+LONG = 10.0  # a log that stopped so many seconds before the others', while they went on
 
 
 @dataclass(frozen=True, slots=True)

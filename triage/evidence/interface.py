@@ -27,13 +27,15 @@ def evidence(block: Block, kind: str, component: str, text: str, **fields: str) 
         source=block.source,
         offset=block.headline,
         end=block.end,
-        fields={
-            name: redact(value)
-            for name, value in {**fields, "goes_on": "yes" if block.goes_on else "", "aside": block.aside}.items()
-            if value
-        },
+        fields={name: redact(value) for name, value in {**fields, **_of_block(block)}.items() if value},
         excerpt="\n".join(shorten(tuple(redact("\n".join(block.lines)).split("\n")))),
     )
+
+
+def _of_block(block: Block) -> dict[str, str]:
+    """What the block knows of all its facts. `stamp` is "earlier" where the time is that of a line before, so that it happened then or later."""
+    earlier = not block.dated and block.origin.time is not None
+    return {"goes_on": "yes" if block.goes_on else "", "aside": block.aside, "stamp": "earlier" if earlier else ""}
 
 
 def shorten(lines: tuple[str, ...]) -> list[str]:

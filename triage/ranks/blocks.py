@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from triage.model import Block, Origin
 from triage.ranks import backtraces, headless, tracebacks
+from triage.ranks.files import origin_of
 from triage.ranks.last import FINISHED, PROGRESS, STEP
 from triage.ranks.text import Line, Text
 from triage.ranks.unmix import FRAME
@@ -22,6 +23,7 @@ from triage.ranks.unmix import FRAME
 REACH = 1 << 19
 _STAMP_REACH = 1 << 12
 _HEAD = 6  # lines before a backtrace that say what it is about
+_FEW = 8
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 8
 _UNDECIDED = b"  [frames that nothing gives to one writer are left out]"
@@ -249,7 +251,8 @@ def _block(text: Text, form: str, collected: Collected) -> Block:
         aside = _aside(before)
         if not first.parsed.layers and before is not None and before.parsed.record and _LOGGED.search(before.parsed.text):
             origin = before.parsed.origin  # `logging.exception` writes its record first and the traceback, without a prefix, right after it
-    if origin.time is None:
+    dated = origin.time is not None
+    if not dated:
         origin = dataclasses.replace(origin, time=_time_before(text, first))
     return Block(
         source=text.name,
@@ -262,6 +265,7 @@ def _block(text: Text, form: str, collected: Collected) -> Block:
         ambiguous=collected.ambiguous,
         writers=collected.writers,
         aside=aside,
+        dated=dated,
         goes_on=form == "traceback" and _goes_on(text, collected.lines[-1], origin, first.parsed.writer),
     )
 
@@ -305,10 +309,14 @@ def _time_before(text: Text, line: Line) -> float | None:
     """The stamp of the nearest line before it by the same writer or rank: the block is not older than that."""
     own = line.parsed
     outermost = own.writer[: own.writer.find("]:") + 2] if "]:" in own.writer else own.writer
+    rank = own.origin.rank
     for before in text.lines_before(line.offset, _STAMP_REACH, _start(line, outermost)):
         other = before.parsed
-        if other.origin.time is not None and (
-            other.writer == own.writer or (own.origin.rank is not None and other.origin.rank == own.origin.rank)
-        ):
+        if other.origin.time is not None and (other.writer == own.writer or (rank is not None and other.origin.rank == rank)):
             return other.origin.time
+    # The program's logger puts another prefix before its lines than `[rank3]: `.
+    others = {rank, None} if rank is not None and origin_of(text.name).rank == rank else {rank}
+    for before in itertools.islice(text.lines_before(line.offset, _STAMP_REACH), _FEW) if rank is not None else ():
+        if before.parsed.origin.time is not None and before.parsed.origin.rank in others:
+            return before.parsed.origin.time
     return None

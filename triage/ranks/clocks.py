@@ -64,9 +64,12 @@ class Clocks:
         self._seen.clear()
 
     def ahead(self, host: str | None) -> float:
-        """What to take off a time of this host so that it can be compared; 0 where the difference is no more than what is not known."""
+        """What to take off a time of this host so that it can be compared; 0 where the difference is no more than what is not known.
+
+        Whole seconds, for less is not known, and a stamp that has no fraction gets none.
+        """
         clock = self.by_host.get(host or "")
-        return clock.ahead if clock is not None and abs(clock.ahead) > clock.doubt + RESOLUTION else 0.0
+        return float(round(clock.ahead)) if clock is not None and abs(clock.ahead) > clock.doubt + RESOLUTION else 0.0
 
     def doubt(self, one: str | None, other: str | None) -> float | None:
         """Two times of these hosts that are closer than this (in seconds, after `ahead`) are in no order. None: nothing is known of their clocks."""

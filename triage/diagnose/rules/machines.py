@@ -99,26 +99,30 @@ def first_cuda_error(case: Case) -> None:
 
 def _first_ranks(case: Case, candidate: Candidate) -> set[int]:
     """The ranks that report clearly before all others; empty if there are none, or their times cannot be compared."""
-    times: dict[int, tuple[float, str]] = {}
+    times: dict[int, Span] = {}
     clocks = set()
     for fact in candidate.facts:
-        reading = case.scene.clocks.read(fact)
-        if reading is not None and fact.origin.rank is not None:
-            clocks.add(reading[0])
-            mine = (reading[1], fact.origin.host or "")
+        span = case.scene.clocks.span(fact)
+        if span is not None and fact.origin.rank is not None:
+            clocks.add(span[0])
+            mine = (span[2], span[1], fact.origin.host or "")
             times[fact.origin.rank] = min(times.get(fact.origin.rank, mine), mine)
     if len(clocks) != 1 or set(times) != set(candidate.shown_by):
         return set()
-    earliest = min(times.values())
-    early = {rank for rank, place in times.items() if not _clearly(case, earliest, place)}
-    rest = [place for rank, place in times.items() if rank not in early]
-    latest = max(times[rank] for rank in early)
-    return early if rest and all(_clearly(case, latest, place) for place in rest) else set()
+    first = min(times.values())
+    early = {rank for rank, span in times.items() if not _clearly(case, first, span)}
+    rest = [span for rank, span in times.items() if rank not in early]
+    last = max(times[rank] for rank in early)
+    return early if rest and all(_clearly(case, last, span) for span in rest) else set()
 
 
-def _clearly(case: Case, one: tuple[float, str], other: tuple[float, str]) -> bool:
-    """Is the first of two (time, host) before the second, as far as the clocks can tell?"""
-    return one[0] < other[0] - case.scene.clocks.doubt(one[1], other[1])
+Span = tuple[float, float, str]
+"""The latest and the earliest time at which a rank can have reported, and its host."""
+
+
+def _clearly(case: Case, one: Span, other: Span) -> bool:
+    """Is the first before the second, as far as the clocks can tell?"""
+    return one[0] < other[1] - case.scene.clocks.doubt(one[2], other[2])
 
 
 def inner_error(case: Case) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 from triage.diagnose.say import say_ranks
-from triage.diagnose.scene import Scene, conclude, ranks_of
+from triage.diagnose.scene import LONG, Scene, conclude, ranks_of
 from triage.model import Evidence
 
 _CLIENTS = re.compile(r"(\d+)/(\d+) clients joined")
 _STORE_KEY = re.compile(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
-# A log that stopped so long before the others', in seconds, while they went on.
-_LONG = 10.0
 
 
 def rank_absent(scene: Scene) -> list[Evidence]:
@@ -157,7 +155,7 @@ def _long_before(scene: Scene, rank: int, other: int) -> bool | None:
     mine, theirs = scene.last_time.get(rank), scene.last_time.get(other)
     if mine is None or theirs is None or mine[0] != theirs[0]:
         return None
-    return mine[1] < theirs[1] - _LONG
+    return mine[1] < theirs[1] - LONG
 
 
 def _steps(scene: Scene, absent: set[int], waiting: set[int]) -> str:
