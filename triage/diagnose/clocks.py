@@ -47,11 +47,13 @@ class Clocks:
 
         A stamp of whole seconds is anything within its second, that of a line before is no end, and an agent tells of a process when it looks.
         """
-        reading, when = self.read(fact), fact.origin.time
-        if reading is None or when is None:
+        reading = self.at(fact.origin, fact.source)
+        if reading is None:
             return None
-        later = math.inf if late(fact) else 0.0 if when % 1 else 1.0
-        return reading[0], reading[1] - (EXIT_LAG if fact.kind == "exit" else 0.0), reading[1] + later
+        clock, when = reading
+        # The stamp itself, for what is taken off may have a fraction.
+        later = math.inf if fact.fields and late(fact) else 0.0 if fact.origin.time % 1 else 1.0  # type: ignore[operator]
+        return clock, (when - EXIT_LAG if fact.kind == "exit" else when), when + later
 
     def read(self, fact: Evidence) -> tuple[str, float] | None:
         """(clock, time): times with the same clock can be compared. None: the fact has no time."""
@@ -115,13 +117,19 @@ def begins(facts: Sequence[Evidence], clock: Clocks) -> Begin:
     sure: dict[str, float] = {}
     where: dict[str, str | None] = {}
     for fact in facts:
-        if (span := clock.span(fact)) is not None:
-            name, earliest, latest = span
-            when = earliest + EXIT_LAG if fact.kind == "exit" else earliest
-            if when < told.get(name, math.inf):
-                told[name], where[name] = when, fact.origin.host
-            possible[name] = min(possible.get(name, math.inf), earliest)
-            sure[name] = min(sure.get(name, math.inf), latest)
+        if (span := clock.span(fact)) is None:
+            continue
+        name, earliest, latest = span
+        when = earliest + EXIT_LAG if fact.kind == "exit" else earliest
+        if name not in told:
+            told[name], possible[name], sure[name], where[name] = when, earliest, latest, fact.origin.host
+            continue
+        if when < told[name]:
+            told[name], where[name] = when, fact.origin.host
+        if earliest < possible[name]:
+            possible[name] = earliest
+        if latest < sure[name]:
+            sure[name] = latest
     return Begin(told, possible, sure, where)
 
 
