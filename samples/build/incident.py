@@ -158,7 +158,7 @@ class Incident:
 
     def table(self, exits: dict[int, int], host: int = 1, to: str = "launcher.log") -> None:
         """torchelastic's table of one node, the first observed failure first."""
-        names = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -15: "SIGTERM"}
+        names = {-9: "SIGKILL", -11: "SIGSEGV", -7: "SIGBUS", -6: "SIGABRT", -15: "SIGTERM"}
         entries = [
             [
                 f"[{number}]:",

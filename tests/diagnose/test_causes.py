@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.catalog.model import Edge
+from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import tier
+from triage.diagnose.scene import Scene
 
-from .making import candidate, decide, explain, stranger
+from .making import candidate, decide, explain, fact, left, stranger
 
 NAMES = (
     "a.one",
@@ -171,3 +174,23 @@ def test_rivals_and_unknown_ranks_lower_the_confidence() -> None:
     nowhere = decide(explain([candidate("a.one", "cause")]).candidates).confidence
     rivals = decide(explain([candidate(name, "cause", [0]) for name in ("a.one", "b.two", "c.three")]).candidates).confidence
     assert alone > nowhere > rivals
+
+
+def test_the_log_that_stops_first() -> None:
+    """Of two failures without times, the one after which its rank wrote nothing while the other's went on; not if it waited in a collective."""
+    one, other = stranger("u-2", [2]), stranger("u-0", [0])
+    scene = Scene((), {}, frozenset(range(4)), 4, frozenset(), last_step={0: 9, 2: 9}, last_time={0: ("", 160.0), 2: ("", 100.0)})
+    assert causes.decide([other, one], scene=scene)[0] is one
+    assert "went on for more than 10 s" in other.why[-1]
+    waiting = Candidate(None, "u-2", [fact("u-2", 2, kind="exception", op="barrier")])
+    assert causes.decide([stranger("u-0", [0]), waiting], scene=scene)[0] is not waiting
+    near = replace(scene, last_time={0: ("", 105.0), 2: ("", 100.0)})
+    assert causes.decide([other, one], scene=near)[0] is other
+
+
+def test_what_a_process_said_that_failed() -> None:
+    """Where the launcher saw a rank fail, an exception of nobody in particular comes after that of a rank."""
+    somebody, nobody = stranger("u-2", [2]), stranger("u-0")
+    scene = Scene([left(2, 1)], {}, frozenset(range(4)), 4, frozenset())
+    assert causes.decide([nobody, somebody], scene=scene)[0] is somebody
+    assert causes.decide([nobody, somebody])[0] is nobody

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,3 +73,32 @@ def test_what_the_clocks_doubt_is_in_no_order() -> None:
             one.time(clock)
         assert first.clearly_before(second) is ordered
         assert first.clearly_before(near)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ordered"),
+    [
+        (100.0, 101.0, False),
+        (100.0, 101.5, True),
+        (100.25, 100.375, False),
+        (100.25, 100.75, True),
+    ],
+)
+def test_stamps_of_one_host_order_as_far_as_they_are_fine(first: float, second: float, ordered: bool) -> None:
+    """A whole second is anything within it; fractions order what is a fifth of a second apart."""
+    one, other = Candidate(None, "u-1", [fact("x", 0, time=first)]), Candidate(None, "u-2", [fact("y", 1, time=second)])
+    for candidate in (one, other):
+        candidate.time(clocks([], ""))
+    assert one.clearly_before(other) is ordered
+    assert not other.clearly_before(one)
+
+
+def test_the_stamp_of_a_line_before_is_no_end() -> None:
+    """A traceback without a stamp happened after the line before it, and perhaps long after."""
+    one, other = Candidate(None, "u-1", [fact("x", 0, time=100.0, stamp="earlier")]), Candidate(None, "u-2", [fact("y", 1, time=200.0)])
+    for candidate in (one, other):
+        candidate.time(clocks([], ""))
+    assert not one.clearly_before(other)
+    other.facts[0] = fact("y", 1, time=50.0)
+    other.time(clocks([], ""))
+    assert other.clearly_before(one)

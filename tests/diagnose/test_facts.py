@@ -86,3 +86,20 @@ def test_the_order_in_which_files_are_read_changes_nothing(facts: list[object], 
     shuffled = list(facts)
     shuffle.shuffle(shuffled)
     assert settle(shuffled, job_of(4)) == settle(facts, job_of(4))  # type: ignore[arg-type]
+
+
+def test_the_last_exception_of_one_file_is_that_of_the_rank_that_failed() -> None:
+    """One rank ended with an exit code: an earlier exception without a prefix was handled. After a signal nothing can be told."""
+    early, late = raised("ValueError: a", offset=10), raised("ValueError: b", offset=90)
+    assert [one.origin.rank for one in settle([early, late, left(2, 1, offset=99)], job_of(4)) if one.kind == "exception"] == [None, 2]
+    stopped = [early, late, left(2, 1, offset=99), left(1, -15, signal="SIGTERM", offset=120)]
+    assert [one.origin.rank for one in settle(stopped, job_of(4)) if one.kind == "exception"] == [None, None]
+
+
+def test_the_first_of_two_copies_keeps_its_kind_of_stamp() -> None:
+    """Whether a time is that of a line before is said of the copy that has the earliest time."""
+    own, before = raised("ValueError: x", 1, source="a", time=9.0), raised("ValueError: x", 1, source="b", time=7.0, stamp="earlier")
+    (one,) = settle([own, before], job_of(4))
+    assert (one.origin.time, one.fields.get("stamp")) == (7.0, "earlier")
+    (two,) = settle([own, replace(before, origin=replace(before.origin, time=11.0))], job_of(4))
+    assert (two.origin.time, "stamp" in two.fields) == (9.0, False)

@@ -73,3 +73,18 @@ def test_who_spoke(line: str, component: str) -> None:
     """The component is told by the line alone."""
     (fact,) = from_text(line)
     assert fact.component == component
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[Sat Nov 21 03:07:45 2026] python3[4105]: segfault at 10 ip 00007f1c2a4b3d10 sp 00007ffd1c2a4b30 error 4 in libc.so.6[7f1c2a400000+1000]",
+        "[Sat Nov 21 03:07:45 2026] traps: python3[4105] general protection fault ip:7f1c2a4b3d10 sp:7ffd1c2a4b30 error:0 in libc.so.6[7f1c2a400000+1000]",
+        "[Sat Nov 21 03:07:45 2026] INFO: task python3:4105 blocked for more than 122 seconds.",
+        "[Sat Nov 21 03:07:45 2026] watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4105]",
+    ],
+)
+def test_the_kernel_names_the_process_it_means(line: str) -> None:
+    """The pid is that of the line's subject, so that it joins a rank of that host."""
+    (fact,) = from_text(line + "\n")
+    assert (fact.kind, fact.origin.pid) == ("kernel", 4105)

@@ -197,6 +197,9 @@ def test_a_block_takes_the_time_before_it() -> None:
     tagged = trace.replace("\n", "\n[rank1]: ").removesuffix("[rank1]: ")
     other = block("[rank2]: 2026-11-21 03:07:45 INFO step 3\n[rank1]: " + tagged, HEADER)
     assert (other.origin.time, other.origin.rank) == (None, 1)
+    logged = block("2026-11-21 03:07:45 [rank1] INFO step 3\n[rank1]: " + tagged, HEADER)
+    assert (logged.origin.time, logged.dated) == (1_795_230_465.0, False)
+    assert block("2026-11-21 03:07:45 ERROR " + trace, HEADER).dated
 
 
 def test_a_logged_exception_has_the_origin_of_its_record() -> None:

@@ -123,3 +123,16 @@ def test_last_words_are_found_further_back(step: int, others: int) -> None:
     [found] = back(lambda offset, length: data[offset : offset + length], len(data), ["[rank1]:", "[rank7]:"], 2026)
     assert (found.origin.rank, found.step) == (1, step - 1)
     assert data[found.offset :].startswith(b"[rank1]: step %d\n" % (step - 1))
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("[rank0] INFO saving the checkpoint to /ckpt/step6/model.pt", "/ckpt/step6/model.pt"),
+        ("[rank0]: Saved model in '/out/last.safetensors'.", "/out/last.safetensors"),
+        ("[rank0] INFO reading /ckpt/step6/model.pt to memory", ""),
+    ],
+)
+def test_the_path_that_a_rank_writes_is_told(line: str, path: str) -> None:
+    """Only where the line says that something is written there."""
+    assert [word.path for word in words(line.encode() + b"\n", 0, 2026)] == [path]

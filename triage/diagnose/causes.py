@@ -23,11 +23,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Those that stand unexplained, of how many findings each is an explanation, and what the ranks did last."""
+    """Those that stand unexplained, of how many findings each is an explanation, what the ranks did last, and which of them are
+    known to have ended badly."""
 
     candidates: Sequence[Candidate]
     effects: Counter[str]
     scene: Scene
+    ended: frozenset[int] = frozenset()
 
 
 def stated_first(contest: Contest, one: Candidate) -> float:
@@ -63,6 +65,11 @@ def _stopped(scene: Scene, one: Candidate, other: Candidate) -> bool:
     return all(clock == first[0] and when < first[1] - LONG for clock, when in last)
 
 
+def ended_first(contest: Contest, one: Candidate) -> float:
+    """What a process said that the launcher saw fail comes before what nobody in particular said."""
+    return bool(contest.ended) and not one.ranks
+
+
 def specific_first(contest: Contest, one: Candidate) -> float:
     """A known failure comes before an unknown one, a cause before an ending."""
     return -((2 if one.signature else 0) + (1 if one.role == "cause" else 0))
@@ -78,6 +85,7 @@ CHOOSING: tuple[Callable[[Contest, Candidate], float], ...] = (
     earlier_first,
     explains_most,
     stopped_first,
+    ended_first,
     specific_first,
     first_observed,
 )
@@ -89,7 +97,7 @@ def decide(
     """The root among the unexplained candidates and the others, in order; every loser is told why."""
     open_ones = [candidate for candidate in candidates if not candidate.explained_by and tier(candidate) is not None]
     effects = Counter(name for candidate in candidates for name in candidate.explained_by)
-    contest = Contest(_strongest(open_ones), effects, scene)
+    contest = Contest(_strongest(open_ones), effects, scene, _ended(scene))
     rules = [rule for rule in CHOOSING if rule.__name__.replace("_", "-") not in without]
     keys = {candidate.id: tuple(rule(contest, candidate) for rule in rules) for candidate in open_ones}
     ordered = sorted(open_ones, key=lambda candidate: (*keys[candidate.id], candidate.id))
@@ -99,6 +107,18 @@ def decide(
     for other in others:
         other.why.append(_why_lost(root, other, effects, scene))
     return root, tuple(others)
+
+
+def _ended(scene: Scene) -> frozenset[int]:
+    """Ranks whose processes are known to have ended badly, and not because the launcher stopped them."""
+    return frozenset(
+        fact.origin.rank
+        for fact in scene.facts
+        if fact.kind == "exit"
+        and fact.origin.rank is not None
+        and fact.fields.get("exitcode", "0") not in ("0", "")
+        and fact.fields.get("by") != "agent"
+    )
 
 
 def _strongest(candidates: Sequence[Candidate]) -> Sequence[Candidate]:

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from triage.diagnose.clocks import late
 from triage.model import Evidence, Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.stamps import ISO, seconds
@@ -133,14 +134,7 @@ def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """One exception, printed without a prefix as often as ranks ended with an exit code: it is theirs, each rank's once."""
     bare = [fact for fact in facts if fact.kind == "exception" and fact.origin.rank is None and fact.origin.local_rank is None]
     bare = [fact for fact in bare if fact.fields.get("chain") == "final" and fact.fields.get("type") not in ECHOES]
-    owners = {
-        fact.origin.rank: fact.origin
-        for fact in facts
-        if fact.kind == "exit"
-        and fact.origin.rank is not None
-        and not fact.fields.get("signal")
-        and fact.fields.get("exitcode") not in ("0", None)
-    }
+    owners = _by_themselves(facts)
     if not bare or len({fact.text for fact in bare}) != 1 or sum(fact.count for fact in bare) != len(owners):
         return facts
     first = bare[0]
@@ -155,6 +149,37 @@ def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     ]
     gone = {id(fact) for fact in bare}
     return [fact for fact in facts if id(fact) not in gone] + placed
+
+
+def last_of_all(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """One rank ended with an exit code and none by a signal: of the exceptions that one file holds without a prefix, the last is its."""
+    owners = _by_themselves(facts)
+    if len(owners) != 1 or any(fact.kind == "exit" and fact.fields.get("signal") for fact in facts):
+        return facts
+    final = [fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)]
+    if not final or len({fact.source for fact in final}) > 1 or any(fact.origin.rank is not None for fact in final):
+        return facts
+    last, owner = max(final, key=lambda fact: fact.offset), next(iter(owners.values()))
+    origin = dataclasses.replace(last.origin, rank=owner.rank, local_rank=owner.local_rank, host=last.origin.host or owner.host)
+    own = dataclasses.replace(last, origin=origin, fields={**last.fields, "placed": "by the exit status"})
+    return [own if fact is last else fact for fact in facts]
+
+
+def _by_themselves(facts: Iterable[Evidence]) -> dict[int, Origin]:
+    """The ranks that ended with an exit code other than 0."""
+    return {
+        fact.origin.rank: fact.origin
+        for fact in facts
+        if fact.kind == "exit"
+        and fact.origin.rank is not None
+        and not fact.fields.get("signal")
+        and fact.fields.get("exitcode") not in ("0", None)
+    }
+
+
+def is_echo(fact: Evidence) -> bool:
+    """An exception that only wraps or repeats another."""
+    return fact.fields.get("type") in ECHOES
 
 
 def _death_of(fact: Evidence) -> str:
@@ -173,6 +198,7 @@ PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
     stopped_by_agent,
     by_exit_status,
     as_often_as_ranks,
+    last_of_all,
 )
 
 
@@ -200,12 +226,15 @@ def _as_one(facts: list[Evidence]) -> Evidence:
         )  # the launcher quotes what the rank has printed itself
     first = min((same[0] for same in by_source.values()), key=_best)
     fields = {name: value for same in by_source.values() for fact in same for name, value in fact.fields.items()}
-    times = [fact.origin.time for fact in facts if fact.origin.time is not None]
+    fields = {**fields, **first.fields}
+    time, earlier = min(((fact.origin.time, late(fact)) for fact in facts if fact.origin.time is not None), default=(None, False))
+    if not earlier:
+        fields.pop("stamp", None)
     return dataclasses.replace(
         first,
         count=max(sum(fact.count for fact in same) for same in by_source.values()),
-        fields={**fields, **first.fields},
-        origin=dataclasses.replace(first.origin, time=min(times, default=None)),
+        fields=fields,
+        origin=dataclasses.replace(first.origin, time=time),
     )
 
 

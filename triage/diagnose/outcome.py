@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from triage.diagnose.facts import is_echo
 from triage.model import Evidence, Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.last import Word
 
 # Logs without a zone may be so far apart in seconds, and a node may say something of the job that late.
 _ZONES = 15 * 3600.0
+# What ends a process otherwise than by an exception.
+_NO_EXCEPTION = frozenset(("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTERM"))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`finished` are the ranks that said they were done, with the time if it has one; `ends` the place of such a word in each source;
     `attempt` the last one. `everyone`: every rank that left a trace said so. `doing` is what a rank was about in its last line, `spans`
-    host (None: any) to the first and last time of what ranks wrote there.
+    host (None: any) to the first and last time of what ranks wrote there, `writes` path to the ranks whose last lines say that they write it. `unsaid`: a
+    process ended as an exception ends one, and no exception is there that may have been its last.
     """
 
     finished: Mapping[int, float | None]
@@ -30,6 +34,8 @@ class Outcome:
     everyone: bool = False
     doing: Mapping[int, str] = field(default_factory=dict)
     spans: Mapping[str | None, tuple[float, float]] = field(default_factory=dict)
+    writes: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    unsaid: bool = False
 
     def is_over(self, fact: Evidence) -> bool:
         """Was this failure over before the job ended, so that it did not end it?"""
@@ -71,7 +77,7 @@ class Outcome:
         return span is not None and when is not None and not span[0] - _ZONES <= when <= span[1] + _ZONES
 
     def _ended_by(self, rank: int | None) -> bool:
-        return bool(self.died) if rank is None else rank in self.died
+        return self.unsaid if rank is None else rank in self.died
 
 
 def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap, last: int | None = None) -> Outcome:
@@ -103,7 +109,25 @@ def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: J
     last = max([fact.origin.attempt for fact in facts] + list(attempts.values()) + [last or 0], default=0)
     everyone = bool(ends) and job.ranks <= finished.keys() if job.ranks else bool(ends)
     about = {rank: said for (_, rank), said in sorted(doing.items()) if said}
-    return Outcome(finished, ends, last, attempts, steps, times, _died(facts, last, ends), everyone, about, spans)
+    return Outcome(
+        finished, ends, last, attempts, steps, times, _died(facts, last, ends), everyone, about, spans, _writes(words), _unsaid(facts, last)
+    )
+
+
+def _unsaid(facts: Sequence[Evidence], last: int) -> bool:
+    ended = [fact for fact in facts if fact.kind == "exit" and _badly(fact, last) and fact.fields.get("signal", "") not in _NO_EXCEPTION]
+    final = [fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)]
+    own = {fact.origin.rank for fact in final}
+    loose = sum(fact.count for fact in final if fact.origin.rank is None and "goes_on" not in fact.fields)
+    return len({fact.origin.rank if fact.origin.rank is not None else -1 for fact in ended} - own) > loose
+
+
+def _writes(words: Sequence[tuple[str, Word]]) -> dict[str, frozenset[int]]:
+    writers: dict[str, set[int]] = {}
+    for _, word in words:
+        if word.path and word.origin.rank is not None:
+            writers.setdefault(word.path, set()).add(word.origin.rank)
+    return {path: frozenset(ranks) for path, ranks in writers.items()}
 
 
 def _widen(spans: dict[str | None, tuple[float, float]], origin: Origin) -> None:
@@ -118,9 +142,9 @@ def _died(facts: Sequence[Evidence], last: int, ends: Mapping[str, int]) -> froz
     return frozenset(
         fact.origin.rank if fact.origin.rank is not None else -1
         for fact in facts
-        if fact.kind == "exit"
-        and fact.fields.get("exitcode", "0") not in ("0", "")
-        and fact.fields.get("by") != "agent"
-        and fact.origin.attempt == last
-        and fact.offset > ends.get(fact.source, -1)
+        if fact.kind == "exit" and _badly(fact, last) and fact.offset > ends.get(fact.source, -1)
     )
+
+
+def _badly(fact: Evidence, last: int) -> bool:
+    return fact.fields.get("exitcode", "0") not in ("0", "") and fact.fields.get("by") != "agent" and fact.origin.attempt == last

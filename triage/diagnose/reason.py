@@ -179,6 +179,7 @@ def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], kn
         files=_files(job.map),
         local=job.map.by_local,
         pids=job.map.by_pid,
+        writes=job.outcome.writes,
     )
 
 

@@ -21,7 +21,7 @@ class Scene:
     it was seen; `devices`: GPU (host and PCI address, as text) to its ranks. Steps and times are those of each rank's last lines,
     `doing` what it was about there (a name of ranks.last.DOING). Times of different ranks are comparable as `clocks` says. `handled`
     are facts that did not end the job, `files` host to the sources that are named after it, `addresses` IP address to hosts,
-    `local` host and local rank to ranks, `pids` process ids to ranks.
+    `local` host and local rank to ranks, `pids` process ids to ranks, `writes` path to the ranks that say they write it.
     """
 
     facts: Sequence[Evidence]
@@ -42,6 +42,7 @@ class Scene:
     addresses: Mapping[str, Collection[str]] = field(default_factory=dict)
     local: Mapping[tuple[str | None, int], Collection[int]] = field(default_factory=dict)
     pids: Mapping[int, Collection[int]] = field(default_factory=dict)
+    writes: Mapping[str, Collection[int]] = field(default_factory=dict)
 
     def evidence_of(self, *tells: str) -> list[Evidence]:
         indices = sorted({index for told in tells for index in self.matched.get(told, ())})

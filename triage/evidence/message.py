@@ -41,6 +41,9 @@ _FIELDS = (
     re.compile(r"\b(?P<code>E[A-Z0-9]\d{4})\b"),
     re.compile(r"(?P<file>\w[\w/.]*\.(?:cc|cu|h|cpp)):(?P<line>\d+)"),
     re.compile(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d+)"),
+    re.compile(r"\[(?P<pid>\d+)\](?:: segfault at| general protection fault| trap )"),
+    re.compile(r"\btask [^\s:]+:(?P<pid>\d+) blocked for more than"),
+    re.compile(r"soft lockup.*\[[^\]:]+:(?P<pid>\d+)\]"),
 )
 _CHAIN = re.compile(r"NCCL INFO (\S+:\d+) -> (\d+)")
 

@@ -25,7 +25,7 @@ _STAMP_REACH = 1 << 12
 _HEAD = 6  # lines before a backtrace that say what it is about
 _FEW = 8
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
-_STEPS_ON = 8
+_STEPS_ON = 5
 _UNDECIDED = b"  [frames that nothing gives to one writer are left out]"
 _C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
 _IGNORED = re.compile(

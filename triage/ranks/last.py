@@ -35,6 +35,9 @@ DOING = (
     ),
 )
 _LINES = 600
+_WRITTEN = re.compile(
+    r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:ed|ing)?)\b.{0,60}?\b(?:to|in|into|as|at)\b[ :=]*['\"]?(/[^\s'\",;]+)"
+)
 # Of each writer so many telling lines are looked at, of lines without a writer more.
 _EACH, _BARE, _SOLE = 3, 60, 8
 _WRITER = re.compile(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
@@ -43,7 +46,7 @@ _TELLING = re.compile(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A line near the end of a source. `doing` is a name of DOING."""
+    """A line near the end of a source. `doing` is a name of DOING, `path` the file or directory that it says is written."""
 
     origin: Origin
     offset: int
@@ -51,6 +54,7 @@ class Word:
     step: int | None
     finished: bool
     doing: str = ""
+    path: str = ""
 
 
 def words(tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole: bool = False, one: bool = False) -> list[Word]:
@@ -122,4 +126,13 @@ def _writer_of(parsed: Parsed) -> str:
 def _word(parsed: Parsed, offset: int) -> Word:
     step = STEP.search(parsed.text)
     doing = next((name for name, pattern in DOING if pattern.search(parsed.text)), "")
-    return Word(parsed.origin, offset, parsed.writer, int(step[1]) if step else None, FINISHED.search(parsed.text) is not None, doing)
+    path = _WRITTEN.search(parsed.text)
+    return Word(
+        parsed.origin,
+        offset,
+        parsed.writer,
+        int(step[1]) if step else None,
+        FINISHED.search(parsed.text) is not None,
+        doing,
+        path[1].rstrip(".") if path else "",
+    )

@@ -62,3 +62,26 @@ def test_a_list_of_users_of_the_same_gpu() -> None:
     found = placement.memory_shared(scene)
     assert [(one.fields["rule"], one.origin.rank) for one in found] == [("shared-device", 0), ("shared-device", 1)]
     assert placement.memory_shared(replace(scene, facts=[fact(text.format(99), 0)])) == []
+
+
+def test_a_world_of_one_on_each_host() -> None:
+    """Hosts that each hold rank 0 of a world of 1 did not meet; on one host that is an ordinary job."""
+    scene = replace(BASE, world_size=1, ranks=frozenset({0}), hosts={0: ["a", "b"]})
+    files = [fact("x", 0, host="a", source="1"), fact("y", 0, host="b", source="2")]
+    assert [one.fields["rule"] for one in placement.single_process(replace(scene, facts=files))] == ["split-rendezvous"]
+    assert placement.single_process(replace(scene, facts=files, hosts={0: ["a"]})) == []
+    assert placement.single_process(replace(scene, facts=[fact("x", 0, host="a"), fact("y", 0, host="b")])) == []
+
+
+def test_ranks_that_write_one_path() -> None:
+    """Their last lines name it and one of them finds damage; a full disk explains that as well, and an own path each harms nobody."""
+    damage = fact("RuntimeError: unexpected pos 64 vs 0", 0)
+    scene = replace(BASE, facts=[damage], writes={"/ckpt/model.pt": {0, 1}})
+    found = placement.same_path_written(scene)
+    assert [(one.fields["rule"], one.fields["path"], one.origin.rank) for one in found] == [
+        ("same-path-written", "/ckpt/model.pt", 0),
+        ("same-path-written", "/ckpt/model.pt", 1),
+    ]
+    assert placement.same_path_written(replace(scene, facts=[damage, fact("No space left on device", 1)])) == []
+    assert placement.same_path_written(replace(scene, writes={"/ckpt/0.pt": {0}, "/ckpt/1.pt": {1}})) == []
+    assert placement.same_path_written(replace(scene, facts=[fact("ValueError: x", 0)])) == []

@@ -71,3 +71,20 @@ def test_a_log_that_goes_on_as_long_has_not_stopped() -> None:
     assert silence.log_stopped(replace(LOSING, last_step=steps, last_time=late)) == []
     assert silence.log_stopped(replace(LOSING, last_step=steps, last_time={**late, 2: ("host b", 99.0)}))
     assert silence.log_stopped(replace(LOSING, last_step=steps, last_time={**late, 2: ("", 10.0)}))
+
+
+def test_who_did_not_say_that_it_reached_the_barrier() -> None:
+    """Rank 0 waits in a monitored barrier for those that the others do not hear of; when most say nothing, nothing is concluded."""
+    said = "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0."
+    scene = Scene([raised(said.format(rank), rank) for rank in (1, 2, 4)], {}, frozenset(range(5)), 5, frozenset())
+    assert [(one.fields["rule"], one.origin.rank) for one in silence.missed_barrier(scene)] == [("missed-barrier", 3)]
+    assert silence.missed_barrier(replace(scene, world_size=9)) == []
+    assert silence.missed_barrier(replace(scene, finished=frozenset({3}))) == []
+
+
+@pytest.mark.parametrize(("seen", "rule"), [((0, 1, 3), "never-joined"), ((0, 1, 2), "rank-absent")])
+def test_a_client_that_is_missing(seen: tuple[int, ...], rule: str) -> None:
+    """The last rank may never have been meant to be; one between others was, and did not come."""
+    scene = Scene([raised("RuntimeError: 3/4 clients joined.", rank) for rank in seen], {}, frozenset(seen), 4, frozenset())
+    (found,) = silence.rank_absent(scene)
+    assert (found.fields["rule"], found.origin.rank) == (rule, 6 - sum(seen))

@@ -43,6 +43,7 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(placement.shared_device, always=True),
     Rule(placement.memory_shared, always=True),
     Rule(placement.killed_while_saving, always=True),
+    Rule(placement.same_path_written, always=True),
     Rule(silence.done_while_others_wait, always=True),
     Rule(placement.late_entry),
     Rule(silence.rank_absent),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import Case, name
 from triage.diagnose.say import say_ranks
+from triage.diagnose.scene import LONG, Scene
 from triage.model import Evidence
 
 # Faults of one GPU that the kernel reports within so many seconds are one burst.
@@ -109,11 +111,24 @@ def _first_ranks(case: Case, candidate: Candidate) -> set[int]:
             times[fact.origin.rank] = min(times.get(fact.origin.rank, mine), mine)
     if len(clocks) != 1 or set(times) != set(candidate.shown_by):
         return set()
+    if all(latest == math.inf for latest, _, _ in times.values()):
+        return _silent_first(case.scene, candidate.shown_by)
     first = min(times.values())
     early = {rank for rank, span in times.items() if not _clearly(case, first, span)}
     rest = [span for rank, span in times.items() if rank not in early]
     last = max(times[rank] for rank in early)
     return early if rest and all(_clearly(case, last, span) for span in rest) else set()
+
+
+def _silent_first(scene: Scene, ranks: Collection[int]) -> set[int]:
+    """The lines have no time of their own: ranks that report their steps, and wrote their last line long before all others."""
+    last = {rank: scene.last_time[rank] for rank in ranks if rank in scene.last_time and rank in scene.last_step}
+    if len(last) < len(ranks) or len({clock for clock, _ in last.values()}) != 1:
+        return set()
+    first = min(when for _, when in last.values())
+    early = {rank: when for rank, (_, when) in last.items() if when <= first + LONG}
+    rest = [when for rank, (_, when) in last.items() if rank not in early]
+    return set(early) if rest and min(rest) > max(early.values()) + LONG else set()
 
 
 Span = tuple[float, float, str]

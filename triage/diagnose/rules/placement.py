@@ -6,10 +6,17 @@ import re
 
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import Scene, conclude, ranks_of
+from triage.evidence.inference import inferred
 from triage.model import Evidence
 
 _USERS = re.compile(r"Process (\d+) has \d")
 _OOM = re.compile(r"(?i)out of memory: kill|oom[-_ ]?kill|OOMKilled")
+# What comes of two writers of one file, and what a full target says.
+_DAMAGED = re.compile(
+    r"unexpected pos \d+ vs|PytorchStreamWriter|PytorchStreamReader|central directory|File exists|Directory not empty|No such file or directory|"
+    r"Stale file handle|invalid header or archive|SafetensorError|Text file busy"
+)
+_FULL = re.compile(r"No space left|quota exceeded")
 _ENTRY = re.compile(r"Entry-HcclCommInit\w*:.*?\brank\[(\d+)\]")
 _IDENTIFIER = re.compile(r"identifier\[([^\]]*)\]")
 _CONNECT = re.compile(r"HCCL_CONNECT_TIMEOUT\D{0,40}?(\d{2,5})")
@@ -75,6 +82,18 @@ def killed_while_saving(scene: Scene) -> list[Evidence]:
         return []
     text = f"{say_ranks(ranks_of(killed))} was killed for memory while it saved, as its last lines say"
     return conclude("killed-while-saving", ranks_of(killed), killed[0], text)
+
+
+def same_path_written(scene: Scene) -> list[Evidence]:
+    """A file came out damaged or in the way of another, and the last lines of several ranks say that they write the same path."""
+    if any(_FULL.search(fact.text) for fact in scene.facts):
+        return []
+    for path, ranks in sorted(scene.writes.items()):
+        trouble = next((fact for fact in scene.facts if fact.origin.rank in ranks and _DAMAGED.search(fact.text)), None)
+        if len(ranks) > 1 and trouble is not None:
+            text = f"{say_ranks(ranks)} say in their last lines that they write {path}"
+            return inferred("same-path-written", ranks, text, trouble, path=path)
+    return []
 
 
 def late_entry(scene: Scene) -> list[Evidence]:

@@ -22,7 +22,8 @@ def rank_absent(scene: Scene) -> list[Evidence]:
             text = f"{clients[1]} of {clients[2]} ranks reached the store" + (
                 f"; no file of this job is by {say_ranks(absent)}" if absent else ""
             )
-            return conclude("rank-absent", absent, fact, text)
+            between = bool(absent) and max(absent) < max(seen)  # there are ranks beyond it: the world is as large as it was told
+            return conclude("never-joined" if between else "rank-absent", absent, fact, text)
     asked = {int(match[2]): fact for fact in scene.facts if "//cpu//" in fact.text and (match := _STORE_KEY.search(fact.text))}
     if len(asked) == 1:
         rank, fact = next(iter(asked.items()))
