@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from triage.evidence import backtraces, launcher, message, native, python
+from triage.evidence import backtraces, launcher, message, native, pytests, python
 from triage.evidence.interface import Speaker
 from triage.evidence.redact import redact_all
 from triage.model import Block, Evidence, Origin
@@ -16,6 +16,7 @@ SPEAKERS: tuple[Speaker, ...] = (
     python.read,
     native.read,
     backtraces.read,
+    pytests.read,
     message.read,
 )  # message takes whatever is left: last
 
@@ -78,6 +79,7 @@ TRIGGERS: tuple[str, ...] = (
     " received at time=",
     "==== backtrace",
     "Stack dump:",
+    " short test summary info ",
 )
 # Ray prints one of many equal lines of several workers, with how many they were.
 REPEATED = "x across cluster]"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from triage.model import Block, Origin
-from triage.ranks import backtraces, headless, tracebacks
+from triage.ranks import backtraces, headless, pytests, tracebacks
 from triage.ranks.files import origin_of
 from triage.ranks.last import FINISHED, PROGRESS, STEP
 from triage.ranks.text import Line, Text
@@ -36,12 +36,13 @@ _LOGGED = re.compile(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The lines of a block, the one that says what happened, and whether writers could not be told apart."""
+    """The lines of a block, the one that says what happened, and whether writers could not be told apart. `parts`: it is several blocks."""
 
     lines: list[Line]
     headline: Line
     ambiguous: bool = False
     writers: int = 0
+    parts: tuple[Collected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,19 @@ def _backtrace(text: Text, first: Line) -> Collected:
     return Collected([*reversed(head), *backtraces.collect(first, same_writer(text, first, gap=400))], first)
 
 
+def _pytest(text: Text, first: Line) -> Collected:
+    """One block a failed test: the lines that say why, far above, and the line of the summary."""
+    start = _start(first, first.parsed.writer)
+    above = (line for line in text.lines_before(first.offset, REACH, start) if line.parsed.writer == first.parsed.writer)
+    why = pytests.reasons(above)
+    parts = []
+    for entry in pytests.entries(same_writer(text, first, gap=400)):
+        reason = why.get(pytests.name_of(entry.parsed.text), [])
+        headline = next((line for line in reason if line.parsed.text.startswith("E")), entry)
+        parts.append(Collected([*reason, entry], headline))
+    return Collected([first, *(line for part in parts for line in part.lines)], first, parts=tuple(parts))
+
+
 FORMS: tuple[Form, ...] = (
     Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text and "C++ Traceback" not in line.parsed.text, _traceback),
     Form(
@@ -181,6 +195,7 @@ FORMS: tuple[Form, ...] = (
     ),
     Form("received-signal", _has("*** Process received signal ***", "==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
     Form("backtrace", backtraces.opens, _backtrace),
+    Form("pytest", pytests.opens, _pytest),
     Form("line", lambda line: True, lambda text, line: Collected([line], line)),
 )
 
@@ -191,22 +206,24 @@ def build(
     """Blocks of one source in file order, each line in one block at most, with how many lines of its kind were only counted.
 
     `hits` are (start, end, literals in the line, lines of the kind left out), ascending. `loose` are tracebacks without a header; they
-    come first.
+    come first, then what pytest sums up at its end, with the lines above that say why.
     """
     taken: set[int] = set()
     for run in loose:
         taken.update(line.offset for line in run)
         for single in _headless(run):
             yield _block(text, "traceback", single), 0
-    for start, end, literals, more in hits:
+    for start, end, literals, more in sorted(hits, key=lambda hit: not any(pytests.SUMMARY in literal for literal in hit[2])):
         for part in text.at(start, end):
             line = None if part.offset in taken else part.showing(literals)
             if line is None:
                 continue
             form = next(form for form in FORMS if form.opens(line))
-            collected = _without(form.collect(text, line), taken, line)
+            whole = form.collect(text, line)
+            collected = _without(whole, taken, line)
+            parts = [_without(part, taken, part.lines[-1]) for part in whole.parts]
             taken.update(member.offset for member in collected.lines)
-            for single in _unmixed(collected) or [collected]:
+            for single in parts or _unmixed(collected) or [collected]:
                 yield _block(text, form.name, single), more
                 more = 0
 
