@@ -227,9 +227,18 @@ def queued() -> None:
         work.wait()
 
 
+def monitored_barrier() -> None:
+    """The others wait in a barrier that Gloo does not record."""
+    train()
+    if RANK == 2:
+        upload()
+    dist.monitored_barrier(timeout=timedelta(seconds=50))
+
+
 KINDS: tuple[Callable[[], None], ...] = (
     healthy, never_joined, two_never_joined, other_call, swapped, other_size, other_type, rank_zero_only, extra_call, one_batch_more,
     skipped, group_order, wrong_group, cascade, never_in_group, all_in_one, died, half_and_half, small_ring, queued,
+    monitored_barrier,
 )  # fmt: skip
 
 

@@ -38,7 +38,9 @@ TRUTH: dict[str, tuple[int, str | None, list[int], str, int, int | None, dict[st
     "half_and_half": (4, "divergent-call", [0, 1, 2, 3], "default_pg", 10, None, {}),
     "small_ring": (4, "never-joined", [2], "default_pg", 62, None, {"TORCH_FR_BUFFER_SIZE": "20"}),
     "queued": (4, "never-joined", [1], "default_pg", 10, None, {}),
-    # DETAIL waits in a barrier of its own, which is not recorded: the dumps hold nothing of the hang.
+    # Gloo does not record this barrier: the dumps hold nothing of the hang.
+    "monitored_barrier": (4, None, [], "", 0, None, {}),
+    # DETAIL waits in a barrier of its own, which is not recorded either.
     "never_joined_detail": (4, None, [], "", 0, None, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}),
 }
 

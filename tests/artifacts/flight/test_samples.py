@@ -57,6 +57,16 @@ def test_the_diagnosis_of_the_dumps_alone(case: Path, tmp_path: Path) -> None:
     assert (root.signature, list(root.ranks)) == (SIGNATURES[wanted["rule"]], wanted["ranks"])
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if not truth(case)["rule"]], ids=lambda case: case.name)
+def test_what_the_dumps_do_not_hold_is_said(case: Path, tmp_path: Path) -> None:
+    """A job that ended well, and hangs in barriers that Gloo does not record: nobody is blamed, and the reason is there."""
+    shutil.copytree(case, tmp_path / "job", ignore=shutil.ignore_patterns("TRUTH.yaml"))
+    found = triage.ingest(str(tmp_path / "job"))
+    assert found.root_cause is not None
+    assert (found.verdict, found.root_cause.signature, found.root_cause.ranks) == ("unknown", None, ())
+    assert "outside of recorded collectives, no dump tells" in found.root_cause.why[0]
+
+
 def test_every_pickle_of_torch_takes_the_quick_way() -> None:
     """The check for plain data knows all that torch 2.13 writes."""
     pickles = [path for case in CASES for path in case.glob("fr_rank_*") if path.suffix != ".json"]

@@ -1,0 +1,44 @@
+"""The table in docs/flight-recorder.md says what torchfrtrace says of the recorded dumps, and what triage says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from triage.artifacts.flight.analyse import analyse
+from triage.artifacts.flight.gather import gather
+from triage.artifacts.flight.places import say
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = os.environ.get("TRIAGE_TORCH", "")
+SAMPLES = sorted(path.parent for path in (ROOT / "samples" / "flight").glob("*/TRUTH.yaml"))
+ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does")]
+
+
+def ours(case: Path) -> str:
+    """The root in one line, as the table writes it."""
+    faults = [fault for fault in analyse(gather([str(case)])[0]).faults if not fault.explained_by]
+    if not faults:
+        return "no fault"
+    (fault,) = faults
+    since = f" since #{fault.since}" if fault.since not in (None, fault.seq) else ""
+    return f"`{fault.rule}`, {say(fault.ranks)}, #{fault.seq}{since}" + ("" if fault.sure else ", not sure")
+
+
+def test_the_table_beside_torchfrtrace_is_true() -> None:
+    """Every recorded job has a row, with what both say of it when they are asked now."""
+    written = {row[1]: row.groups()[2:] for row in ROW.finditer((ROOT / "docs" / "flight-recorder.md").read_text("utf-8"))}
+    command = [PYTHON, str(Path(__file__).with_name("peer.py")), *map(str, SAMPLES)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    peers = json.loads(done.stdout)
+    measured = {case.name: (*peers[case.name], ours(case)) for case in SAMPLES}
+    assert written == measured
