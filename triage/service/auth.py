@@ -62,15 +62,18 @@ def sign_out(request: Request, state: TheService) -> Response:
 
 def client(web: Web) -> Any:
     """Authlib's client of the issuer; what it needs to know of it, it asks once."""
+    import ssl
+
     from authlib.integrations.starlette_client import OAuth
 
+    trusted = ssl.create_default_context()  # the system's certificates, read once
     oauth = OAuth()
     oauth.register(
         "issuer",
         client_id=web.oidc_client_id,
         client_secret=web.oidc_client_secret.get_secret_value(),
         server_metadata_url=web.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration",
-        client_kwargs={"scope": web.oidc_scopes, "code_challenge_method": "S256", "timeout": 10},
+        client_kwargs={"scope": web.oidc_scopes, "code_challenge_method": "S256", "timeout": 10, "verify": trusted},
     )
     return oauth.issuer
 
@@ -85,6 +88,13 @@ def issuer(request: Request) -> Any:
     return state.oidc
 
 
+async def _is_who_it_should_be(request: Request) -> None:
+    """Raises ValueError when the issuer's own document names another one."""
+    said = str((await issuer(request).load_server_metadata()).get("issuer"))
+    if said.rstrip("/") != service(request).settings.web.oidc_issuer.rstrip("/"):
+        raise ValueError(f"its document says that it is {said}")
+
+
 @router.get("/oidc")
 async def to_issuer(request: Request, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:  # noqa: A002
     """Go to the issuer; it sends the browser back to /auth/oidc/callback."""
@@ -92,6 +102,7 @@ async def to_issuer(request: Request, next: Annotated[str, Query(max_length=2000
     request.session["next"] = inside(next)
     back = service(request).settings.web.public_url.rstrip("/") + "/auth/oidc/callback"
     try:
+        await _is_who_it_should_be(request)
         answer: Response = await issuer(request).authorize_redirect(request, back)
     except ServiceError:
         raise
@@ -119,7 +130,8 @@ async def from_issuer(request: Request) -> Response:
     except Exception as error:
         log.say("sign-in failed", by="oidc", error=f"{type(error).__name__}: {error}")
         raise ServiceError(401, "the issuer's answer cannot be used", hint="sign in again; the server's log says more") from None
-    name = str(claims.get("email") or claims.get("preferred_username") or claims.get("sub") or "")
+    mail = claims.get("email") if claims.get("email_verified", True) else None
+    name = str(mail or claims.get("preferred_username") or claims.get("sub") or "")
     if not name:
         raise ServiceError(401, "the issuer does not say who it is", hint="ask for the scope email or profile")
     groups = claims.get(state.settings.web.oidc_groups_claim) or []
