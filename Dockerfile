@@ -10,7 +10,7 @@ COPY triage triage
 COPY signatures signatures
 RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /dist .
 RUN python -m venv /opt/triage
-RUN /opt/triage/bin/python -m pip install --no-cache-dir /dist/*.whl
+RUN /opt/triage/bin/python -m pip install --no-cache-dir "$(ls /dist/*.whl)[web]"
 
 FROM python:3.11-slim
 RUN useradd --create-home --uid 1000 triage
@@ -18,7 +18,7 @@ COPY --from=build /opt/triage /opt/triage
 ENV PATH=/opt/triage/bin:$PATH PYTHONUNBUFFERED=1
 USER triage
 WORKDIR /job
-# There is no service to ask for its health yet. Until then this says whether the installation can start at all.
+# Says whether the installation can start; `triage serve` is asked for its health as docs/operating.md says.
 HEALTHCHECK --interval=30s --timeout=10s CMD ["triage", "--version"]
 ENTRYPOINT ["triage"]
 CMD ["--help"]

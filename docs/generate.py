@@ -1,11 +1,12 @@
-"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/ranks.md,
-docs/signatures/, and signatures/lock.tsv, the record of revisions. `make docs` runs it.
+"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/ranks.md, the addresses in
+docs/api.md, the settings in docs/operating.md, docs/signatures/, and signatures/lock.tsv, the record of revisions. `make docs` runs it.
 
 tests/test_docs.py and tests/catalog/test_pages.py fail when any of them is out of date.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,9 @@ INDEX_HEAD = """# Index of signatures
 Written by `make docs` from `signatures/`; do not edit. `triage catalog show ID` says what a signature means, what to do and what
 it looks for. [What the roles mean](signatures.md#roles).
 """
+SETTINGS = "| setting | default | what it is |\n|---|---|---|"
+ADDRESSES = "## Every address of the API"
+BROWSER = "## Addresses for browsers\n\nThe data of each page is also there as JSON, at its address with `.json` behind it."
 
 
 def session() -> str:
@@ -111,8 +115,55 @@ def _cell(title: str) -> str:
     return title.replace("|", "\\|").replace("<", "&lt;")
 
 
+def addresses() -> str:
+    """The addresses of the service as tables: the API's, then those for browsers."""
+    from triage.service import api, auth, hooks
+    from triage.service import pages as web
+    from triage.service.document import PREFIX, Route, routes
+
+    def table(found: Sequence[Route]) -> str:
+        names = {route.path for route in found}
+        rows = [
+            f"| `{'`, `'.join(route.methods)}` | `{route.path}` | {route.role or '–'} | {_cell(route.summary)} |"
+            for route in found
+            if route.path.removesuffix(".json") == route.path or route.path.removesuffix(".json") not in names
+        ]
+        return "| methods | address | role | what it does |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+    browser = table(list(routes((*web.ROUTERS, *auth.ROUTERS, *hooks.ROUTERS))))
+    return f"{ADDRESSES}\n\n{table(list(routes(api.ROUTERS, PREFIX)))}\n{BROWSER}\n\n{browser}"
+
+
+def settings() -> str:
+    """Every setting with its default, section by section."""
+    from pydantic import BaseModel
+
+    from triage.settings.model import Settings
+    from triage.settings.sources import Source
+
+    def rows(name: str, kind: type[BaseModel]) -> list[str]:
+        return [
+            f"| `{name}.{field}` | {_default(info.get_default(call_default_factory=True))} | {_cell(info.description or '')} |"
+            for field, info in kind.model_fields.items()
+        ]
+
+    kinds = {name: info.annotation for name, info in Settings.model_fields.items() if name != "sources"}
+    found = [row for name, kind in kinds.items() if isinstance(kind, type) for row in rows(name, kind)]
+    return "\n".join([SETTINGS, *found, *rows("sources.NAME", Source)]) + "\n"
+
+
+def _default(value: object) -> str:
+    if hasattr(value, "get_secret_value") or value in (None, "", (), {}) or "Undefined" in type(value).__name__:
+        return "–"
+    return f"`{json.dumps(value)}`"
+
+
 def main() -> None:
     """Rewrite all of them."""
+    operating = ROOT / "docs" / "operating.md"
+    operating.write_text(operating.read_text(encoding="utf-8").partition(SETTINGS)[0] + settings(), encoding="utf-8")
+    service = ROOT / "docs" / "api.md"
+    service.write_text(service.read_text(encoding="utf-8").partition(ADDRESSES)[0] + addresses(), encoding="utf-8")
     readme = ROOT / "README.md"
     old = readme.read_text(encoding="utf-8")
     new = SESSION.sub(lambda _: session(), old, count=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -12,7 +13,7 @@ from starlette.middleware.sessions import SessionMiddleware
 from starlette.staticfiles import StaticFiles
 
 import triage
-from triage.service import access, api, auth, failure, hooks, pages
+from triage.service import access, api, auth, document, failure, hooks, pages
 from triage.service.api import schemas
 from triage.service.counters import Counters
 from triage.service.crosssite import CrossSite
@@ -71,6 +72,7 @@ def create_app(settings: Settings, store: Store | None = None, counters: Counter
         app.include_router(router, prefix=API, responses=schemas.ERRORS)
     for router in (*auth.ROUTERS, *hooks.ROUTERS, *pages.ROUTERS):
         app.include_router(router, include_in_schema=False)
+    app.openapi = partial(document.openapi, app)  # type: ignore[method-assign]
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 

@@ -6,7 +6,6 @@ def thing(store: TheStore, who: Annotated[Principal, Depends(require("viewer"))]
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -46,18 +45,24 @@ def principal(request: Request) -> Principal | None:
     return found
 
 
-def require(role: Role) -> Callable[[Request], Principal]:
+class Require:
     """A dependency that gives the Principal, and refuses with 401 or 403 who has not this role or a higher one."""
 
-    def needed(request: Request) -> Principal:
+    def __init__(self, role: Role) -> None:
+        self.role = role
+
+    def __call__(self, request: Request) -> Principal:
         who = principal(request)
         if who is None:
             raise ServiceError(401, "you are not signed in", headers={"WWW-Authenticate": 'Bearer realm="triage"'})
-        if not who.may(role):
-            raise ServiceError(403, f"this needs the role {role}; {who.name} has {who.role}")
+        if not who.may(self.role):
+            raise ServiceError(403, f"this needs the role {self.role}; {who.name} has {who.role}")
         return who
 
-    return needed
+
+def require(role: Role) -> Require:
+    """For `Depends(require("curator"))`; Viewer, Submitter, Curator and Admin below say it shorter."""
+    return Require(role)
 
 
 TheService = Annotated[Service, Depends(service)]

@@ -155,6 +155,8 @@ class Form:
     def _end(self) -> None:
         part, self._part = self._part, _Part()
         if part.file is None:
+            if part.name in self.received.fields:
+                raise ServiceError(422, "a field is there twice")
             self.received.fields[part.name[:100]] = part.text.decode("utf-8", "replace")
             return
         part.file.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from triage.settings.section import Section
@@ -14,4 +15,4 @@ class Catalog(Section):
 
     model_config = SettingsConfigDict(env_prefix="TRIAGE_CATALOG_")
 
-    directories: tuple[Path, ...] = ()
+    directories: tuple[Path, ...] = Field(default=(), description="signatures of your own; `catalogs = [...]` at the top of the file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from triage.settings.section import Section
@@ -14,4 +15,6 @@ class Store(Section):
 
     model_config = SettingsConfigDict(env_prefix="TRIAGE_STORE_")
 
-    path: Path | None = None
+    path: Path | None = Field(
+        default=None, description="the store's file; TRIAGE_STORE names it too; not set: in the user's data directory"
+    )

@@ -59,7 +59,7 @@ def get_incident(incident: Id, store: TheStore, _: Viewer) -> Json:
 
 @router.get(
     "/{incident}/report",
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in dict(_FILES.values()).values()}}},
+    responses={200: {"content": {kind: {"schema": {} if "json" in kind else {"type": "string"}} for _, kind in _FILES.values()}}},
     response_class=Response,
 )
 def get_report(

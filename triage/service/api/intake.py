@@ -62,6 +62,8 @@ async def receive(request: Request, service: Service, who: Principal) -> Task:
         received = form.close()
         if not received.files:
             raise ServiceError(400, "there is no file in the form", hint="send files as fields called `file`")
+        if len(received.fields.get("name", "")) > 200:
+            raise ServiceError(422, "the name of a job may have 200 characters")
         await run_in_threadpool(uploads.settle, service, root, form)
     except BaseException:
         form.drop()
@@ -147,7 +149,7 @@ def cancel_task(task_id: TaskId, store: TheStore, who: Submitter) -> Json:
 
 @router.get(
     "/tasks/{task_id}/events",
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/event-stream": {"schema": {"description": "events called `task`, their data a task as JSON"}}}}},
     response_class=StreamingResponse,
 )
 def follow_task(task_id: TaskId, store: TheStore, _: Viewer) -> StreamingResponse:

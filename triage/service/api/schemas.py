@@ -6,30 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-INCIDENT: dict[str, Any] = {
-    "id": "i-9f2c41d07b3e",
-    "job": "j-9f2c41d07b3e",
-    "job_name": "llama-70b-17",
-    "path": "job.tar.gz",
-    "verdict": "known",
-    "title": "A data-loading worker was killed",
-    "signature": "data.worker-killed",
-    "cluster": None,
-    "name": None,
-    "domain": "data",
-    "severity": "fatal",
-    "confidence": 0.9,
-    "ranks": [1],
-    "hosts": ["node17"],
-    "at": "2026-11-21T03:00:03Z",
-    "stored_at": "2026-11-21T03:10:00Z",
-    "seen_at": "2026-11-21T03:10:00Z",
-    "seen": 1,
-    "catalog_version": "2026.11.1",
-    "agree": 1,
-    "wrong": 0,
-}
-
 
 class Open(BaseModel):
     """An object that may get more keys."""
@@ -63,8 +39,6 @@ class Problem(BaseModel):
 
 class IncidentRow(Open):
     """An incident in one line."""
-
-    model_config = ConfigDict(extra="allow", json_schema_extra={"example": INCIDENT})
 
     id: str
     verdict: Literal["known", "unknown", "clean"]
@@ -148,26 +122,6 @@ class Document(Open):
 
 class TaskRow(BaseModel):
     """A task. `progress` is {"stage", "done", "total"} while it runs, `result` names the incident, `error` says why it failed."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "id": "t-7f3a9c0011223344",
-                "kind": "ingest",
-                "name": "llama-70b-17",
-                "state": "running",
-                "attempts": 1,
-                "created_at": "2026-11-21T03:00:00Z",
-                "started_at": "2026-11-21T03:00:01Z",
-                "ended_at": None,
-                "actor": "ci",
-                "cancel": False,
-                "progress": {"stage": "scan", "done": 1048576, "total": 52428800},
-                "result": None,
-                "error": None,
-            }
-        }
-    )
 
     id: str
     kind: str
