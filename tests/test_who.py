@@ -126,3 +126,16 @@ def test_names_of_one_machine_are_one_host(tmp_path: Path) -> None:
     found = ingest(tmp_path, console=[*(f"[node1:1]:{line}" for line in TRACE), *table])
     assert found.root_cause is not None
     assert (found.root_cause.ranks, list(found.job.hosts)) == ((1,), ["node1"])
+
+
+def test_the_end_of_a_rendezvous_compares_clocks(tmp_path: Path) -> None:
+    """All agents leave it at once; where nothing else ties the hosts, it says how far their clocks are apart."""
+    for node, ahead in ((0, 0.0), (1, 500.0)):
+        moment = datetime.datetime.fromtimestamp(START + ahead, datetime.UTC).strftime("I%m%d %H:%M:%S.000000")
+        agent = [f"{moment} 7{node} torch/distributed/elastic/agent/server/api.py:525] [default] Rendezvous complete for workers. Result:"]
+        agent += ["  restart_count=0", "  master_addr=node0", f"  local_ranks=[{0}]", f"  global_ranks=[{node}]"]
+        (tmp_path / f"node{node}.log").write_text("".join(f"{line}\n" for line in [*agent, *(f"[default0]:{line}" for line in TRACE)]))
+    found = triage.ingest(tmp_path)
+    [message] = warned(found, "clock-skew")
+    assert "node1 are 500 s ahead of those of node0" in message
+    assert (found.job.ranks, found.job.hosts) == ((0, 1), {"node0": (0,), "node1": (1,)})

@@ -84,7 +84,14 @@ TRIGGERS: tuple[str, ...] = (
 # Ray prints one of many equal lines of several workers, with how many they were.
 REPEATED = "x across cluster]"
 # Lines that place ranks: pid to rank, hosts, versions. They are no failures.
-MAP_TRIGGERS: tuple[str, ...] = (" - Init START", " - Init COMPLETE", "NCCL version 2", "Entry-HcclCommInitRootInfo", REPEATED)
+MAP_TRIGGERS: tuple[str, ...] = (
+    " - Init START",
+    " - Init COMPLETE",
+    "NCCL version 2",
+    "Entry-HcclCommInitRootInfo",
+    "Rendezvous complete for",
+    REPEATED,
+)
 
 
 def sought(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

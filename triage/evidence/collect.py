@@ -27,7 +27,7 @@ _INIT = re.compile(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-
 _HCCL = re.compile(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d+)\], rank\[(\d+)\]")
 # What launchers and scripts print of a process: its environment, or the agent's list of all its workers.
 _STATED = re.compile(r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b")
-_AGENT = re.compile(r"local_ranks=\[([\d, ]+)\]\s.{0,200}?global_ranks=\[([\d, ]+)\]", re.S)
+_AGENT = re.compile(r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]", re.S)
 _COLLECTIVE = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
 _WORLD = re.compile(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
 _VERSIONS = (
@@ -162,6 +162,10 @@ def _learn(result: Harvest, fact: Evidence) -> None:
             result.moments.append((f"communicator {init[4]}", fact.source, fact.origin))
     elif hccl is not None:
         result.job.learn_member(Member(fact.source, _process(fact), int(hccl[2]), int(hccl[1])))
+    elif (agent := _AGENT.search(fact.text)) is not None:
+        for local, rank in zip(agent[2].split(","), agent[3].split(","), strict=False):
+            result.job.learn(fact.source, Origin(rank=int(rank), local_rank=int(local), host=fact.origin.host))
+        result.moments.append((f"rendezvous {agent[1]}", fact.source, fact.origin))
     elif "version" in fact.text or "clients joined" in fact.text or "orld" in fact.text:
         _learn_text(result, fact.source, fact.text)
     work = _COLLECTIVE.search(fact.text)
@@ -171,7 +175,7 @@ def _learn(result: Harvest, fact: Evidence) -> None:
 
 
 def _process(fact: Evidence) -> Origin:
-    return Origin(host=fact.origin.host, pid=fact.origin.pid)
+    return Origin(host=fact.origin.host, pid=fact.origin.pid, local_rank=fact.origin.local_rank)
 
 
 def _learn_text(result: Harvest, source: str, text: str) -> None:
@@ -179,9 +183,6 @@ def _learn_text(result: Harvest, source: str, text: str) -> None:
         result.job.sizes.add(int(match[1] or match[2] or match[3]))
     for match in _STATED.finditer(text):
         result.job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
-    for match in _AGENT.finditer(text):
-        for local, rank in zip(match[1].split(","), match[2].split(","), strict=False):
-            result.job.learn(source, Origin(rank=int(rank), local_rank=int(local)))
     for name, pattern in _VERSIONS:
         found = pattern.search(text)
         if found is not None:

@@ -125,6 +125,12 @@ def _elastic_entry(text: Text, first: Line) -> Collected:
     return Collected([*reversed(before), first, *after], first)
 
 
+def _rendezvous(text: Text, first: Line) -> Collected:
+    """What torchelastic's agent says of its workers, one setting a line; their own lines may stand between."""
+    following = (line for line in itertools.islice(same_writer(text, first), 60) if re.match(r"\s+\w+=", line.parsed.text))
+    return Collected([first, *itertools.islice(following, 12)], first)
+
+
 def _traceback(text: Text, first: Line) -> Collected:
     lines, headline, ambiguous = tracebacks.collect(first, same_writer(text, first), _is_hook(text, first))
     return Collected(lines, headline, ambiguous)
@@ -183,6 +189,7 @@ FORMS: tuple[Form, ...] = (
     ),
     Form("nccl", _has("NCCL WARN"), _nccl),
     Form("elastic", _matches("exitcode", r"\s*exitcode\s+: "), _elastic_entry),
+    Form("rendezvous", _has("Rendezvous complete for workers"), _rendezvous),
     Form(
         "cann",
         _matches("", r"(?:\[PID: \d+\] (?:[\d:.-]+ )?)?(?:\w+\()?[EW][A-Z0-9]\d{4}\b"),

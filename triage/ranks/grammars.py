@@ -82,6 +82,15 @@ _WORKER = r"\((?:[^()=\n]{1,60}(?:\([^()\n]{0,60}\))? )?(?:rank=(?P<rank>\d+) )?
 
 GRAMMARS: tuple[Grammar, ...] = (
     grammar(
+        "torchrun tee with the role rank",
+        "writer",
+        "torch 1.9",
+        "[a",
+        "[rank0]:[rank8]: Traceback (most recent call last):",
+        r"\[rank(?P<local_rank>\d{1,4})\]:(?=\[rank\d+\]:)",
+        needs="]:[rank",
+    ),
+    grammar(
         "c10d rank",
         "writer",
         "torch 2.2",

@@ -208,7 +208,12 @@ class JobMap:
     def _of_pid(self, host: str | None, pid: int | None) -> set[int]:
         """Pids count within a host: a rank that is known to be on another one is not meant."""
         found = self.by_pid.get(pid, set()) if pid is not None else set()
-        return {rank for rank in found if host is None or short(host) in self.hosts.get(rank, {short(host)})}
+        return {rank for rank in found if host is None or not self._elsewhere(rank, short(host))}
+
+    def _elsewhere(self, rank: int, host: str) -> bool:
+        """Is the rank known to be on another host? An address and a name may be the same one."""
+        names = self.hosts.get(rank, set())
+        return bool(names) and host not in names and all(_is_address(name) == _is_address(host) for name in names)
 
     def _of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
         if local is None:
@@ -233,7 +238,11 @@ class JobMap:
 
 def short(host: str) -> str:
     """NCCL cuts names at the first dot, others do not: one machine is one name. Addresses stay whole."""
-    return host if (host[:1].isdigit() and "." in host) or ":" in host else host.split(".", 1)[0]
+    return host if _is_address(host) else host.split(".", 1)[0]
+
+
+def _is_address(host: str) -> bool:
+    return (host[:1].isdigit() and "." in host) or ":" in host
 
 
 def _places(source: str, host: str | None) -> tuple[str | None, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from triage.ranks.envelopes import Kind, Opened, kind_of, open_json
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.habits import SAMPLED, UNLABELLED, table_of
+from triage.ranks.nesting import nested
 from triage.ranks.prefix import parse
 from triage.ranks.wrapped import width_of
 
@@ -37,13 +38,14 @@ def layout_of(head: bytes, tail: bytes = b"") -> Layout:
     width = width_of(tail or head) if not (head and tail) else 0
     if width:
         whole = b"\n".join(_unbroken(width, tail or head))
-        return Layout(table_of(_sample(whole, SAMPLED)), "", width)
+        return Layout(nested(table_of(_sample(whole, SAMPLED)), whole), "", width)
     lines = _sample(head, SAMPLED // 2) + _sample(tail[tail.find(b"\n") + 1 :], SAMPLED // 2)
-    table = table_of(lines)
+    table = nested(table_of(lines), head + b"\n" + tail)
     envelope = kind_of(lines, table)
     if envelope == "json":
         opened = [open_json(parse(line, 1970, table), 1970) for line in lines]
-        table = table_of([message for line, inside in zip(lines, opened, strict=True) for message in _messages(line, inside)])
+        messages = [message for line, inside in zip(lines, opened, strict=True) for message in _messages(line, inside)]
+        table = nested(table_of(messages), "\n".join(messages).encode("utf-8", "replace"))
     if envelope == "export":
         fields = (head + tail).decode("utf-8", "replace").split("\n")
         table = table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :])

@@ -86,7 +86,7 @@ def _origin(known: dict[str, str], time: float | None) -> Origin:
     return Origin(
         rank=_number(known.get("rank")),
         local_rank=_number(known.get("local_rank")),
-        host=known.get("host"),
+        host=known.get("host") or ("task" + known["task"] if "task" in known else None),
         pid=_number(known.get("pid")),
         stream=known.get("stream"),
         time=time,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from triage.model import Origin
 from triage.ranks.grammars import BY_START, Grammar, Table
 from triage.ranks.habits import SAMPLED, table_of
+from triage.ranks.nesting import nested
 from triage.ranks.prefix import parse
 
 HEAD = 512
@@ -69,14 +70,13 @@ def _layer(grammar: Grammar, match: re.Match[str]) -> Layer:
     return Layer(grammar, match.start(), match.end(), match.group(), said, tuple(match.span(key) for key in keys), who)
 
 
-def origin_of_layers(found: Iterable[Layer], scoped: bool = False) -> Origin:
-    """What the layers say together; an inner one knows better. `scoped`: the outer rank numbers launchers, one a node, not ranks."""
+def origin_of_layers(found: Iterable[Layer]) -> Origin:
+    """What the layers say together; an inner one knows better."""
     known: dict[str, str] = {}
     for layer in found:
-        if scoped and "local_rank" in layer.said and "rank" in known:
-            known.setdefault("host", f"task{known['rank']}")
-            del known["rank"]
         known.update(layer.said)
+    if "task" in known:
+        known.setdefault("host", f"task{known['task']}")
     rank, local, pid = (int(known[key]) if key in known else None for key in ("rank", "local_rank", "pid"))
     return Origin(rank=rank, local_rank=local, host=known.get("host"), pid=pid, stream=known.get("stream"))
 
@@ -92,7 +92,6 @@ class Layout:
     launchers: tuple[str, ...] = ()
     blanks: dict[str, int] = field(default_factory=dict)
     inner: bool = True
-    scoped: bool = False
     writers: int = 0
     mark: str = ""
     table: Table = field(default_factory=lambda: BY_START)
@@ -123,30 +122,24 @@ class Layout:
 def learn(heads: Sequence[str]) -> tuple[Layout, list[list[Layer]]]:
     """The layout that a sample of lines shows, and the layers of each of them."""
     kept = [head for head in heads if head.strip()]
-    table = table_of(kept[:: max(1, len(kept) // SAMPLED)][:SAMPLED])
+    table = nested(table_of(kept[:: max(1, len(kept) // SAMPLED)][:SAMPLED]), "\n".join(kept).encode("utf-8", "replace"))
     told = [layers(head, table) for head in kept]
     stacks = [[layer for layer in found if layer.launched] for found in told]
     launchers = _launchers([[layer.grammar.name for layer in stack] for stack in stacks])
     layout = Layout(launchers, _blanks(kept, stacks, launchers))
     groups: dict[Origin, Counter[tuple[int | None, int | None]]] = defaultdict(Counter)
-    locals_of: dict[str, set[str]] = defaultdict(set)
     for found in told:
         count = layout.outer(found)
         own, inside = found[:count], [layer for layer in found[count:] if layer.tells]
         origin = origin_of_layers(own)
-        ranks = [layer.said["rank"] for layer in own if "rank" in layer.said]
-        local = next((layer.said["local_rank"] for layer in own if "local_rank" in layer.said), None)
-        if ranks and local is not None and "rank" not in own[-1].said:
-            locals_of[ranks[0]].add(local)
         key = Origin(origin.rank, origin.local_rank, origin.host)
         groups[key][(None, None)] += 0
         if inside:
             said = origin_of_layers(inside)
             groups[key][(said.rank, said.local_rank)] += 1
     inner = not launchers or any(_several(counts) for counts in groups.values())
-    scoped = any(len(found) > 1 for found in locals_of.values())
     outermost = {found[0].text for found in told if layout.outer(found)}
-    return Layout(launchers, layout.blanks, inner, scoped, len(groups), _common(outermost).rstrip("0123456789"), table), told
+    return Layout(launchers, layout.blanks, inner, len(groups), _common(outermost).rstrip("0123456789"), table), told
 
 
 def _launchers(stacks: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -166,8 +166,8 @@ class Router:
         found = layers(head, self.layout.table)
         count = self.layout.outer(found)
         own, inside = found[:count], found[count:]
-        origin = origin_of_layers(found if self.layout.inner else own, self.layout.scoped)
-        whole = origin_of_layers(found, self.layout.scoped)
+        origin = origin_of_layers(found if self.layout.inner else own)
+        whole = origin_of_layers(found)
         if whole.rank is not None or whole.local_rank is not None:
             self.learned.append(whole)
             self.job.learn(self.source, whole)

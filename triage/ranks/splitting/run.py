@@ -139,7 +139,7 @@ class _Splitting:
     def _learn(self, name: str, lines: Sequence[str]) -> Layout:
         layout, told = layouts.learn(lines)
         for found in told:
-            self.job.learn(name, layouts.origin_of_layers(found, layout.scoped))
+            self.job.learn(name, layouts.origin_of_layers(found))
         return layout
 
     def _tasks(self, source: Source, kind: Kind, layout: Layout) -> list[Task]:

@@ -1,0 +1,35 @@
+"""triage.ranks.nesting"""
+
+from __future__ import annotations
+
+from triage.model import Origin
+from triage.ranks.grammars import BY_START
+from triage.ranks.nesting import nested
+from triage.ranks.prefix import parse
+
+
+def told(line: str, data: bytes) -> Origin:
+    return parse(line, table=nested(BY_START, data)).origin
+
+
+def test_a_label_outside_of_a_tee_is_a_tasks() -> None:
+    """One line whose numbers differ is enough, and then the label gives no rank anywhere."""
+    data = b"0: [default0]:step 1\n" * 500 + b"1: [default0]:step 1\n" + b"0: [default0]:step 2\n" * 500
+    assert told("1: [default2]:step 1", data) == Origin(local_rank=2, host="task1")
+    assert told("[1,1]<stderr>:[host0:2]:step", b"[1,1]<stderr>:[host0:2]:step\n") == Origin(local_rank=2, host="host0", stream="stderr")
+    assert told("1: [default2]:[rank6]: boom", data) == Origin(rank=6, local_rank=2, host="task1")
+
+
+def test_labels_that_agree_with_what_is_inside_are_ranks() -> None:
+    """Nothing speaks against it; and what a process says of its own rank is no label."""
+    assert told("3: step", b"0: [default0]:step\n3: [default3]:step\n").rank == 3
+    assert nested(BY_START, b"[rank3]: [default1]: is what it said\n") is BY_START
+    assert nested(BY_START, b"1: worker [default0]: is what it said\n") is BY_START
+
+
+def test_torchrun_with_the_role_rank_tags_local_ranks() -> None:
+    """torch's own tag behind the launcher's says another rank, so that all tags in front are local ranks."""
+    data = b"[rank0]:step 1\n" * 9 + b"[rank0]:[rank8]: Traceback (most recent call last):\n"
+    assert told("[rank0]:step 1", data) == Origin(local_rank=0)
+    assert told("[rank0]:[rank8]: boom", data) == Origin(rank=8, local_rank=0)
+    assert told("[rank0]: boom", b"[rank0]: boom\n[rank0]:[rank0]: boom\n") == Origin(rank=0)

@@ -1,0 +1,57 @@
+"""Labels that are no ranks, which only some lines of a file give away: what stands inside of them says another number.
+
+`srun --label torchrun …` numbers the nodes: `1: [default0]:` is local rank 0 of task 1. `torchrun --role rank` (torchtitan's scripts) tags
+local ranks as torch tags ranks: `[rank0]:[rank8]: ` is local rank 0 of its node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+
+from triage.ranks.grammars import Grammar, Table, grammar, table
+from triage.ranks.prefix import parse
+
+TEES = (("torchrun tee",), ("torchrun tee with a host role",))
+_TEE = re.compile(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:")
+_TWICE = re.compile(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
+_MOST = 256
+_ROLE = grammar(
+    "torchrun tee with the role rank on every line", "writer", "torch 1.9", "[a", "[rank0]:step 3", r"\[rank(?P<local_rank>\d{1,4})\]:"
+)
+
+
+def nested(found: Table, data: bytes) -> Table:
+    """The grammars for a source of which `data` are lines, all that are at hand: outer labels give no rank where they cannot be one."""
+    role = b"[rank" in data and _TWICE.search(data) is not None
+    heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data)))
+    step = len(heads) // _MOST + 1
+    scoped = any(_differ(head.decode("utf-8", "replace"), found) for head in heads[::step])
+    return _amended(tuple(dict.fromkeys(entry for start in found.values() for entry in start)), role, scoped) if role or scoped else found
+
+
+def _differ(head: str, found: Table) -> bool:
+    """Is the label outside of a tee's another number than the tee's?"""
+    parsed = parse(head, table=found)
+    if parsed.layers[-1:] not in TEES or parsed.origin.rank in (None, parsed.origin.local_rank):
+        return False
+    return any(_is_label(entry) for start in found.values() for entry in start if entry.name in parsed.layers[:-1])
+
+
+@functools.cache
+def _amended(entries: tuple[Grammar, ...], role: bool, scoped: bool) -> Table:
+    return table((*([_ROLE] if role else []), *(map(_task, entries) if scoped else entries)))
+
+
+def _is_label(entry: Grammar) -> bool:
+    """Does it number what a launcher started, rather than what a process says of itself?"""
+    return entry.writer and "rank" in entry.says and "pid=" not in entry.needs and entry.name != "c10d rank"
+
+
+def _task(entry: Grammar) -> Grammar:
+    """The same layer, whose number is a task's."""
+    if not _is_label(entry):
+        return entry
+    pattern = re.compile(entry.pattern.pattern.replace("(?P<rank>", "(?P<task>"))
+    return dataclasses.replace(entry, pattern=pattern, says=tuple("task" if key == "rank" else key for key in entry.says))
