@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import triage
+from triage.ranks.splitting import Options, split
 
 RANKS, LOCAL, BAD = 8, 4, 5
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 79.10 GiB of which 1.00 GiB is free."
@@ -42,9 +43,9 @@ class Writer:
 
     def output(self, tag: str = "", stamp: str = "") -> list[str]:
         """What it prints. `tag` stands before its tracebacks, as torch's excepthook and loggers put it there."""
-        steps = [f"{stamp.format(step)}step {step} loss {2.5 - step / 100:.3f} on device {self.local}" for step in range(9)]
+        steps = [f"{stamp.format(step)}step {step} loss {2.5 - step / 100:.3f} on shard {self.rank}" for step in range(9)]
         if self.rank != BAD:
-            return [*steps, f"{stamp.format(9)}step 9 loss 2.410 on device {self.local}"]
+            return [*steps, f"{stamp.format(9)}step 9 loss 2.410 on shard {self.rank}"]
         frames = [
             '  File "/job/train.py", line 88, in <module>',
             "    main()",
@@ -260,3 +261,33 @@ def test_the_rank_that_failed_is_named(layout: str, tmp_path: Path) -> None:
     root = found.root_cause
     assert root is not None
     assert (root.signature, root.ranks) == ("cuda.out-of-memory", (BAD,))
+
+
+# Where no line but those of a traceback tells whose it is, or only which node's.
+UNTOLD = {
+    "[rankN]: of the excepthook",
+    "torchrun --role rank",
+    "srun --label of a het job, tags",
+    "pdsh",
+    "DeepSpeed's runner and launcher",
+}
+UNTOLD |= {"torchx, two replicas", "kubectl --prefix", "stern", "CRI", "Docker json-file", "docker compose", "CloudWatch export"}
+UNTOLD |= {"CI line counter", "GitHub Actions", "glog of torch 2.1", "glog of torch 2.3", "glog of torch 2.4"}
+UNTOLD |= {"journald JSON", "journald export", "torchrun log directories of two nodes"}  # no line of the others has a rank
+
+
+@pytest.mark.parametrize("layout", JOBS)
+def test_splitting_gives_every_rank_its_own(layout: str, tmp_path: Path) -> None:
+    """The file of a rank holds all of its output in order where the layout tells it, and never a line of another; none is lost."""
+    result = split([str(write(JOBS[layout], tmp_path / "in"))], tmp_path / "out", Options(workers=1))
+    assert result.lines == sum(file.lines for file in result.files) + result.left_out - result.added
+    found = {file.rank: (tmp_path / "out" / file.name).read_text().splitlines() for file in result.files if file.rank is not None}
+    for rank, lines in found.items():
+        assert {line.rpartition(" ")[2] for line in lines if " on shard " in line} <= {str(rank)}
+    if layout in UNTOLD:
+        return
+    for writer in WRITERS:
+        lines = [line for line in found[writer.rank] if "NCCL INFO" not in line and "world_size" not in line]
+        wanted = JOBS[layout].get(f"none_k2j/attempt_0/{writer.rank}/stderr.log", []) + writer.output()
+        assert len(lines) == len(wanted)
+        assert all(line.endswith(text) for line, text in zip(lines, wanted, strict=True))

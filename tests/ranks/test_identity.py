@@ -108,10 +108,18 @@ def test_the_attempts_of_one_run_are_one_place() -> None:
 
 
 def test_a_pair_that_differs_ends_the_convention() -> None:
-    """Where local rank 1 is rank 9, local rank 0 is not taken for rank 0."""
+    """Where local rank 1 is rank 9, local rank 0 is not taken for rank 0, nor is every local rank 1 rank 9: other nodes may write there too."""
     job = learned(("job.log", Origin(rank=9, local_rank=1)))
     assert job.complete("job.log", Origin(local_rank=0)).rank is None
-    assert job.complete("job.log", Origin(local_rank=1)).rank == 9
+    assert job.complete("job.log", Origin(local_rank=1)).rank is None
+
+
+def test_a_file_of_one_node_gives_its_ranks() -> None:
+    """Several pairs as far apart are one node's; each file without a host's name counts for itself."""
+    job = learned(*(("a.log", Origin(rank=8 + local, local_rank=local)) for local in range(2)), ("b.log", Origin(rank=0, local_rank=0)))
+    assert job.complete("a.log", Origin(local_rank=1)).rank == 9
+    assert job.complete("a.log", Origin(local_rank=3)).rank is None
+    assert job.complete("b.log", Origin(local_rank=1)).rank is None
 
 
 def test_the_host_of_a_rank_is_added() -> None:

@@ -40,7 +40,7 @@ class Scene:
     handled: Sequence[Evidence] = ()
     files: Mapping[str, Collection[str]] = field(default_factory=dict)
     addresses: Mapping[str, Collection[str]] = field(default_factory=dict)
-    local: Mapping[tuple[str | None, int], Collection[int]] = field(default_factory=dict)
+    local: Mapping[tuple[str, int], Collection[int]] = field(default_factory=dict)
     pids: Mapping[int, Collection[int]] = field(default_factory=dict)
     writes: Mapping[str, Collection[int]] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from triage.evidence import backtraces, launcher, message, native, pytests, pyth
 from triage.evidence.interface import Speaker
 from triage.evidence.redact import redact_all
 from triage.model import Block, Evidence, Origin
+from triage.ranks import maps
 from triage.ranks.envelopes import in_json
 
 SPEAKERS: tuple[Speaker, ...] = (
@@ -84,14 +85,7 @@ TRIGGERS: tuple[str, ...] = (
 # Ray prints one of many equal lines of several workers, with how many they were.
 REPEATED = "x across cluster]"
 # Lines that place ranks: pid to rank, hosts, versions. They are no failures.
-MAP_TRIGGERS: tuple[str, ...] = (
-    " - Init START",
-    " - Init COMPLETE",
-    "NCCL version 2",
-    "Entry-HcclCommInitRootInfo",
-    "Rendezvous complete for",
-    REPEATED,
-)
+MAP_TRIGGERS: tuple[str, ...] = (*maps.TRIGGERS, "NCCL version 2", REPEATED)
 
 
 def sought(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

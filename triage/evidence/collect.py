@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from triage import evidence
 from triage.model import Evidence, Origin, Source, Warning
-from triage.ranks import headless, wrapped
+from triage.ranks import headless, maps, wrapped
 from triage.ranks.blocks import build
-from triage.ranks.identity import JobMap, Member, short
+from triage.ranks.identity import JobMap, short
 from triage.ranks.last import Word, back, words
 from triage.ranks.layouts import Layout, layout_of
 from triage.ranks.text import Line, Text
@@ -23,13 +23,7 @@ Named = tuple[int, int, tuple[str, ...], int]
 """Start and end of a hit line, the literals in it, and how many lines of its kind were not kept."""
 
 _YEAR = re.compile(rb"\b(20\d\d)-\d\d-\d\d")
-_INIT = re.compile(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-9a-fA-F]+)(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?")
-_HCCL = re.compile(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d+)\], rank\[(\d+)\]")
-# What launchers and scripts print of a process: its environment, or the agent's list of all its workers.
-_STATED = re.compile(r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b")
-_AGENT = re.compile(r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]", re.S)
 _COLLECTIVE = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
-_WORLD = re.compile(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
 _VERSIONS = (
     ("nccl", re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
     ("torch", re.compile(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
@@ -155,17 +149,9 @@ def _layout(scan: Scanned) -> Layout:
 
 def _learn(result: Harvest, fact: Evidence) -> None:
     result.job.learn(fact.source, fact.origin)
-    init, hccl = _INIT.search(fact.text), _HCCL.search(fact.text)
-    if init is not None:
-        result.job.learn_member(Member(fact.source, _process(fact), int(init[1]), int(init[2]), init[3]))
-        if init[4] and init[5]:
-            result.moments.append((f"communicator {init[4]}", fact.source, fact.origin))
-    elif hccl is not None:
-        result.job.learn_member(Member(fact.source, _process(fact), int(hccl[2]), int(hccl[1])))
-    elif (agent := _AGENT.search(fact.text)) is not None:
-        for local, rank in zip(agent[2].split(","), agent[3].split(","), strict=False):
-            result.job.learn(fact.source, Origin(rank=int(rank), local_rank=int(local), host=fact.origin.host))
-        result.moments.append((f"rendezvous {agent[1]}", fact.source, fact.origin))
+    if any(trigger in fact.text for trigger in maps.TRIGGERS):
+        event = maps.take(result.job, fact.source, fact.origin, fact.text)
+        result.moments += [(event, fact.source, fact.origin)] if event else []
     elif "version" in fact.text or "clients joined" in fact.text or "orld" in fact.text:
         _learn_text(result, fact.source, fact.text)
     work = _COLLECTIVE.search(fact.text)
@@ -174,15 +160,8 @@ def _learn(result: Harvest, fact: Evidence) -> None:
         result.moments.append((f"collective {work[1]} {work[2]}", fact.source, replace(fact.origin, time=entered)))
 
 
-def _process(fact: Evidence) -> Origin:
-    return Origin(host=fact.origin.host, pid=fact.origin.pid, local_rank=fact.origin.local_rank)
-
-
 def _learn_text(result: Harvest, source: str, text: str) -> None:
-    for match in _WORLD.finditer(text):
-        result.job.sizes.add(int(match[1] or match[2] or match[3]))
-    for match in _STATED.finditer(text):
-        result.job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
+    maps.take_text(result.job, source, text)
     for name, pattern in _VERSIONS:
         found = pattern.search(text)
         if found is not None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from triage.model import Warning
-from triage.ranks.identity import JobMap
+from triage.ranks.identity import FILE, JobMap
 
 _MOST = 5
 
@@ -32,8 +32,8 @@ def _pids(job: JobMap) -> Iterator[str]:
 
 
 def _locals(job: JobMap) -> Iterator[str]:
-    for (place, local), ranks in sorted(job.by_local.items(), key=lambda pair: (pair[0][0] or "", pair[0][1])):
-        if len(ranks) > 1 and place is not None:
+    for (place, local), ranks in sorted(job.by_local.items()):
+        if len(ranks) > 1 and not place.startswith(FILE):
             yield f"local rank {local} of {place.rstrip('/')} is called {_ranks(ranks)}"
 
 

@@ -21,6 +21,8 @@ _RUN = re.compile(r"(?P<run>.*?)/?attempt_\d+/\d+/")
 _PCI = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
 
 
+# Before the name of a source that stands for the unknown host of its lines.
+FILE = "\0"
 # Of a world that is larger no list of ranks is made.
 _WORLD = 1 << 17
 
@@ -44,7 +46,7 @@ class JobMap:
     """
 
     by_pid: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    by_local: dict[tuple[str | None, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    by_local: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     by_source: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     hosts: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     by_bus: dict[tuple[str, tuple[int, int, int]], set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -219,10 +221,15 @@ class JobMap:
         if local is None:
             return set()
         for place in _places(source, host):
-            if found := self.by_local.get((place, local)):
+            if (found := self.by_local.get((place, local))) and (place[0] != FILE or self._is_one_node(place, local)):
                 return found
-        found = self._of_local_rank.get(local, set()) if self._one_place() else set()
+        found = self._of_local_rank.get(local, set()) if self._one_place() and self._machines | self.runs else set()
         return found or ({local} if self.one_host() else set())
+
+    def _is_one_node(self, place: str, local: int) -> bool:
+        """Are the ranks in a file without hosts one node's? Another one's local rank could be meant where a single pair alone is known."""
+        pairs = [(number, rank) for (name, number), ranks in self.by_local.items() if name == place for rank in ranks]
+        return len(pairs) > 1 and len({rank - number for number, rank in pairs}) == 1
 
     def _named(self, source: str) -> Origin:
         named = self.sources.get(source)
@@ -245,10 +252,10 @@ def _is_address(host: str) -> bool:
     return (host[:1].isdigit() and "." in host) or ":" in host
 
 
-def _places(source: str, host: str | None) -> tuple[str | None, ...]:
-    """What stands for the host of a line: its name, the run directory of its source, or None where neither is known."""
+def _places(source: str, host: str | None) -> tuple[str, ...]:
+    """What stands for the host of a line: its name, the run directory of its source, or the source where neither is known."""
     run = _RUN.match(source)
-    return (*((short(host),) if host is not None else ()), *((f"{run['run']}/",) if run else ())) or (None,)
+    return (*((short(host),) if host is not None else ()), *((f"{run['run']}/",) if run else ())) or (FILE + source,)
 
 
 def learn_all(job: JobMap, origins: Iterable[tuple[str, Origin]]) -> None:

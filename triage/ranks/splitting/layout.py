@@ -126,18 +126,19 @@ def learn(heads: Sequence[str]) -> tuple[Layout, list[list[Layer]]]:
     told = [layers(head, table) for head in kept]
     stacks = [[layer for layer in found if layer.launched] for found in told]
     launchers = _launchers([[layer.grammar.name for layer in stack] for stack in stacks])
-    layout = Layout(launchers, _blanks(kept, stacks, launchers))
+    layout = Layout(launchers, _blanks(kept, stacks, launchers), table=table)
     groups: dict[Origin, Counter[tuple[int | None, int | None]]] = defaultdict(Counter)
     for found in told:
         count = layout.outer(found)
         own, inside = found[:count], [layer for layer in found[count:] if layer.tells]
         origin = origin_of_layers(own)
-        key = Origin(origin.rank, origin.local_rank, origin.host)
+        key = Origin(origin.rank, origin.local_rank, origin.host, origin.pid)
         groups[key][(None, None)] += 0
         if inside:
             said = origin_of_layers(inside)
             groups[key][(said.rank, said.local_rank)] += 1
-    inner = not launchers or any(_several(counts) for counts in groups.values())
+    writers = {grammar.name for grammar in layout.grammars if grammar.writer}
+    inner = writers.isdisjoint(launchers) or any(_several(counts) for counts in groups.values())
     outermost = {found[0].text for found in told if layout.outer(found)}
     return Layout(launchers, layout.blanks, inner, len(groups), _common(outermost).rstrip("0123456789"), table), told
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,18 +21,22 @@ SCHEMA = "triage.split/1"
 NOBODYS = "nobody.log"
 
 
-def of(key: Key, source: str, job: JobMap) -> tuple[int | None, str]:
-    """The rank and the file of a writer, now that all files have been read."""
+def of(key: Key, source: str, job: JobMap, told: Collection[tuple[str, int]] = ()) -> tuple[int | None, str]:
+    """The rank and the file of a writer, now that all files have been read.
+
+    `told` are ranks that lines of a source name themselves: nothing orders those lines and such of a local rank, so that these stay apart.
+    """
     if key == NOBODY:
         return None, NOBODYS
     rank = key.rank
-    if rank is None and key.local_rank is not None:
-        rank = job.complete(source, Origin(local_rank=key.local_rank, host=key.host)).rank
+    whole = job.complete(source, Origin(local_rank=key.local_rank, host=key.host, pid=key.pid))
+    if rank is None and (key.local_rank is not None or key.pid is not None) and (source, whole.rank) not in told:
+        rank = whole.rank
     if rank is not None:
         return rank, f"rank_{rank}.log"
-    host = f".{_slug(key.host)}" if key.host else ""
     if key.local_rank is not None:
-        return None, f"local_rank_{key.local_rank}{host}.log"
+        # Without a host, the same number in two files need not be the same process.
+        return None, f"local_rank_{key.local_rank}.{_slug(whole.host or Path(source).stem)}.log"
     return None, f"writer_{_slug(key.name)}.log"
 
 

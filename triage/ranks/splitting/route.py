@@ -24,12 +24,13 @@ _MOST_ENTRIES = 1 << 15
 
 
 class Key(NamedTuple):
-    """A writer as far as a line alone tells it: a rank, else a local rank with its host, else the text of its prefix, else nobody."""
+    """A writer as far as a line alone tells it: a rank, else a local rank with its host, else a process, else a prefix, else nobody."""
 
     rank: int | None = None
     local_rank: int | None = None
     host: str | None = None
     name: str = ""
+    pid: int | None = None
 
 
 NOBODY = Key()
@@ -63,7 +64,7 @@ def _alternatives(names: Iterable[str]) -> re.Pattern[bytes]:
 
 
 class Router:
-    """For one source. `job` takes in what the lines say of ranks and knows what other sources said."""
+    """For one source. `job` knows what was said of ranks before it is read."""
 
     def __init__(self, source: str, layout: Layout, job: JobMap, keep_prefix: bool = False) -> None:
         self.source = source
@@ -170,11 +171,10 @@ class Router:
         whole = origin_of_layers(found)
         if whole.rank is not None or whole.local_rank is not None:
             self.learned.append(whole)
-            self.job.learn(self.source, whole)
         key = self._key(origin, own)
         strip = self.layout.end(own[-1]) if own else 0
         partial = any(layer.grammar.name == _CONTAINER and layer.text.endswith(" P ") for layer in own)
-        known = key.rank is not None or (key.local_rank is not None and whole.rank is not None)
+        known = key.rank is not None or whole.rank is not None or self.job.complete(self.source, whole).rank is not None
         settled = any(layer.tells for layer in inside) if self.layout.inner else known
         entry = self._entry(
             key, 0 if self.keep else _in_raw(raw, head, strip), partial, settled, bool(own) and raw.startswith(self.layout.mark)
@@ -183,16 +183,14 @@ class Router:
         return entry
 
     def _key(self, origin: Origin, own: list[Layer]) -> Key:
-        if origin.rank is not None:
-            return Key(rank=origin.rank)
-        if origin.local_rank is not None or origin.pid is not None:
-            rank = self.job.complete(self.source, origin).rank
-            if rank is not None:
-                return Key(rank=rank)
+        """By what was known before reading, so that the lines of a prefix stay together; what they say is taken in when all is read."""
+        rank = self.job.complete(self.source, origin).rank if own else origin.rank
+        if rank is not None:
+            return Key(rank=rank)
         if origin.local_rank is not None:
             return Key(local_rank=origin.local_rank, host=origin.host)
         name = "".join(layer.who for layer in own).strip()
-        return Key(host=origin.host, name=name) if name else NOBODY
+        return Key(host=origin.host, name=name, pid=origin_of_layers(own).pid) if name else NOBODY
 
     def _entry(self, key: Key | int, strip: int, partial: bool, settled: bool, marked: bool) -> int:
         number = key if isinstance(key, int) else self._number(key)

@@ -15,7 +15,9 @@ from pathlib import Path
 
 from triage import sources
 from triage.errors import OptionError
-from triage.model import Source, Warning
+from triage.model import Origin, Source, Warning
+from triage.ranks import layouts as of_source
+from triage.ranks import maps
 from triage.ranks.files import origin_of
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting import layout as layouts
@@ -23,7 +25,7 @@ from triage.ranks.splitting import merge, names, work
 from triage.ranks.splitting.layout import Layout
 from triage.ranks.splitting.opened import Kind
 from triage.ranks.splitting.route import NOBODY, Key
-from triage.ranks.splitting.sample import sampled, sampled_of
+from triage.ranks.splitting.sample import Sample, sampled, sampled_of
 from triage.ranks.splitting.stretch import Tally
 from triage.ranks.splitting.work import Job, Task
 from triage.sources.plain import in_place
@@ -123,8 +125,9 @@ class _Splitting:
         most = min(_SAMPLED_OF_ONE, max(100, _SAMPLED_LINES // max(1, len(plain))))
         seen: dict[str, tuple[Kind, Layout]] = {}
         for _, source in plain:
-            kind, lines = sampled(source.path or "", source.size or 0, most)
-            seen[source.name] = kind, self._learn(source.name, lines)
+            sample = sampled(source.path or "", source.size or 0, most)
+            seen[source.name] = sample.kind, self._learn(source.name, sample)
+        self.job.settle()
         tasks = [task for _, source in plain for task in self._tasks(source, *seen[source.name])]
         workers = max(1, self.options.workers or os.cpu_count() or 1)
         for task, tally in work.run(
@@ -136,8 +139,10 @@ class _Splitting:
             if file.name not in inside:
                 self._unpack(file)
 
-    def _learn(self, name: str, lines: Sequence[str]) -> Layout:
-        layout, told = layouts.learn(lines)
+    def _learn(self, name: str, sample: Sample) -> Layout:
+        layout, told = layouts.learn(sample.lines)
+        self.job.learn(name, Origin())
+        maps.take_head(self.job, name, sample.first, of_source.Layout(layout.table))
         for found in told:
             self.job.learn(name, layouts.origin_of_layers(found))
         return layout
@@ -152,7 +157,7 @@ class _Splitting:
 
     def _whole(self, name: str, layout: Layout) -> Key | None:
         """The writer whose file this is by its name, unless many write there."""
-        named = origin_of(name)
+        named = self.job.sources[name]
         if layout.writers > 1 or (named.rank is None and named.local_rank is None):
             return None
         rank = self.job.complete(name, named).rank
@@ -164,9 +169,10 @@ class _Splitting:
                 self.warnings.append(Warning("no-text", source.name, f"left out, because it is no text but {source.kind}"))
             if source.kind != "text" or stream is None:
                 continue
-            kind, lines = sampled_of(stream)
-            layout = self._learn(source.name, lines)
-            task = Task(source.name, "", 0, None, layout, self._whole(source.name, layout), kind)
+            sample = sampled_of(stream)
+            layout = self._learn(source.name, sample)
+            self.job.settle()
+            task = Task(source.name, "", 0, None, layout, self._whole(source.name, layout), sample.kind)
             tally = work.one(task, stream, self._job(), len(self.tallies), lambda count: None)
             self._take(source.name, tally)
         self.advance(file.size)
@@ -185,9 +191,10 @@ class _Splitting:
         counts: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
         ranks: dict[str, int | None] = {}
         left_out = sum(tally.left_out for _, _, tally in self.tallies)
+        told = {(source, key.rank) for source, _, tally in self.tallies for key in tally.keys if key.rank is not None}
         for source, _, tally in self.tallies:
             for key, path, size, lines in tally.parts:
-                rank, name = names.of(key, source, self.job)
+                rank, name = names.of(key, source, self.job, told)
                 if self.options.ranks is not None and rank not in self.options.ranks:
                     left_out += lines
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from triage.ranks.envelopes import CRI
 from triage.ranks.splitting.layout import HEAD
@@ -39,23 +39,35 @@ def heads(path: str, size: int, most: int) -> list[str]:
         os.close(fd)
 
 
-def sampled(path: str, size: int, most: int) -> tuple[Kind, list[str]]:
-    """How the lines of a file are packed, and the beginnings of some of them."""
+class Sample(NamedTuple):
+    """How the lines of a source are packed, the beginnings of some of them from all over, and its first bytes, opened."""
+
+    kind: Kind
+    lines: list[str]
+    first: bytes
+
+
+def sampled(path: str, size: int, most: int) -> Sample:
+    """Of a file."""
     try:
         with open(path, "rb") as file:
-            kind = kind_of(file.read(_HEAD))
-            file.seek(0)
-            return kind, _thin(Opened(file, kind).read(_STREAM), 0, most) if kind else heads(path, size, most)
+            first = file.read(_STREAM)
     except OSError:
-        return "", []
+        return Sample("", [], b"")
+    found = _opened(first, most)
+    return found if found.kind else Sample("", heads(path, size, most), first)
 
 
-def sampled_of(stream: BinaryIO) -> tuple[Kind, list[str]]:
-    """The same of the first bytes of a stream, which can be read from its begin afterwards."""
+def sampled_of(stream: BinaryIO) -> Sample:
+    """Of a stream, which can be read from its begin afterwards."""
     peeking: ByteStream = stream  # type: ignore[assignment]
-    data = peeking.peek(_STREAM)
-    kind = kind_of(data[:_HEAD])
-    return kind, _thin(Opened(io.BytesIO(data), kind).read(_STREAM) if kind else data, 0, _LINES)
+    return _opened(peeking.peek(_STREAM), _LINES)
+
+
+def _opened(first: bytes, most: int) -> Sample:
+    kind = kind_of(first[:_HEAD])
+    data = Opened(io.BytesIO(first), kind).read(_STREAM) if kind else first
+    return Sample(kind, _thin(data, 0, most), data)
 
 
 def _thin(data: bytes, offset: int, most: int) -> list[str]:

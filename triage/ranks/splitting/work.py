@@ -18,7 +18,7 @@ from triage.ranks.identity import JobMap
 from triage.ranks.splitting.layout import Layout
 from triage.ranks.splitting.opened import Kind
 from triage.ranks.splitting.parts import Parts
-from triage.ranks.splitting.route import NOBODY, Key
+from triage.ranks.splitting.route import Key
 from triage.ranks.splitting.stretch import LONGEST_LINE, Plan, Tally, split
 
 Advance = Callable[[int], None]
@@ -56,7 +56,7 @@ class Job:
         """Is the writer wanted, as far as is known before all is read?"""
         if self.ranks is None:
             return True
-        return key.rank in self.ranks if key.rank is not None else key != NOBODY and key.local_rank is not None
+        return key.rank in self.ranks if key.rank is not None else key.local_rank is not None or key.pid is not None
 
 
 def stretches(source: str, path: str, size: int, count: int, layout: Layout, whole: Key | None) -> list[Task]:
