@@ -55,6 +55,13 @@ def test_what_a_signature_knows_is_not_unknown() -> None:
     assert group(chained, {0}) == {}
 
 
+def test_how_a_rank_ended_is_no_news_where_a_cause_speaks_of_it() -> None:
+    """Exit code 2 beside wrong arguments opens no group; that of another rank does."""
+    ends = [left(1, 2), left(3, 2)]
+    assert [fact.origin.rank for facts in group(ends, set()).values() for fact in facts] == [1, 3]
+    assert [fact.origin.rank for facts in group(ends, set(), {1, None}).values() for fact in facts] == [3]
+
+
 @pytest.mark.parametrize("kind", ["KeyboardInterrupt", "ChildFailedError", "ProcessRaisedException", "SystemExit"])
 def test_echoes_are_no_failures(kind: str) -> None:
     """Wrappers of another failure, and ends that somebody asked for, open no group."""

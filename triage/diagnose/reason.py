@@ -132,7 +132,7 @@ def _solve(job: _Job, number: int, live: list[Evidence]) -> _Attempt:
     session = job.matcher.begin()
     matches = session.add(live)
     known = candidates.known(job.signatures, matches, live, job.without)
-    groups = unknown.group(live, _covered(matches, job.signatures))
+    groups = unknown.group(live, *_covered(job, matches, live))
     scene = _scene(job, live, matches, known)
     given = [fact for fact in live if fact.kind == "inference"]
     stated = bool(groups) or any(one.role == "cause" and one.tells != "outside" and not one.inferred for one in known)
@@ -142,7 +142,7 @@ def _solve(job: _Job, number: int, live: list[Evidence]) -> _Attempt:
         live = [*live, *heard.inferences]
         matches = session.add(heard.inferences)
         known = candidates.known(job.signatures, matches, live, job.without)
-        groups = unknown.group(live, _covered(matches, job.signatures))
+        groups = unknown.group(live, *_covered(job, matches, live))
     noise = [candidate for candidate in known if candidate.role == "noise"]
     case = Case([*(candidate for candidate in known if candidate.role != "noise"), *candidates.unknown(groups)], scene)
     spoken = heard.spoken | {rule for rule, _ in heard.others} | rules.weigh(case, job.without)
@@ -191,8 +191,12 @@ def _files(job: JobMap) -> dict[str, list[str]]:
     return files
 
 
-def _covered(matches: Mapping[str, Match], signatures: Mapping[str, Signature]) -> set[int]:
-    return {index for name, match in matches.items() if signatures[name].role != "noise" for index in match.indices}
+def _covered(job: _Job, matches: Mapping[str, Match], live: Sequence[Evidence]) -> tuple[set[int], set[int | None]]:
+    """The facts that signatures know, and the ranks of which a cause speaks."""
+    roles = {name: job.signatures[name].role for name in matches}
+    known = {index for name, match in matches.items() if roles[name] != "noise" for index in match.indices}
+    causes = (match for name, match in matches.items() if roles[name] in ("cause", "either"))
+    return known, {live[index].origin.rank for match in causes for index in match.indices}
 
 
 def _hosts(job: JobMap) -> set[str]:

@@ -5,7 +5,7 @@ The group's id comes from the failure's fingerprint alone, so the same failure h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from triage.clusters import fingerprint
 from triage.clusters.fingerprint import short
@@ -15,12 +15,15 @@ from triage.model import Evidence
 _KINDS = ("exception", "terminate", "fatal-python", "exit", "crash", "core")
 
 
-def group(facts: Sequence[Evidence], known: set[int]) -> dict[str, list[Evidence]]:
-    """Cluster id to the facts of failures that no signature explains; `known` are the indices of those that one does."""
+def group(facts: Sequence[Evidence], known: set[int], told: Collection[int | None] = ()) -> dict[str, list[Evidence]]:
+    """Cluster id to the facts of failures that no signature explains.
+
+    `known` are the indices of those that one does, `told` the ranks of which a known cause speaks: how such a rank ended is no news.
+    """
     if all(index in known or fact.kind not in _KINDS for index, fact in enumerate(facts)):
         return {}
     explained = {_place(facts[index]) for index in known}
-    speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"}
+    speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"} | ({*told} - {None})
     failures = [
         fact
         for index, fact in enumerate(facts)
