@@ -37,7 +37,7 @@ class Bench:
 
     def bot(self) -> SlackBot:
         """A bot as a new process has it: it knows nothing but the store."""
-        return SlackBot(self.settings, LINK, sleep=lambda _: None)
+        return SlackBot(self.settings, LINK, routes=self.routing.routes, sleep=lambda _: None)
 
     def work(self, *, rounds: int = 1, bot: Any = None) -> list[Done]:
         """Work the outbox; between the rounds an hour goes by, so that what was put off is due."""

@@ -82,7 +82,16 @@ def test_the_day_of_a_digest() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"to": "mail:x"}, {"quiet": "25:00-07:00"}, {"digest": "9"}, {"zone": "Mars/X"}, {"confidence": 2}, {"verdict": "known"}]
+    "bad",
+    [
+        {"to": "mail:x"},
+        {"quiet": "25:00-07:00"},
+        {"digest": "9"},
+        {"zone": "Mars/X"},
+        {"confidence": 2},
+        {"verdict": "known"},
+        {"team": "S1><!channel"},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(bad: dict[str, object]) -> None:
     """With the name of what is wrong."""
@@ -99,6 +108,16 @@ def test_quiet_hours_hold_back_what_is_new(bench: Bench) -> None:
     assert bench.visible() == []
     bench.work(rounds=2)
     assert len(bench.visible()) == 1
+
+
+def test_a_team_is_called_where_its_route_wants_it(bench: Bench) -> None:
+    """By its id, in the message; a message for everybody else calls nobody, and no log text ever does."""
+    everything, fabric = Route(to="slack:C1"), Route(to="slack:C1", domains=("nccl",), team="S0123")
+    bench.routing = bench.routing.model_copy(update={"routes": (everything, fabric)})
+    bench.ingest(known("a", host="one"))
+    bench.ingest(known("b", "nccl.remote-error", host="two"))
+    bench.work()
+    assert ["<!subteam^S0123>" in texts(message["blocks"]) for message in bench.visible()] == [False, True]
 
 
 def test_the_same_again_is_counted_in_the_thread(bench: Bench) -> None:

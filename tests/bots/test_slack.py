@@ -14,6 +14,7 @@ import pytest
 
 from tests.bots.making import CHANNEL, Bench, same_job
 from tests.store.making import clean, known, unknown
+from triage.bots.announce import Topic, announce
 from triage.bots.slack.client import Client
 from triage.store.told import Part
 
@@ -258,3 +259,17 @@ def test_parts_are_noted_before_and_after(bench: Bench) -> None:
     bench.slack.trouble("chat.postMessage", "cut")
     bench.work()
     assert bench.store.told.part(message.id, "message") == Part(tried=True)
+
+
+def test_a_secret_of_a_log_reaches_nobody(bench: Bench, tmp_path: Path) -> None:
+    """Told with an incident or without: neither Slack nor the store's file has it."""
+    secret = "hunter2hunter2"
+    found = unknown("a", f"ValueError: cannot connect, password={secret}")
+    bench.ingest(found)
+    announce(bench.store, Topic("watch:x/0", None, unknown("b", f"OSError: token={secret}", "u-0a0a0a")), bench.routing, now=bench.now)
+    bench.work()
+    assert len(bench.visible()) == 2
+    assert "[redacted" in bench.text()
+    assert not [request for request in bench.slack.requests if secret.encode() in request.body]
+    bench.store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert secret.encode() not in (tmp_path / "triage.db").read_bytes()

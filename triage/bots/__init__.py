@@ -26,7 +26,7 @@ def bots(settings: Settings) -> tuple[Bot, ...]:
     if settings.slack.token.get_secret_value():
         from triage.bots.slack.deliver import SlackBot
 
-        made.append(SlackBot(settings.slack, settings.web.public_url))
+        made.append(SlackBot(settings.slack, settings.web.public_url, routes=settings.routing.routes))
     if settings.webhook.targets:
         made.append(WebhookBot(settings.webhook, settings.web.public_url))
     return tuple(made)

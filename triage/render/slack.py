@@ -45,10 +45,10 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
     return safe_json(json.dumps(shown, ensure_ascii=False, indent=2)) + "\n"
 
 
-def message(diagnosis: Diagnosis, *, link: str = "", incident: str = "", notes: Sequence[str] = ()) -> Message:
+def message(diagnosis: Diagnosis, *, link: str = "", incident: str = "", team: str = "", notes: Sequence[str] = ()) -> Message:
     """The parent: cause, confidence in words, who and when, the one sentence of advice, the link; with an incident also the buttons.
 
-    `notes` are lines of our own for the foot, in Slack's markup.
+    `notes` are lines of our own for the foot, in Slack's markup. `team` is the id of a user group that is to be told.
     """
     root = diagnosis.root_cause
     kind = words.kind(diagnosis)
@@ -56,7 +56,8 @@ def message(diagnosis: Diagnosis, *, link: str = "", incident: str = "", notes: 
     if root is not None and kind != "CLEAN":
         sure = f"{words.certainty(root.confidence)} confidence" if kind == "ROOT CAUSE" else ""
         named = _code(root.signature or root.cluster or "", 120)
-        head.append(" · ".join(part for part in (mrkdwn(words.radius(diagnosis), 400), sure, named) if part))
+        called = f"<!subteam^{team}>" if team else ""
+        head.append(" · ".join(part for part in (mrkdwn(words.radius(diagnosis), 400), sure, named, called) if part))
     blocks = [block("\n".join(part for part in head if part))]
     advice = _advice(diagnosis)
     if advice:

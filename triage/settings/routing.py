@@ -33,6 +33,9 @@ class Route(BaseModel):
     signatures: tuple[str, ...] = Field(default=(), description="which signatures or clusters, as patterns; empty: all")
     hosts: tuple[str, ...] = Field(default=(), description="which hosts must be to blame, as patterns; empty: all")
     jobs: tuple[str, ...] = Field(default=(), description="names or paths of jobs, as patterns; empty: all")
+    team: str = Field(
+        default="", pattern=r"^(S[A-Z0-9]{2,})?$", description="id of a Slack user group that a failure mentions; empty: nobody"
+    )
     confidence: float = Field(default=0.0, ge=0, le=1, description="least confidence of a known cause")
     quiet: str = Field(default="", pattern=_SPAN, description="22:00-07:00: what is new then waits until the end; empty: never")
     digest: str = Field(default="", pattern=r"^(([01]\d|2[0-3]):[0-5]\d)?$", description="09:00: a summary of the day before; empty: none")

@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from triage.bots import digests
 from triage.bots.interface import Undelivered
+from triage.bots.routing import Facts, place, wants
 from triage.bots.slack import words
 from triage.bots.slack.client import Client
 from triage.bots.subject import Subject, known, link, read
 from triage.render import slack
+from triage.settings.routing import Route
 from triage.settings.slack import Slack
 from triage.store import Store
 from triage.store.outbox import Post
@@ -39,12 +41,14 @@ class SlackBot:
         settings: Slack,
         public_url: str = "",
         *,
+        routes: Sequence[Route] = (),
         client: Client | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client or Client(settings)
         self._public_url = public_url
+        self._routes = routes
         self._clock, self._sleep = clock, sleep
         self._last: dict[str, float] = {}
 
@@ -67,7 +71,14 @@ class SlackBot:
         incident = about.message.incident or ""
         muted = store.told.muted("slack", about.message.place, about.message.cause, now)
         notes = words.notes(about.remembered, muted)
-        return slack.message(about.diagnosis, link=link(self._public_url, incident), incident=incident, notes=notes)
+        team = self._team(about.message.place, Facts.of(about.diagnosis))
+        return slack.message(about.diagnosis, link=link(self._public_url, incident), incident=incident, team=team, notes=notes)
+
+    def _team(self, channel: str, facts: Facts) -> str:
+        """The user group of the first route to this channel that wants such a failure and names one."""
+        return next(
+            (route.team for route in self._routes if route.team and place(route) == (self.kind, channel) and wants(route, facts)), ""
+        )
 
     def _part(self, store: Store, message: Message, name: str, thread: str | None, made: slack.Message) -> str | None:
         """The `ts` of a part that says this now; None when a person deleted it, for then it stays deleted."""
