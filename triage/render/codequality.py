@@ -36,11 +36,11 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
 def _issue(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
     first = next(iter(finding.evidence), None)
     path = safe_line(words.short(first.source, diagnosis)) if first is not None else ""
-    check = finding.signature or finding.cluster or "unknown"
+    check = safe_line(finding.signature or finding.cluster or "") or "unknown"
     who = words.who(finding)
     return {
         "description": clip(safe_line(finding.title + (f" ({who})" if who else "")), DESCRIPTION),
-        "check_name": safe_line(check),
+        "check_name": check,
         "fingerprint": hashlib.sha256(f"{check}\0{path}\0{first.line if first else ''}".encode(errors="replace")).hexdigest()[:40],
         "severity": _SEVERITY[finding.severity],
         "location": {"path": path or "unknown", "lines": {"begin": max(first.line or 1, 1) if first is not None else 1}},
