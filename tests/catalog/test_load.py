@@ -60,6 +60,15 @@ def test_a_directory_lies_over_the_shipped_one(read: Load, tmp_path: Path) -> No
     assert catalog.signatures[1].title == "My peer closed its connection"
 
 
+def test_a_whole_catalog_takes_the_place_of_all_before_it(read: Load, tmp_path: Path) -> None:
+    """With a catalog.yaml of its own a directory hides the shipped signatures; what comes later lies over it."""
+    write(tmp_path / "mine", "aaa.first")
+    write(shipped(tmp_path / "other"), "bbb.other")
+    write(tmp_path / "later", "ccc.later")
+    catalog = read(tmp_path / "mine", tmp_path / "other", tmp_path / "later")
+    assert [signature.id for signature in catalog.signatures] == ["bbb.other", "ccc.later"]
+
+
 def test_strict_lists_every_problem(read: Load, tmp_path: Path) -> None:
     """Strict loading raises one CatalogError with all problems of all files, and a missing directory is one."""
     write(tmp_path / "mine", "a.one", GLOO.replace("revision: 1", "revision: 0"))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from triage.catalog import cache
-from triage.catalog.files import shipped_directory, stamps
+from triage.catalog.files import ABOUT, shipped_directory, stamps
 from triage.catalog.model import Catalog
 from triage.catalog.problems import SKIPPED
 from triage.catalog.setting import configured
@@ -26,15 +26,17 @@ def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, str
     Directories of the configuration file and of TRIAGE_CATALOG come before those given, see `setting`.
 
     Args:
-        directories: of YAML files, searched downwards; a path may also be a single file.
+        directories: of YAML files, searched downwards; a path may also be a single file. One with a catalog.yaml, such as the signatures
+            of another version, is a whole catalog and takes the place of all before it.
         cache_dir: where the compiled catalog is kept; see `cache.directory` for the default.
         strict: raise CatalogError, listing everything, when a file cannot be used. Otherwise the file is skipped and
             `Catalog.warnings` says so with the code `catalog-skipped`.
         shipped: stands in for the shipped directory.
     """
     base = shipped or shipped_directory()
-    directories = directories if shipped else (*configured(), *directories)
-    roots = [base, *map(Path, directories)] if base else [*map(Path, directories)]
+    roots = [*([base] if base else []), *map(Path, directories if shipped else (*configured(), *directories))]
+    while whole := next((root for root in roots[1:] if (root / ABOUT).is_file()), None):
+        base, roots = whole, roots[roots.index(whole) :]
     found = [list(stamps(root)) for root in roots]
     sources = [os.path.abspath(root) for root in roots]
     key = cache.key([(source, -1, -1) for source in sources] + [stamp for stamps in found for stamp in stamps])

@@ -106,12 +106,13 @@ def diff(
 ) -> None:
     """Say what a change of signatures would change: which findings go, come, or lose the root.
 
-    OLD and NEW are each laid over the shipped signatures. A JOB that ends in .json is a report of `triage ingest --format json`.
+    OLD and NEW are each laid over the shipped signatures, or are whole catalogs, with a catalog.yaml. A JOB that ends in .json is a
+    report of `triage ingest --format json`. For the incidents of a store: `triage retriage --catalog NEW --dry-run`.
 
     \b
     Examples:
       triage catalog diff our-signatures/ our-signatures.new/
-      triage catalog diff old/ new/ reports/*.json
+      triage catalog diff signatures.last-release/ signatures/ reports/*.json
       triage catalog diff old/ new/ jobs/4711/
     """
     from triage.catalog.case import ingest_evidence
