@@ -83,6 +83,14 @@ def test_a_thousand_ranks_make_a_small_picture() -> None:
     assert len(as_html(shown(Job(calls)))) < 12_000
 
 
+def test_the_row_of_the_rank_at_fault_comes_first() -> None:
+    """Among thousands of rows it is the one that is seen without moving; the numbers are there for the labels of the zoomed picture."""
+    calls = {rank: [Call(place=None)] * (90 if rank == 30 else 100) for rank in range(40)}
+    page = as_html(shown(Job(calls)))
+    assert re.findall(r'<text class="r"[^>]*><title>([^<]*)', page)[0] == "rank 30"
+    assert 'data-seqs="1-91"' in page
+
+
 def test_the_group_and_the_numbers_that_were_asked_for() -> None:
     """Others are left out; a group that is not there is said with those that are."""
     tp = {"tp0": [0, 1], "tp1": [2, 3]}
