@@ -52,7 +52,7 @@ def flight(
     from triage.artifacts.flight.analyse import analyse
     from triage.artifacts.flight.gather import gather
     from triage.artifacts.flight.view import view
-    from triage.pipeline import Progress
+    from triage.options import Progress
     from triage.render import flight as texts
     from triage.render import flight_html
 

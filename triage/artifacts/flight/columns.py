@@ -34,6 +34,14 @@ class Interned(Generic[T]):
             self.values.append(value())
         return found
 
+    def join(self, values: Sequence[T]) -> Any:
+        """Take the values of another list in; gives for each of its indices the one here. Nothing can be looked up afterwards by its key."""
+        known = {value: number for number, value in enumerate(self.values)}
+        for value in values:
+            if known.setdefault(value, len(self.values)) == len(self.values):
+                self.values.append(value)
+        return np.array([known[value] for value in values], dtype=np.int32)
+
     def column(self, keys: Sequence[Any], value: Callable[[int], T]) -> list[int]:
         """The index of every key; `value(i)` gives what the i-th stands for when it is new."""
         index = self._index

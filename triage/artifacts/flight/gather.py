@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from triage import sources
+from triage.artifacts.flight import shares
 from triage.artifacts.flight.model import Recording
-from triage.artifacts.flight.reader import MAX_BYTES, record
+from triage.artifacts.flight.reader import MAX_BYTES, fill
 from triage.errors import InputError
 from triage.model import Source, Warning
 
@@ -18,7 +19,19 @@ def gather(paths: Sequence[str], advance: Callable[[int, int], None] = lambda do
     """
     found = sources.discover(paths)
     warnings = list(found.warnings)
-    recording, more = record(_dumps(found.files, warnings, advance))
+    parts = shares.shares(found.files, lambda file: file.size)
+    copies = [shares.Copy(lambda part=part: _handed(part)) for part in parts[1:]]  # type: ignore[misc]
+    try:
+        builder, more = fill(_dumps(parts[0], warnings, lambda done: advance(done, sum(file.size for file in found.files))))
+        handed = [copy.result() for copy in copies]
+    finally:
+        for copy in copies:
+            copy.close()
+    for part, told in zip(parts[1:], handed, strict=True):
+        told = told or _handed(part)
+        builder.take(told)
+        more += told.warnings
+    recording = builder.build()
     warnings += more
     if not recording.dumps:
         reason = f" ({more[0].source}: {more[0].message})" if more else ""
@@ -27,8 +40,16 @@ def gather(paths: Sequence[str], advance: Callable[[int, int], None] = lambda do
     return recording, warnings
 
 
-def _dumps(files: Sequence[sources.File], warnings: list[Warning], advance: Callable[[int, int], None]) -> Iterator[tuple[Source, bytes]]:
-    total, done = sum(file.size for file in files), 0
+def _handed(files: Sequence[sources.File]) -> shares.Handed:
+    warnings: list[Warning] = []
+    builder, more = fill(_dumps(files, warnings))
+    return builder.hand(warnings + more)
+
+
+def _dumps(
+    files: Sequence[sources.File], warnings: list[Warning], advance: Callable[[int], None] = lambda done: None
+) -> Iterator[tuple[Source, bytes]]:
+    done = 0
     for file in files:
         for source, stream in sources.streams(file, sources.Limits(), warnings.append):
             if source.kind != "flight-recorder":
@@ -40,4 +61,4 @@ def _dumps(files: Sequence[sources.File], warnings: list[Warning], advance: Call
                     data = opened.read(MAX_BYTES)
                 yield source, data
         done += file.size
-        advance(done, total)
+        advance(done)

@@ -13,7 +13,7 @@ from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
 from triage.model import Source, SourceKind, Warning
 
 if TYPE_CHECKING:
-    from triage.artifacts.flight.model import Recording
+    from triage.artifacts.flight.recording import Builder
 
 MAX_BYTES = 1 << 26
 """Of one dump; the dump of a full ring of 2000 entries with stacks takes 0.3 to 5 MB."""
@@ -42,7 +42,8 @@ class FlightRecorder:
         from triage.artifacts.flight.analyse import analyse
         from triage.artifacts.flight.evidence import facts, unreadable
 
-        recording, warnings = record((artifact.source, artifact.content(self.max_bytes)) for artifact in artifacts)
+        builder, warnings = fill((artifact.source, artifact.content(self.max_bytes)) for artifact in artifacts)
+        recording = builder.build()
         if not recording.dumps:
             return Facts([unreadable([artifact.source.name for artifact in artifacts])], warnings)
         analysis = analyse(recording)
@@ -50,8 +51,8 @@ class FlightRecorder:
         return Facts(list(facts(recording, analysis)), warnings)
 
 
-def record(dumps: Iterable[tuple[Source, bytes]]) -> tuple[Recording, list[Warning]]:
-    """The recording of all dumps, and a warning for each that could not be read."""
+def fill(dumps: Iterable[tuple[Source, bytes]]) -> tuple[Builder, list[Warning]]:
+    """All dumps, and a warning for each that could not be read."""
     from triage.artifacts.flight.load import load
     from triage.artifacts.flight.recording import Builder
 
@@ -68,7 +69,7 @@ def record(dumps: Iterable[tuple[Source, bytes]]) -> tuple[Recording, list[Warni
                 builder.add(rank, source.name, load(data), failure_of(source.name))
             except ArtifactError as error:
                 warnings.append(damaged(source, error))
-        return builder.build(), warnings
+        return builder, warnings
 
 
 @contextlib.contextmanager

@@ -11,7 +11,9 @@ from triage.artifacts.flight.columns import Interned, Tables, usable
 from triage.artifacts.flight.load import Loaded
 from triage.artifacts.flight.model import COMPLETED, Dump, Group, Recording, Table
 from triage.artifacts.flight.packed import Packed
+from triage.artifacts.flight.shares import Handed
 from triage.artifacts.interface import ArtifactError
+from triage.model import Warning
 
 KNOWN = (2, 10)
 """The newest format that was looked at: torch 2.13."""
@@ -32,6 +34,10 @@ _COLUMNS = (
     "timeout",
 )
 _NAMED = {"record": "record_id", "seq": "collective_seq_id", "p2p": "p2p_seq_id", "created": "time_created_ns", "timeout": "timeout_ms"}
+_NEWER = "new-dump-version"
+_SHARED = ("op", "shape", "dtype", "stack", "group")
+"""Columns of indices into the lists that the dumps share."""
+_TOLD = ("rank", "source", "failure", "version", "library", "whole", "config", "status", "last_time", "framed")
 _LIBRARIES = ("comm_lib_version", "nccl_version", "hccl_version", "mccl_version", "bccl_version")
 _DEFAULT = "default_pg"
 _MAX_RANKS = 1 << 20
@@ -73,7 +79,28 @@ class Builder:
 
     def add(self, rank: int, source: str, loaded: Loaded, failure: int = 0) -> None:
         """One dump. Raises ArtifactError for data that is no dump."""
-        one = self._one(rank, source, loaded, failure)
+        self._hold(self._one(rank, source, loaded, failure))
+
+    def hand(self, warnings: list[Warning]) -> Handed:
+        """All that was read, for another process."""
+        lists = {name + "s": getattr(self._tables, name + "s").values for name in _SHARED} | {"members": self._members.values}
+        told = [({name: getattr(one, name) for name in _TOLD}, one.columns) for one in self._ones.values()]
+        return Handed(told, lists, self.notes, warnings)
+
+    def take(self, handed: Handed) -> None:
+        """What another process has read. No dump can be added afterwards."""
+        index = {name: getattr(self._tables, name + "s").join(handed.lists[name + "s"]) for name in _SHARED}
+        members = self._members.join(handed.lists["members"])
+        self.notes += [note for note in handed.notes if note[0] != _NEWER or all(code != _NEWER for code, _, _ in self.notes)]
+        for told, columns in handed.ones:
+            columns |= {name: index[name][columns[name]] for name in _SHARED}
+            config = {name: int(members[number]) for name, number in told["config"].items()}
+            status = {int(number): tuple(values) for number, values in told["status"].items()}
+            self._hold(_One(**{**told, "columns": columns, "config": config, "status": status}))
+
+    def _hold(self, one: _One) -> None:
+        """The later one of two dumps of one rank, as far as there is room."""
+        rank, source = one.rank, one.source
         self._entries += len(one.columns["record_id"])
         if self._entries > MAX_ENTRIES:
             self._entries -= len(one.columns["record_id"])
@@ -122,9 +149,9 @@ class Builder:
 
     def _check_version(self, version: str, source: str) -> None:
         numbers = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", version)
-        if numbers and (int(numbers[1]), int(numbers[2])) > KNOWN and not any(code == "new-dump-version" for code, _, _ in self.notes):
+        if numbers and (int(numbers[1]), int(numbers[2])) > KNOWN and not any(code == _NEWER for code, _, _ in self.notes):
             message = f"format {version} is newer than {KNOWN[0]}.{KNOWN[1]}, the newest known; what is known of it was read"
-            self.notes.append(("new-dump-version", source, message))
+            self.notes.append((_NEWER, source, message))
 
     def _config(self, config: Any) -> dict[str, int]:
         """Group name to the index of its members. torch writes them as text: `[0, 1]`, the same long text in the dump of every rank."""
