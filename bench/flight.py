@@ -7,6 +7,7 @@ torch's pickler writes, one rank stops early. The last line is for machines.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
@@ -117,30 +118,46 @@ def make(ranks: int, entries: int, groups: int) -> Path:
     return directory
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Wall seconds and peak memory in MB of one run."""
+def timed(command: list[str]) -> tuple[float, float, float]:
+    """Wall seconds, peak memory in MB of all its processes together, and processor seconds of one run."""
     with open(os.devnull, "wb") as out:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=out, stderr=out)
-        _, status, usage = os.wait4(process.pid, 0)
+        peak, ended = 0.0, 0
+        while not ended:
+            peak = max(peak, together(process.pid))
+            time.sleep(0.05)
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
     if os.waitstatus_to_exitcode(status):
         sys.exit(f"bench: {' '.join(command[:4])} … ended with {os.waitstatus_to_exitcode(status)}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    return time.perf_counter() - start, max(peak, usage.ru_maxrss / 1024), usage.ru_utime + usage.ru_stime
 
 
-def ours(directory: Path) -> tuple[float, float]:
+def together(pid: int) -> float:
+    """MB that a process and its children hold now; what they share is counted once. 0 where /proc does not tell."""
+    total, todo = 0.0, [str(pid)]
+    while todo:
+        process = Path("/proc") / todo.pop()
+        with contextlib.suppress(OSError, StopIteration):
+            lines = (process / "smaps_rollup").read_text().splitlines()
+            total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+            todo += (process / "task" / process.name / "children").read_text().split()
+    return total
+
+
+def ours(directory: Path) -> tuple[float, float, float]:
     found = timed([sys.executable, "-m", "triage", "flight", str(directory), "--format", "json"])
-    print(f"{directory.name}: triage flight {found[0]:.2f} s, {found[1]:.0f} MB", flush=True)
+    print(f"{directory.name}: triage flight {found[0]:.2f} s ({found[2]:.2f} s of processors), {found[1]:.0f} MB", flush=True)
     return found
 
 
-def peer(directory: Path) -> tuple[float, float] | None:
+def peer(directory: Path) -> tuple[float, float, float] | None:
     program = os.environ.get("TORCHFRTRACE") or str(HERE.parent / ".venv-torch" / "bin" / "torchfrtrace")
     if not Path(program).exists():
         print("torchfrtrace is not there (`make test-torch` makes .venv-torch); only triage is measured")
         return None
     found = timed([program, str(directory), "-p", "nccl_trace_rank_"])
-    print(f"{directory.name}: torchfrtrace {found[0]:.2f} s, {found[1]:.0f} MB", flush=True)
+    print(f"{directory.name}: torchfrtrace {found[0]:.2f} s ({found[2]:.2f} s of processors), {found[1]:.0f} MB", flush=True)
     return found
 
 
