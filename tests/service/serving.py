@@ -28,7 +28,8 @@ class Server:
 
     def start(self) -> None:
         self._out = (self._store.parent / f"serve-{time.monotonic_ns()}.log").open("w+b")
-        environment = {**os.environ, "TRIAGE_CONFIG": "", "TRIAGE_STORE": str(self._store), "PYTHONPATH": str(ROOT), **self._settings}
+        own = {"TRIAGE_CONFIG": "", "TRIAGE_STORE": str(self._store), "TRIAGE_TASKS_NICE": "0", "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, **own, **self._settings}
         command = [sys.executable, "-m", "triage", "serve", "--port", "0"]
         self.process = subprocess.Popen(command, env=environment, stdout=self._out, stderr=self._out)
         begun = eventually(lambda: next((item for item in self.log() if item["event"] == "triage serves"), None))
@@ -76,7 +77,7 @@ def running(pid: int) -> bool:
     return False
 
 
-def eventually(ask: Callable[[], Any], seconds: float = 60) -> Any:
+def eventually(ask: Callable[[], Any], seconds: float = 240) -> Any:
     """What it says once it says something."""
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:

@@ -100,7 +100,7 @@ def work(settings: Settings) -> None:
     """The life of a process that does tasks."""
     from triage.service.work.worker import Worker
 
-    os.nice(5)  # people who read come first
+    os.nice(settings.tasks.nice)
     with Store.open(settings.store.path) as store:
         Worker(settings, store).run()
 

@@ -20,7 +20,7 @@ from triage.service.work import files
 
 FIELD_BYTES = 1000
 PART_HEADER_BYTES = 8 << 10
-_READ = 1 << 20
+BATCH = 512 << 10
 
 
 @dataclass(slots=True)
@@ -168,6 +168,26 @@ class Form:
         self._ended = True
 
 
+async def batches(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same bytes in larger pieces, so that hashing and writing them is worth a thread: the loop answers readers meanwhile.
+
+    What has come when the client breaks off is given before the error.
+    """
+    held = bytearray()
+    try:
+        async for piece in body:
+            held += piece
+            if len(held) >= BATCH:
+                whole, held = bytes(held), bytearray()
+                yield whole
+    except Exception:
+        if held:
+            yield bytes(held)
+        raise
+    if held:
+        yield bytes(held)
+
+
 def settle(service: Service, root: Path, form: Form) -> None:
     """Give the files of a form their places."""
     for part in form.done:
@@ -215,11 +235,11 @@ async def append(service: Service, digest: str, offset: int, length: int, body: 
         have = file.tell()
         if have != offset:
             raise ServiceError(409, f"it goes on at {have}", code="wrong-offset", headers={"Upload-Offset": str(have)})
-        async for piece in body:
+        async for piece in batches(body):
             have += len(piece)
             if have > length:
                 raise ServiceError(413, "more came than Upload-Length says", headers={"Connection": "close"})
-            file.write(piece)
+            await run_in_threadpool(file.write, piece)
         file.flush()
         if have < length:
             return have, False

@@ -24,6 +24,7 @@ class Tasks(Section):
     stale: float = Field(
         default=15.0, ge=1, le=600, description="after so long without a sign of life a task is begun again by another worker"
     )
+    nice: int = Field(default=10, ge=0, le=19, description="how much the workers let others go first: people who read")
     scan_threads: int = Field(default=1, ge=1, le=64, description="threads that scan, within one task")
     uploads: Path | None = Field(default=None, description="directory of uploads; not set: `uploads` beside the store")
     upload_bytes: int = Field(default=2048 * MIB, ge=1, description="size of one upload")

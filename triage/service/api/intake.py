@@ -57,8 +57,8 @@ async def receive(request: Request, service: Service, who: Principal) -> Task:
     root = await run_in_threadpool(ingest.room, service, expected)
     form = uploads.Form(service, root, request.headers.get("content-type", ""))
     try:
-        async for piece in request.stream():
-            form.feed(piece)
+        async for piece in uploads.batches(request.stream()):
+            await run_in_threadpool(form.feed, piece)
         received = form.close()
         if not received.files:
             raise ServiceError(400, "there is no file in the form", hint="send files as fields called `file`")
