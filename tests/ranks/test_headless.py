@@ -63,3 +63,14 @@ def test_lines_with_prefixes_keep_their_writer() -> None:
 def test_frames_without_an_exception_are_none() -> None:
     """A stack that somebody printed, with progress after it, is no failure."""
     assert found('  File "a.py", line 1, in f\n    g()\n' + "Loss: 3\n" * 20) == []
+
+
+def test_tags_without_a_colon_are_read(tmp_path: Path) -> None:
+    """As torchrun's output stands in documents, code lines without their tag: who printed each exception is told."""
+    lines = [f'[host1:{rank}] File "/path/to/dataset.py", line 785, in __init__' for rank in (0, 1)]
+    lines += ["    if self.proba.sum() != 1:", "[host1:0]", "[host1:0] AttributeError: 'list' object has no attribute 'sum'", "[host1:1]"]
+    lines += ["[host1:1] AttributeError: 'list' object has no attribute 'sum'"]
+    (tmp_path / "a.log").write_text("".join(f"{line}\n" for line in lines))
+    root = triage.ingest([str(tmp_path)]).root_cause
+    assert root is not None
+    assert (root.title, root.ranks, root.hosts) == ("AttributeError: 'list' object has no attribute 'sum'", (0, 1), ("host1",))

@@ -18,3 +18,16 @@ def begins(data: bytes, at: int) -> bool:
     if data[at - 1] == 93:  # ]
         return _BAR.search(data[max(0, at - _BAR_BYTES) : at]) is not None
     return data[at - 1] not in _SPOKEN
+
+
+# Within a traceback, what begins one again behind a prefix is another writer's, whatever stands before the prefix.
+_WITHIN = re.compile(rb'File "|Traceback \(')
+_OPENS = re.compile(rb' ?(?:Traceback \(most recent| *File ")')
+RUN_ON = re.compile(rb'(?:File "|Traceback \()[^\n]*?\w\]: ?(?:Traceback \(most recent| *File ")')
+# A progress bar ends without a newline; what stands right behind it is somebody else's.
+BAR_END = re.compile(rb"(?:it/s|s/it)(?:, [^\]\n]{0,100})?\](?=[^\s\]])")
+
+
+def runs_on(data: bytes, at: int, end: int) -> bool:
+    """Does the prefix from `at` to `end` stand within a traceback, and open one?"""
+    return _OPENS.match(data, end) is not None and _WITHIN.search(data, 0, at) is not None

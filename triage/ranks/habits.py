@@ -55,6 +55,11 @@ def _hosts(values: Sequence[str], lines: Sequence[str]) -> bool:
     return _few(values, lines) and all(re.search(r"\d", name) and not counted.match(name) for name in values)
 
 
+def _no_file(values: Sequence[str], _: Sequence[str]) -> bool:
+    """`[launch.py:42] ` is where a program stands."""
+    return not any(re.search(r"\.(?:py|cc|cpp|cu|c|h|go|rs|ts)$", name) for name in values)
+
+
 def _ranks(values: Sequence[str], _: Sequence[str]) -> bool:
     """Numbers that come back, not the lines of a listing."""
     return not _rising(values)
@@ -119,6 +124,16 @@ HABITS: tuple[Habit, ...] = (
         r"\[(?P<rank>\d{1,6})\]:",
         "rank",
         _ranks,
+    ),
+    _habit(
+        "host and local rank in brackets",
+        "writer",
+        "torchrun, copied into documents",
+        "[a",
+        _sample("[node1:{}] step 3"),
+        r"\[(?P<host>[A-Za-z][\w.-]*):(?P<local_rank>\d{1,2})\](?: |$)",
+        "host",
+        _no_file,
     ),
     _habit(
         "CI line counter",

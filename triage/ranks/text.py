@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from triage.ranks import wrapped
 from triage.ranks.envelopes import Opened, joined, unwrap
-from triage.ranks.glue import begins
+from triage.ranks.glue import BAR_END, RUN_ON, begins, runs_on
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import Parsed, parse
@@ -211,7 +211,7 @@ def _unwrapped(opened: Sequence[Opened], data: bytes, offset: int, year: int, ta
 
 def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> list[Line]:
     """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued to the first."""
-    glued = _glued(data)
+    glued = [*_glued(data), *_behind_bars(data, year, table)]
     if b"\r" not in data and not glued:
         return [Line(offset, data, year, table)]
     lines = []
@@ -225,18 +225,29 @@ def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> 
 
 def _glued(data: bytes) -> list[int]:
     """Where another writer's prefix stands right behind text, see glue.py."""
-    found = [match.start() for match in _TAG.finditer(data) if begins(data, match.start())] if b"]: " in data else []
+    tags = _TAG.finditer(data) if b"]: " in data else ()
+    found = [match.start() for match in tags if begins(data, match.start()) or runs_on(data, match.start(), match.end())]
     first = _LAUNCHED.match(data) if data[:1] == b"[" else None
     if first is not None and data.find(b"[", first.end()) > 0:
         shape = _SHAPE.sub(b"", first.group())
         others = (match for match in _LAUNCHED.finditer(data, first.end()) if _SHAPE.sub(b"", match.group()) == shape)
-        found += [match.start() for match in others if begins(data, match.start())]
+        found += [match.start() for match in others if begins(data, match.start()) or runs_on(data, match.start(), match.end())]
     return found
+
+
+def _behind_bars(data: bytes, year: int, table: Table) -> list[int]:
+    """Where something stands right behind a progress bar. Behind a prefix, line and bar are one writer's."""
+    if b"it/s" not in data and b"s/it" not in data:
+        return []
+    found = [match.end() for match in BAR_END.finditer(data)]
+    return found if found and not Line(0, data, year, table).parsed.layers else []
 
 
 def _is_glued(data: bytes) -> bool:
     """May a line of a page hold a second writer? A quick look over all of it: a bracket right behind text."""
-    return any(begins(data, match.start()) for match in _BEHIND_TEXT.finditer(data))
+    return any(begins(data, match.start()) for match in _BEHIND_TEXT.finditer(data)) or any(
+        pattern.search(data) for pattern in (RUN_ON, BAR_END)
+    )
 
 
 def _decode(data: bytes) -> str:
