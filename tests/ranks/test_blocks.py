@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from triage.ranks.blocks import FORMS, build
@@ -69,6 +69,7 @@ def test_each_line_belongs_to_at_most_one_block(data: str) -> None:
 
 
 @given(LOGS)
+@example("Traceback (most recent call last):\nTraceback (most recent call last):\nRuntimeError: boom\n  what():  boom")
 def test_every_hit_line_is_in_a_block(data: str) -> None:
     """A hit is never lost: its text stands in some block."""
     told = {line for found in blocks(data, *LITERALS) for line in found.lines}

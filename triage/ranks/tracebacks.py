@@ -27,6 +27,8 @@ _DOTTED = re.compile(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
 _GROUP = "+ Exception Group Traceback"
 _MEMBER = re.compile(r"\s+\| ")
 _GROUP_END = re.compile(r"    \+-+$")
+# What C++ and torchelastic's table indent as Python does its frames.
+_OTHERS = re.compile(r"\s+(?:what\(\):|exitcode\s+: )")
 _MESSAGE_LINES = 400
 _FOREIGN_LINES = 200
 
@@ -131,7 +133,8 @@ def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[
         text = line.parsed.text
         if _opens(line, lines[0]):
             break
-        fits = HEADER in text or _is_frame(text) or FRAME.match(text) is not None or text.strip() in CHAINS
+        framed = _is_frame(text) and not _OTHERS.match(text)
+        fits = HEADER in text or framed or FRAME.match(text) is not None or text.strip() in CHAINS
         opened += HEADER in text
         if is_exception(text):
             headline, fits = line if headline is lines[0] else headline, True
