@@ -12,14 +12,15 @@ from triage.render.safe import clip, safe
 
 OF_ROOT, OF_ONE, IN_ALL = 12, 3, 60
 LINES, CHARACTERS = 80, 2000
+AROUND = 12  # lines before and after a fact
 CRASHES = ("core", "fatal-python", "terminate", "native", "backtrace", "crash", "stack")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a log. `number` is its place in the file, None where that is not known; `own`: it is the fact itself, not around it."""
+    """A line of a log with its number in the file; `own`: it is the fact itself, not around it."""
 
-    number: int | None
+    number: int
     text: str
     own: bool
 
@@ -41,13 +42,13 @@ class Fact:
     around: tuple[Row, ...]
 
 
-def facts(diagnosis: Diagnosis, contexts: Mapping[tuple[str, int], Mapping[str, Any]]) -> tuple[Fact, ...]:
-    """Those of the root cause first, then of what it explains, then the others; few of each."""
+def facts(diagnosis: Diagnosis, kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Fact, ...]:
+    """Those of the root cause first, then of what it explains, then the others; few of each. `kept` are parts of the files by their names."""
     found: list[Fact] = []
     for part, finding in parts(diagnosis):
         for fact in finding.evidence[: OF_ROOT if part == "root" else OF_ONE]:
             if len(found) < IN_ALL:
-                found.append(_fact(f"e{len(found) + 1}", part, finding, fact, diagnosis, contexts))
+                found.append(_fact(f"e{len(found) + 1}", part, finding, fact, diagnosis, kept))
     return tuple(found)
 
 
@@ -74,7 +75,7 @@ def crash(found: Sequence[Fact]) -> Fact | None:
 
 
 def _fact(
-    anchor: str, part: str, finding: Finding, fact: Evidence, diagnosis: Diagnosis, contexts: Mapping[tuple[str, int], Mapping[str, Any]]
+    anchor: str, part: str, finding: Finding, fact: Evidence, diagnosis: Diagnosis, kept: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Fact:
     return Fact(
         anchor=anchor,
@@ -87,7 +88,7 @@ def _fact(
         time=fact.origin.time,
         count=fact.count,
         text=shown(fact.excerpt if len(fact.excerpt) > len(fact.text) else fact.text),
-        around=_around(fact, contexts.get((fact.source, fact.offset))),
+        around=_around(fact, kept.get(fact.source, ())),
     )
 
 
@@ -99,18 +100,13 @@ def shown(text: str) -> str:
     return "\n".join(clip(row, CHARACTERS) for row in rows)
 
 
-def _around(fact: Evidence, context: Mapping[str, Any] | None) -> tuple[Row, ...]:
-    """The lines before, the fact, the lines after, with their numbers in the file."""
-    if context is None or fact.line is None:
-        return ()
-    before, after = context["before"], context["after"]
-    last = fact.end_line if fact.end_line is not None and fact.end_line >= fact.line else fact.line
-    own = fact.text.split("\n")
-    numbers: list[int | None] = [fact.line, *[None] * (len(own) - 1)]
-    if len(own) == last - fact.line + 1:
-        numbers = list(range(fact.line, last + 1))
-    return (
-        *(Row(fact.line - len(before) + place, text, False) for place, text in enumerate(before)),
-        *(Row(number, clip(text, CHARACTERS), True) for number, text in zip(numbers[:LINES], own[:LINES], strict=True)),
-        *(Row(last + 1 + place, text, False) for place, text in enumerate(after)),
-    )
+def _around(fact: Evidence, parts: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
+    """The lines of the file before, in and after the fact, as far as they were kept."""
+    first = fact.line or 0
+    last = max(first, fact.end_line or first)
+    for part in parts:
+        begin, rows = part["line"], part["lines"]
+        if begin <= first <= begin + len(rows) - 1:
+            near = range(max(begin, first - AROUND), min(begin + len(rows), last + AROUND + 1))
+            return tuple(Row(number, clip(rows[number - begin], CHARACTERS), first <= number <= last) for number in near)
+    return ()

@@ -70,8 +70,7 @@ def view(store: Store, wanted: str) -> Page:
     found = store.incidents.get(wanted)
     diagnosis, root = found.diagnosis, found.diagnosis.root_cause
     beside = documents(store, found.incident.id)
-    around = beside.get("context", {}).get("around", ())
-    facts = evidence.facts(diagnosis, {(item["source"], item["offset"]): item for item in around})
+    facts = evidence.facts(diagnosis, beside.get("context", {}).get("sources", {}))
     links = {fact.finding: f"#{fact.anchor}" for fact in reversed(facts)}
     flight = beside.get("flight")
     said = words.confidence(root.confidence) if root is not None else ""
@@ -105,8 +104,6 @@ def view(store: Store, wanted: str) -> Page:
 
 def documents(store: Store, incident: str) -> dict[str, Any]:
     """What was stored beside the diagnosis."""
-    if not hasattr(store, "beside"):
-        return {}
     num = store.incidents.number(incident)
     found = {kind: store.beside.document(num, kind) for kind in ("context", "environment", "flight")}
     return {kind: document for kind, document in found.items() if document is not None}
@@ -125,7 +122,7 @@ def evidence_text(incident: str, store: TheStore, _: Viewer) -> Response:
     parts = []
     for fact in shown.facts:
         who = f", rank {fact.rank}" if fact.rank is not None else ""
-        rows = [f"{'>' if row.own else ' '} {row.number if row.number is not None else '':>7}  {row.text}" for row in fact.around]
+        rows = [f"{'>' if row.own else ' '} {row.number:>7}  {row.text}" for row in fact.around]
         parts.append("\n".join([f"=== {fact.place}{who} ({fact.finding})", *(rows or fact.text.split("\n"))]))
     name = f"{shown.incident.id}-evidence.txt"
     return PlainTextResponse(safe("\n\n".join(parts)) + "\n", headers={"Content-Disposition": f'attachment; filename="{name}"'})

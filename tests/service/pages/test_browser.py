@@ -1,0 +1,223 @@
+"""The pages in a real browser: the way from an upload to a signature, each role, the keyboard alone, no JavaScript, and accessibility."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.service.pages.conftest import Served
+from triage.catalog.check import check
+from triage.service.pages import show
+from triage.store import Store
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Visit = Callable[..., "Page"]
+MAIN = [address for address, _, _ in show.NAV]
+
+
+def known(served: Served, **wanted: Any) -> str:
+    """An incident of the store."""
+    with Store.open(served.path) as store:
+        return next(item.id for item in store.search.listed() if all(getattr(item, name) == value for name, value in wanted.items()))
+
+
+def clusters(served: Served) -> list[str]:
+    """The waiting ones."""
+    with Store.open(served.path) as store:
+        return [item.id for item in store.clusters.listed()]
+
+
+def test_from_an_upload_to_its_verdict(visit: Visit, archive: Path) -> None:
+    """A tar is chosen, progress is said, the verdict comes, evidence opens, and it can be said to be wrong."""
+    page = visit("submitter")
+    page.goto("/upload")
+    page.set_input_files("input[type=file]", archive)
+    page.fill("input[name=name]", "llama-7b run 12")
+    page.evaluate("""() => { window.seen = []; const note = () => document.querySelectorAll('[role=status]').forEach((e) => e.textContent && window.seen.push(e.textContent));
+        new MutationObserver(note).observe(document.body, {subtree: true, childList: true, characterData: true}); }""")
+    with page.expect_navigation(url=re.compile("/(tasks|incidents)/")):
+        page.click("text=Diagnose")
+    page.wait_for_url("**/incidents/i-*")
+    assert "ValueError" in page.inner_text("h1")
+    assert "llama-7b run 12" in page.inner_text("#job")
+    assert "confidence" in page.inner_text(".card .facts")
+    lines = page.locator("#evidence details", has_text="Lines around").first
+    if not lines.get_attribute("open") and lines.get_attribute("open") is None:
+        lines.locator("summary").click()
+    assert lines.locator("tr.own").first.is_visible()
+    number = lines.locator("tr.own th a").first
+    number.click()
+    assert page.url.endswith(f"-L{number.inner_text()}")
+    page.fill("input[name=because]", "the shard was cut by the copy")
+    page.click("button:has-text('Wrong')")
+    page.wait_for_url("**said=wrong*")
+    assert show.SAID["wrong"] in page.inner_text(".said")
+    assert "the shard was cut by the copy" in page.inner_text("#people")
+
+
+def test_two_clusters_become_one_and_come_apart_again(visit: Visit, served: Served) -> None:
+    """Ticked, merged, seen in the audit log, taken back."""
+    page = visit("curator")
+    page.goto("/inbox")
+    for name in clusters(served)[:2]:
+        page.check(f"input[value={name}]")
+    page.fill("input[name=because]", "the same reader")
+    page.click("text=Merge those ticked")
+    page.wait_for_url("**said=merged")
+    kept = page.url.rpartition("/")[2].split("?")[0]
+    assert "the same reader" in page.inner_text("section:has(#log)")
+    assert kept in clusters(served)
+    page.goto("/audit")
+    page.click(f"tr:has-text('merge {kept}') >> button")
+    page.wait_for_url("**said=undone")
+    assert len(clusters(served)) >= 2
+
+
+def test_a_promoted_cluster_is_a_sound_signature(visit: Visit, served: Served, tmp_path: Path) -> None:
+    """The YAML that is downloaded passes the catalog's check, and the page has said so."""
+    page = visit("curator")
+    page.goto(f"/clusters/{clusters(served)[0]}")
+    page.fill("form:has(legend:text('Promote')) input[name=signature]", "data.found-by-the-browser")
+    page.click("text=Draft the signature")
+    assert "passes" in page.inner_text("section:has(#result)")
+    with page.expect_download() as download:
+        page.click("text=Download YAML")
+    target = tmp_path / "data" / "found-by-the-browser.yaml"
+    target.parent.mkdir()
+    download.value.save_as(target)
+    assert not [problem for problem in check([target]) if problem.severity == "error"]
+    page.click("text=Mark the cluster as promoted")
+    page.wait_for_url("**said=promoted")
+    assert "data.found-by-the-browser" in page.inner_text(".card")
+
+
+def test_search_finds_signatures_and_incidents(visit: Visit) -> None:
+    """Words lead to both, and the words found are marked."""
+    page = visit("viewer")
+    page.goto("/search")
+    page.fill("input[type=search]", "killed sigkill")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=killed*")
+    assert page.locator("a[href='/signatures/host.sigkill']").count()
+    assert page.locator("section:has(#met) mark").count()
+
+
+@pytest.mark.parametrize("role", ["viewer", "submitter", "curator", "admin"])
+def test_each_role_signs_in_and_sees_what_it_may(visit: Visit, served: Served, role: str) -> None:
+    """The door leads back to where one wanted to go; forms that a role may not use are not there."""
+    page = visit(None)
+    page.goto("/upload")
+    assert "/sign-in" in page.url
+    page.fill("input[name=token]", served.tokens[role])
+    page.click("button:has-text('Sign in')")
+    page.wait_for_url("**/upload")
+    assert role in page.inner_text(".who")
+    assert page.locator("input[type=file]").count() == (role != "viewer")
+    page.goto("/inbox")
+    assert page.locator("text=Merge those ticked").count() == (role in ("curator", "admin"))
+    answer = page.goto("/audit")
+    assert answer is not None
+    assert answer.status == (200 if role in ("curator", "admin") else 403)
+    page.click("text=Sign out")
+    page.goto("/incidents")
+    assert "/sign-in" in page.url
+
+
+def test_a_wrong_token_does_not_open(visit: Visit) -> None:
+    """It is said in words, on a page."""
+    page = visit(None)
+    page.goto("/sign-in")
+    page.fill("input[name=token]", "trg_wrong")
+    page.click("button:has-text('Sign in')")
+    assert "wrong" in page.inner_text("h1")
+
+
+def test_the_keyboard_is_enough(visit: Visit, served: Served) -> None:
+    """Signing in, walking the list, opening an incident and agreeing, without a pointer; what has the focus can be seen."""
+    page = visit(None)
+    page.goto("/incidents")
+    page.keyboard.type(served.tokens["submitter"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/incidents")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/incidents/i-*")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == "because":
+            break
+    page.keyboard.type("seen on node17 too")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**said=agreed*")
+    assert "seen on node17 too" in page.inner_text("#people")
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").count()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_url("**/stats")
+
+
+def test_without_javascript_all_of_it_works(visit: Visit, served: Served, archive: Path) -> None:
+    """Filter, feedback, theme and upload are forms; the task's page renews itself until it leads to the diagnosis."""
+    page = visit("submitter", scripts=False)
+    page.goto("/incidents")
+    page.fill("input[name=q]", "sigkill")
+    page.click("button:text-is('Filter')")
+    assert page.locator("a.main").count() >= 1
+    page.click("button[aria-label^='Switch to']")
+    assert page.locator("html[data-theme=dark]").count()
+    assert "q=sigkill" in page.url
+    page.goto("/upload")
+    page.set_input_files("input[type=file]", archive)
+    page.click("text=Diagnose")
+    page.wait_for_url("**/incidents/i-*", timeout=60_000)
+    assert "ValueError" in page.inner_text("h1")
+    assert page.locator("button.copy:visible").count() == 0
+
+
+def test_copy_buttons_copy(visit: Visit, served: Served) -> None:
+    """What is copied is the step, not the page's words around it."""
+    page = visit("viewer")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/incidents/{known(served, signature='host.sigkill')}")
+    page.click(".todo button.copy >> nth=0")
+    assert page.evaluate("navigator.clipboard.readText()") == page.inner_text(".todo li >> nth=0 >> span")
+
+
+def addresses(served: Served) -> list[str]:
+    with Store.open(served.path) as store:
+        cluster = store.clusters.listed(states=("open", "named", "promoted"))[0].id
+    incidents = [f"/incidents/{known(served, verdict=verdict)}" for verdict in ("known", "unknown")]
+    return [*MAIN, *incidents, f"/clusters/{cluster}", f"/clusters/{cluster}/promote?signature=data.axe", "/signatures/host.sigkill", "/search?q=sigkill", "/sign-in", "/nothing"]
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, 1240), (True, 390)], ids=["light", "dark-phone"])
+def test_no_page_has_a_serious_barrier(visit: Visit, served: Served, dark: bool, width: int) -> None:
+    """axe-core finds no serious or critical violation, in light and in dark, on a desk and on a phone; no page scrolls sideways."""
+    axe = pytest.importorskip("axe_core_python.sync_playwright", reason="axe-core-python is not installed: pip install 'triage-kb[dev]'").Axe()
+    page, guest = visit("curator", dark=dark, width=width), visit(None, dark=dark, width=width)
+    found = []
+    for address in addresses(served):
+        shown = guest if address == "/sign-in" else page
+        shown.goto(address)
+        for item in axe.run(shown)["violations"]:
+            if item["impact"] in ("serious", "critical"):
+                found.append((address, item["id"], [node["html"][:120] for node in item["nodes"][:3]]))
+        wide = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if wide > 0:
+            found.append((address, "scrolls sideways", [str(wide)]))
+    assert not found
