@@ -13,8 +13,8 @@ from triage.model import Diagnosis, Finding
 from triage.render import words
 from triage.render.safe import clip, safe_line
 
-BOX, HEIGHT, GAP, ROOM, MARGIN = 236, 62, 56, 14, 6  # pixels
-LETTERS = 32  # of one line in a box
+BOX, HEIGHT, GAP, ROOM, MARGIN = 264, 62, 44, 14, 6  # pixels
+LETTERS = 36  # of one line in a box
 MOST = 12  # boxes of one column
 
 

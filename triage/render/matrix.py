@@ -16,6 +16,7 @@ from triage.render.safe import clip, safe_line
 LEFT, TOP, WIDTH, HIGH = 150, 22, 620, 17
 BEFORE, AFTER = 40, 12  # numbers around the first fault that are drawn
 ROWS, GROUPS = 48, 8
+CLEAR = 60  # pixels that two labels above the calls need between them
 SAYS: Mapping[str, str] = {
     "lost": "dropped from the ring",
     "done": "done",
@@ -57,7 +58,6 @@ def _group(group: Mapping[str, Any], fault: Mapping[str, Any] | None, number: in
         f' height="{down}" role="img" aria-labelledby="matrix-{number}-title matrix-{number}-text">',
         f'<title id="matrix-{number}-title">{escape(name)}</title>',
         f'<desc id="matrix-{number}-text">{escape(clip("; ".join(told), 1500))}</desc>',
-        f'<text x="{LEFT}" y="14">#{begin}</text><text class="end" x="{LEFT + WIDTH}" y="14">#{end}</text>',
     ]
     for place, row in enumerate(rows[:ROWS]):
         parts += _row(row, TOP + place * HIGH, begin, end, across)
@@ -65,6 +65,10 @@ def _group(group: Mapping[str, Any], fault: Mapping[str, Any] | None, number: in
         x = LEFT + (fault["seq"] - begin + 0.5) * across
         parts.append(f'<path class="mark" d="M{x:.1f} {TOP - 5}V{down}"/>')
         parts.append(f'<text class="mid" x="{x:.1f}" y="14">#{fault["seq"]}</text>')
+    else:
+        x = LEFT + WIDTH / 2
+    parts += [f'<text x="{LEFT}" y="14">#{begin}</text>'] if x > LEFT + CLEAR else []
+    parts += [f'<text class="end" x="{LEFT + WIDTH}" y="14">#{end}</text>'] if x < LEFT + WIDTH - CLEAR else []
     return Drawn(name, len(group["members"]), "\n".join([*parts, "</svg>"]), tuple(told))
 
 

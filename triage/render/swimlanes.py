@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
@@ -13,8 +14,9 @@ from triage.render.safe import clip, safe_line
 LANES = 24
 EACH = 12  # moments of one lane
 LANE, LABEL, WIDTH, TOP, BOTTOM, TEXT = 22, 120, 560, 26, 18, 300  # pixels
-BEFORE, AFTER = 60.0, 3600.0  # seconds around the first failure
-TICKS = 5
+BEFORE, AFTER = 60.0, 3600.0  # seconds around the first failure; ranks that began it are followed back as long as forward
+STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)  # seconds between ticks
+TICKS = 7
 STYLE = """
   .triage-lanes { color: #1f2328; font: 11px ui-monospace, monospace; --cause: #cf222e; --echo: #bc7a00; --quiet: #8c959f }
   .triage-lanes text { fill: currentColor } .triage-lanes .rank { text-anchor: end } .triage-lanes .tick { text-anchor: middle; opacity: .7 }
@@ -39,7 +41,7 @@ def draw(diagnosis: Diagnosis, *, style: bool = True) -> str:
     first = first_time(diagnosis)
     if first is None or not lanes:
         return ""
-    begin, end = _window(lanes, first)
+    begin, end = _window(lanes, first, diagnosis.root_cause.ranks if diagnosis.root_cause is not None else ())
     across, down = LABEL + WIDTH + TEXT, TOP + LANE * len(lanes) + BOTTOM
     parts = [
         f'<svg class="triage-lanes" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}" role="img"'
@@ -85,11 +87,13 @@ def _first(lane: Lane) -> float:
     return min((moment.time for moment in lane.moments if moment.time is not None), default=float("inf"))
 
 
-def _window(lanes: Sequence[Lane], first: float) -> tuple[float, float]:
-    times = [moment.time for lane in lanes for moment in lane.moments if moment.time is not None]
-    times += [lane.state.last_time for lane in lanes if lane.state is not None and lane.state.last_time is not None]
-    near = [time for time in times if first - BEFORE <= time <= first + AFTER] or [first]
-    begin, end = min(*near, first), max(*near, first)
+def _window(lanes: Sequence[Lane], first: float, blamed: Sequence[int]) -> tuple[float, float]:
+    near = [first]
+    for lane in lanes:
+        before = AFTER if lane.rank in blamed else BEFORE
+        times = [moment.time for moment in lane.moments] + ([lane.state.last_time] if lane.state is not None else [])
+        near += [time for time in times if time is not None and first - before <= time <= first + AFTER]
+    begin, end = min(near), max(near)
     room = max((end - begin) * 0.05, 0.5)
     return begin - room, end + room
 
@@ -107,11 +111,12 @@ def _x(time: float, begin: float, end: float) -> int:
 
 def _ticks(begin: float, end: float, first: float, down: int) -> list[str]:
     parts = []
-    for number in range(TICKS + 1):
-        time = begin + (end - begin) * number / TICKS
-        x = _x(time, begin, end)
+    step = next((size for size in STEPS if (end - begin) / size <= TICKS), (end - begin) / TICKS)
+    for number in range(math.ceil((begin - first) / step), math.floor((end - first) / step) + 1):
+        x = _x(first + number * step, begin, end)
+        after = f"{number * step:+.4g} s" if number else "0"
         parts.append(
-            f'<line x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/><text class="tick" x="{x}" y="{TOP - 12}">{time - first:+.3g} s</text>'
+            f'<line x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/><text class="tick" x="{x}" y="{TOP - 12}">{after}</text>'
         )
     x = _x(first, begin, end)
     return [*parts, f'<line class="first" x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/>']
@@ -132,11 +137,19 @@ def _lane(lane: Lane, y: int, begin: float, end: float, root: Finding | None) ->
         if place not in seen and len(seen) < EACH:
             seen.add(place)
             kind = "cause" if _is_cause(moment, root) else "echo"
-            parts.append(f'<circle class="{kind}" cx="{place[0]}" cy="{y}" r="5"><title>{escape(_said(moment))}</title></circle>')
+            parts.append(_mark(kind, place[0], y, begin <= (moment.time or begin) <= end, escape(_said(moment))))
     told = _label(lane, root)
     if told:
         parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(_short(safe_line(told)))}</text>')
     return parts
+
+
+def _mark(kind: str, x: int, y: int, inside: bool, title: str) -> str:
+    """A dot; a tip that points out of the drawing for what was earlier or later than it shows."""
+    if inside:
+        return f'<circle class="{kind}" cx="{x}" cy="{y}" r="5"><title>{title}</title></circle>'
+    tip = f"M{x - 5} {y}l9 -6v12z" if x == LABEL else f"M{x + 5} {y}l-9 -6v12z"
+    return f'<path class="{kind}" d="{tip}"><title>{title} ({"earlier" if x == LABEL else "later"})</title></path>'
 
 
 def _label(lane: Lane, root: Finding | None) -> str:

@@ -104,6 +104,15 @@ class Incidents:
             f"the store has no incident {wanted}", hint="`triage list` shows those it has; ids are i- and the digits of the job's id"
         )
 
+    def changes(self, of: str, *, limit: int = 20) -> list[Change]:
+        """Incidents that came to be held for this signature or cluster, or no longer are, the latest first."""
+        rows = self._db.read(
+            "SELECT h.*, i.id AS name FROM history h JOIN incident i ON i.num = h.incident WHERE h.old = ? OR h.new = ? "
+            "ORDER BY h.id DESC LIMIT ?",
+            (of, of, limit),
+        )
+        return [change(row) for row in rows]
+
     def last_seen(self) -> float | None:
         """When something was last ingested for the first time."""
         row = self._db.one("SELECT stored_at FROM incident ORDER BY num DESC LIMIT 1")

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
-ROLES = {"viewer": ("read",), "submitter": ("read", "ingest"), "curator": ("read", "ingest", "curate"), "admin": ("read", "ingest", "curate", "admin")}
+ROLES = {
+    "viewer": ("read",),
+    "submitter": ("read", "ingest"),
+    "curator": ("read", "ingest", "curate"),
+    "admin": ("read", "ingest", "curate", "admin"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,12 @@ def served(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     with Store.open(path) as store:
         store.incidents.add(triage.ingest(job("assertion_all_ranks_interleaved")))
         tokens = {role: store.tokens.create(f"{role} of the tests", scopes, actor="tests")[0] for role, scopes in ROLES.items()}
-    environment = {**os.environ, "TRIAGE_STORE": str(path), "TRIAGE_WEB_REQUESTS_A_MINUTE": "100000", "TRIAGE_WEB_CHANGES_A_MINUTE": "10000"}
+    environment = {
+        **os.environ,
+        "TRIAGE_STORE": str(path),
+        "TRIAGE_WEB_REQUESTS_A_MINUTE": "100000",
+        "TRIAGE_WEB_CHANGES_A_MINUTE": "10000",
+    }
     command = [sys.executable, "-m", "triage", "serve", "--port", "0", "--workers", "1"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
@@ -84,9 +94,13 @@ def visit(browser: Browser, served: Served) -> Iterator[Callable[..., Page]]:
         context.set_default_timeout(30_000)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" and "Failed to load resource" not in said.text else None)
+        page.on(
+            "console", lambda said: wrong.append(said.text) if said.type == "error" and "Failed to load resource" not in said.text else None
+        )
         if role is not None:
-            answer = context.request.post("/auth/token", form={"token": served.tokens[role], "next": "/status"}, headers={"Origin": served.address})
+            answer = context.request.post(
+                "/auth/token", form={"token": served.tokens[role], "next": "/status"}, headers={"Origin": served.address}
+            )
             assert answer.ok, answer.text()
         return page
 

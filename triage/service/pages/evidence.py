@@ -12,8 +12,11 @@ from triage.render.safe import clip, safe
 
 OF_ROOT, OF_ONE, IN_ALL = 12, 3, 60
 LINES, CHARACTERS = 80, 2000
-AROUND = 12  # lines before and after a fact
+AROUND, FAR = 12, 30  # lines before and after a fact: as shown, and as many as are kept
 CRASHES = ("core", "fatal-python", "terminate", "native", "backtrace", "crash", "stack")
+
+
+Kept = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,13 @@ class Fact:
     around: tuple[Row, ...]
 
 
-def facts(diagnosis: Diagnosis, kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Fact, ...]:
+def facts(diagnosis: Diagnosis, kept: Kept, around: int = AROUND) -> tuple[Fact, ...]:
     """Those of the root cause first, then of what it explains, then the others; few of each. `kept` are parts of the files by their names."""
     found: list[Fact] = []
     for part, finding in parts(diagnosis):
         for fact in finding.evidence[: OF_ROOT if part == "root" else OF_ONE]:
             if len(found) < IN_ALL:
-                found.append(_fact(f"e{len(found) + 1}", part, finding, fact, diagnosis, kept))
+                found.append(_fact(f"e{len(found) + 1}", part, finding, fact, diagnosis, _around(fact, kept.get(fact.source, ()), around)))
     return tuple(found)
 
 
@@ -74,9 +77,7 @@ def crash(found: Sequence[Fact]) -> Fact | None:
     return next(iter([*[fact for fact in native if fact.part == "root"], *native]), None)
 
 
-def _fact(
-    anchor: str, part: str, finding: Finding, fact: Evidence, diagnosis: Diagnosis, kept: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> Fact:
+def _fact(anchor: str, part: str, finding: Finding, fact: Evidence, diagnosis: Diagnosis, around: tuple[Row, ...]) -> Fact:
     return Fact(
         anchor=anchor,
         finding=called(finding),
@@ -88,7 +89,7 @@ def _fact(
         time=fact.origin.time,
         count=fact.count,
         text=shown(fact.excerpt if len(fact.excerpt) > len(fact.text) else fact.text),
-        around=_around(fact, kept.get(fact.source, ())),
+        around=around,
     )
 
 
@@ -100,13 +101,13 @@ def shown(text: str) -> str:
     return "\n".join(clip(row, CHARACTERS) for row in rows)
 
 
-def _around(fact: Evidence, parts: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
+def _around(fact: Evidence, parts: Sequence[Mapping[str, Any]], around: int) -> tuple[Row, ...]:
     """The lines of the file before, in and after the fact, as far as they were kept."""
     first = fact.line or 0
     last = max(first, fact.end_line or first)
     for part in parts:
         begin, rows = part["line"], part["lines"]
         if begin <= first <= begin + len(rows) - 1:
-            near = range(max(begin, first - AROUND), min(begin + len(rows), last + AROUND + 1))
+            near = range(max(begin, first - around), min(begin + len(rows), last + around + 1))
             return tuple(Row(number, clip(rows[number - begin], CHARACTERS), first <= number <= last) for number in near)
     return ()

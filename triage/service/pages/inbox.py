@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -44,14 +45,27 @@ class Exemplar:
 
 
 @dataclass(frozen=True, slots=True)
+class NearBy:
+    """A cluster that may be the same: how near its words are (0 to 1), and those that stand on one side only."""
+
+    cluster: Cluster
+    score: float
+    only_here: tuple[str, ...]
+    only_there: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterPage:
-    """One cluster."""
+    """One cluster. `reasons` say why a fingerprint is in it, `note` why nothing is near where that could not be asked."""
 
     cluster: Cluster
     trend: str
     exemplars: tuple[Exemplar, ...]
     members: tuple[Incident, ...]
     log: tuple[Entry, ...]
+    reasons: Mapping[str, str]
+    near: tuple[NearBy, ...]
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +137,29 @@ def promote(
 def show(request: Request, cluster: str, store: TheStore, _: Viewer) -> Response:
     """Its fingerprints, lines, incidents, and what was decided. An id that was merged leads to where it is now."""
     found = queries.cluster(store, cluster)
-    exemplars = [Exemplar(key, incident, tuple(shown(fact.excerpt or fact.text) for fact in facts)) for key, incident, facts in found.exemplars]
-    return page(request, "cluster.html", ClusterPage(found.cluster, trend(found.cluster), tuple(exemplars), found.members, found.log))
+    exemplars = [
+        Exemplar(key, incident, tuple(shown(fact.excerpt or fact.text) for fact in facts)) for key, incident, facts in found.exemplars
+    ]
+    view = ClusterPage(
+        cluster=found.cluster,
+        trend=trend(found.cluster),
+        exemplars=tuple(exemplars),
+        members=found.members,
+        log=found.log,
+        reasons=found.reasons,
+        near=tuple(NearBy(other, item.score, item.only_here, item.only_there) for item, other in found.near),
+        note=found.note,
+    )
+    return page(request, "cluster.html", view)
 
 
 @router.post("/clusters/{cluster}/name")
 def name(
-    cluster: str, store: TheStore, who: Curator, name: Annotated[str, Form(max_length=200)], note: Annotated[str, Form(max_length=4000)] = ""
+    cluster: str,
+    store: TheStore,
+    who: Curator,
+    name: Annotated[str, Form(max_length=200)],
+    note: Annotated[str, Form(max_length=4000)] = "",
 ) -> Response:
     """Give it a name."""
     store.moves.name(cluster, name, actor=who.name, note=note)

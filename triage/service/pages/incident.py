@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from triage.errors import OptionError
@@ -42,7 +42,10 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything on the page; `pictures` are not in the JSON, which has the data that they are drawn of."""
+    """Everything on the page; `pictures` are not in the JSON, which has the data that they are drawn of.
+
+    `more` is how many lines around the facts there may be besides, 0 when all are shown.
+    """
 
     incident: Incident
     diagnosis: Diagnosis
@@ -52,6 +55,7 @@ class Page:
     confidence: str
     advice: str
     facts: tuple[evidence.Fact, ...]
+    more: int
     crash: evidence.Fact | None
     considered: tuple[tuple[str, Any], ...]
     environment: Mapping[str, Any] | None
@@ -65,12 +69,12 @@ class Page:
     pictures: Pictures
 
 
-def view(store: Store, wanted: str) -> Page:
+def view(store: Store, wanted: str, around: int = evidence.AROUND) -> Page:
     """Raises NotFoundError, or OptionError when several incidents begin so."""
     found = store.incidents.get(wanted)
     diagnosis, root = found.diagnosis, found.diagnosis.root_cause
     beside = documents(store, found.incident.id)
-    facts = evidence.facts(diagnosis, beside.get("context", {}).get("sources", {}))
+    facts = evidence.facts(diagnosis, beside.get("context", {}).get("sources", {}), around)
     links = {fact.finding: f"#{fact.anchor}" for fact in reversed(facts)}
     flight = beside.get("flight")
     said = words.confidence(root.confidence) if root is not None else ""
@@ -83,6 +87,7 @@ def view(store: Store, wanted: str) -> Page:
         confidence=said,
         advice=CONFIDENCE.get(said.partition(" ")[0], ""),
         facts=facts,
+        more=evidence.FAR if around < evidence.FAR else 0,
         crash=evidence.crash(facts),
         considered=tuple((part, finding) for part, finding in evidence.parts(diagnosis) if part != "root"),
         environment=beside.get("environment"),
@@ -110,9 +115,15 @@ def documents(store: Store, incident: str) -> dict[str, Any]:
 
 
 @both(router, "/incidents/{incident}")
-def show(request: Request, incident: str, store: TheStore, _: Viewer) -> Response:
-    """The page."""
-    return page(request, "incident.html", view(store, incident))
+def show(
+    request: Request,
+    incident: str,
+    store: TheStore,
+    _: Viewer,
+    around: Annotated[int, Query(ge=0, le=evidence.FAR)] = evidence.AROUND,
+) -> Response:
+    """The page; `around` is how many lines before and after the facts are shown."""
+    return page(request, "incident.html", view(store, incident, around))
 
 
 @router.get("/incidents/{incident}/evidence.txt")

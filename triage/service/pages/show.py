@@ -112,6 +112,7 @@ def environment() -> Environment:
     made.filters.update(
         day=day, iso=iso, ago=ago, ranks=words.ranks, plural=words.plural, size=words.size, confidence=words.confidence, number=number
     )
+    made.filters.update(told=told)
     made.globals.update(with_query=with_query, picture=Markup)
     return made
 
@@ -130,6 +131,13 @@ def ago(seconds: float | None) -> str:
 def number(value: int) -> str:
     """`12,345`."""
     return f"{value:,}"
+
+
+def told(value: Any) -> str:
+    """A detail of the audit log: texts, numbers, lists and objects in words."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {told(part)}" for name, part in value.items())
+    return ", ".join(map(told, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def with_query(query: Mapping[str, str], **changes: str | None) -> str:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from triage.catalog.graph import explained_by
 from triage.catalog.match import describe
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
-from triage.model import Feedback, Incident
+from triage.model import Change, Cluster, Feedback, Incident
 from triage.render.bars import Bar, weeks
 from triage.render.signature import reach
 from triage.service import queries
@@ -65,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class SignaturePage:
-    """One signature: what it says, and what became of it in this store."""
+    """One signature: what it says, and what became of it in this store: `clusters` that it was made of, `changes` of what it was found in."""
 
     signature: dict[str, object]
     steps: tuple[str, ...]
@@ -80,10 +80,14 @@ class SignaturePage:
     incidents: tuple[Incident, ...]
     agree: int
     wrong: tuple[Feedback, ...]
+    clusters: tuple[Cluster, ...]
+    changes: tuple[Change, ...]
 
 
 @both(router, "/signatures")
-def signatures(request: Request, store: TheStore, catalog: TheCatalog, _: Viewer, domain: Annotated[str, Query(max_length=80)] = "") -> Response:
+def signatures(
+    request: Request, store: TheStore, catalog: TheCatalog, _: Viewer, domain: Annotated[str, Query(max_length=80)] = ""
+) -> Response:
     """What is known."""
     counts = {item.name: item.count for item in store.search.facets(limit=5000)["signature"]}
     domains = tuple(sorted({item.domain for item in catalog.signatures}))
@@ -117,6 +121,8 @@ def show(request: Request, signature: str, store: TheStore, catalog: TheCatalog,
         incidents=tuple(store.search.listed(wanted, limit=LATEST)),
         agree=sum(item.verdict == "agree" for item in said),
         wrong=tuple(item for item in said if item.verdict == "wrong")[:REPORTS],
+        clusters=tuple(item for item in store.clusters.listed(states=("promoted",), limit=500) if item.signature == found.id),
+        changes=tuple(store.incidents.changes(found.id)),
     )
     return page(request, "signature.html", view)
 
@@ -143,5 +149,3 @@ def _conditions(match: Clause | Leaf | None, depth: int = 0) -> Iterator[str]:
         if match.none:
             yield f"{space}but not:"
             yield from (f"{space}  {describe(leaf)}" for leaf in match.none)
-
-

@@ -1,0 +1,255 @@
+"""Makes the pictures of docs/web.md: every page, light and dark, of a service with recorded jobs in it. `make screenshots` runs it.
+
+It needs Debian's chromium, Playwright and Pillow. With `--keep DIR` pictures of the width of a phone are made too, and all land there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from triage.service.work import analysis
+from triage.service.work.files import ready
+from triage.settings import Settings
+from triage.settings.sources import Source
+from triage.store import Store
+from triage.testing.jobs import JobBuilder
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "samples"
+TARGET = ROOT / "docs" / "img"
+COLOURS, MOST_BYTES = 96, 150_000
+DESK, PHONE = (1280, 860), (390, 844)
+RUNS = 1024
+# Recorded jobs and what they were called.
+JOBS = {
+    "nccl_rank_missing_two_nodes": "llama-7b pretrain 41",
+    "nccl_rank_lagging": "llama-7b pretrain 42",
+    "skipped_collective_stacks_redirects": "llama-7b pretrain 43",
+    "nccl_extra_collective": "moe-16e ablation 3",
+    "segfault_faulthandler_tee": "moe-16e ablation 4",
+    "dataloader_worker_killed_tee": "vit-l finetune 8",
+    "memory_one_rank_fuller": "vit-l finetune 9",
+    "disk_full_tee": "vit-l finetune 10",
+    "env_nccl_algo_two_nodes": "llama-70b pretrain 2",
+    "gpu_off_the_bus_two_nodes": "llama-70b pretrain 3",
+    "gpu_double_bit_error": "llama-70b pretrain 4",
+    "ib_port_error": "llama-70b pretrain 5",
+    "ib_peer_was_killed": "llama-70b pretrain 6",
+    "host_memory_kernel_two_nodes": "tokenize shard 17",
+    "hccl_tls_mismatch": "pangu smoke 1",
+    "exception_one_rank_tee": "rlhf reward 5",
+    "exception_one_rank_twonode": "rlhf reward 6",
+    "assertion_all_ranks_interleaved": "rlhf policy 2",
+    "healthy_bar_twonode": "rlhf policy 3",
+    "sigkill_perrank": "rlhf policy 4",
+}
+Addresses = dict[str, tuple[str, str]]
+"""By the name of a picture the address of the page and the part of it that is shown, or nothing for the page as it begins."""
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--keep", type=Path, help="a directory for the pictures instead of docs/img, with those of a phone")
+    keep: Path | None = asked.parse_args().keep
+    target = keep or TARGET
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="triage-pictures-") as scratch:
+        path = Path(scratch) / "triage.db"
+        addresses, token = filled(path, Path(scratch))
+        with served(path) as address, chromium() as browser:
+            for dark in (False, True):
+                for size, (width, height) in ({"": DESK, "-phone": PHONE} if keep else {"": DESK}).items():
+                    pictures(browser, address, token, addresses, target, dark, size, width, height, keep is not None)
+
+
+def pictures(
+    browser: Browser, address: str, token: str, shown: Addresses, target: Path, dark: bool, size: str, width: int, height: int, whole: bool
+) -> None:
+    """All of one size and colour; `whole`: not only what fits the screen."""
+    context = browser.new_context(base_url=address, viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+    page = context.new_page()
+    for name, (where, part) in shown.items():
+        if where == "/sign-in":
+            context.clear_cookies()
+        elif not context.cookies():
+            context.request.post("/auth/token", form={"token": token, "next": "/status"}, headers={"Origin": address})
+        page.goto(where)
+        box = page.locator(part).first.bounding_box() if part else None
+        data = page.screenshot(full_page=whole or box is not None, clip=box)
+        save(data, target / f"{name}{size}-{'dark' if dark else 'light'}.png")
+    context.close()
+
+
+def filled(path: Path, scratch: Path) -> tuple[Addresses, str]:
+    """A store in which something happened: its pictures, and a token of its curator."""
+    ready(scratch / "work")
+    jobs = [(SAMPLES / "jobs" / job / "job", name) for job, name in JOBS.items()]
+    jobs += [(dumps(scratch / "dumps"), "moe-16e ablation 5"), (many(scratch / "many"), "llama-405b pretrain 1")]
+    with Store.open(path) as store:
+        ids = {name: stored(store, scratch, job, name) for job, name in jobs}
+        happened(store, ids)
+        cluster = next(item.id for item in store.clusters.listed() if item.name)
+        running = tasks(store, ids)
+        token = store.tokens.create("mira", ("read", "ingest", "curate"), actor="pictures")[0]
+    shown = f"/incidents/{ids['llama-7b pretrain 41']}"
+    pages = {
+        "incidents": ("/incidents", ""),
+        "incident": (shown, ""),
+        "chain": (shown, "#chain"),
+        "ranks": (f"/incidents/{ids['llama-405b pretrain 1']}", "#ranks"),
+        "timeline": (shown, "#time"),
+        "evidence": (f"/incidents/{ids['vit-l finetune 8']}", "#evidence"),
+        "collectives": (f"/incidents/{ids['moe-16e ablation 5']}", "#collectives"),
+        "stack": (f"/incidents/{ids['moe-16e ablation 4']}", "#stack"),
+        "environment": (f"/incidents/{ids['llama-70b pretrain 2']}", "#environment"),
+        "similar": (shown, "#similar"),
+        "inbox": ("/inbox", ""),
+        "cluster": (f"/clusters/{cluster}", ""),
+        "promote": (f"/clusters/{cluster}/promote?signature=data.column-missing&title=A+shard+lacks+a+column", ""),
+        "signatures": ("/signatures", ""),
+        "signature": ("/signatures/torch.rank-never-joined", ""),
+        "search": ("/search?q=shard+killed", ""),
+        "upload": ("/upload", ""),
+        "task": (f"/tasks/{running}", ""),
+        "stats": ("/stats", ""),
+        "audit": ("/audit", ""),
+        "status": ("/status", ""),
+        "sign-in": ("/sign-in", ""),
+    }
+    return pages, token
+
+
+def stored(store: Store, scratch: Path, job: Path, name: str) -> str:
+    """The job as a worker stores it; the incident's id."""
+    settings = Settings(sources={"jobs": Source(path=job, one=True)})
+    out, here = scratch / "out", Path.cwd()
+    try:
+        analysis.ingest(settings, scratch / "work", {"place": {"source": "jobs"}, "name": name}, "picture", out, lambda _: None)
+    finally:
+        os.chdir(here)
+    diagnosis, documents = analysis.read_back(out)
+    with store.connections.write() as db:
+        found = store.incidents.add(diagnosis)
+        for kind, document in documents.items():
+            store.beside.put_document(db, found.id, kind, document)
+    return found.id
+
+
+def dumps(directory: Path) -> Path:
+    """Flight Recorder dumps of a recorded hang, without the file that says what is wrong."""
+    directory.mkdir()
+    for dump in (SAMPLES / "flight" / "never_joined").glob("fr_rank_?"):
+        shutil.copy(dump, directory)
+    return directory
+
+
+def happened(store: Store, ids: dict[str, str]) -> None:
+    """What people did: feedback, a name, a merge."""
+    for name, verdict, actor, because in (
+        ("llama-7b pretrain 43", "agree", "mira", "evaluation ran on rank 0 only; all ranks call it now"),
+        ("moe-16e ablation 5", "agree", "jonas", "the sampler of one rank ran dry; drop_last is set"),
+        ("llama-70b pretrain 4", "agree", "mira", "node2 drained, the card was replaced"),
+        ("vit-l finetune 9", "wrong", "jonas", "somebody's notebook had been left on that card"),
+    ):
+        store.feedback.add(ids[name], verdict, actor=actor, because=because)
+    for cluster in store.clusters.listed():
+        if "tokens" in cluster.title:
+            note = "The download of the shard broke off. Compare its size with the manifest."
+            store.moves.name(cluster.id, "A shard without tokens", actor="mira", note=note)
+
+
+def tasks(store: Store, ids: dict[str, str]) -> str:
+    """Uploads that ended, one that failed, and one that is under way, whose id this gives."""
+    for name in ("vit-l finetune 9", "llama-405b pretrain 1"):
+        store.tasks.add("ingest", {"place": {"files": []}, "name": name}, actor="mira")
+        claimed = store.tasks.claim("worker 0")
+        assert claimed is not None
+        with store.connections.write() as db:
+            store.tasks.end(db, claimed, "done", result={"incident": ids[name], "new": True, "verdict": "known"})
+    store.tasks.add("ingest", {"place": {"files": []}, "name": "rlhf reward 7"}, actor="jonas")
+    failing = store.tasks.claim("worker 0")
+    assert failing is not None
+    error = {"code": "input", "message": "logs.tar.gz is damaged: it ends early", "hint": "send it again"}
+    with store.connections.write() as db:
+        store.tasks.end(db, failing, "failed", error=error)
+    store.tasks.add("ingest", {"place": {"files": []}, "name": "llama-405b pretrain 2"}, actor="mira")
+    running = store.tasks.claim("worker 0")
+    assert running is not None
+    store.tasks.beat(running, {"stage": "scan", "done": 640, "total": 1024})
+    return running.id
+
+
+def many(directory: Path) -> Path:
+    """The logs of a job of many ranks: those of one host fall silent, the others wait for them."""
+    job = JobBuilder(directory, layout="perrank", world_size=RUNS)
+    begun = job.clock
+    silent = range(608, 616)  # one host
+    for step in range(1, 4):
+        for rank in range(RUNS):
+            job.clock = begun + 10 * step
+            if rank not in silent or step < 3:
+                job.rank(rank).step(step)
+    for rank in range(RUNS):
+        job.clock = begun + 632 + rank % 7
+        if rank not in silent:
+            job.rank(rank).line(
+                f"[rank{rank}]:[E{job.stamp('%m%d %H:%M:%S')}.000000000 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation timeout:"
+                " WorkNCCL(SeqNum=44, OpType=ALLREDUCE, NumelIn=8192, NumelOut=8192, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+            )
+    return job.write()
+
+
+@contextmanager
+def served(path: Path) -> Iterator[str]:
+    """`triage serve` on the store; its address."""
+    environment = {**os.environ, "TRIAGE_STORE": str(path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "triage", "serve", "--port", "0", "--workers", "0"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield next(found.group() for line in process.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        sys.exit("no chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+def save(data: bytes, path: Path) -> None:
+    """With few colours, so that the picture stays small."""
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(data)).convert("RGB")
+    picture.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+    if path.stat().st_size > MOST_BYTES:
+        print(f"{path.name}: {path.stat().st_size:,} bytes are many")
+
+
+if __name__ == "__main__":
+    main()
