@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-torch lint format bench bench-meaning samples docs docs-check catalog-check catalog-mutate clean
+.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -61,6 +61,9 @@ $(TORCH_VENV)/.stamp: pyproject.toml
 
 test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13.0, in an environment of its own
 	TRIAGE_TORCH=$(CURDIR)/$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/with_torch
+
+screenshots: $(BIN)/.stamp ## Make the pictures of docs/web.md again (needs chromium)
+	$(BIN)/python docs/screenshots.py
 
 samples: ## Record the samples again (needs the CPU build of torch)
 	$(PYTHON) -m venv $(TORCH_VENV)

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,6 +82,7 @@ def pictures(
 ) -> None:
     """All of one size and colour; `whole`: not only what fits the screen."""
     context = browser.new_context(base_url=address, viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+    context.set_default_timeout(120_000)
     page = context.new_page()
     for name, (where, part) in shown.items():
         if where == "/sign-in":
@@ -116,7 +118,6 @@ def filled(path: Path, scratch: Path) -> tuple[Addresses, str]:
         "collectives": (f"/incidents/{ids['moe-16e ablation 5']}", "#collectives"),
         "stack": (f"/incidents/{ids['moe-16e ablation 4']}", "#stack"),
         "environment": (f"/incidents/{ids['llama-70b pretrain 2']}", "#environment"),
-        "similar": (shown, "#similar"),
         "inbox": ("/inbox", ""),
         "cluster": (f"/clusters/{cluster}", ""),
         "promote": (f"/clusters/{cluster}/promote?signature=data.column-missing&title=A+shard+lacks+a+column", ""),
@@ -218,13 +219,17 @@ def served(path: Path) -> Iterator[str]:
     """`triage serve` on the store; its address."""
     environment = {**os.environ, "TRIAGE_STORE": str(path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "triage", "serve", "--port", "0", "--workers", "0"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
+    said = path.with_name("log")
+    with said.open("w") as log, subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process:
         try:
-            yield next(found.group() for line in process.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+            while (found := re.search(r"http://127\.0\.0\.1:\d+", said.read_text())) is None:
+                if process.poll() is not None:
+                    sys.exit(said.read_text())
+                time.sleep(0.1)
+            yield found.group()
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.wait(timeout=60)
 
 
 @contextmanager

@@ -200,8 +200,8 @@ class Draft:
     conflicts: tuple[str, ...]
 
 
-def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: str = "") -> Draft:
-    """What `triage clusters promote` would write, checked. Raises OptionError for an id that is taken or cannot be used."""
+def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: str = "", *, checked: bool = True) -> Draft:
+    """What `triage clusters promote` would write, and what the check says of it, which takes a second. Raises OptionError for an id that is taken or cannot be used."""
     from triage.catalog.check import check
     from triage.catalog.promote import promote
 
@@ -215,7 +215,7 @@ def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: s
             identifier, words, found.id, members, others(store, found.id), directory, [item.id for item in catalog.signatures]
         )
         text = path.read_text(encoding="utf-8")
-        problems = [problem for problem in check([path]) if problem.severity != "info"]
+        problems = [problem for problem in check([path]) if problem.severity != "info"] if checked else []
     told = tuple({"severity": item.severity, "line": item.line, "message": item.message, "hint": item.hint} for item in problems)
     return Draft(path.relative_to(directory).as_posix(), text, told, made.conflicts)
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,14 +55,21 @@ def served(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         "TRIAGE_WEB_CHANGES_A_MINUTE": "10000",
     }
     command = [sys.executable, "-m", "triage", "serve", "--port", "0", "--workers", "1"]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
+    said = path.with_name("log")  # a pipe that nobody reads would stop the server when it is full
+    with said.open("w") as log, subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log) as process:
         try:
-            address = next(found.group() for line in process.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
-            yield Served(address, path, tokens)
+            yield Served(_address(process, said), path, tokens)
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.wait(timeout=60)
+
+
+def _address(process: subprocess.Popen[bytes], said: Path) -> str:
+    """Where it listens, as soon as it says so."""
+    while (found := re.search(r"http://127\.0\.0\.1:\d+", said.read_text())) is None:
+        assert process.poll() is None, said.read_text()
+        time.sleep(0.05)
+    return found.group()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +16,26 @@ from triage.service.pages import show
 from triage.store import Store
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import JSHandle, Page
 
 Visit = Callable[..., "Page"]
 # The list of signatures by one domain: as it is, it is ten times as long and no other.
 MAIN = [address if address != "/signatures" else "/signatures?domain=crash" for address, _, _ in show.NAV]
+
+
+# Whatever a live region says, on each page that is opened.
+TELL = """new MutationObserver(() => document.querySelectorAll("[role=status]").forEach((one) => one.textContent && window.told(one.textContent)))
+    .observe(document, {subtree: true, childList: true, characterData: true})"""
+
+
+def dropped(page: Page, path: Path) -> JSHandle:
+    """What a browser has in hand when this file is dropped."""
+    script = """([name, content]) => {
+        const held = new DataTransfer();
+        held.items.add(new File([Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0))], name));
+        return held;
+    }"""
+    return page.evaluate_handle(script, [path.name, base64.b64encode(path.read_bytes()).decode()])
 
 
 def known(served: Served, **wanted: Any) -> str:
@@ -35,23 +51,30 @@ def clusters(served: Served) -> list[str]:
 
 
 def test_from_an_upload_to_its_verdict(visit: Visit, archive: Path) -> None:
-    """A tar is chosen, progress is said, the verdict comes, evidence opens, and it can be said to be wrong."""
+    """A tar is dropped, progress is said, the verdict comes, evidence opens, and it can be said to be wrong."""
     page = visit("submitter")
+    told: list[str] = []
+    page.expose_function("told", lambda says: told.append(says))
+    page.add_init_script(TELL)
     page.goto("/upload")
-    page.set_input_files("input[type=file]", archive)
+    page.dispatch_event("[data-drop]", "drop", {"dataTransfer": dropped(page, archive)})
     page.fill("input[name=name]", "llama-7b run 12")
-    page.evaluate("""() => { window.seen = []; const note = () => document.querySelectorAll('[role=status]').forEach((e) => e.textContent && window.seen.push(e.textContent));
-        new MutationObserver(note).observe(document.body, {subtree: true, childList: true, characterData: true}); }""")
     with page.expect_navigation(url=re.compile("/(tasks|incidents)/")):
         page.click("text=Diagnose")
     page.wait_for_url("**/incidents/i-*")
+    assert any(says.endswith("MB sent") for says in told)
+    assert {"waiting for a worker", "reading", "comparing the ranks"} & {says.partition(",")[0] for says in told}
     assert "ValueError" in page.inner_text("h1")
     assert "llama-7b run 12" in page.inner_text("#job")
     assert "confidence" in page.inner_text(".card .facts")
     lines = page.locator("#evidence details", has_text="Lines around").first
-    if not lines.get_attribute("open") and lines.get_attribute("open") is None:
+    if lines.get_attribute("open") is None:
         lines.locator("summary").click()
     assert lines.locator("tr.own").first.is_visible()
+    few = lines.locator("tr").count()
+    lines.locator("text=lines before and after").click()
+    page.wait_for_url("**around=30*")
+    assert lines.locator("tr").count() > few
     number = lines.locator("tr.own th a").first
     number.click()
     assert page.url.endswith(f"-L{number.inner_text()}")

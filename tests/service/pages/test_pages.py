@@ -8,12 +8,55 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from tests.service.conftest import ROOT
 from triage.model import Evidence, Finding, Origin
 from triage.service.pages import show
 from triage.store import Store
 
 HTML = {"accept": "text/html"}
 NASTY = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[31m javascript:alert(1)"
+
+
+@pytest.fixture
+def addresses(store: Store) -> list[str]:
+    """Every page that has a `.json`."""
+    cluster = store.clusters.listed()[0].id
+    task = store.tasks.add("ingest", {"place": {"files": []}, "name": NASTY}, actor="tests").id
+    own = [f"/incidents/{first(store)}", f"/clusters/{cluster}", f"/clusters/{cluster}/promote?signature=data.x", f"/tasks/{task}"]
+    return [*(address for address, _, _ in show.NAV), *own, "/signatures/host.sigkill"]
+
+
+def test_every_page_is_json_too(client: TestClient, addresses: list[str]) -> None:
+    """The path with `.json` answers with the data; the page names that address."""
+    for address in addresses:
+        path, _, query = address.partition("?")
+        answer = client.get(f"{path}.json?{query}")
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json"), address
+        assert isinstance(answer.json(), dict)
+        assert f'href="{path}.json' in client.get(address, headers=HTML).text
+
+
+def test_the_strict_policy_blocks_nothing_of_ours(client: TestClient, addresses: list[str]) -> None:
+    """No page has a script or a style of its own, or a handler; the policy allows only files of this server."""
+    for address in [*addresses, "/sign-in", "/nothing"]:
+        answer = client.get(address, headers=HTML)
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+        tags = re.findall(r"<[a-z][^>]*>", answer.text)
+        assert len(tags) > 20
+        assert not [tag for tag in tags if re.search(r"\s(style|on[a-z]+)=", re.sub(r'"[^"]*"', '""', tag))]
+        assert not re.search(r"<style|<script(?![^>]*\ssrc=)|<(script|link)[^>]*(https?:)?//", answer.text)
+
+
+def test_the_tour_shows_every_page() -> None:
+    """docs/web.md has a picture of each, light and dark, and none is large or left over."""
+    shown = set(re.findall(r"img/([\w-]+\.png)", (ROOT / "docs" / "web.md").read_text(encoding="utf-8")))
+    there = {path.name: path.stat().st_size for path in (ROOT / "docs" / "img").glob("*.png")}
+    assert shown == set(there)
+    assert max(there.values()) < 150_000
+    for name in (*(address[1:] for address, _, _ in show.NAV), "incident", "cluster", "promote", "signature", "task", "sign-in"):
+        assert {f"{name}-light.png", f"{name}-dark.png"} <= shown
 
 
 def first(store: Store, verdict: str = "unknown") -> str:

@@ -99,7 +99,7 @@ def merge(store: TheStore, who: Curator, cluster: Annotated[list[str], Form()] =
 @router.get("/clusters/{cluster}/signature.yaml")
 def signature_yaml(cluster: str, store: TheStore, catalog: TheCatalog, _: Viewer, signature: Words = "", title: Words = "") -> Response:
     """The signature file, to be put into a catalog."""
-    made = queries.draft(store, catalog, cluster, signature.strip(), title)
+    made = queries.draft(store, catalog, cluster, signature.strip(), title, checked=False)
     return attachment(made.yaml, made.path.replace("/", "."))
 
 
@@ -128,7 +128,7 @@ def promote(
     title: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Remember that this signature was made of it."""
-    queries.draft(store, catalog, cluster, signature.strip(), title)
+    queries.draft(store, catalog, cluster, signature.strip(), title, checked=False)
     store.moves.promote(cluster, signature.strip(), actor=who.name)
     return _done(store.clusters.id(cluster), "promoted")
 
@@ -167,17 +167,20 @@ def name(
 
 
 @router.post("/clusters/{cluster}/merge")
-def merge_into(cluster: str, store: TheStore, who: Curator, other: Annotated[str, Form(max_length=300)], because: Because = "") -> Response:
-    """Make it and another one; the other may be given by its address too."""
+def merge_into(
+    cluster: str,
+    store: TheStore,
+    who: Curator,
+    other: Annotated[str, Form(max_length=300)],
+    decision: Annotated[Literal["one", "apart"], Form()] = "one",
+    because: Because = "",
+) -> Response:
+    """Make it and another one, or say that they are not; the other may be given by its address too."""
+    if decision == "apart":
+        store.moves.reject(cluster, _pasted(other), actor=who.name, because=because)
+        return _done(store.clusters.id(cluster), "apart")
     _, kept = store.moves.merge([cluster, _pasted(other)], actor=who.name, because=because)
     return _done(kept, "merged")
-
-
-@router.post("/clusters/{cluster}/reject")
-def reject(cluster: str, store: TheStore, who: Curator, other: Annotated[str, Form(max_length=300)], because: Because = "") -> Response:
-    """Say that it and another are not one."""
-    store.moves.reject(cluster, _pasted(other), actor=who.name, because=because)
-    return _done(store.clusters.id(cluster), "apart")
 
 
 @router.post("/clusters/{cluster}/split")
