@@ -63,7 +63,7 @@ def test_from_an_upload_to_its_verdict(visit: Visit, archive: Path) -> None:
         page.click("text=Diagnose")
     page.wait_for_url("**/incidents/i-*")
     assert any(says.endswith("MB sent") for says in told)
-    assert {"waiting for a worker", "reading", "comparing the ranks"} & {says.partition(",")[0] for says in told}
+    assert {"waiting for a worker", "working", "reading", "comparing the ranks"} & {says.partition(",")[0] for says in told}
     assert "ValueError" in page.inner_text("h1")
     assert "llama-7b run 12" in page.inner_text("#job")
     assert "confidence" in page.inner_text(".card .facts")
