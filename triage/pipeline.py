@@ -130,7 +130,7 @@ def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: See
     facts, notes = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)
-    facts += artifacts.conclude([*facts, *gathered.facts], gathered.job.complete)
+    facts += artifacts.conclude([*facts, *gathered.facts], gathered.job.complete, gathered.words)
     seen = compare.look(scanned, reading.read_of, gathered, facts, compare.load(options.settings))
     applying = applies.within(known, gathered.stated)
     result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, applying)

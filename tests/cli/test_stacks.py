@@ -45,6 +45,19 @@ def test_the_tree_is_sound_xml(command: Command, tmp_path: Path) -> None:
     assert next(width for title, width in boxes.items() if title and title.startswith("upload_checkpoint")) == 239.0
 
 
+def test_a_rank_that_finished_hangs_nowhere(command: Command, tmp_path: Path) -> None:
+    """A stack in a log behind which the rank says that it is done is left out, and the report says so."""
+    dump = 'Current thread 0x7f01 (most recent call first):\n  File "/w/{}.py", line 7 in {}\n  File "/w/train.py", line 9 in <module>\n'
+    for rank in range(3):
+        text = dump.format("comm", "ring_reduce") if rank else dump.format("ckpt", "save_all") + "training finished\n"
+        (tmp_path / f"rank{rank}.log").write_text(text)
+    status, out, _ = command("stacks", tmp_path)
+    assert status == 0
+    assert "2 stacks at 1 place" in out
+    assert "save_all" not in out
+    assert "rank0.log: left out, because its rank went on" in " ".join(out.split())
+
+
 def test_no_dump_is_an_error_with_a_hint(command: Command, tmp_path: Path) -> None:
     """A directory without dumps: status 2 and what to do."""
     (tmp_path / "job.log").write_text("step 1\n")

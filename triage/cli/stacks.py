@@ -12,6 +12,7 @@ from triage.cli import options
 if TYPE_CHECKING:
     from triage.artifacts.stacks.board import Told
     from triage.model import Evidence, Warning
+    from triage.ranks.last import Word
 
 
 class StacksFormat(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
@@ -61,12 +62,14 @@ def _read(paths: list[str]) -> tuple[list[Told], list[Warning]]:
     """All dumps below the paths. Raises InputError when there is none."""
     from triage import sources
     from triage.artifacts.interface import ArtifactError, damaged
-    from triage.artifacts.stacks.conclude import is_stack, told_of
+    from triage.artifacts.stacks.conclude import latest, told_of
     from triage.artifacts.stacks.reader import MOST_BYTES, fact, processes
     from triage.errors import InputError
+    from triage.model import Warning
     from triage.ranks.identity import JobMap
 
     found: list[Evidence] = []
+    words: list[tuple[str, Word]] = []
     listed = sources.discover(paths)
     warnings = list(listed.warnings)
     for file in listed.files:
@@ -75,7 +78,9 @@ def _read(paths: list[str]) -> tuple[list[Told], list[Warning]]:
                 if source.kind in ("py-spy", "live-stacks"):
                     found.extend(map(fact, processes(_content(source.path, stream, MOST_BYTES), source.name)))
                 elif source.kind == "text":
-                    found.extend(filter(is_stack, _in_log(_content(source.path, stream, MOST_BYTES), source.name)))
+                    facts, said = _in_log(_content(source.path, stream, MOST_BYTES), source.name)
+                    found.extend(facts)
+                    words.extend((source.name, word) for word in said)
             except ArtifactError as error:
                 warnings.append(damaged(source, error))
     if not found:
@@ -85,16 +90,22 @@ def _read(paths: list[str]) -> tuple[list[Told], list[Warning]]:
     for each in found:
         job.learn(each.source, each.origin)
     job.settle()
-    return [told_of(each, job.complete) for each in found], warnings
+    kept = latest(found, job.complete, words)
+    message = "left out, because its rank went on after it printed its stack"
+    warnings += [Warning("stack-outdated", name, message) for name in sorted({each.source for each in found if each not in kept})]
+    return [told_of(each, job.complete) for each in kept], warnings
 
 
-def _in_log(data: bytes, name: str) -> list[Evidence]:
-    """The facts in a log where processes printed stacks of themselves (faulthandler), or somebody pasted them."""
+def _in_log(data: bytes, name: str) -> tuple[list[Evidence], list[Word]]:
+    """The stacks in a log where processes printed them of themselves (faulthandler), or somebody pasted them, and its last words."""
     from triage.evidence import from_text
+    from triage.ranks.last import words
+    from triage.ranks.layouts import layout_of
 
     if not any(mark in data for mark in (b"hread 0x", b"(LWP ", b"#0  0x")):
-        return []
-    return from_text(data.decode("utf-8", "replace"), name)
+        return [], []
+    stacks = [fact for fact in from_text(data.decode("utf-8", "replace"), name) if fact.kind == "stack" and "state" in fact.fields]
+    return stacks, words(data, 0, 1970, layout_of(data)) if stacks else []
 
 
 def _content(path: str | None, stream: object, limit: int) -> bytes:

@@ -149,6 +149,17 @@ def test_a_dump_before_the_end_says_nothing(tmp_path: Path) -> None:
     assert found.verdict == "clean"
 
 
+@pytest.mark.parametrize("later", ["step 8 loss 1.0", "training finished"])
+def test_a_rank_that_went_on_behind_its_dump_is_not_blamed(tmp_path: Path, later: str) -> None:
+    """Its stack is an old one: the others hang, and it is not said to be there."""
+    for rank in range(4):
+        dump = fault("all_reduce", C10D) if rank != 2 else fault("save_model") + later + "\n"
+        (tmp_path / f"rank{rank}.log").write_text(f"step 7 loss 2.0\n{dump}")
+    found = triage.ingest(tmp_path)
+    assert "torch.rank-never-joined" not in {finding.signature for finding in found.findings}
+    assert "hang.collective" in {finding.signature for finding in found.findings}
+
+
 def test_ranks_that_were_done_while_others_waited(tmp_path: Path) -> None:
     """No process is left of a rank that has finished, so no dump names it: its log does."""
     for rank in range(4):

@@ -98,6 +98,7 @@ def test_every_form_of_a_dump_says_the_same(form: str) -> None:
         (("clock_nanosleep (libc.so.6)", "time_sleep (libpython3.11.so.1.0)", *USER), "sleep", "asleep in evaluate at train.py:40"),
         (("Popen.wait (subprocess.py:1264)", "run (subprocess.py:505)", *USER), "subprocess", "waiting for a subprocess in evaluate at train.py:40"),
         (("init_process_group (torch/distributed/distributed_c10d.py:1500)", *USER), "rendezvous", "in init_process_group at train.py:40"),
+        (("_wait_for_tstate_lock (threading.py:1116)", "_shutdown (threading.py:1590)"), "exit", "at the end of its program"),
         (USER, "idle", "in evaluate at train.py:40"),
         ((), "idle", "without Python frames"),
     ],
@@ -131,13 +132,15 @@ def test_threads_that_wait_for_each_other() -> None:
 
 
 def test_why_a_rank_is_absent() -> None:
-    """In the loader's queue it waits for data; elsewhere it has never joined; in another collective it took another way."""
+    """In the loader's queue it waits for data; at its end it left; elsewhere it has never joined; in another collective it took another way."""
+    at_its_end = ("_shutdown (threading.py:1590)",)
     broadcast = ("broadcast (torch/distributed/distributed_c10d.py:3151)", "train (train.py:21)", "<module> (train.py:60)")
     told = {
-        stack: board(ranked(IN_ALL_REDUCE, IN_ALL_REDUCE, stack, IN_ALL_REDUCE)).conclusions[0] for stack in (IN_LOADER, USER, broadcast)
+        stack: board(ranked(IN_ALL_REDUCE, IN_ALL_REDUCE, stack, IN_ALL_REDUCE)).conclusions[0]
+        for stack in (IN_LOADER, at_its_end, USER, broadcast)
     }
     rules = [(found.rule, found.ranks) for found in told.values()]
-    assert rules == [("blocked-in-dataloader", (2,)), ("never-joined", (2,)), ("divergent-call", (2,))]
+    assert rules == [("blocked-in-dataloader", (2,)), ("left-early", (2,)), ("never-joined", (2,)), ("divergent-call", (2,))]
 
 
 def test_collectives_of_a_device_do_not_show() -> None:

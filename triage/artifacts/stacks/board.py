@@ -123,7 +123,7 @@ def _blocked(waiting: dict[int, State], absent: dict[int, State]) -> Conclusion:
     return Conclusion("blocked-in-collective", tuple(sorted(waiting)), f"{_told(waiting)}{rest}")
 
 
-_CAUSES = {"dataloader": "blocked-in-dataloader", "deadlock": "thread-deadlock"}
+_CAUSES = {"dataloader": "blocked-in-dataloader", "deadlock": "thread-deadlock", "exit": "left-early"}
 
 
 def _absent(absent: dict[int, State], waiting: dict[int, State]) -> list[Conclusion]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from triage.artifacts.stacks.board import PYTHON, Told, assemble
 from triage.evidence.inference import inferred
 from triage.model import Evidence, Origin
+from triage.ranks.last import Word
 from triage.stacks.live.model import Process, State
 from triage.stacks.live.states import HELPERS
 
 Complete = Callable[[str, Origin], Origin]
+Words = Sequence[tuple[str, Word]]
+"""The last words of each source."""
 
 
-def conclude(facts: Iterable[Evidence], complete: Complete) -> list[Evidence]:
+def conclude(facts: Iterable[Evidence], complete: Complete, words: Words = ()) -> list[Evidence]:
     """The conclusions, each for every rank it names, standing in the dump of that rank."""
-    stacks = sorted(filter(is_stack, facts), key=lambda fact: (fact.source, fact.offset, fact.fields.get("pid", "")))
+    stacks = sorted(latest(facts, complete, words), key=lambda fact: (fact.source, fact.offset, fact.fields.get("pid", "")))
     told: list[Told] = []
     dumps: dict[int, Evidence] = {}
     for fact in stacks:
@@ -33,9 +36,22 @@ def conclude(facts: Iterable[Evidence], complete: Complete) -> list[Evidence]:
     return found
 
 
-def is_stack(fact: Evidence) -> bool:
-    """A stack of a process that stayed where it was; a dump in a log that goes on behind it says nothing of the end."""
-    return fact.kind == "stack" and "state" in fact.fields and not fact.fields.get("goes_on")
+def latest(facts: Iterable[Evidence], complete: Complete, words: Words) -> list[Evidence]:
+    """The stacks of processes that stayed where they were: without those whose rank printed a step or its end behind its last dump."""
+    told = [
+        (fact, (fact.source, complete(fact.source, fact.origin).rank)) for fact in facts if fact.kind == "stack" and "state" in fact.fields
+    ]
+    ends = {key: fact.end for fact, key in sorted(told, key=lambda each: each[0].end)}
+    gone = {
+        key
+        for source, word in words
+        if _moves(word) and word.offset >= ends.get(key := (source, complete(source, word.origin).rank), 1 << 62)
+    }
+    return [fact for fact, key in told if key not in gone]
+
+
+def _moves(word: Word) -> bool:
+    return word.finished or word.step is not None
 
 
 def told_of(fact: Evidence, complete: Complete) -> Told:

@@ -45,6 +45,8 @@ RULES: tuple[Rule, ...] = (
     Rule("collective", "in {op}", r"wait_tensor|all_reduce|all_gather_tensor|reduce_scatter_tensor", r"torch/distributed/_functional_collectives\.py"),
     Rule("collective", "in DDP's reduction of gradients", r"c10d::Reducer::(?:finalize_backward|mark_\w+)"),
     Rule("collective", "waiting for a collective", r"c10d::Work::wait|c10d::ProcessGroup\w+::.*|nccl[A-Z]\w+|Hccl[A-Z]\w+|gloo::.*"),
+    Rule("exit", "at the end of its program", r"_shutdown|_python_exit|_exit_function|_exitfunc", r"(?:^|/)(?:threading|weakref|concurrent/futures/\w+|multiprocessing/util)\.py"),
+    Rule("exit", "at the end of its program", r"Py_FinalizeEx|Py_Finalize|__run_exit_handlers|exit", native=True),
     Rule("device-sync", "waiting for the device", r"synchronize", r"torch(?:_npu)?/(?:cuda|npu)/|torch/accelerator/"),
     Rule("device-sync", "waiting for the device", r"cu(?:da)?(?:Stream|Device|Ctx|Event)Synchronize\w*|aclrtSynchronize\w+"),
     Rule("build-lock", "waiting for another process's build lock", r"wait|FileBaton\.wait", r"torch/utils/file_baton\.py"),
@@ -97,6 +99,7 @@ STUCK = frozenset(
         "pipe",
         "stopped",
         "dead",
+        "exit",
     ]
 )
 """States in which one can stay without end and which are nobody's collective."""
@@ -150,7 +153,7 @@ def state_of(process: Process) -> State:
         return State(
             "deadlock", f"{found.words} while its thread {other.name or other.tid} is {_of_thread(other).words}", found.op, found.place
         )
-    if found.kind in ("backward", "join", "queue", "lock", "futex"):
+    if found.kind in ("backward", "join", "queue", "lock", "futex", "exit"):
         for thread in process.threads:
             inner = _of_thread(thread) if thread is not main else found
             if inner.kind in WAITING and inner.place:
@@ -222,7 +225,15 @@ def _of_thread(thread: Thread) -> State:
             if _fits(rule, function, file, frame):
                 op = (_op(thread.frames, rule, function, file) or frame.function).lstrip("_" if rule.native else "").removeprefix("libc_")
                 inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
-                return _held(State(rule.kind, rule.words.format(op=op) + inside, op if "{op}" in rule.words else "", where), thread)
+                return _held(
+                    State(
+                        rule.kind,
+                        rule.words.format(op=op) + inside,
+                        op if "{op}" in rule.words else "",
+                        where if rule.kind != "exit" else "",
+                    ),
+                    thread,
+                )
     words = f"in {own.function}" if own else f"in {thread.frames[0].function}" if thread.frames else "without Python frames"
     return _held(State("running" if thread.status == "active" else "idle", words, own.function if own else "", where), thread)
 
