@@ -30,7 +30,7 @@ def test_json_for_programs(command: Command) -> None:
 
 
 def test_the_tree_is_sound_xml(command: Command, tmp_path: Path) -> None:
-    """The SVG parses, its root is all ranks, every box is as wide as its share, and nothing of a file is markup."""
+    """The SVG parses, says what follows, every box is as wide as its share, and nothing of a file is markup."""
     (tmp_path / "rank4.txt").write_text(EVIL)
     status, out, _ = command("stacks", JOB, tmp_path, "--format", "svg")
     assert status == 0
@@ -43,6 +43,18 @@ def test_the_tree_is_sound_xml(command: Command, tmp_path: Path) -> None:
     }
     assert boxes["all [ranks 0-4]"] == 1199.0
     assert next(width for title, width in boxes.items() if title and title.startswith("upload_checkpoint")) == 239.0
+    assert "while ranks 0, 1, 3 are in DDP" in " ".join(text.text or "" for text in ET.fromstring(out).findall(".//{*}text"))
+    assert any(title and title.startswith("rank 2: in upload_checkpoint at train") for title in boxes)
+
+
+def test_one_rank_of_many_can_be_read_in_the_tree(command: Command, tmp_path: Path) -> None:
+    """The stack of one among 64 is not drawn as a line."""
+    text = 'Process {}: python\nPython v3.11 (x)\n\nThread {} (idle): "MainThread"\n    {} (train.py:{})\n'
+    for rank in range(64):
+        pid = 100 + rank
+        (tmp_path / f"rank{rank}.txt").write_text(text.format(pid, pid, *(("load_shard", 5) if rank == 17 else ("step", 9))))
+    tree = ET.fromstring(command("stacks", tmp_path, "--format", "svg")[1])
+    assert any((text.text or "").startswith("load_shard (train.py:5)") for text in tree.findall(".//{*}text"))
 
 
 def test_a_rank_that_finished_hangs_nowhere(command: Command, tmp_path: Path) -> None:
