@@ -103,6 +103,29 @@ def heartbeat() -> Incident:
     return job
 
 
+def heartbeat_elsewhere() -> Incident:
+    job = Incident("hccl_heartbeat_of_the_other_host", 8, hosts=2)
+    for rank in job.everyone():
+        job.plog(
+            rank,
+            "HCCL",
+            "hccl_communicator.cc:311",
+            f"[LocalRank Key Info]userRank[{rank}] hostIp[10.0.0.{rank // 4 + 1}] devicePhyId[{rank % 4}] nicStatus[1]",
+            "INFO",
+        )
+    job.steps(1, 9)
+    job.wait(90)
+    for rank in (0, 1, 3):
+        job.plog(
+            rank,
+            "HCCL",
+            "task_exception_handler.cc:610",
+            f"[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[10.0.0.2/2], Arrival Time:[{job.stamp('%a %b %d %H:%M:%S %Y')}], Discoverer:[10.0.0.1/{rank}], ExceptionType:[Heartbeat Lost Occurred]",
+        )
+    job.is_("known", ["hccl.heartbeat-lost"], [6], "device 2 of the second host went silent, which the lines of the start say is rank 6")
+    return job
+
+
 def late() -> Incident:
     job = Incident("hccl_late_rank", 4)
     for rank, wait in ((0, 0.0), (1, 1.0), (2, 1.0), (3, 203.0)):
@@ -141,4 +164,4 @@ def memory() -> Incident:
     return job
 
 
-KINDS = (port_down, not_a_conflict, absent, residual, tls, heartbeat, late, memory)
+KINDS = (port_down, not_a_conflict, absent, residual, tls, heartbeat, heartbeat_elsewhere, late, memory)

@@ -177,7 +177,8 @@ def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], kn
         clocks=job.clocks,
         handled=job.handled,
         files=_files(job.map),
-        local=job.map.by_local,
+        addresses=job.map.addresses,
+        local={**job.map.by_local, **job.map.by_device},
         pids=job.map.by_pid,
         writes=job.outcome.writes,
     )

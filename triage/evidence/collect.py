@@ -23,6 +23,9 @@ Named = tuple[int, int, tuple[str, ...], int]
 """Start and end of a hit line, the literals in it, and how many lines of its kind were not kept."""
 
 _YEAR = re.compile(rb"\b(20\d\d)-\d\d-\d\d")
+# NCCL says at the start which address its host has, HCCL which host and device a rank has.
+_ADDRESS = re.compile(r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<")
+_DEVICE = re.compile(r"userRank\[(\d+)\][^\n]{0,80}?hostIp\[([\d.:a-f]+)\][^\n]{0,120}?devicePhyId\[(\d+)\]")
 _COLLECTIVE = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
 _VERSIONS = (
     ("nccl", re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
@@ -138,7 +141,16 @@ def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, yea
     earlier = back(read, scan.size - len(scan.tail), sorted(absent), year, layout) if absent else []
     result.words.extend((source.name, word) for word in (*earlier, *tail))
     result.heads.extend((source.name, word) for word in head)
-    _learn_text(result, source.name, scan.head.decode("utf-8", "replace"))
+    head_text = scan.head.decode("utf-8", "replace")
+    _learn_text(result, source.name, head_text)
+    _learn_addresses(result.job, head_text)
+
+
+def _learn_addresses(job: JobMap, text: str) -> None:
+    for match in _ADDRESS.finditer(text) if "NCCL INFO" in text else ():
+        job.addresses[match[2]].add(short(match[1]))
+    for match in _DEVICE.finditer(text) if "userRank[" in text else ():
+        job.by_device[(match[2], int(match[3]))].add(int(match[1]))
 
 
 def _layout(scan: Scanned) -> Layout:

@@ -57,6 +57,8 @@ class JobMap:
     members: list[Member] = field(default_factory=list)
     clocks: Clocks = field(default_factory=Clocks)
     named: set[str] = field(default_factory=set)  # hosts that local ranks were said with
+    addresses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # IP address to hosts
+    by_device: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))  # IP address and device to ranks
     _unplaced: set[tuple[str, str | None, int]] = field(default_factory=set)
     # What would have to be gathered from the maps for every line of files without a host's name.
     _machines: set[str] = field(default_factory=set)

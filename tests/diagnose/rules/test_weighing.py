@@ -156,3 +156,16 @@ def test_an_edge_within_a_process_group() -> None:
         object.__setattr__(cause.signature, "leads_to", (Edge("b.effect", "same-group"),))
         explain([cause, effect])
         assert bool(effect.explained_by) is explained
+
+
+def test_the_rank_whose_heartbeat_was_lost() -> None:
+    """Host and device are joined to a rank; what that rank says of itself explains that it was lost."""
+    lost = candidate("hccl.heartbeat-lost", "either", [0, 1])
+    given = named(lost, *lost.facts, peer=("10.0.0.2",), device=("1",))
+    scene = Scene((), {}, frozenset(range(4)), 4, frozenset(), addresses={"10.0.0.2": {"b"}}, local={("a", 1): {1}, ("b", 1): {3}})
+    killed = named(candidate("host.sigkill", "either"), left(3, -9), tells="killed")
+    assert root(given, killed, scene=scene) == "host.sigkill"
+    assert (given.suspects, given.explained_by) == ((3,), ["host.sigkill"])
+    stranger_of_it = named(lost, *lost.facts, peer=("10.0.0.9",), device=("1",))
+    assert root(stranger_of_it, scene=scene) == "hccl.heartbeat-lost"
+    assert stranger_of_it.suspects is None

@@ -6,6 +6,7 @@ import re
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import Case, name, tier
+from triage.diagnose.scene import Scene
 
 _ADDRESS = re.compile(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
 
@@ -37,25 +38,38 @@ def living_peer(case: Case) -> None:
             continue
         peers = {value for capture in ("peer", "peer_ip") for value in link.values.get(capture, ())}
         devices = sorted(set(link.values.get("device", ())))
-        hosts = sorted({host for peer in peers if (match := _ADDRESS.match(peer)) for host in case.scene.addresses.get(match[1], ())})
-        ends = " and ".join(hosts or sorted(peers)[:3])
-        here = ", ".join(link.hosts) or "this end"
+        hosts = {host for peer in peers if (match := _ADDRESS.match(peer)) for host in case.scene.addresses.get(match[1], ())}
+        ends = sorted({*link.hosts, *hosts}) if hosts else [*link.hosts[:3], *sorted(peers)[:3]]
         link.why.append(
             "no other rank had failed before: it is the link"
-            + (f", between {here} and {ends}" if ends else "")
+            + (f", between {' and '.join(ends)}" if len(ends) > 1 else "")
             + (f", device {', '.join(devices[:3])}" if devices else "")
         )
 
 
 def heartbeat_location(case: Case) -> None:
-    """HCCL's heartbeat names host and device of the end that was lost: the rank there is the suspect."""
+    """HCCL's heartbeat names host and device of the end that was lost: the rank there is the suspect, and what it says of itself is why."""
     for candidate in case.candidates:
         if candidate.signature is None or candidate.signature.domain != "hccl" or candidate.suspects is not None:
             continue
         peers, devices = candidate.values.get("peer", ()), candidate.values.get("device", ())
         if len(peers) != 1 or len(devices) != 1:
             continue
-        hosts = {peers[0], *case.scene.addresses.get(peers[0], ())}
-        found = {rank for host in hosts for rank in case.scene.local.get((host, int(devices[0])), ())}
-        if len(found) == 1:
-            case.suspect(candidate, found, f"the message names device {devices[0]} of {peers[0]}: that is rank {next(iter(found))}")
+        found = _ranks_at(case.scene, peers[0], int(devices[0]))
+        if len(found) != 1:
+            continue
+        rank = next(iter(found))
+        case.suspect(candidate, found, f"the message names device {devices[0]} of {peers[0]}: that is rank {rank}")
+        for cause in case.ordered:
+            own = cause.role in ("cause", "either") and not cause.inferred and rank in cause.shown_by and rank not in candidate.shown_by
+            if own and cause.tells not in ("link", "outside") and not candidate.clearly_before(cause):
+                case.link(cause, candidate, f"rank {rank}, whose heartbeat was lost, had failed: {name(cause)}")
+
+
+def _ranks_at(scene: Scene, address: str, device: int) -> set[int]:
+    """The ranks on a device of the host with this name or address; where all files are of one host, it is that one."""
+    hosts = {address, *scene.addresses.get(address, ())}
+    found = {rank for host in hosts for rank in scene.local.get((host, device), ())}
+    if found or not scene.one_host:
+        return found
+    return {rank for (_, local), ranks in scene.local.items() if local == device for rank in ranks}
