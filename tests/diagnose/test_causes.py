@@ -194,3 +194,14 @@ def test_what_a_process_said_that_failed() -> None:
     scene = Scene([left(2, 1)], {}, frozenset(range(4)), 4, frozenset())
     assert causes.decide([nobody, somebody], scene=scene)[0] is somebody
     assert causes.decide([nobody, somebody])[0] is nobody
+
+
+def test_high_confidence_needs_two_voices() -> None:
+    """A rank's own word alone is told as medium, however clear; the launcher's beside it makes it high."""
+    alone = decide([candidate("a.one", "cause", [1])])
+    assert alone.confidence < 0.8
+    assert alone.root is not None
+    assert "nothing of another origin" in alone.root.why[-1]
+    both = candidate("a.one", "cause", [1])
+    both.facts.append(left(1, 1))
+    assert decide([both]).confidence >= 0.8

@@ -15,6 +15,9 @@ from triage.diagnose.say import say_ranks
 from triage.model import Evidence
 
 LEAST, MOST = 0.1, 0.95
+# High confidence, which begins at 0.8, is for what at least two of independent origin say: of a single voice all above the first is told as up
+# to the second.
+SINGLE, ALONE = 0.7, 0.79
 # A line that states a cause; what may be one, or was measured; a conclusion from silence; a stop from outside.
 _BASE = {1: 0.8, 2: 0.65, 3: 0.55, 4: 0.6}
 _VOICE, _RIVAL, _UNPLACED, _UNKNOWN, _AGAINST = 0.05, 0.15, 0.05, 0.1, 0.1
@@ -40,7 +43,12 @@ def confidence(
         if root.inferred and named and root.ranks and not named & set(root.ranks):
             value -= _AGAINST
             root.why.append(f"{rule} would name {say_ranks(named)} instead ({inferences[0].text}), which is weaker evidence")
-    return round(max(LEAST, min(MOST, calibrated(round(max(LEAST, min(MOST, value)), 2)))), 2)
+    share = calibrated(round(max(LEAST, min(MOST, value)), 2))
+    if len(voices) < 2 and share > SINGLE:
+        if share > ALONE:
+            root.why.append("nothing of another origin confirms it, so the confidence is not high")
+        share = min(ALONE, SINGLE + (share - SINGLE) * (ALONE - SINGLE) / (MOST - SINGLE))
+    return round(max(LEAST, min(MOST, share)), 2)
 
 
 def _voices(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:
