@@ -102,7 +102,8 @@ def test_all_answers_with_citations(place: Path) -> None:
     async def script(session: Any) -> None:
         stored = await ask(session, "ingest", paths=["logs/one"])
         root = stored["root_cause"]
-        assert (stored["verdict"], root["signature"], root["ranks"], root["sure"]) == ("known", "cuda.out-of-memory", "1", "high")
+        assert (stored["verdict"], root["signature"], root["ranks"]) == ("known", "cuda.out-of-memory", "1")
+        assert root["sure"] in ("medium", "high")
         proof = root["evidence"][0]
         line = Path(place / "logs" / "one" / Path(proof["source"]).name).read_text(encoding="utf-8").splitlines()[proof["end_line"] - 1]
         assert "CUDA out of memory" in line
