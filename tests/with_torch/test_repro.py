@@ -33,14 +33,17 @@ def run(tmp_path: Path) -> Run:
         size = yaml.safe_load((SAMPLES / kind / "TRUTH.yaml").read_text())["world_size"]
         command = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), str(script)]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [*command, "--backend", "gloo", "--timeout", "6", *options],
-            capture_output=True,
-            text=True,
-            timeout=200,
-            env=environment,
-            check=False,
-        )
+        for _ in range(3):
+            done = subprocess.run(
+                [*command, "--backend", "gloo", "--timeout", "6", *options],
+                capture_output=True,
+                text=True,
+                timeout=200,
+                env=environment,
+                check=False,
+            )
+            if "EADDRINUSE" not in done.stderr:
+                break  # else another program took the port that the launcher had found free
         return done.returncode, done.stdout + done.stderr
 
     return call
