@@ -80,10 +80,12 @@ def test_an_unknown_id_is_answered_with_a_near_one(command: Command, mine: Path)
 
 
 @pytest.mark.parametrize(("found", "status"), [(PROBLEMS, 1), (PROBLEMS[1:], 0), ([], 0)])
-def test_check_fails_only_on_errors(command: Command, monkeypatch: pytest.MonkeyPatch, found: list[Problem], status: int) -> None:
+def test_check_fails_only_on_errors(
+    command: Command, mine: Path, monkeypatch: pytest.MonkeyPatch, found: list[Problem], status: int
+) -> None:
     """Warnings alone are 0."""
     monkeypatch.setattr(check, "check", lambda paths: found)
-    result = command("catalog", "check")
+    result = command("catalog", "check", mine)
     assert result[0] == status
     assert result[1]
 

@@ -16,6 +16,7 @@ from triage.catalog.model import Clause, Leaf, Signature
 
 STRUCTURAL = frozenset({"exception", "terminate", "exit", "fatal-python", "crash", "core", "inference"})
 STOP_COST = 1_000_000
+_PIECE = 6
 NOISE_BUDGET = 3  # times that a literal of noise or of context may stand in the healthy logs
 
 # Words that open the gate on every other line of some healthy job, whether or not the corpus has them often.
@@ -42,11 +43,16 @@ class Weakness:
 def rarity_in(healthy: str) -> Callable[[str], int]:
     """How often a literal stands in healthy logs; a stop word counts as if it stood everywhere."""
     known: dict[str, int] = {}
+    there = {healthy[index : index + _PIECE] for index in range(len(healthy))}
+
+    def count(literal: str) -> int:
+        pieces = (literal[index : index + _PIECE] for index in range(len(literal) - _PIECE + 1))
+        return healthy.count(literal) if there.issuperset(pieces) else 0  # most are not there, and a piece of them says so sooner
 
     def cost(literal: str) -> int:
         if literal not in known:
             stopped = literal.strip(" \t:=,.;[](){}<>'\"-_/|#*!?").casefold() in STOP
-            known[literal] = STOP_COST if stopped else healthy.count(literal)
+            known[literal] = STOP_COST if stopped else count(literal)
         return known[literal]
 
     return cost

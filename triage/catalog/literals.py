@@ -79,7 +79,7 @@ def _price(found: frozenset[str], cost: Cost) -> tuple[int, bool, int]:
 
 def _reused(string: str, pool: Collection[str]) -> str:
     """A long enough string of the pool that `string` contains: whoever contains the one contains the other."""
-    if string in pool:
+    if string in pool or len(string) <= REUSE_BYTES:
         return string
     inside = [known for known in pool if len(known) >= REUSE_BYTES and known in string]
     return max(inside, key=lambda known: (len(known), known), default=string)
@@ -92,21 +92,31 @@ def _no_cost(_: str) -> int:
 def _items(tree: Iterable[tuple[Any, Any]], flags: int, cost: Cost) -> list[_Part]:
     found: list[_Part] = []
     before: list[tuple[Any, Any]] = []  # the characters right before
-    for op, value in tree:
-        parts = _parts(op, value, flags, cost)
-        if op is _c.BRANCH and before and parts[0].exact is None:
-            # Python's parser takes what all branches begin with out of them; with it in front they are longer.
-            whole = _alternation([_concatenation(_items([*before, *branch], flags, cost)) for branch in value[1]], cost)
-            parts = [_Part(None, (*parts[0].sets, *whole.sets))]
-        found += parts
-        before = [*before, (op, value)] if op is _c.LITERAL else []
+    for is_text, nodes in itertools.groupby(tree, key=lambda node: node[0] is _c.LITERAL):
+        if is_text:
+            before = list(nodes)
+            found += _text([code for _, code in before], flags)
+            continue
+        for op, value in nodes:
+            parts = _parts(op, value, flags, cost)
+            if op is _c.BRANCH and before and parts[0].exact is None:
+                # Python's parser takes what all branches begin with out of them; with it in front they are longer.
+                whole = _alternation([_concatenation(_items([*before, *branch], flags, cost)) for branch in value[1]], cost)
+                parts = [_Part(None, (*parts[0].sets, *whole.sets))]
+            found += parts
+            before = []
     return found
+
+
+def _text(codes: Sequence[int], flags: int) -> list[_Part]:
+    """Characters in a row: one part, unless some of them may be others too."""
+    if flags & re.IGNORECASE or any(code == 10 or 0xD800 <= code <= 0xDFFF for code in codes):
+        return [_characters([code], flags) for code in codes]
+    return [_exact(frozenset({"".join(map(chr, codes))}))]
 
 
 def _parts(op: Any, value: Any, flags: int, cost: Cost) -> list[_Part]:
     """One node of Python's parse tree as parts that follow one another."""
-    if op is _c.LITERAL:
-        return [_characters([value], flags)]
     if op is _c.IN:
         return [_class(value, flags)]
     if op in (_c.AT, _c.ASSERT, _c.ASSERT_NOT):

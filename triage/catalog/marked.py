@@ -7,7 +7,7 @@ bombs) are refused, depth and size are bounded, duplicate keys are seen, and eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,7 +82,7 @@ def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
 class _Reader:
     def __init__(self, text: str, marked: Marked) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=loader)
+        self._next: Callable[[], yaml.Event] = loader(text).get_event
         self._marked = marked
         self._nodes = 0
 
@@ -98,9 +98,6 @@ class _Reader:
             event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
             self._stop(event, "there is more than one document in the file", "write one signature a file, without a second `---`")
-
-    def _next(self) -> yaml.Event:
-        return next(self._events)
 
     def _note(self, event: yaml.Event, message: str, hint: str) -> None:
         self._marked.remarks.append((_place(event), message, hint))

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 _WIDTHS = (4, 6, 8)
 # A piece that healthy logs hold so often is no window. Rare ones may be: they let many literals share a window, and the job's own text decides.
 _COMMON = 4
+_FLEETING = bytes(range(33)) + b"0123456789"
 
 
 def choose(literals: Sequence[bytes], healthy: bytes) -> list[bytes]:
@@ -35,11 +36,12 @@ def choose(literals: Sequence[bytes], healthy: bytes) -> list[bytes]:
 
 def _shortest(literals: Sequence[bytes]) -> list[bytes]:
     """Without literals that contain another one: where the longer stands, the shorter is found."""
-    kept: list[bytes] = []
+    kept: dict[bytes, list[bytes]] = {}  # by how they begin, so that few are compared
     for literal in sorted(set(literals), key=lambda literal: (len(literal), literal)):
-        if not any(known in literal for known in kept):
-            kept.append(literal)
-    return sorted(kept)
+        starts = (kept.get(literal[index : index + _WIDTHS[0]], ()) for index in range(len(literal)))
+        if not any(literal.startswith(known, index) for index, begun in enumerate(starts) for known in begun):
+            kept.setdefault(literal[: _WIDTHS[0]], []).append(literal)
+    return sorted(literal for begun in kept.values() for literal in begun)
 
 
 def _cover(holders: dict[bytes, set[bytes]], chosen: set[bytes]) -> set[bytes]:
@@ -85,7 +87,7 @@ def _around(literal: bytes, common: Collection[bytes]) -> bytes:
 
 def _is_steady(piece: bytes) -> bool:
     """Numbers and blanks come and go with the steps of a job: `   9` is rare until step 9000."""
-    letters = sum(byte > 32 and not 48 <= byte <= 57 for byte in piece)
+    letters = len(piece.translate(None, _FLEETING))
     return piece.isascii() and (letters >= 3 if len(piece) == _WIDTHS[0] else letters >= 2)
 
 
