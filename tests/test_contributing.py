@@ -62,9 +62,10 @@ def test_the_walk_arrives(log: Path, capsys: pytest.CaptureFixture[str]) -> None
     (filled,) = blocks(3, "yaml")
     SIGNATURE.write_text(filled, encoding="utf-8")
 
-    first, *rest = commands(4)
+    first, explained, *rest = commands(4)
     status, out = run(first)
     assert status == 1
+    assert "samples.no_match.0  matches, and must not" in run(explained)[1]
     assert blocks(4, "text")[0].strip() in out
     (pattern,) = re.findall(r"So narrow the pattern: `('.*?')`", section(4))
     SIGNATURE.write_text(re.sub(r"text: 'shard .*'", lambda _: f"text: {pattern}", filled, count=1), encoding="utf-8")

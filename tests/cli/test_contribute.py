@@ -52,6 +52,37 @@ def test_new_refuses_with_a_hint(command: Command, tmp_path: Path, identifier: s
     assert list(tmp_path.iterdir()) == []
 
 
+def test_explain_says_what_becomes_of_each_sample(command: Command, mine: Path) -> None:
+    """The words at which the scan stops, how a sample is read, the clause that holds with its captures, and status 0."""
+    status, out, err = command("catalog", "explain", mine)
+    assert (status, err) == (0, "")
+    said = " ".join(out.split())
+    assert "the scan stops at 'the number '" in said or "the scan stops at ' is cursed'" in said
+    assert "samples.match.0 matches, as it must message of app: the number 7 is cursed holds, 1×" in said
+    assert "number = 7" in said
+    assert "samples.no_match.0 does not match, as it must" in said
+
+
+def test_explain_shows_what_fails(command: Command, mine: Path) -> None:
+    """A sample that is not as it must be: all clauses, and status 1."""
+    mine.write_text(SIGNATURE.replace('text: "the number 7 is cursed"', 'text: "the number 7 is blessed"'), encoding="utf-8")
+    status, out, _ = command("catalog", "explain", mine)
+    assert status == 1
+    assert "samples.match.0  does not match, and must" in out
+    assert "fails, 0×: text /the number" in out
+
+
+def test_explain_of_a_row_as_json(command: Command) -> None:
+    """A row of a table by its id, with the edges that end there."""
+    status, out, _ = command("catalog", "explain", "gpu.xid-79", "--format", "json")
+    document = json.loads(out)
+    assert (status, document["signature"], document["path"].endswith("xid.yaml")) == (0, "gpu.xid-79", True)
+    assert document["looks_for"][0]["literals"]
+    assert all(sample["must_match"] == sample["matches"] for sample in document["samples"])
+    assert {"signature": "nccl.remote-error", "scope": "any-rank", "window_s": None} in document["explains"]
+    assert command("catalog", "explain", document["path"])[0] == 2  # the whole table is too much: a row must be named
+
+
 def test_new_refuses_an_id_that_another_file_has(command: Command, mine: Path) -> None:
     """Wherever in the directory that file lies."""
     mine.rename(mine.with_name("elsewhere.yaml"))

@@ -23,7 +23,10 @@ COMMANDS = (
     "core",
     "flight",
     "repro",
-    *(f"catalog {name}" for name in ("list", "show", "check", "new", "test", "rate", "graph", "docs", "diff", "mutate", "schema")),
+    *(
+        f"catalog {name}"
+        for name in ("list", "show", "check", "new", "explain", "test", "rate", "graph", "docs", "diff", "mutate", "schema")
+    ),
     *("list", "search", "similar", "stats", "feedback", "retriage"),
     *(
         f"clusters {name}"

@@ -39,7 +39,7 @@ class Late(TyperGroup):
         self.commands = {name: built.commands[name] for name in ORDER}
 
 
-ORDER = ("list", "show", "check", "new", "test", "rate", "graph", "docs", "diff", "mutate", "schema")
+ORDER = ("list", "show", "check", "new", "explain", "test", "rate", "graph", "docs", "diff", "mutate", "schema")
 group = typer.Typer(cls=Late, rich_markup_mode=None, add_completion=False)
 
 

@@ -1,4 +1,4 @@
-"""`triage catalog new`, `test` and `rate`: the way of a new signature from a log to a catalog that knows it."""
+"""`triage catalog new`, `explain`, `test` and `rate`: the way of a new signature from a log to a catalog that knows it."""
 
 from __future__ import annotations
 
@@ -59,6 +59,48 @@ def new(
         taken |= {signature.id for signature in read_all(path)[0]}
     path = write(id, directory, taken, title=title, role=role.value)
     streams.deliver(f"{path}\nFill it in; `triage catalog check {path}` names what is missing.\n")
+
+
+def explain(
+    signature: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|ID",
+            help="A signature file, or the id of a signature that the catalog holds.",
+            autocompletion=options.signature_ids,
+            show_default=False,
+        ),
+    ],
+    catalog: options.Catalogs = None,
+    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    output: options.Output = None,
+    color: options.ColorOption = options.Color.auto,
+    width: options.Width = None,
+) -> None:
+    """Say what triage makes of a signature file, and why its samples match or not.
+
+    Shows the words at which the scan stops for each pattern, how the readers take each sample apart, which clauses hold there
+    with which captures, what the signature explains and what explains it. Exit status: 0, or 1 when a sample is not as it must be.
+
+    \b
+    Examples:
+      triage catalog explain my-signatures/cuda/new-mode.yaml
+      triage catalog explain gpu.xid-79
+    """
+    from triage.catalog.study import study
+    from triage.cli import lookup, streams
+    from triage.render import study as written
+
+    streams.check(output)
+    identifier = None if lookup.is_file(signature) else signature
+    path = signature if identifier is None else lookup.named(identifier, lookup.load(catalog)).path
+    found = study(Path(path), identifier)
+    if format is options.PlainFormat.json:
+        streams.deliver(written.as_json(found), output, utf8=True)
+    else:
+        streams.deliver(written.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+    if any(tried.matched != tried.expected for tried in found.samples):
+        raise typer.Exit(1)
 
 
 def attempt(
@@ -221,4 +263,10 @@ def _tried(paths: list[str], wanted: str | None, catalogs: list[Path]) -> Trial:
     return trial(pipeline.ingest(paths, chosen), known, named)
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("new", new), ("test", attempt), ("rate", rate), ("mutate", mutate))
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("new", new),
+    ("explain", explain),
+    ("test", attempt),
+    ("rate", rate),
+    ("mutate", mutate),
+)
