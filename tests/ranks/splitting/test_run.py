@@ -255,3 +255,30 @@ def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Spli
         result, found = splitting({}, Options(workers=3, force=True))
     assert found == expected
     assert result.lines == 300 == sum(file.lines for file in result.files) - result.added
+
+
+def test_what_a_line_calls_itself_is_believed(splitting: Split) -> None:
+    """A tag inside of another rank's prefix takes its line to its own rank, and a warning says so; only that line, and with any number of workers."""
+    lines = mixed(9000, 2, b"%d: step %d\n")
+    data = lines + b"0: [rank3]: ValueError: boom\n" + lines
+    result, found = splitting({"job.log": data})
+    assert found["rank_3.log"] == b"[rank3]: ValueError: boom\n"
+    assert len(found["rank_0.log"].splitlines()) == 9000
+    assert "`0:` of rank 0 says rank 3" in next(warning.message for warning in result.warnings if warning.code == "identity-conflict")
+    with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=1000):
+        assert splitting({}, Options(workers=3, force=True))[1] == found
+
+
+def test_local_ranks_that_became_other_ranks_are_none(splitting: Split) -> None:
+    """After a restart in another place `[default0]:` is another rank: the file alone cannot say which lines are whose."""
+    lines = mixed(2000, 2)
+    data = lines + b"[default0]:[rank0]: hello\n" + lines + b"[default0]:[rank8]: ValueError: boom\n" + lines
+    _, found = splitting({"job.log": data})
+    assert set(found) == {"local_rank_0.job.log", "local_rank_1.job.log"}
+
+
+def test_a_tag_without_the_launchers_prefix_tells_its_writer(splitting: Split) -> None:
+    """A line that lost the prefix that all others have still says its rank."""
+    _, found = splitting({"job.log": mixed(60, 4) + b"[rank3]: ValueError: boom\nof nobody\n"})
+    assert found["rank_3.log"].endswith(b"step 59\n[rank3]: ValueError: boom\n")
+    assert found["nobody.log"] == b"of nobody\n"

@@ -5,6 +5,7 @@ It learns prefixes one by one from lines that were parsed the slow way; the digi
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int32]
+    Places = NDArray[np.intp]
     Bytes = NDArray[np.uint8]
     Bools = NDArray[np.bool_]
 
 ANY_DIGIT = -1
 LONGEST = 160
+_WORD = 8
 _DIGITS = range(0x30, 0x3A)
 _DEAD, _ROOT = 0, 1
 _MOST_STATES = 1 << 16
@@ -34,6 +37,7 @@ class Automaton:
         self._states = 2
         self._wild: set[int] = set()
         self._depths: set[int] = set()
+        self._common = b""
 
     @property
     def reach(self) -> int:
@@ -51,14 +55,20 @@ class Automaton:
                 return False
             if following == _DEAD:
                 self._extend(state, path[depth:], entry)
-                self._depths.add(len(path))
+                self._know(path)
                 return True
             state = following
         if self._accept[state] not in (-1, entry):
             return False
         self._accept[state] = entry
-        self._depths.add(len(path))
+        self._know(path)
         return True
+
+    def _know(self, path: list[int]) -> None:
+        exact = bytes(itertools.takewhile(lambda step: step != ANY_DIGIT, path[:_WORD]))
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(self._common, exact, strict=False))
+        self._common = bytes(byte for byte, _ in same) if self._depths else exact
+        self._depths.add(len(path))
 
     def _next(self, state: int, step: int) -> int | None:
         """The state that follows; dead when there is none, None where digits are told apart by some prefixes and not by others."""
@@ -84,28 +94,44 @@ class Automaton:
             state = following
         self._accept[state] = entry
 
-    def run(self, data: Bytes, starts: Ints) -> tuple[Ints, Ints]:
-        """For every line the entry of its longest known prefix (or -1) and where that ends. `data` must go on for `reach` bytes behind."""
+    def run(self, data: Bytes, starts: Places) -> tuple[Ints, Places]:
+        """For every line the entry of its longest known prefix (or -1) and where that ends. `data` must go on for LONGEST bytes behind."""
         np = self._np
         entry = np.full(len(starts), -1, np.int32)
         end = starts.copy()
         if not self._depths or not len(starts):
             return entry, end
-        table, live = self._table.ravel(), None
-        state, at = np.full(len(starts), _ROOT, np.int32), starts
-        for depth in range(self.reach):
-            state = table.take((state << 8) + data.take(at + depth))
-            if depth + 1 not in self._depths:
+        table, (depth, begin) = self._table.ravel(), self._begin()
+        live = self._alike(data, starts, depth)
+        state, at = np.full(len(live), begin, np.int32), starts.take(live) + depth
+        while len(live) and depth < self.reach:
+            state = table.take((state << 8) + data.take(at))
+            at += 1
+            depth += 1
+            if depth in self._depths:
+                told = self._accept.take(state)
+                hit = np.flatnonzero(told >= 0)
+                where = live.take(hit)
+                entry[where] = told.take(hit)
+                end[where] = at.take(hit)
+            elif depth - 1 not in self._depths:
                 continue
-            told = self._accept.take(state)
-            hit = np.flatnonzero(told >= 0)
-            where = hit if live is None else live.take(hit)
-            entry[where] = told.take(hit)
-            end[where] = starts.take(where) + depth + 1
-            alive = np.flatnonzero(state)
+            alive = np.flatnonzero(state)  # most lines end with the prefix that was just told
             if len(alive) < len(state):
-                live = alive if live is None else live.take(alive)
-                state, at = state.take(alive), at.take(alive)
-                if not len(alive):
-                    break
+                live, state, at = live.take(alive), state.take(alive), at.take(alive)
         return entry, end
+
+    def _begin(self) -> tuple[int, int]:
+        """How many bytes all prefixes have in common, none of them whole, and the state behind those."""
+        depth, state = min(len(self._common), min(self._depths) - 1), _ROOT
+        for byte in self._common[:depth]:
+            state = int(self._table[state, byte])
+        return depth, state
+
+    def _alike(self, data: Bytes, starts: Places, depth: int) -> Places:
+        """The lines that begin with what all prefixes have in common, by comparing words of eight bytes."""
+        np = self._np
+        common, mask = (np.frombuffer(text.ljust(_WORD, b"\0"), np.uint64)[0] for text in (self._common[:depth], b"\xff" * depth))
+        words = np.ndarray((len(data) - _WORD,), np.uint64, data, strides=(1,))
+        alike: Places = np.flatnonzero((words[starts] & mask) == common)
+        return alike

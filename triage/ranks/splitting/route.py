@@ -15,7 +15,7 @@ from triage.ranks.splitting.automaton import ANY_DIGIT, LONGEST, Automaton
 from triage.ranks.splitting.layout import HEAD, Layer, Layout, layers, origin_of_layers
 
 if TYPE_CHECKING:
-    from triage.ranks.splitting.automaton import Bools, Bytes, Ints
+    from triage.ranks.splitting.automaton import Bools, Bytes, Ints, Places
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _RESET = re.compile(r"\x1b\[(?:0|39)?m")
@@ -50,8 +50,8 @@ class Entry:
 class Routed(NamedTuple):
     """The pieces of a chunk: where each begins behind its prefix and ends, whose it is, and which need a newline or lose theirs."""
 
-    starts: Ints
-    ends: Ints
+    starts: Places
+    ends: Places
     keys: Ints
     open: list[int]
     partial: list[int]
@@ -73,6 +73,7 @@ class Router:
         self.keep = keep_prefix
         self.keys: list[Key] = [NOBODY]
         self.learned: list[Origin] = []
+        self.differing: set[tuple[str, int, int]] = set()  # prefix, its rank, and which one a line behind it calls itself
         self.parsed = 0
         self._index: dict[Key, int] = {NOBODY: 0}
         self._entries: list[Entry] = []
@@ -92,16 +93,16 @@ class Router:
 
         padded = np.zeros(len(data) + LONGEST + 1, np.uint8)
         padded[: len(data)] = np.frombuffer(data, np.uint8)
-        breaks = np.flatnonzero(padded[: len(data)] == 10).astype(np.int32) + 1
+        breaks = np.flatnonzero(padded[: len(data)] == 10) + 1
         if not len(breaks) or breaks[-1] < len(data):
-            breaks = np.append(breaks, np.int32(len(data)))
+            breaks = np.append(breaks, len(data))
         lines = len(breaks)
-        starts = np.concatenate((np.zeros(1, np.int32), breaks[:-1]))
+        starts = np.concatenate((np.zeros(1, np.intp), breaks[:-1]))
         entry, stop = self._automaton.run(padded, starts)
         opened = self._glued(data, padded, starts, entry)
         if opened:
-            breaks = np.union1d(breaks, np.array(opened, np.int32)).astype(np.int32)
-            starts = np.concatenate((np.zeros(1, np.int32), breaks[:-1]))
+            breaks = np.union1d(breaks, np.array(opened, np.intp))
+            starts = np.concatenate((np.zeros(1, np.intp), breaks[:-1]))
             entry, stop = self._automaton.run(padded, starts)
         self._slowly(data, padded, starts, breaks, entry, stop)
         table = self._tables()[0]
@@ -111,10 +112,10 @@ class Router:
         if partial or self._going_on:
             self._continue(data, starts, partial, keys, begins)
             partial = [] if self.keep else partial
-        ends = [int(index) for index in np.searchsorted(breaks, np.array(opened, np.int32))] if opened else []
+        ends = [int(index) for index in np.searchsorted(breaks, np.array(opened, np.intp))] if opened else []
         return Routed(begins, breaks, keys, ends, partial, lines)
 
-    def _continue(self, data: bytes, starts: Ints, partial: list[int], keys: Ints, begins: Ints) -> None:
+    def _continue(self, data: bytes, starts: Places, partial: list[int], keys: Ints, begins: Places) -> None:
         """Pieces of a line that the container runtime cut are by whoever wrote the first, whatever they begin with."""
         after = iter(partial)
         index = 0
@@ -137,7 +138,7 @@ class Router:
                     self._going_on.pop(piece[1], None)
             index += 1
 
-    def _slowly(self, data: bytes, padded: Bytes, starts: Ints, breaks: Ints, entry: Ints, stop: Ints) -> None:
+    def _slowly(self, data: bytes, padded: Bytes, starts: Places, breaks: Places, entry: Ints, stop: Places) -> None:
         """Look at the lines that no known prefix settles, one by one, and teach the automaton what they begin with."""
         import numpy as np
 
@@ -167,15 +168,17 @@ class Router:
         found = layers(head, self.layout.table)
         count = self.layout.outer(found)
         own, inside = found[:count], found[count:]
-        origin = origin_of_layers(found if self.layout.inner else own)
+        origin = origin_of_layers(found if self.layout.inner or not own else own)
         whole = origin_of_layers(found)
         if whole.rank is not None or whole.local_rank is not None:
             self.learned.append(whole)
         key = self._key(origin, own)
         strip = self.layout.end(own[-1]) if own else 0
         partial = any(layer.grammar.name == _CONTAINER and layer.text.endswith(" P ") for layer in own)
-        known = key.rank is not None or whole.rank is not None or self.job.complete(self.source, whole).rank is not None
-        settled = any(layer.tells for layer in inside) if self.layout.inner else known
+        settled = any(layer.tells for layer in (inside if self.layout.inner else inside[:1]))
+        if settled and not self.layout.inner and None not in (key.rank, whole.rank) and key.rank != whole.rank:
+            self.differing.add((own[-1].text.strip() if own else "", key.rank or 0, whole.rank or 0))
+            key = Key(rank=whole.rank)  # what a line says itself is believed before what stands around it
         entry = self._entry(
             key, 0 if self.keep else _in_raw(raw, head, strip), partial, settled, bool(own) and raw.startswith(self.layout.mark)
         )
@@ -222,10 +225,10 @@ class Router:
         if raw != head or len(self._entries) > _MOST_ENTRIES:
             return
         kept = list(own)
-        if not self._entries[entry].settled:
-            kept = list(found)
-        elif self.layout.inner:
+        if self._entries[entry].settled:
             kept += inside[: max(index for index, layer in enumerate(inside) if layer.tells) + 1]
+        elif self.layout.inner:
+            kept = list(found)
         if not kept:
             return
         end = self.layout.end(own[-1]) if len(kept) == len(own) else kept[-1].end
@@ -238,7 +241,7 @@ class Router:
                         path[at] = ANY_DIGIT
         self._automaton.add(path, entry)
 
-    def _glued(self, data: bytes, padded: Bytes, starts: Ints, entry: Ints) -> list[int]:
+    def _glued(self, data: bytes, padded: Bytes, starts: Places, entry: Ints) -> list[int]:
         """Where a launcher's prefix stands in the middle of a line: two writers without a newline between them."""
         mark = self.layout.mark.encode("latin-1")
         if self._glue is None or len(mark) < 2:

@@ -16,8 +16,8 @@ from pathlib import Path
 from triage import sources
 from triage.errors import OptionError
 from triage.model import Origin, Source, Warning
+from triage.ranks import conflicts, maps
 from triage.ranks import layouts as of_source
-from triage.ranks import maps
 from triage.ranks.files import origin_of
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting import layout as layouts
@@ -143,7 +143,7 @@ class _Splitting:
         layout, told = layouts.learn(sample.lines)
         self.job.learn(name, Origin())
         maps.take_head(self.job, name, sample.first, of_source.Layout(layout.table))
-        for found in told:
+        for found in [*told, *(layouts.layers(head, layout.table) for head in sample.tagged)]:
             self.job.learn(name, layouts.origin_of_layers(found))
         return layout
 
@@ -206,6 +206,7 @@ class _Splitting:
             merged = dict(zip(streams, pool.map(lambda name: self._join(output / name, streams[name]), streams), strict=True))
         unmerged = [name for name in sorted(merged, key=names.order) if not merged[name]]
         self._remark(unmerged, left_out)
+        self._contradictions()
         files = tuple(
             Written(name, ranks[name], *counts[name], tuple(sorted({source for source, _ in streams[name]})))
             for name in sorted(counts, key=names.order)
@@ -249,6 +250,15 @@ class _Splitting:
             self.warnings.append(Warning("no-clock", None, message))
         if left_out:
             self.warnings.append(Warning("left-out", None, f"{left_out:,} lines are of other ranks than --rank names, or of nobody"))
+
+    def _contradictions(self) -> None:
+        """Who is called by two names; that ranks are missing is no matter here."""
+        self.warnings += [remark for remark in conflicts.remarks(self.job) if remark.code == "identity-conflict"]
+        differing = sorted({found for _, _, tally in self.tallies for found in tally.differing})
+        if differing:
+            told = _some([f"`{prefix}` of rank {rank} says rank {said}" for prefix, rank, said in differing])
+            message = f"behind some prefixes lines call themselves another rank and went to its file: {told}"
+            self.warnings.append(Warning("identity-conflict", None, message))
 
 
 def _advance(progress: Report | None, total: int) -> Callable[[int], None]:

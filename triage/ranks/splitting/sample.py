@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
+import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from triage.ranks.envelopes import CRI
@@ -18,33 +20,42 @@ _WINDOW = 1 << 18
 _STREAM = 4 << 20
 _HEAD = 1 << 16
 _LINES = 4000
+_FEWER_TAGGED = 16
+_TAGGED = re.compile(rb"(?m)^([^\n]{1,160}?\[rank\d{1,6}\]:)[^\n]*")
 
 
-def heads(path: str, size: int, most: int) -> list[str]:
-    """The beginnings of at most `most` lines from the begin, the end and between."""
+def heads(path: str, size: int, most: int) -> tuple[list[str], list[str]]:
+    """The beginnings of at most `most` lines from the begin, the end and between, and of tagged ones there."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:
-        return []
+        return [], []
+    found: tuple[list[str], list[str]]
     try:
-        if size <= _WINDOW:
-            return _thin(os.pread(fd, size, 0), 0, most)
-        last = size - _WINDOW
-        each = most // _PLACES + 1
-        places = [last * place // (_PLACES - 1) for place in range(_PLACES)]
-        return [head for at in places for head in _thin(os.pread(fd, _WINDOW, at), at, each)]
+        last = max(0, size - _WINDOW)
+        places = [last * place // (_PLACES - 1) for place in range(_PLACES if last else 1)]
+        found = ([], [])
+        for at in places:
+            data = os.pread(fd, _WINDOW, at)
+            found[0].extend(_thin(data, at, most // len(places) + 1))
+            found[1].extend(_tagged(data, most))
+        return found
     except OSError:
-        return []
+        return [], []
     finally:
         os.close(fd)
 
 
 class Sample(NamedTuple):
-    """How the lines of a source are packed, the beginnings of some of them from all over, and its first bytes, opened."""
+    """How the lines of a source are packed, the beginnings of some of them from all over, and its first bytes, opened.
+
+    `tagged`: of further lines that name their rank behind something else.
+    """
 
     kind: Kind
     lines: list[str]
     first: bytes
+    tagged: list[str]
 
 
 def sampled(path: str, size: int, most: int) -> Sample:
@@ -53,9 +64,12 @@ def sampled(path: str, size: int, most: int) -> Sample:
         with open(path, "rb") as file:
             first = file.read(_STREAM)
     except OSError:
-        return Sample("", [], b"")
+        return Sample("", [], b"", [])
     found = _opened(first, most)
-    return found if found.kind else Sample("", heads(path, size, most), first)
+    if found.kind:
+        return found
+    lines, tagged = heads(path, size, most)
+    return Sample("", lines, first, tagged)
 
 
 def sampled_of(stream: BinaryIO) -> Sample:
@@ -67,7 +81,13 @@ def sampled_of(stream: BinaryIO) -> Sample:
 def _opened(first: bytes, most: int) -> Sample:
     kind = kind_of(first[:_HEAD])
     data = Opened(io.BytesIO(first), kind).read(_STREAM) if kind else first
-    return Sample(kind, _thin(data, 0, most), data)
+    return Sample(kind, _thin(data, 0, most), data, _tagged(data, most))
+
+
+def _tagged(data: bytes, most: int) -> list[str]:
+    """One line for each beginning with torch's tag behind another prefix: what tells which rank a local rank is."""
+    found = {match[1]: match[0] for match in itertools.islice(_TAGGED.finditer(data), most // _FEWER_TAGGED)}
+    return [line[:HEAD].rstrip(b"\r").decode("latin-1") for line in found.values()]
 
 
 def _thin(data: bytes, offset: int, most: int) -> list[str]:

@@ -29,7 +29,8 @@ LONGEST_LINE = 16 << 20
 
 @dataclass
 class Tally:
-    """What became of a stretch: for each writer its part's path, bytes and lines; lines read; what its lines said of ranks."""
+    """What became of a stretch: for each writer its part's path, bytes and lines; lines read; what its lines said of ranks,
+    and which of them say another one than the prefix they stand behind."""
 
     keys: list[Key] = field(default_factory=list)
     parts: list[tuple[Key, str, int, int]] = field(default_factory=list)
@@ -41,6 +42,7 @@ class Tally:
     opened: int = 0
     left_out: int = 0
     learned: list[Origin] = field(default_factory=list)
+    differing: list[tuple[str, int, int]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, object]:
         """For another process."""
@@ -51,7 +53,8 @@ class Tally:
         """What `to_json` gave."""
         keys = [Key(*key) for key in told["keys"]]
         parts = [(Key(*key), path, size, lines) for key, path, size, lines in told["parts"]]
-        return cls(**{**told, "keys": keys, "parts": parts, "learned": [Origin(**origin) for origin in told["learned"]]})
+        learned, differing = [Origin(**origin) for origin in told["learned"]], [tuple(found) for found in told["differing"]]
+        return cls(**{**told, "keys": keys, "parts": parts, "learned": learned, "differing": differing})
 
 
 class Stretch:
@@ -131,6 +134,7 @@ class Stretch:
         self.flush()
         self.tally.keys = list(self._router.keys)
         self.tally.learned = list(dict.fromkeys(self._router.learned))
+        self.tally.differing = sorted(self._router.differing)
         self.tally.parts = [(self._router.keys[key], str(self._parts.path(key)), size, lines) for key, size, lines in self._parts.written()]
         return self.tally
 
