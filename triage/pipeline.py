@@ -126,7 +126,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Re
 def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: Seen) -> Read:
     known, scanned = texts.catalog, texts.scanned
     reading = Reading(scanned)
-    gathered = harvest(scanned, texts.literals, reading.read_of)
+    gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings)
     facts, notes = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from triage.catalog.model import Catalog
 from triage.diagnose import Result
-from triage.evidence.collect import Harvest
+from triage.evidence.collect import Harvest, Opening
 from triage.intake import Reading
 from triage.model import Audit, Job, Source, Stats, Warning
 from triage.scan.interface import Scanned
@@ -26,6 +26,7 @@ class Seen:
     files: int
     size: int
     warnings: tuple[Warning, ...] = ()
+    openings: Mapping[str, Opening] = field(default_factory=dict)  # of sources whose openings are known already
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from triage import evidence
 from triage.model import Evidence, Origin, Source, Warning
 from triage.ranks import headless, maps, wrapped
 from triage.ranks.blocks import build
+from triage.ranks.files import origin_of
 from triage.ranks.identity import JobMap, short
 from triage.ranks.last import Word, back, words
 from triage.ranks.layouts import Layout, layout_of
@@ -27,19 +29,30 @@ _YEAR = re.compile(rb"\b(20\d\d)-\d\d-\d\d")
 _ADDRESS = re.compile(r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<")
 _DEVICE = re.compile(r"userRank\[(\d+)\][^\n]{0,80}?hostIp\[([\d.:a-f]+)\][^\n]{0,120}?devicePhyId\[(\d+)\]")
 _COLLECTIVE = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
+# Name, what a text must hold in lower case, and where the version stands.
 _VERSIONS = (
-    ("nccl", re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
-    ("torch", re.compile(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
-    ("cuda", re.compile(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
+    ("nccl", ("nccl version",), re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
+    ("torch", ("torch",), re.compile(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
+    ("cuda", ("cuda",), re.compile(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
     (
         "driver",
+        ("driver version", "kernel module"),
         re.compile(r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"),
     ),
-    ("cann", re.compile(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
-    ("slurm", re.compile(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
+    ("cann", ("cann",), re.compile(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
+    ("slurm", ("slurm",), re.compile(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
 )
 _REPEATED = re.compile(rb"\[repeated (\d{1,7})x across cluster\]")
 _READ_HEAD_LINES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What stays of a source while it grows: how its lines are dressed, and the words of its first lines. `year` is for stamps that carry none."""
+
+    layout: Layout
+    year: int
+    words: tuple[Word, ...]
 
 
 @dataclass
@@ -57,16 +70,23 @@ class Harvest:
     year: int = 1970  # for stamps without one
 
 
-def harvest(scanned: Sequence[tuple[Source, Scanned]], literals: Sequence[str], read_of: Callable[[Source, Scanned], Read]) -> Harvest:
-    """Read the blocks of every source, in the order given (sorted by name)."""
-    year = _year(scanned)
+def harvest(
+    scanned: Sequence[tuple[Source, Scanned]],
+    literals: Sequence[str],
+    read_of: Callable[[Source, Scanned], Read],
+    openings: Mapping[str, Opening] = MappingProxyType({}),
+) -> Harvest:
+    """Read the blocks of every source, in the order given (sorted by name). `openings` are those that are known already."""
+    year = year_of(scanned)
     result = Harvest(year=year)
     small = sum(scan.size for _, scan in scanned) <= headless.SMALL
     for source, scan in scanned:
         result.job.learn(source.name, Origin())
-        layout = _layout(scan)
-        read = read_of(source, scan)
-        _learn_edges(result, source, scan, read, year, layout)
+        opening = openings.get(source.name)
+        if opening is None or opening.year != year:
+            opening = opening_of(source.name, scan, year)
+        layout, read = opening.layout, read_of(source, scan)
+        _learn_edges(result, source, scan, read, year, opening)
         text = Text(source.name, read, scan.size, year, layout)
         hits, lost = _repeats(_named(scan.hits, literals), read)
         hits = sorted([*hits, *_broken(scan.tail, layout.width, literals)]) if layout.width else hits  # it is small: the tail is all of it
@@ -129,15 +149,23 @@ def _left_out(source: Source, lost: int) -> list[Warning]:
     return [Warning("repeated-lines", source.name, message)]
 
 
-def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, year: int, layout: Layout) -> None:
+def opening_of(name: str, scan: Scanned, year: int) -> Opening:
+    """How the lines of a source are dressed, told from the first and the last, and what the first say."""
+    head = scan.head[: max(0, scan.size - len(scan.tail))]  # of a small source the tail is the whole
+    layout = layout_of(head, scan.tail) if head else layout_of(scan.tail)
+    said = words(scan.head, 0, year, layout, one=origin_of(name).rank is not None)[:_READ_HEAD_LINES]
+    return Opening(layout, year, tuple(said))
+
+
+def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, year: int, opening: Opening) -> None:
     """The first and last lines of a source place its ranks, and the last say how far each came."""
-    # Of a small source the tail is the whole.
-    one = result.job.complete(source.name, Origin()).rank is not None
-    head = words(scan.head, 0, year, layout, one=one)[:_READ_HEAD_LINES] if len(scan.tail) < scan.size else []
+    layout = opening.layout
+    one = origin_of(source.name).rank is not None
+    head = opening.words if len(scan.tail) < scan.size else ()
     tail = words(scan.tail, scan.size - len(scan.tail), year, layout, one=one)
     for word in (*head, *tail):
         result.job.learn(source.name, word.origin)
-    absent = {word.writer for word in head} - {word.writer for word in tail}
+    absent = set() if one else {word.writer for word in head} - {word.writer for word in tail}
     earlier = back(read, scan.size - len(scan.tail), sorted(absent), year, layout) if absent else []
     result.words.extend((source.name, word) for word in (*earlier, *tail))
     result.heads.extend((source.name, word) for word in head)
@@ -147,16 +175,11 @@ def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, yea
 
 
 def _learn_addresses(job: JobMap, text: str) -> None:
-    for match in _ADDRESS.finditer(text) if "NCCL INFO" in text else ():
+    using = "\n".join(line for line in text.split("\n") if ": Using " in line)  # the pattern is slow on lines that say nothing of it
+    for match in _ADDRESS.finditer(using):
         job.addresses[match[2]].add(short(match[1]))
     for match in _DEVICE.finditer(text) if "userRank[" in text else ():
         job.by_device[(match[2], int(match[3]))].add(int(match[1]))
-
-
-def _layout(scan: Scanned) -> Layout:
-    """Told from the first and last lines; of a small source the tail is the whole."""
-    head = scan.head[: max(0, scan.size - len(scan.tail))]
-    return layout_of(head, scan.tail) if head else layout_of(scan.tail)
 
 
 def _learn(result: Harvest, fact: Evidence) -> None:
@@ -174,8 +197,12 @@ def _learn(result: Harvest, fact: Evidence) -> None:
 
 def _learn_text(result: Harvest, source: str, text: str) -> None:
     maps.take_text(result.job, source, text)
-    for name, pattern in _VERSIONS:
-        found = pattern.search(text)
+    lower = text.lower()
+    for name, needed, pattern in _VERSIONS:
+        if not any(word in lower for word in needed):
+            continue
+        lines = (line for line in text.split("\n") if any(word in line.lower() for word in needed))  # the patterns are slow on all others
+        found = next(filter(None, map(pattern.search, lines)), None)
         if found is not None:
             version = next(group for group in found.groups() if group)
             result.versions.setdefault(name, version)
@@ -217,7 +244,7 @@ def _limits(source: Source, scan: Scanned) -> list[Warning]:
     return warnings
 
 
-def _year(scanned: Sequence[tuple[Source, Scanned]]) -> int:
+def year_of(scanned: Sequence[tuple[Source, Scanned]]) -> int:
     """For stamps without a year: the first year that any source states, else that of the newest file."""
     for _, scan in scanned:
         found = _YEAR.search(scan.head) or _YEAR.search(scan.tail)

@@ -38,6 +38,9 @@ _LINES = 600
 _WRITTEN = re.compile(
     r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:ed|ing)?)\b.{0,60}?\b(?:to|in|into|as|at)\b[ :=]*['\"]?(/[^\s'\",;]+)"
 )
+# What DOING, FINISHED and _WRITTEN look for, in lower case: most lines hold none of it.
+_ACTS = ("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ", "wrote", "dump")
+_ACTS += ("epoch", "validat", "evaluat", "end of", "no more", "finish", "complete", "done", "succeeded")
 # Of each writer so many telling lines are looked at, of lines without a writer more.
 _EACH, _BARE, _SOLE = 3, 60, 8
 _WRITER = re.compile(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
@@ -125,13 +128,17 @@ def _writer_of(parsed: Parsed) -> str:
 
 def _word(parsed: Parsed, offset: int) -> Word:
     step = STEP.search(parsed.text)
+    number = int(step[1]) if step else None
+    lower = parsed.text.lower()
+    if not any(act in lower for act in _ACTS):
+        return Word(parsed.origin, offset, parsed.writer, number, False)
     doing = next((name for name, pattern in DOING if pattern.search(parsed.text)), "")
     path = _WRITTEN.search(parsed.text)
     return Word(
         parsed.origin,
         offset,
         parsed.writer,
-        int(step[1]) if step else None,
+        number,
         FINISHED.search(parsed.text) is not None,
         doing,
         path[1].rstrip(".") if path else "",

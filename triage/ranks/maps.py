@@ -20,6 +20,7 @@ _AGENT = re.compile(r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=
 # What launchers and scripts print of a process: its environment.
 _STATED = re.compile(r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b")
 _WORLD = re.compile(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
+_QUICK = ("world", "nranks", "clients joined", "rank=", "rank:", "slurm_procid")
 _HEAD = 1 << 13
 _MOST = 1 << 14
 
@@ -41,9 +42,12 @@ def take(job: JobMap, source: str, origin: Origin, text: str) -> str | None:
 
 def take_text(job: JobMap, source: str, text: str) -> None:
     """Learn the size of the world, and the ranks of processes that print their environment."""
-    for match in _WORLD.finditer(text):
+    # The patterns are slow on lines that say nothing of it.
+    lines = [line for line, lower in zip(text.split("\n"), text.lower().split("\n"), strict=True) if any(word in lower for word in _QUICK)]
+    said = "\n".join(lines)
+    for match in _WORLD.finditer(said):
         job.sizes.add(int(match[1] or match[2] or match[3]))
-    for match in _STATED.finditer(text):
+    for match in _STATED.finditer(said):
         job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
 
 

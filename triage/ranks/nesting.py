@@ -15,6 +15,7 @@ from triage.ranks.prefix import parse
 
 TEES = (("torchrun tee",), ("torchrun tee with a host role",))
 _TEE = re.compile(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:")
+_NUMBERED = re.compile(rb"\d\]:")  # a quick look for what _TEE ends with
 _TWICE = re.compile(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
 _MOST = 256
 _ROLE = grammar(
@@ -25,7 +26,7 @@ _ROLE = grammar(
 def nested(found: Table, data: bytes) -> Table:
     """The grammars for a source of which `data` are lines, all that are at hand: outer labels give no rank where they cannot be one."""
     role = b"[rank" in data and _TWICE.search(data) is not None
-    heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data)))
+    heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _NUMBERED.search(data) else []
     step = len(heads) // _MOST + 1
     scoped = any(_differ(head.decode("utf-8", "replace"), found) for head in heads[::step])
     return _amended(tuple(dict.fromkeys(entry for start in found.values() for entry in start)), role, scoped) if role or scoped else found

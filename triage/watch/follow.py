@@ -14,6 +14,7 @@ from triage import evidence, sources
 from triage.catalog.load import load
 from triage.catalog.setting import configured
 from triage.errors import InputError
+from triage.evidence.collect import Opening, opening_of, year_of
 from triage.intake import Intake, writer_key
 from triage.model import Source
 from triage.options import Options
@@ -29,6 +30,8 @@ _TURN = 1 << 23  # bytes of one file before the others have their turn
 _REST = 1.0  # seconds without growth after which a last line without its end is read as it stands
 _LOST = 600.0  # seconds for which a file that no name leads to any more is kept
 _KINDS = 20_000  # kinds of hit lines of one file, beyond which writers are no longer told apart
+_LAST, _ALL_LAST = 1 << 12, 1 << 21  # bytes of the last lines of each file, and of all together, that a diagnosis of a running job looks at
+_FEW = 4  # ranks that may share a file whose last lines are cut so
 
 Identity = tuple[int, int]
 
@@ -48,6 +51,10 @@ class Growing:
     grown: float = 0.0
     gone: float | None = None
     head: bytes = b""
+    opening: Opening | None = None
+    opened: int = 0  # how long it was when that was told
+    heard: int = 0  # up to where its steps were heard
+    writers: int = 1  # ranks that were heard in one piece of it
 
     @property
     def name(self) -> str:
@@ -132,9 +139,19 @@ class Follower:
         return Growth(count, tuple(grown), hits, kinds, behind)
 
     def seen(self) -> Seen:
-        """What `pipeline.look` needs: all files as far as they were read, sorted by name."""
-        scanned = sorted(((file.source, self._scanned(file)) for file in self.files.values() if file.place), key=lambda pair: pair[0].name)
-        return Seen(self.catalog, self.literals, scanned, len(scanned), sum(scan.size for _, scan in scanned))
+        """What `pipeline.look` needs: all files as far as they were read, sorted by name. Of very many the last lines are fewer."""
+        files = sorted((file for file in self.files.values() if file.place), key=lambda file: file.name)
+        last = max(_LAST, min(TAIL, _ALL_LAST // max(1, len(files))))
+        scanned = [(file.source, self._scanned(file, last if file.writers <= _FEW else TAIL)) for file in files]
+        openings = {file.name: file.opening for file in files if file.opening and not _is_stale(file)}
+        return Seen(self.catalog, self.literals, scanned, len(files), sum(file.place for file in files), openings=openings)
+
+    def opening(self, file: Growing) -> Opening:
+        """Told anew only of a file that has become much longer, for telling takes as long as scanning a megabyte."""
+        if file.opening is None or _is_stale(file):
+            scan = Scanned((), file.place, self._head(file), self.tail(file, TAIL))
+            file.opening, file.opened = opening_of(file.name, scan, year_of([(file.source, scan)])), file.place
+        return file.opening
 
     def tail(self, file: Growing, length: int) -> bytes:
         """The last bytes of whole lines of a file."""
@@ -151,7 +168,7 @@ class Follower:
         if status.st_size < file.place:
             file.collector = Collector(self._gate, writer_key, self._generic)
             file.place = file.line_start = file.fresh = 0
-            file.head = b""
+            file.head, file.opening = b"", None
         same = status.st_size == file.size and not file.behind
         unfinished = same and file.place < file.size and now - file.grown >= _REST
         if same and not unfinished:
@@ -186,11 +203,18 @@ class Follower:
         file.behind = stop < file.size
         file.place, file.line_start, file.fresh = feeder.base, feeder.line_start, feeder.fresh
 
-    def _scanned(self, file: Growing) -> Scanned:
+    def _head(self, file: Growing) -> bytes:
         if len(file.head) < HEAD:
             file.head = _bytes(file.path, 0, min(HEAD, file.place))
+        return file.head
+
+    def _scanned(self, file: Growing, last: int) -> Scanned:
         hits, matched = merge([file.collector.kinds])
-        return Scanned(hits, file.place, file.head, self.tail(file, TAIL), file.collector.sampled, matched)
+        return Scanned(hits, file.place, self._head(file), self.tail(file, last), file.collector.sampled, matched)
+
+
+def _is_stale(file: Growing) -> bool:
+    return file.place >= (2 if file.opened < HEAD + TAIL else 16) * file.opened
 
 
 def _anybody(line: bytes) -> tuple[()]:

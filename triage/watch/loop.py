@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 
 from triage import pipeline
 from triage.errors import InputError
-from triage.model import Diagnosis, News, Origin
-from triage.ranks.identity import JobMap
-from triage.ranks.last import PROGRESS, words
-from triage.ranks.layouts import PLAIN, Layout, layout_of
-from triage.watch.follow import Follower, Growing, Identity
+from triage.model import Diagnosis, News
+from triage.ranks.last import PROGRESS
+from triage.watch.follow import Follower, Growth
+from triage.watch.hearing import Hearing
 from triage.watch.pace import Pace
 from triage.watch.policy import Policy, alone
 
 _FIND = 2.0  # seconds between looks for new files
-_AGAIN = 10.0  # seconds until lines of failure of a kind that was seen before are thought about
+_AGAIN = 10.0  # seconds between looks for lines of failure of kinds that were seen before
 _SHARE = 0.25  # of the time may go into diagnosing
-_TAIL, _TAILS = 1 << 12, 1 << 16  # bytes at the end of what was added that tell how far one writer is, and many
+_AHEAD = 10.0  # but what is new may take so many seconds of it in advance
+_A_FILE = 0.003  # seconds that a file takes to diagnose, before that was measured
+_BEHIND = 1 << 16  # bytes behind a failure in which steps are looked for
 _OVER = 20.0  # seconds without growth after a failure, when the job is looked at as a whole
 
 
@@ -34,19 +35,20 @@ class Watch:
     wall: Callable[[], float] = time.time
     last: Diagnosis | None = None  # the newest whole diagnosis of a job that failed
     _find_at: float = 0.0
-    _look_at: float = 0.0
     _hit: float | None = None  # when the last line of failure came
     _grown: float = 0.0
     _open: bool = False  # lines of failure came that no diagnosis has seen
     _opened: float = 0.0  # since when
     _urgent: bool = False
+    _settled: float = 0.0  # when the next diagnosis may begin, for the line that decides may follow the first
+    _paid: float = 0.0  # when the share of time that diagnosing took will have gone by
+    _looked: float = float("-inf")
+    _took: float | None = None  # seconds of the last diagnosis
     _whole: bool = False
-    _job: JobMap = field(default_factory=JobMap)
-    _layouts: dict[Identity, Layout] = field(default_factory=dict)
-    _heard: dict[Identity, tuple[int, int]] = field(default_factory=dict)  # place up to which words were heard, writers seen
 
     def __post_init__(self) -> None:
         self._grown = self.clock()
+        self._hearing = Hearing(self.follower, self.pace, self.clock)
 
     def step(self) -> list[News]:
         """Read what came, and say what has to be said now."""
@@ -55,21 +57,26 @@ class Watch:
             self.follower.find(now)
             self._find_at = self.clock() + max(_FIND, 10 * (self.clock() - now))
         growth = self.follower.grow(now)
+        self._hearing.grew(growth.grown)
         if growth.grown:
             self._grown, self._whole = now, False
         if growth.hits:
-            if self._hit is None or not self._open:
-                self._opened = now
-                self._look_at = max(self._look_at, now + self.policy.manners.settle)  # the line that decides may be the next
-            self._hit, self._open = now, True
-            self._urgent |= growth.kinds > 0
+            self._was_hit(now, growth)
         events = self._failures(now, grown=bool(growth.grown))
-        for file in growth.grown:
-            self._hear(now, file)
-        remarks = self.pace.remarks(now)
+        if self._urgent and now - self._opened < 2 * self.policy.manners.settle:
+            return events  # it will be told in a moment; the pace can wait
+        remarks = self.pace.remarks(now) if self._hearing.hear(now) else []
         if not (self.policy.failed or self.policy.pending):
             events += [News(remark.kind, self.wall(), remark.text, remark.ranks) for remark in remarks]
         return events
+
+    def _was_hit(self, now: float, growth: Growth) -> None:
+        if self._hit is None or not self._open:
+            settle = self.policy.manners.settle
+            took = _A_FILE * len(self.follower.files) if self._took is None else self._took
+            self._opened, self._settled = now, now + max(settle - took, settle / 4)
+        self._hit, self._open = now, True
+        self._urgent |= growth.kinds > 0 or now - self._looked >= _AGAIN
 
     def end(self) -> list[News]:
         """The last look, at everything that is there."""
@@ -89,15 +96,20 @@ class Watch:
             return []
         if self.policy.failed and not self._whole and now - self._grown >= _OVER:
             return self._finally(now)
-        waiting = self.policy.pending or (self.policy.failed and grown)
-        if now < self._look_at or not (self._urgent or waiting or (self._open and now - self._hit >= _AGAIN)):
+        waiting = self.policy.pending or self._open or (self.policy.failed and grown)
+        if now < self._settled or not (now >= self._paid - _AHEAD if self._urgent else waiting and now >= self._paid):
             return []
+        return self._look(now)
+
+    def _look(self, now: float) -> list[News]:
         opened, self._open, self._urgent = self._opened, False, False
         diagnosis = pipeline.look(self.follower.paths, self.follower.seen(), self.follower.options)
-        took = self.clock() - now
-        self._look_at = self.clock() + took * (1 / _SHARE - 1)
+        self._looked = self.clock()
+        self._took = self._looked - now
+        self._paid = max(self._paid, self._looked) + self._took * (1 / _SHARE - 1)
         busy = alone(diagnosis) and self._went_on(diagnosis)
-        event = self.policy.judge(self.clock(), self.wall(), diagnosis, now - self._hit, since=opened, idle=now - self._grown, busy=busy)
+        settled = max(self._looked, opened + self.policy.manners.settle)  # the diagnosis takes a part of that time
+        event = self.policy.judge(settled, self.wall(), diagnosis, now - self._hit, since=opened, idle=now - self._grown, busy=busy)
         return [event] if event else []
 
     def _went_on(self, diagnosis: Diagnosis) -> bool:
@@ -106,7 +118,7 @@ class Watch:
         file = next((file for file in self.follower.files.values() if fact is not None and file.name == fact.source), None)
         if fact is None or file is None:
             return False
-        data = self.follower.tail(file, min(_TAILS, max(0, file.place - fact.end)))
+        data = self.follower.tail(file, min(_BEHIND, max(0, file.place - fact.end)))
         return PROGRESS.search(data.decode("utf-8", "replace")) is not None
 
     def _finally(self, now: float) -> list[News]:
@@ -118,22 +130,3 @@ class Watch:
             return []
         event = self.policy.judge(now, self.wall(), self.last, _OVER, final=True)
         return [event] if event else []
-
-    def _hear(self, now: float, file: Growing) -> None:
-        """The steps in what was added at the end of a file."""
-        heard, writers = self._heard.get(file.identity, (0, 1))
-        if file.identity not in self._heard:
-            self._job.learn(file.name, Origin())
-        added = file.place - heard if file.place >= heard else file.place
-        data = self.follower.tail(file, min(added, _TAIL if writers <= 1 else _TAILS))
-        layout = self._layouts.get(file.identity, PLAIN)
-        if file.identity not in self._layouts and file.place >= _TAIL:
-            layout = self._layouts[file.identity] = layout_of(data)
-        seen = set()
-        for word in words(data, file.place - len(data), 1970, layout, whole=len(data) == added):
-            self._job.learn(file.name, word.origin)
-            rank = self._job.complete(file.name, word.origin).rank
-            if rank is not None:
-                seen.add(rank)
-                self.pace.saw(now, rank, word.step, word.doing, finished=word.finished)
-        self._heard[file.identity] = file.place, max(writers, len(seen))
