@@ -39,8 +39,10 @@ _WRITTEN = re.compile(
     r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:ed|ing)?)\b.{0,60}?\b(?:to|in|into|as|at)\b[ :=]*['\"]?(/[^\s'\",;]+)"
 )
 # What DOING, FINISHED and _WRITTEN look for, in lower case: most lines hold none of it.
-_ACTS = ("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ", "wrote", "dump")
-_ACTS += ("epoch", "validat", "evaluat", "end of", "no more", "finish", "complete", "done", "succeeded")
+_ACTS = (
+    *("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ", "wrote", "dump"),
+    *("epoch", "validat", "evaluat", "end of", "no more", "finish", "complete", "done", "succeeded"),
+)
 # Of each writer so many telling lines are looked at, of lines without a writer more.
 _EACH, _BARE, _SOLE = 3, 60, 8
 _WRITER = re.compile(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")

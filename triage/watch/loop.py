@@ -17,7 +17,7 @@ from triage.watch.policy import Policy, alone
 
 _FIND = 2.0  # seconds between looks for new files
 _AGAIN = 10.0  # seconds between looks for lines of failure of kinds that were seen before
-_SHARE = 0.25  # of the time may go into diagnosing
+_SHARE, _LEAST = 0.25, 2.0  # of the time may go into diagnosing, and so many seconds lie between two looks
 _AHEAD = 10.0  # but what is new may take so many seconds of it in advance
 _A_FILE = 0.003  # seconds that a file takes to diagnose, before that was measured
 _BEHIND = 1 << 16  # bytes behind a failure in which steps are looked for
@@ -99,17 +99,17 @@ class Watch:
         waiting = self.policy.pending or self._open or (self.policy.failed and grown)
         if now < self._settled or not (now >= self._paid - _AHEAD if self._urgent else waiting and now >= self._paid):
             return []
-        return self._look(now)
+        return self._look(now, now - self._hit)
 
-    def _look(self, now: float) -> list[News]:
+    def _look(self, now: float, calm: float) -> list[News]:
         opened, self._open, self._urgent = self._opened, False, False
         diagnosis = pipeline.look(self.follower.paths, self.follower.seen(), self.follower.options)
         self._looked = self.clock()
         self._took = self._looked - now
-        self._paid = max(self._paid, self._looked) + self._took * (1 / _SHARE - 1)
+        self._paid = max(self._paid, self._looked) + max(_LEAST, self._took * (1 / _SHARE - 1))
         busy = alone(diagnosis) and self._went_on(diagnosis)
         settled = max(self._looked, opened + self.policy.manners.settle)  # the diagnosis takes a part of that time
-        event = self.policy.judge(settled, self.wall(), diagnosis, now - self._hit, since=opened, idle=now - self._grown, busy=busy)
+        event = self.policy.judge(settled, self.wall(), diagnosis, calm, since=opened, idle=now - self._grown, busy=busy)
         return [event] if event else []
 
     def _went_on(self, diagnosis: Diagnosis) -> bool:
