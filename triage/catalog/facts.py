@@ -25,14 +25,14 @@ class Fact:
 
     __slots__ = ("bytes", "component", "everywhere", "fields", "indices", "kind", "number")
 
-    def __init__(self, number: int, evidence: Evidence) -> None:
+    def __init__(self, number: int, evidence: Evidence, first: int) -> None:
         self.number = number
         self.kind = evidence.kind
         self.component = evidence.component
         self.fields = evidence.fields
         self.bytes = evidence.text[:MAX_TEXT].encode("utf-8", "replace")
-        self.indices: list[int] = []
-        self.everywhere: dict[str, list[Captures]] = {}  # the captures of each place where a pattern of a table is found
+        self.indices = [first]
+        self.everywhere: dict[str, list[Captures]] | None = None  # the captures of each place where a pattern of a table is found
 
     def test(self, leaf: Leaf) -> Captures | None:
         """The captures if the leaf holds, otherwise None."""
@@ -56,6 +56,8 @@ class Fact:
 
     def _with(self, pattern: str, values: Mapping[str, tuple[str, ...]]) -> Captures | None:
         """A place where the pattern captures these values. All rows of a table share the pattern, so it is searched once."""
+        if self.everywhere is None:
+            self.everywhere = {}
         places = self.everywhere.get(pattern)
         if places is None:
             found = itertools.islice(compiled(pattern).finditer(self.bytes), MAX_PLACES)
@@ -77,8 +79,9 @@ def gather(evidence: Iterable[Evidence], facts: dict[_Key, Fact], start: int = 0
         key = (item.kind, item.component, item.text, tuple(sorted(item.fields.items())) if item.fields else ())
         fact = facts.get(key)
         if fact is None:
-            fact = facts[key] = Fact(len(facts), item)
-        fact.indices.append(index)
+            facts[key] = Fact(len(facts), item, index)
+        else:
+            fact.indices.append(index)
     return list(itertools.islice(facts.values(), known, None))
 
 

@@ -6,21 +6,24 @@ in its text. RE2 runs in time linear in the text; nothing here can hang.
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from triage.catalog import blind
 from triage.catalog.facts import NO_CAPTURES, Captures, Fact, distinct, gather
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
+from triage.catalog.together import Together
 from triage.model import Evidence
 
-FEW = 8  # so many leaves are asked without a look for their literals
 MAX_VALUES = 4096  # different values kept of one capture
 MAX_SHAPES = 20_000  # texts without their digits, whose tests are kept
 LITERAL_MEMORY = 64 * 1024 * 1024  # for the automaton of all literals
 
+_INDICES = operator.attrgetter("indices")
 ClauseLine = tuple[str, bool, int]
 _Found = defaultdict[int, defaultdict[int, dict[int, Captures]]]  # signature number to the same
 _Hits = Mapping[int, Mapping[int, Captures]]  # id of a leaf to fact number to captures
@@ -132,6 +135,7 @@ class _Plan:
         self._behind = list(by_literal.values())
         self._blind = {number for number, (_, leaf) in enumerate(self._leaves) if blind.is_blind(leaf)}
         self._shapes: dict[tuple[str, str, bytes], _Shape] = {}
+        self._together: dict[frozenset[int], Together] = {}
         self._present: dict[bool, Callable[[bytes], Iterable[int]]] = {}
 
     def run(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
@@ -168,20 +172,21 @@ class _Plan:
 
     def test(self, facts: Sequence[Fact], hits: _Found) -> None:
         """Add to `hits`: signature number to leaf to the facts that it matches, with their captures."""
+        alike: defaultdict[tuple[str, str, bytes], list[Fact]] = defaultdict(list)
         for fact in facts:
-            key = (fact.kind, fact.component, blind.masked(fact.bytes))
+            alike[fact.kind, fact.component, blind.masked(fact.bytes)].append(fact)
+        for key, same in alike.items():
             shape = self._shapes.get(key)
             if shape is None:
-                shape = self._shape(fact, key[2])
+                shape = self._shape(same[0], key[2])
                 if len(self._shapes) < MAX_SHAPES:
                     self._shapes[key] = shape
             for owner, leaf, spans in shape.holding:
-                hits[owner][leaf][fact.number] = _cut(fact.bytes, spans) if spans else NO_CAPTURES
-            for number in shape.open if len(shape.open) <= FEW else shape.open & self._candidates(fact.bytes, fact.kind):
-                owner, asked = self._leaves[number]
-                captures = fact.test(asked)
-                if captures is not None:
-                    hits[owner][id(asked)][fact.number] = captures
+                hits[owner][leaf].update((fact.number, _cut(fact.bytes, spans) if spans else NO_CAPTURES) for fact in same)
+            if shape.open is not None:
+                for fact in same:
+                    for owner, asked, captures in shape.open.holding(fact):
+                        hits[owner][id(asked)][fact.number] = captures
 
     def _shape(self, fact: Fact, zeros: bytes) -> _Shape:
         """What holds for all texts that differ from this one only in digits: which leaves match, and which have to be asked for each."""
@@ -194,7 +199,10 @@ class _Plan:
                 asked.append(number)
             elif (spans := blind.spans(leaf, zeros)) is not None:
                 holding.append((owner, id(leaf), spans))
-        return _Shape(tuple(holding), frozenset(asked))
+        numbers = frozenset(asked)
+        if numbers not in self._together:
+            self._together[numbers] = Together([self._leaves[number] for number in asked])
+        return _Shape(tuple(holding), self._together[numbers] if asked else None)
 
     def _candidates(self, text: bytes, kind: str, *, masked: bool = False) -> set[int]:
         """The leaves with a literal in the text (both with their digits replaced by 0 if `masked`), and those that have none to look for."""
@@ -210,11 +218,11 @@ class _Plan:
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """Texts that differ only in digits. `holding`: signature number, id of a leaf that matches all of them, and where its groups are; `open`:
-    numbers of the leaves that have to be asked for each text.
+    the leaves that have to be asked for each text.
     """
 
     holding: tuple[tuple[int, int, blind.Spans], ...]
-    open: frozenset[int]
+    open: Together | None
 
 
 def _found() -> _Found:
@@ -263,7 +271,7 @@ def _decide(match: Clause | Leaf | None, hits: _Hits, facts: Sequence[Fact]) -> 
         return None
     values = _values(match, hits, kept)
     return Match(
-        indices=tuple(sorted(index for number in kept for index in facts[number].indices)),
+        indices=tuple(sorted(chain.from_iterable(map(_INDICES, map(facts.__getitem__, kept))))),
         captures={name: found[0] for name, found in values.items()},
         clauses=tuple(clauses),
         values=values,
@@ -272,10 +280,10 @@ def _decide(match: Clause | Leaf | None, hits: _Hits, facts: Sequence[Fact]) -> 
 
 def _values(match: Clause | Leaf | None, hits: _Hits, kept: Iterable[int]) -> dict[str, tuple[str, ...]]:
     values: dict[str, dict[str, None]] = {}
-    leaves = [found for leaf in positive_leaves(match) if (found := hits.get(id(leaf)))]
+    leaves = [found for leaf in positive_leaves(match) if (found := hits.get(id(leaf))) and any(found.values())]
     for number in kept:
         for found in leaves:
-            for name, value in found.get(number, {}).items():
+            for name, value in found.get(number, NO_CAPTURES).items():
                 known = values.setdefault(name, {})
                 if len(known) < MAX_VALUES:
                     known[value] = None
@@ -302,4 +310,4 @@ def _holding(node: Clause | Leaf, hits: _Hits, facts: Sequence[Fact], clauses: l
 
 
 def _count(numbers: Iterable[int], facts: Sequence[Fact]) -> int:
-    return sum(len(facts[number].indices) for number in numbers)
+    return sum(map(len, map(_INDICES, map(facts.__getitem__, numbers))))

@@ -12,6 +12,7 @@ from triage.catalog.match import Match
 from triage.catalog.model import Signature
 from triage.diagnose.clocks import Begin, Clocks, begins
 from triage.diagnose.say import say_ranks
+from triage.diagnose.sequences import group_of
 from triage.model import Evidence
 
 
@@ -62,12 +63,22 @@ class Candidate:
         return any(fact.kind != "inference" or fact.fields.get("ground") == "measured" for fact in self.facts)
 
     @cached_property
+    def showing(self) -> frozenset[int]:
+        """The ranks that show it, as a set."""
+        return frozenset(fact.origin.rank for fact in self.facts if fact.origin.rank is not None)
+
+    @cached_property
     def shown_by(self) -> tuple[int, ...]:
-        return tuple(sorted({fact.origin.rank for fact in self.facts if fact.origin.rank is not None}))
+        return tuple(sorted(self.showing))
 
     @property
     def ranks(self) -> tuple[int, ...]:
         return self.suspects if self.suspects is not None else self.shown_by
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The process groups that its lines name."""
+        return frozenset(group for fact in self.facts if (group := group_of(fact.text)[0]))
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -102,11 +113,19 @@ class Candidate:
 
 
 def known(
-    signatures: Mapping[str, Signature], matches: Mapping[str, Match], facts: Sequence[Evidence], without: frozenset[str] = frozenset()
+    signatures: Mapping[str, Signature],
+    matches: Mapping[str, Match],
+    facts: Sequence[Evidence],
+    without: frozenset[str] = frozenset(),
+    before: Mapping[str, tuple[Match, Candidate]] | None = None,
 ) -> list[Candidate]:
-    """One candidate a matched signature, with the ranks that its text names where it names any."""
+    """One candidate a matched signature, with the ranks that its text names where it names any. `before`: those of fewer facts, which stay where
+    their match did."""
     candidates = []
     for signature_id, match in matches.items():
+        if before and signature_id in before and before[signature_id][0] is match:
+            candidates.append(before[signature_id][1])
+            continue
         candidate = Candidate(signatures[signature_id], None, [facts[index] for index in match.indices], match.captures, match.values)
         for read in READING:
             if read.__name__ not in without:
@@ -140,7 +159,7 @@ _VARYING = re.compile(r"SequenceNumber=\d+,? ?")
 def minority(candidate: Candidate) -> None:
     """TORCH_DISTRIBUTED_DEBUG=DETAIL prints pairs of fingerprints: the rank whose collective differs from most is the odd one."""
     running: dict[int, str] = {}
-    for fact in (fact for fact in candidate.facts if " is running " in fact.text):
+    for fact in [fact for fact in candidate.facts if " is running " in fact.text]:
         for match in _RUNNING.finditer(fact.text):
             running[int(match[1])] = _VARYING.sub("", match[2])
     counts = Counter(running.values()).most_common()

@@ -113,11 +113,8 @@ def _ended(scene: Scene) -> frozenset[int]:
     """Ranks whose processes are known to have ended badly, and not because the launcher stopped them."""
     return frozenset(
         fact.origin.rank
-        for fact in scene.facts
-        if fact.kind == "exit"
-        and fact.origin.rank is not None
-        and fact.fields.get("exitcode", "0") not in ("0", "")
-        and fact.fields.get("by") != "agent"
+        for fact in scene.exits
+        if fact.origin.rank is not None and fact.fields.get("exitcode", "0") not in ("0", "") and fact.fields.get("by") != "agent"
     )
 
 

@@ -61,7 +61,10 @@ def _voices(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:
             continue
         for fact in candidate.facts:
             mine = fact.origin.rank in ranks if fact.origin.rank is not None else candidate is root
-            told.update(_voice(fact, mine, bool(hosts) and fact.origin.host in hosts))
+            if fact.kind not in _WORDS:
+                told.update(_voice(fact, mine, bool(hosts) and fact.origin.host in hosts))
+            elif mine or fact.origin.rank is not None:
+                told.add("the rank itself" if mine else "the other ranks")
     return sorted(told)
 
 
@@ -72,6 +75,4 @@ def _voice(fact: Evidence, mine: bool, here: bool) -> Iterable[str]:
         return ("the launcher",) if mine and fact.fields.get("by") != "agent" else ()
     if fact.kind == "inference":
         return ("a dump or numbers",) if mine and fact.fields.get("ground") == "measured" else ("the other ranks",) if mine else ()
-    if fact.kind in _WORDS:
-        return ("the rank itself",) if mine else ("the other ranks",) if fact.origin.rank is not None else ()
     return ()

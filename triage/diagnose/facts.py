@@ -6,7 +6,7 @@ import dataclasses
 import operator
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triage.diagnose.clocks import late
 from triage.model import Evidence, Origin
@@ -28,6 +28,7 @@ ECHOES = frozenset(
 # What a crash says, by the signal that the process must then have died of.
 _CANCELLED = re.compile(rf"CANCELLED AT {ISO}")
 _SIGNAL_OF_KIND = {"terminate": "SIGABRT"}
+_place = operator.attrgetter("source", "offset", "kind", "text")
 
 
 def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
@@ -116,18 +117,19 @@ def by_exit_status(facts: list[Evidence], job: JobMap) -> list[Evidence]:
             died[key].add(Origin(rank=fact.origin.rank, local_rank=fact.origin.local_rank, host=fact.origin.host))
     if not died:
         return facts
-    placed = []
-    for fact in facts:
-        owners = died.get(_death_of(fact), set()) if fact.origin.rank is None else set()
-        if fact.origin.rank is None and fact.origin.local_rank is None and len({owner.rank for owner in owners}) == 1:
-            owner = min(owners, key=lambda origin: origin.host or "")
-            fact = dataclasses.replace(
-                fact,
-                origin=dataclasses.replace(fact.origin, rank=owner.rank, local_rank=owner.local_rank, host=fact.origin.host or owner.host),
-                fields={**fact.fields, "placed": "by the exit status"},
-            )
-        placed.append(fact)
-    return placed
+    return [_of_the_dead(fact, died) if fact.origin.rank is None and fact.origin.local_rank is None else fact for fact in facts]
+
+
+def _of_the_dead(fact: Evidence, died: Mapping[str, set[Origin]]) -> Evidence:
+    owners = died.get(_death_of(fact), set())
+    if len({owner.rank for owner in owners}) != 1:
+        return fact
+    owner = min(owners, key=lambda origin: origin.host or "")
+    return dataclasses.replace(
+        fact,
+        origin=dataclasses.replace(fact.origin, rank=owner.rank, local_rank=owner.local_rank, host=fact.origin.host or owner.host),
+        fields={**fact.fields, "placed": "by the exit status"},
+    )
 
 
 def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -204,17 +206,16 @@ PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
 
 def fold(facts: Iterable[Evidence]) -> list[Evidence]:
     """One fact for each (writer, text): seen twice in one file it counts twice, seen in two files (console and log) once."""
-    groups: dict[tuple[object, ...], list[Evidence]] = {}
+    first: dict[tuple[object, ...], Evidence] = {}
+    again: dict[tuple[object, ...], list[Evidence]] = {}
     for fact in facts:
         origin = fact.origin
         writer = origin.rank if origin.rank is not None else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
-        groups.setdefault((writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain")), []).append(fact)
-    folded = [same[0] if len(same) == 1 else _as_one(same) for same in groups.values()]
-    return sorted(folded, key=_place)  # quick where it is in order already, as placed facts mostly are
-
-
-def _place(fact: Evidence) -> tuple[str, int, str, str]:
-    return fact.source, fact.offset, fact.kind, fact.text
+        key = (writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain") if fact.fields else None)
+        if first.setdefault(key, fact) is not fact:
+            again.setdefault(key, [first[key]]).append(fact)
+    folded = {**first, **{key: _as_one(same) for key, same in again.items()}} if again else first
+    return sorted(folded.values(), key=_place)  # quick where it is in order already, as placed facts mostly are
 
 
 def _as_one(facts: list[Evidence]) -> Evidence:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from triage.catalog.model import Edge
-from triage.diagnose import sequences
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import Scene
@@ -86,7 +85,8 @@ def holds(edge: Edge, cause: Candidate, effect: Candidate) -> bool:
 
 
 def _in_scope(scope: str, cause: Candidate, effect: Candidate) -> bool:
-    mine, theirs = set(cause.shown_by) | set(cause.ranks), set(effect.shown_by)
+    theirs = effect.showing
+    mine = cause.showing if cause.suspects is None else cause.showing.union(cause.suspects)
     if scope == "same-rank":
         return not mine or not theirs or bool(mine & theirs)
     if scope == "other-ranks":
@@ -94,14 +94,8 @@ def _in_scope(scope: str, cause: Candidate, effect: Candidate) -> bool:
     if scope == "same-host":
         return not cause.hosts or not effect.hosts or bool(set(cause.hosts) & set(effect.hosts))
     if scope == "same-group":
-        groups, others = _groups(cause), _groups(effect)
-        return not groups or not others or bool(groups & others)
+        return not cause.groups or not effect.groups or bool(cause.groups & effect.groups)
     return True
-
-
-def _groups(candidate: Candidate) -> set[str]:
-    """The process groups that its lines name."""
-    return {group for fact in candidate.facts if (group := sequences.group_of(fact.text)[0])}
 
 
 def name(candidate: Candidate) -> str:

@@ -109,13 +109,13 @@ def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: J
     last = max([fact.origin.attempt for fact in facts] + list(attempts.values()) + [last or 0], default=0)
     everyone = bool(ends) and job.ranks <= finished.keys() if job.ranks else bool(ends)
     about = {rank: said for (_, rank), said in sorted(doing.items()) if said}
-    return Outcome(
-        finished, ends, last, attempts, steps, times, _died(facts, last, ends), everyone, about, spans, _writes(words), _unsaid(facts, last)
-    )
+    exits = [fact for fact in facts if fact.kind == "exit" and _badly(fact, last)]
+    died, unsaid = _died(exits, ends), bool(exits) and _unsaid(facts, exits)
+    return Outcome(finished, ends, last, attempts, steps, times, died, everyone, about, spans, _writes(words), unsaid)
 
 
-def _unsaid(facts: Sequence[Evidence], last: int) -> bool:
-    ended = [fact for fact in facts if fact.kind == "exit" and _badly(fact, last) and fact.fields.get("signal", "") not in _NO_EXCEPTION]
+def _unsaid(facts: Sequence[Evidence], exits: Sequence[Evidence]) -> bool:
+    ended = [fact for fact in exits if fact.fields.get("signal", "") not in _NO_EXCEPTION]
     final = [fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)]
     own = {fact.origin.rank for fact in final}
     loose = sum(fact.count for fact in final if fact.origin.rank is None and "goes_on" not in fact.fields)
@@ -137,13 +137,9 @@ def _widen(spans: dict[str | None, tuple[float, float]], origin: Origin) -> None
             spans[host] = (min(first, origin.time), max(final, origin.time))
 
 
-def _died(facts: Sequence[Evidence], last: int, ends: Mapping[str, int]) -> frozenset[int]:
+def _died(exits: Sequence[Evidence], ends: Mapping[str, int]) -> frozenset[int]:
     """Ranks of the last attempt whose process is known to have ended badly, and not because the launcher stopped it."""
-    return frozenset(
-        fact.origin.rank if fact.origin.rank is not None else -1
-        for fact in facts
-        if fact.kind == "exit" and _badly(fact, last) and fact.offset > ends.get(fact.source, -1)
-    )
+    return frozenset(fact.origin.rank if fact.origin.rank is not None else -1 for fact in exits if fact.offset > ends.get(fact.source, -1))
 
 
 def _badly(fact: Evidence, last: int) -> bool:

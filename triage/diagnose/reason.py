@@ -91,9 +91,9 @@ def diagnose(
     numbered, last = attempts.assign(placed, further, clock)
     settled = facts.fold(numbered)
     ended = outcome(settled, last_words, job, last)
-    judged = [(fact, ended.why_over(fact)) for fact in settled]
-    over = tuple((fact, why) for fact, why in judged if why)
-    live = [fact for fact, why in judged if not why]
+    over = tuple((fact, why) for fact in settled if (why := ended.why_over(fact)))
+    gone = {id(fact) for fact, _ in over}
+    live = [fact for fact in settled if id(fact) not in gone] if gone else settled
     shared = _Job(
         job,
         ended,
@@ -140,8 +140,9 @@ def _solve(job: _Job, number: int, live: list[Evidence]) -> _Attempt:
     heard = rules.infer(scene, stated=stated or measured, without=job.without)
     if heard.inferences:
         live = [*live, *heard.inferences]
+        before = {one.id: (matches[one.id], one) for one in known}
         matches = session.add(heard.inferences)
-        known = candidates.known(job.signatures, matches, live, job.without)
+        known = candidates.known(job.signatures, matches, live, job.without, before)
         groups = unknown.group(live, *_covered(job, matches, live))
     noise = [candidate for candidate in known if candidate.role == "noise"]
     case = Case([*(candidate for candidate in known if candidate.role != "noise"), *candidates.unknown(groups)], scene)

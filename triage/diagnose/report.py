@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import operator
 import string
 from collections.abc import Mapping, Sequence
 
@@ -106,12 +107,12 @@ def _plain_confidence(candidate: Candidate) -> float:
 def _representatives(facts: Sequence[Evidence], opened: set[str]) -> list[Evidence]:
     """A few facts to show, in time order: the earliest, then one each of further ranks, from sources that are open already if there are any."""
     near = [fact for fact in facts if fact.source in opened] if opened else []
-    first: dict[int | None, Evidence] = {}
+    first: dict[int | None, tuple[tuple[object, ...], Evidence]] = {}
     for fact in near or facts:
-        rank = fact.origin.rank
-        if rank not in first or _earliness(fact) < _earliness(first[rank]):
-            first[rank] = fact
-    chosen = heapq.nsmallest(EVIDENCE_PER_FINDING, first.values(), key=_earliness)
+        early, known = _earliness(fact), first.get(fact.origin.rank)
+        if known is None or early < known[0]:
+            first[fact.origin.rank] = (early, fact)
+    chosen = [fact for _, fact in heapq.nsmallest(EVIDENCE_PER_FINDING, first.values(), key=operator.itemgetter(0))]
     if len(chosen) < 2 and not near:
         chosen += [fact for fact in heapq.nsmallest(EVIDENCE_PER_FINDING + 1, facts, key=_earliness) if fact not in chosen]
     return chosen[:EVIDENCE_PER_FINDING]
@@ -241,12 +242,15 @@ def _symptoms_only(symptoms: Sequence[Candidate], result: Result, versions: Mapp
 def timeline(result: Result) -> tuple[Moment, ...]:
     """The facts with a time, each with the signature that knows it; the first ones of a long list."""
     signature_of: dict[int, str] = {}
-    for candidate in result.candidates:
-        for fact in candidate.facts:
-            signature_of.setdefault(id(fact), candidate.id)
+    for candidate in reversed(result.candidates):
+        signature_of.update(dict.fromkeys(map(id, candidate.facts), candidate.id))
+    timed = [fact for fact in result.facts if fact.origin.time is not None and id(fact) in signature_of]
+    if len(timed) > TIMELINE:  # plain numbers first: of a million facts few need to be compared in all
+        last = sorted(fact.origin.time for fact in timed if fact.origin.time is not None)[TIMELINE - 1]
+        timed = [fact for fact in timed if fact.origin.time is not None and fact.origin.time <= last]
     told = heapq.nsmallest(
         TIMELINE,
-        (fact for fact in result.facts if fact.origin.time is not None and id(fact) in signature_of),
+        timed,
         key=lambda fact: (fact.origin.time, fact.origin.rank is None, fact.origin.rank or 0, fact.source, fact.offset),
     )
     moments = []

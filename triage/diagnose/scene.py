@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
 
 from triage.diagnose.clocks import Clocks
 from triage.evidence.inference import Ground, inferred
 from triage.model import Evidence
 
+T = TypeVar("T")
 SANE_WORLD = 1 << 20  # a size beyond this was misread
 LONG = 10.0  # a log that stopped so many seconds before the others', while they went on
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scene:
     """`matched`: by what they tell (`tells` of a signature) the indices of facts; `ranks`: those that left a trace.
 
@@ -44,15 +47,58 @@ class Scene:
     pids: Mapping[int, Collection[int]] = field(default_factory=dict)
     writes: Mapping[str, Collection[int]] = field(default_factory=dict)
 
-    def evidence_of(self, *tells: str) -> list[Evidence]:
-        indices = sorted({index for told in tells for index in self.matched.get(told, ())})
-        return [self.facts[index] for index in indices]
+    def evidence_of(self, *tells: str) -> Sequence[Evidence]:
+        known = self._told.get(tells)
+        if known is None:
+            indices = sorted({index for told in tells for index in self.matched.get(told, ())})
+            known = self._told[tells] = [self.facts[index] for index in indices]
+        return known
 
-    def everybody(self) -> set[int]:
+    def ranks_that(self, *tells: str) -> frozenset[int]:
+        """The ranks of this evidence."""
+        known = self._telling.get(tells)
+        if known is None:
+            known = self._telling[tells] = frozenset(ranks_of(self.evidence_of(*tells)))
+        return known
+
+    @cached_property
+    def everybody(self) -> frozenset[int]:
         """Those that left a trace, and those that must be there by the size of the world."""
         if self.world_size is None or self.world_size > SANE_WORLD:
-            return set(self.ranks)
-        return set(self.ranks) | set(range(self.world_size))
+            return self.ranks
+        return self.ranks.union(range(self.world_size))
+
+    @cached_property
+    def exits(self) -> Sequence[Evidence]:
+        """How processes ended."""
+        return [fact for fact in self.facts if fact.kind == "exit"]
+
+    def saying(self, literal: str) -> Sequence[Evidence]:
+        """The facts with this literal in their text: mostly none, which one look at all texts tells."""
+        return [fact for fact in self.facts if literal in fact.text] if literal in self._texts else ()
+
+    @cached_property
+    def _texts(self) -> str:
+        return "\0".join(fact.text for fact in self.facts)
+
+    def once(self, read: Callable[[Scene], T]) -> T:
+        """What `read` gives for this scene, which does not change: many rules ask for the same."""
+        if read not in self._read:
+            self._read[read] = read(self)
+        found: T = self._read[read]
+        return found
+
+    @cached_property
+    def _told(self) -> dict[tuple[str, ...], Sequence[Evidence]]:
+        return {}
+
+    @cached_property
+    def _telling(self) -> dict[tuple[str, ...], frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _read(self) -> dict[object, Any]:
+        return {}
 
 
 def ranks_of(facts: Iterable[Evidence]) -> set[int]:

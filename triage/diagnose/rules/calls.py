@@ -63,7 +63,7 @@ def waits(scene: Scene) -> list[Wait]:
 
 def rank_conditional(scene: Scene) -> list[Evidence]:
     """Rank 0 alone waits in another call than all the others: a collective inside `if rank == 0`."""
-    found = divergent_call(scene)
+    found = scene.once(divergent_call)
     if ranks_of(found) != {0}:
         return []
     return conclude("rank-conditional", {0}, found[0], found[0].text + ": that is what a collective inside `if rank == 0` looks like")
@@ -76,7 +76,7 @@ def divergent_call(scene: Scene) -> list[Evidence]:
         {fact.origin.rank: fact for fact in reversed(stuck) if fact.origin.rank is not None and fact.fields.get("line")}.values()
     )
     waiting = [fact for fact in waiting if fact.fields.get("file")]
-    if len(waiting) < 3 or ranks_of(waiting) != scene.everybody():
+    if len(waiting) < 3 or ranks_of(waiting) != scene.everybody:
         return []
     places = Counter((fact.fields.get("op", ""), fact.fields["file"], fact.fields["line"]) for fact in waiting)
     (usual, most), *others = places.most_common()
@@ -91,7 +91,7 @@ def divergent_call(scene: Scene) -> list[Evidence]:
 
 def odd_operation(scene: Scene) -> list[Evidence]:
     """At the same number of the same group, most ranks wait in one operation and a few in another, or in one of another size."""
-    for same in _by_group(waits(scene)).values():
+    for same in _by_group(scene.once(waits)).values():
         numbers = Counter(wait.seq for wait in same if wait.seq is not None)
         if not numbers:
             continue
@@ -118,9 +118,9 @@ def _odd_one(rule: str, odd: set[int], here: Sequence[Wait], form: str, number: 
 
 def odd_group(scene: Scene) -> list[Evidence]:
     """Every rank waits, most in one process group and a few in another: two groups used in different order, or the wrong group."""
-    found = waits(scene)
+    found = scene.once(waits)
     groups = _by_group(found)
-    if len(groups) < 2 or {wait.rank for wait in found} != scene.everybody() or len(found) != len({wait.rank for wait in found}):
+    if len(groups) < 2 or {wait.rank for wait in found} != scene.everybody or len(found) != len({wait.rank for wait in found}):
         return []
     ordered = sorted(groups.values(), key=lambda same: (-len(same), same[0].group))
     usual, *others = ordered
@@ -138,14 +138,16 @@ def odd_group(scene: Scene) -> list[Evidence]:
 
 def numbers(scene: Scene) -> list[Evidence]:
     """The watchdogs print how far each rank had come: somebody is ahead, behind, or all are at the same place."""
-    found = sequences.conclude(scene.facts, frozenset(scene.everybody()))
+    found = sequences.conclude(scene.saying("last enqueued"), scene.everybody)
     return conclude(found.rule, found.ranks, found.basis, f"{say_ranks(found.ranks)} {found.text}", "measured") if found else []
 
 
 def watchdog_starved(scene: Scene) -> list[Evidence]:
     """A watchdog saw the timeout much later than it had to: the process, or its host, stood still."""
     late = [
-        wait for wait in waits(scene) if wait.ran is not None and wait.ran > wait.timeout * _STARVED and wait.ran > wait.timeout + 10_000
+        wait
+        for wait in scene.once(waits)
+        if wait.ran is not None and wait.ran > wait.timeout * _STARVED and wait.ran > wait.timeout + 10_000
     ]
     if not late:
         return []
@@ -172,8 +174,8 @@ def _minority(told: Mapping[int, str]) -> set[int]:
 def _members(scene: Scene) -> dict[str, set[int]]:
     """Process group to the ranks that ever speak as its members."""
     members: dict[str, set[int]] = defaultdict(set)
-    for fact in scene.facts:
-        if "[PG " in fact.text and fact.origin.rank is not None:
+    for fact in scene.saying("[PG "):
+        if fact.origin.rank is not None:
             members[sequences.group_of(fact.text)[0]].add(fact.origin.rank)
     return members
 

@@ -150,7 +150,7 @@ def inner_error(case: Case) -> None:
 
 def all_ranks(case: Case) -> None:
     """The same error on all ranks at once is one of the program or the configuration, not of a rank."""
-    everybody = case.scene.everybody()
+    everybody = case.scene.everybody
     for candidate in case.candidates:
         if candidate.suspects is not None or candidate.role == "symptom" or candidate.inferred or len(candidate.shown_by) < 2:
             continue

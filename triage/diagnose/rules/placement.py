@@ -86,11 +86,12 @@ def killed_while_saving(scene: Scene) -> list[Evidence]:
 
 def same_path_written(scene: Scene) -> list[Evidence]:
     """A file came out damaged or in the way of another, and the last lines of several ranks say that they write the same path."""
-    if any(_FULL.search(fact.text) for fact in scene.facts):
+    shared = {path: ranks for path, ranks in sorted(scene.writes.items()) if len(ranks) > 1}
+    if not shared or any(_FULL.search(fact.text) for fact in scene.facts):
         return []
-    for path, ranks in sorted(scene.writes.items()):
+    for path, ranks in shared.items():
         trouble = next((fact for fact in scene.facts if fact.origin.rank in ranks and _DAMAGED.search(fact.text)), None)
-        if len(ranks) > 1 and trouble is not None:
+        if trouble is not None:
             text = f"{say_ranks(ranks)} say in their last lines that they write {path}"
             return inferred("same-path-written", ranks, text, trouble, path=path)
     return []
@@ -100,10 +101,11 @@ def late_entry(scene: Scene) -> list[Evidence]:
     """HCCL's `Entry-` lines say when each rank asked for a group: the last came later than the first would wait."""
     entered: dict[tuple[str, str], dict[int, tuple[float, Evidence]]] = {}
     limit = _CONNECT_DEFAULT
-    for fact in scene.facts:
-        if "HCCL_CONNECT_TIMEOUT" in fact.text and (said := _CONNECT.search(fact.text)):
+    for fact in scene.saying("HCCL_CONNECT_TIMEOUT"):
+        if said := _CONNECT.search(fact.text):
             limit = int(said[1])
-        entry = _ENTRY.search(fact.text) if "Entry-Hccl" in fact.text else None
+    for fact in scene.saying("Entry-Hccl"):
+        entry = _ENTRY.search(fact.text)
         reading = scene.clocks.read(fact) if entry is not None else None
         if entry is not None and reading is not None:
             group = _IDENTIFIER.search(fact.text)
@@ -120,7 +122,7 @@ def late_entry(scene: Scene) -> list[Evidence]:
 
 def memory_shared(scene: Scene) -> list[Evidence]:
     """Out of memory on a GPU where, as the message lists, the process of another rank has memory as well."""
-    short = [fact for fact in scene.facts if fact.origin.rank is not None and "has a total capacity of" in fact.text]
+    short = [fact for fact in scene.saying("has a total capacity of") if fact.origin.rank is not None]
     if not short:
         return []
     owners = {pid: min(ranks) for pid, ranks in scene.pids.items() if len(ranks) == 1}

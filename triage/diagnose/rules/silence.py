@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import LONG, Scene, conclude, ranks_of
@@ -15,8 +16,8 @@ _STORE_KEY = re.compile(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
 def rank_absent(scene: Scene) -> list[Evidence]:
     """The store counts fewer clients than the world has ranks, or is asked for the address of a rank that left no trace."""
     seen = set(scene.ranks)
-    for fact in scene.facts:
-        clients = _CLIENTS.search(fact.text) if "clients joined" in fact.text else None
+    for fact in scene.saying("clients joined"):
+        clients = _CLIENTS.search(fact.text)
         if clients and int(clients[1]) < int(clients[2]):
             absent = set(range(int(clients[2]))) - seen if len(seen) == int(clients[1]) else set()
             text = f"{clients[1]} of {clients[2]} ranks reached the store" + (
@@ -24,7 +25,7 @@ def rank_absent(scene: Scene) -> list[Evidence]:
             )
             between = bool(absent) and max(absent) < max(seen)  # there are ranks beyond it: the world is as large as it was told
             return conclude("never-joined" if between else "rank-absent", absent, fact, text)
-    asked = {int(match[2]): fact for fact in scene.facts if "//cpu//" in fact.text and (match := _STORE_KEY.search(fact.text))}
+    asked = {int(match[2]): fact for fact in scene.saying("//cpu//") if (match := _STORE_KEY.search(fact.text))}
     if len(asked) == 1:
         rank, fact = next(iter(asked.items()))
         if rank not in seen and rank not in scene.failed:
@@ -38,11 +39,9 @@ def left_early(scene: Scene) -> list[Evidence]:
     stuck = scene.evidence_of("waiting", "peer-lost")
     if not stuck:
         return []
-    listed = {
-        fact.origin.rank for fact in scene.facts if fact.kind == "exit" and fact.fields.get("exitcode") and fact.origin.rank is not None
-    }
-    waiting = ranks_of(stuck)
-    unlisted = scene.everybody() - listed if len(listed) > 1 and scene.one_host else set()
+    listed = ranks_of(fact for fact in scene.exits if fact.fields.get("exitcode"))
+    waiting = scene.ranks_that("waiting", "peer-lost")
+    unlisted = scene.everybody - listed if len(listed) > 1 and scene.one_host else set()
     left = (set(scene.finished) | unlisted) - waiting - scene.failed
     if not left or not waiting - left - scene.finished:
         return []
@@ -63,19 +62,18 @@ def done_while_others_wait(scene: Scene) -> list[Evidence]:
     return conclude("left-early", left, stuck[0], text)
 
 
-def _waited_for(scene: Scene) -> tuple[set[int], set[int], Evidence | None]:
+def _waited_for(scene: Scene) -> tuple[frozenset[int], frozenset[int], Evidence | None]:
     """Who timed out, and the few others that printed no error of their own."""
-    waits = scene.evidence_of("waiting")
-    waiting = ranks_of(waits)
-    absent = scene.everybody() - waiting - ranks_of(scene.evidence_of("peer-lost")) - scene.failed
+    waiting = scene.ranks_that("waiting")
+    absent = scene.everybody - waiting - scene.ranks_that("peer-lost") - scene.failed
     if not waiting or not absent or len(absent) > max(1, len(waiting)):
-        return waiting, set(), None
-    return waiting, absent, waits[0]
+        return waiting, frozenset(), None
+    return waiting, absent, scene.evidence_of("waiting")[0]
 
 
 def one_rank_diverged(scene: Scene) -> list[Evidence]:
     """The ranks that did not come had caught an error before, and gone on without the others."""
-    waiting, absent, basis = _waited_for(scene)
+    waiting, absent, basis = scene.once(_waited_for)
     caught = [fact for fact in scene.handled if fact.origin.rank in absent and fact.kind == "exception"]
     if basis is None or not caught or ranks_of(caught) != absent:
         return []
@@ -86,7 +84,7 @@ def one_rank_diverged(scene: Scene) -> list[Evidence]:
 
 def compile_skew(scene: Scene) -> list[Evidence]:
     """The ranks that did not come were compiling, as their last lines say."""
-    waiting, absent, basis = _waited_for(scene)
+    waiting, absent, basis = scene.once(_waited_for)
     if basis is None or any(scene.doing.get(rank) != "compiling" for rank in absent):
         return []
     text = f"the last lines of {say_ranks(absent)} are about compiling, while {say_ranks(waiting)} timed out waiting in a collective"
@@ -95,7 +93,7 @@ def compile_skew(scene: Scene) -> list[Evidence]:
 
 def uneven_steps(scene: Scene) -> list[Evidence]:
     """The ranks that did not come had finished their epoch, as their last lines say; rank 0 alone may simply have more to do than others."""
-    waiting, absent, basis = _waited_for(scene)
+    waiting, absent, basis = scene.once(_waited_for)
     if basis is None or absent == {0} or any(scene.doing.get(rank) != "epoch-over" for rank in absent):
         return []
     if any(scene.doing.get(rank) == "epoch-over" for rank in waiting):
@@ -106,9 +104,9 @@ def uneven_steps(scene: Scene) -> list[Evidence]:
 
 def missed_barrier(scene: Scene) -> list[Evidence]:
     """Ranks say that they reached a monitored barrier and were let down by rank 0, which waited for those that say nothing."""
-    told = [fact for fact in scene.facts if "successfully reached monitoredBarrier" in fact.text and fact.origin.rank is not None]
+    told = [fact for fact in scene.saying("successfully reached monitoredBarrier") if fact.origin.rank is not None]
     reached = ranks_of(told)
-    missed = scene.everybody() - reached - {0} - scene.finished
+    missed = scene.everybody - reached - {0} - scene.finished
     if not told or not missed or len(missed) > len(reached):
         return []
     text = f"{say_ranks(reached)} reached the monitored barrier, where rank 0 waited in vain; {say_ranks(missed)} did not say so"
@@ -117,7 +115,7 @@ def missed_barrier(scene: Scene) -> list[Evidence]:
 
 def never_joined(scene: Scene) -> list[Evidence]:
     """Some ranks timed out in a collective, the others show no error of their own: they are the ones waited for."""
-    waiting, absent, basis = _waited_for(scene)
+    waiting, absent, basis = scene.once(_waited_for)
     if basis is None:
         return []
     steps = _steps(scene, absent, waiting)
@@ -128,7 +126,7 @@ def never_joined(scene: Scene) -> list[Evidence]:
 def log_stopped(scene: Scene) -> list[Evidence]:
     """The log of a few ranks stops while the others, who complain of a lost peer, go on to later steps."""
     lost = scene.evidence_of("peer-lost")
-    others = ranks_of(lost)
+    others = scene.ranks_that("peer-lost")
     if not lost or scene.evidence_of("waiting") or len(others) < 2 or any(rank not in scene.last_step for rank in others):
         return []
     least = min(scene.last_step[rank] for rank in others)
@@ -143,8 +141,8 @@ def log_stopped(scene: Scene) -> list[Evidence]:
 def left_first(scene: Scene) -> list[Evidence]:
     """Everybody complains of a lost peer except a few: those are the peers that were lost."""
     lost = scene.evidence_of("peer-lost")
-    losing = ranks_of(lost)
-    absent = scene.everybody() - losing - ranks_of(scene.evidence_of("waiting")) - scene.failed
+    losing = scene.ranks_that("peer-lost")
+    absent = scene.everybody - losing - scene.ranks_that("waiting") - scene.failed
     if not losing or not absent or len(absent) > max(1, len(losing)) or scene.evidence_of("waiting"):
         return []
     text = f"{say_ranks(losing)} lost the connection to a peer; {say_ranks(absent)} reported no lost connection, so it went first"
@@ -159,7 +157,7 @@ def _long_before(scene: Scene, rank: int, other: int) -> bool | None:
     return mine[1] < theirs[1] - LONG
 
 
-def _steps(scene: Scene, absent: set[int], waiting: set[int]) -> str:
+def _steps(scene: Scene, absent: Set[int], waiting: Set[int]) -> str:
     """How far the absent ranks came, where that is less than the others."""
     mine = [scene.last_step[rank] for rank in absent if rank in scene.last_step]
     theirs = [scene.last_step[rank] for rank in waiting if rank in scene.last_step]
