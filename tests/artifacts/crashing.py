@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -77,10 +78,33 @@ int main() {
     last.join();
 }
 """
-LIBRARY = r"""
-int *nowhere;
-__attribute__((noinline)) int decode_block(int x) { return *nowhere + x; }
-int decode(int x) { return decode_block(x) + 1; }
+EXTENSION = r"""
+#include <Python.h>
+static int *nowhere;
+__attribute__((noinline)) static int decode_block(int n) { return *nowhere + n; }
+static PyObject *decode(PyObject *self, PyObject *args) {
+    int n;
+    return PyArg_ParseTuple(args, "i", &n) ? PyLong_FromLong(decode_block(n)) : NULL;
+}
+static PyMethodDef methods[] = {{"decode", decode, METH_VARARGS, ""}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "shards", "", -1, methods};
+PyMODINIT_FUNC PyInit_shards(void) { return PyModule_Create(&module); }
+"""
+LOADER = """
+import threading
+
+import shards
+
+
+def load_shard(n):
+    return shards.decode(n)
+
+
+threads = [threading.Thread(target=threading.Event().wait, daemon=True) for _ in range(3)]
+threads.append(threading.Thread(target=load_shard, args=(3,)))
+for thread in threads:
+    thread.start()
+threads[-1].join()
 """
 
 
@@ -101,6 +125,14 @@ def build(directory: Path, name: str, source: str, *options: str) -> Path:
     flags = ("-g", "-O1", "-fno-optimize-sibling-calls", "-pthread", "-w")
     subprocess.run([compiler, *flags, f"{name}.{suffix}", "-o", str(target), *options], cwd=directory, check=True, timeout=120)
     return target
+
+
+def build_extension(directory: Path) -> Path:
+    """Compile the extension module `shards` for the Python that runs here."""
+    include = sysconfig.get_paths()["include"]
+    if not Path(include, "Python.h").exists():
+        pytest.skip(f"THIS TEST DID NOT RUN: {include}/Python.h is not there; install the headers of this Python")
+    return build(directory, "shards.so", EXTENSION, "-shared", "-fPIC", f"-I{include}")
 
 
 def core_of(directory: Path, *command: str) -> Path:

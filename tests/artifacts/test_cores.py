@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 import triage
-from tests.artifacts.crashing import CXX, LIBRARY, C, build, core_of, needs
-from triage.artifacts.cores import gdb, python, spool
+from tests.artifacts.crashing import CXX, LOADER, C, build, build_extension, core_of, needs
+from triage.artifacts.cores import engine, gdb, python, spool
 from triage.artifacts.cores.engine import Limits, run
 from triage.artifacts.cores.files import Where
 from triage.artifacts.cores.model import CoreError
@@ -178,20 +178,29 @@ def test_what_is_not_read_says_so(tmp_path: Path, head: bytes, words: str) -> No
 
 
 def test_a_python_process(lab: Lab, tmp_path: Path) -> None:
-    """A crash in a native library under Python: the native frame is the crash point, the Python function stands with it."""
+    """A crash in an extension module: its function is the crash point, in the thread that called it, and Python's frames stand with it."""
     if not python.available():
         pytest.skip("pystack is not installed")
-    library = build(tmp_path, "libdecode.so", LIBRARY, "-shared", "-fPIC")
-    script = tmp_path / "load.py"
-    script.write_text(
-        f"import ctypes\nlib = ctypes.CDLL({str(library)!r})\ndef load_shard(n):\n    return lib.decode(n)\nload_shard(3)\n", "utf-8"
-    )
+    module = build_extension(tmp_path)
+    script = tmp_path / "train.py"
+    script.write_text(LOADER, "utf-8")
     core = core_of(tmp_path, os.path.realpath(sys.executable), str(script))
     report = read(str(core), "core", limits=PATIENT)
-    assert (report.stacks.signal, report.crash.frames[:2]) == ("SIGSEGV", ("decode_block", "decode"))
-    assert report.crash.python == "load.py:load_shard"
-    languages = [frame.language for frame in report.stacks.threads[0].frames]
-    assert languages.index("python") > 1
+    assert (report.engine, report.stacks.signal, report.crash.frames) == ("gdb", "SIGSEGV", ("decode_block", "decode"))
+    assert (report.crash.python, report.crash.module) == ("train.py:load_shard", "shards")
+    crashed, *others = report.stacks.threads
+    assert (len(others), crashed.crashed, crashed.tid != report.stacks.pid) == (4, True, True)
+    assert [frame.language for frame in crashed.frames].index("python") == 2
+    assert not report.remarks, "a healthy core needs no remark"
+    table = subprocess.run(["nm", "-S", str(module)], capture_output=True, text=True, check=True).stdout
+    start, size = next((int(row[0], 16), int(row[1], 16)) for row in map(str.split, table.splitlines()) if row[-1] == "decode_block")
+    for where in (Where(), Where(sysroot="/nonexistent")):  # with the files, and as on a machine that has none of them
+        alone = read(str(core), "core", where, use_gdb=False, use_python=False)
+        frame = alone.stacks.threads[0].frames[0]
+        assert (alone.stacks.signal, frame.module, frame.build_id) == ("SIGSEGV", str(module), build_id_of(str(module)))
+        assert frame.offset is not None
+        assert start <= frame.offset < start + size
+        assert alone.stacks.threads[0].tid == crashed.tid
     assert read(str(core), "core", use_gdb=False, use_python=False).crash.point == report.crash.point
 
 
@@ -336,18 +345,42 @@ def wait_for_end(pid: int) -> None:
     raise AssertionError(f"{pid} still runs")
 
 
-def test_a_debugger_that_hangs_is_gone(lab: Lab, tmp_path: Path) -> None:
-    """At the deadline the whole group is killed, children too; the notes answer instead."""
+def test_a_gdb_that_hangs_is_gone(tmp_path: Path) -> None:
+    """At the deadline the whole group of a real gdb is killed, its children too."""
     pids = tmp_path / "pids"
-    output = run(
-        ["/bin/sh", "-c", f"sleep 1000 & echo $! $$ > {pids}; wait"], "", Limits(seconds=1.0), str(tmp_path), {"PATH": "/usr/bin:/bin"}
-    )
+    hang = f'-interpreter-exec console "shell sleep 1000 & echo $PPID $$ $! > {pids}; wait"\n'
+    output = run(gdb.command("gdb"), hang, Limits(seconds=1.5), str(tmp_path), {"PATH": "/usr/bin:/bin"})
     assert output.ended == "deadline"
-    for pid in map(int, pids.read_text("utf-8").split()):
+    gdb_itself, shell, sleep = map(int, pids.read_text("utf-8").split())
+    for pid in (gdb_itself, shell, sleep):
         wait_for_end(pid)
+
+
+def test_a_gdb_that_is_too_slow_leaves_the_notes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gdb that is stopped while it reads a core leaves no process, and the notes answer instead."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Watched(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *given: object, **options: object) -> None:
+            super().__init__(*given, **options)  # type: ignore[call-overload]
+            started.append(self)
+
+    monkeypatch.setattr(engine.subprocess, "Popen", Watched)
     report = read(str(lab.core("null")), "core", limits=Limits(seconds=0.02))
     assert report.engine == "notes"
     assert any("gdb was stopped" in sentence for _, sentence in report.remarks)
+    assert [process.args[0].rsplit("/", 1)[-1] for process in started] == ["gdb"]  # type: ignore[union-attr]
+    wait_for_end(started[0].pid)
+    assert not [place for place in Path("/proc").glob("[0-9]*/stat") if group_of(place) == started[0].pid]
+
+
+def group_of(stat: Path) -> int:
+    """The process group of a living process."""
+    try:
+        fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return 0 if fields[0] in "ZX" else int(fields[2])
 
 
 def test_output_is_capped(tmp_path: Path) -> None:

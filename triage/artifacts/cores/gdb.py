@@ -42,6 +42,15 @@ _SETTINGS = (
     "history save off",
     "may-call-functions off",
 )
+# Warnings that help nobody here; which libraries are not on this machine is said in our own words.
+_NOISE = (
+    "reg-xstate",
+    "auto-loading",
+    "Unable to find libthread_db",
+    "not a symbol",
+    "mapping note processing",
+    "Could not load shared library symbols",
+)
 _FRAMES, _OTHER_FRAMES = 256, 64
 _MOST_THREADS = 1024
 
@@ -160,7 +169,7 @@ def read(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, ...]]:
 
 def _warning(line: str) -> str:
     words = line[2:].rstrip('"').replace("\\n", " ").replace('\\"', '"').strip()
-    if "reg-xstate" in words or "auto-loading" in words or "Unable to find libthread_db" in words or "not a symbol" in words:
+    if any(noise in words for noise in _NOISE):
         return ""
     return words.removeprefix("warning: ")[:200]
 

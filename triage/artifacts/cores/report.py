@@ -143,7 +143,7 @@ def _remarks(core: Core, found: Found, where: Where) -> list[tuple[str, str]]:
 
 
 def _few(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+    return ", ".join(path or "(no name)" for path in paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
 
 
 def frame_module(report: Report) -> Module | None:
