@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO, TypeVar
@@ -28,6 +29,8 @@ _WRITER = re.compile(
 _NO_OUTPUT = re.compile(
     r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$", re.I
 )
+_LISTING = "!/COLLECTED.md"
+_UNHAD = re.compile(r"- \S*/(?P<piece>[^\s/]+): (?P<why>.+)")
 _NAMED = 5
 _EDGE = 1 << 16
 _LAST_BYTES = 1 << 10
@@ -58,6 +61,9 @@ class _Container:
 
     def streams(self) -> Iterator[tuple[Source, BinaryIO | None]]:
         for source, stream in sources.streams(self.file, sources.Limits(), self.intake.warnings.append):
+            if source.name.endswith(_LISTING) and stream is not None:
+                self.intake.warnings.extend(uncollected(stream.read(_EDGE).decode("utf-8", "replace"), source.name))
+                continue
             if self.intake.is_aside(source.name):
                 continue
             if source.kind == "text" and stream is not None:
@@ -65,6 +71,19 @@ class _Container:
             elif source.kind != "empty":
                 self.intake.artifacts.append(_content(source, stream))
                 yield source, None
+
+
+def uncollected(text: str, name: str) -> list[Warning]:
+    """What `triage collect` says that it could not get and that may be missed; that a node has no nvidia-smi says nothing."""
+    reasons: Counter[tuple[str, str]] = Counter()
+    for line in text.partition("\n# What it could not get\n")[2].splitlines():
+        found = _UNHAD.fullmatch(line)
+        if found is not None and not found["why"].endswith(("-smi is not installed", "since the processes began")):
+            reasons[found["piece"], found["why"]] += 1
+    return [
+        Warning("not-collected", name, f"`triage collect` could not get {piece}{f' of {count} processes' if count > 1 else ''}: {why}")
+        for (piece, why), count in sorted(reasons.items())[:_NAMED]
+    ]
 
 
 class Intake:

@@ -127,10 +127,10 @@ def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: See
     known, scanned = texts.catalog, texts.scanned
     reading = Reading(scanned)
     gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings)
-    facts, notes = artifacts.read(intake.artifacts)
+    facts, notes = found = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)
-    facts += artifacts.conclude([*facts, *gathered.facts], gathered.job.complete, gathered.words)
+    artifacts.conclude(found, gathered.facts, gathered.job.complete, gathered.words)
     seen = compare.look(scanned, reading.read_of, gathered, facts, compare.load(options.settings))
     applying = applies.within(known, gathered.stated)
     result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, applying)

@@ -8,14 +8,16 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zstandard
 
+import triage
 from triage.cli import main
-from triage.collect import collect, steps
-from triage.collect.processes import targets
+from triage.collect import collect, logs, steps
+from triage.collect.processes import Target, targets
 from triage.errors import InputError
 from triage.sources import Limits, discover, streams
 
@@ -126,6 +128,103 @@ def test_processes_are_found(sleeper: subprocess.Popen[bytes]) -> None:
     assert [target.pid for target in targets([sleeper.pid], None)] == [sleeper.pid]
     assert sleeper.pid in [target.pid for target in targets([], MARK)]
     assert (sleeper.pid, 3) in [(target.pid, target.rank) for target in targets([], None)]
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that NCCL and CANN were told to write logs for, with a log of its own open and its output in a pipe."""
+    home = tmp_path / "home"
+    (home / "ascend/log/debug/plog").mkdir(parents=True)
+    environ = {"RANK": "0", "WORLD_SIZE": "1", "NCCL_DEBUG_FILE": "logs/nccl.%h.%p.100%%.txt", "HOME": str(home)}
+    code = "import time; log = open('train.log', 'w'); log.write('epoch 3\\n'); log.flush(); print('up', flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", code], env=environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def target(process: subprocess.Popen[bytes], **environ: str) -> Target:
+    """The process, with another environment."""
+    (found,) = targets([process.pid], None)
+    return replace(found, environ={**(found.environ or {}), **environ})
+
+
+def test_logs_are_where_the_process_says(writer: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """NCCL's pattern holds in the directory of the process, with the short name of the host; CANN's logs lie in its home."""
+    host = os.uname().nodename.partition(".")[0]
+    nccl = tmp_path / f"logs/nccl.{host}.{writer.pid}.100%.txt"
+    nccl.parent.mkdir()
+    nccl.write_text("NCCL INFO comm\n")
+    plog = tmp_path / f"home/ascend/log/debug/plog/plog-{writer.pid}_20261121103000123.log"
+    plog.write_text("[ERROR] HCCL\n")
+    plog.with_name("plog-1_20261121103000123.log").write_text("of another process\n")
+    texts = {each.name: steps.tail(each) for each in logs.of(target(writer)) if isinstance(each, logs.Log)}
+    expected = {str(tmp_path / "train.log"): "epoch 3\n", str(nccl): "NCCL INFO comm\n", str(plog): "[ERROR] HCCL\n"}
+    assert {name: text for name, text in texts.items() if name.startswith(str(tmp_path))} == expected
+
+
+def test_logs_that_are_not_there_are_told(writer: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """Each log that the process was told to write and that is nowhere has its reason, and so has output that goes elsewhere."""
+    found = [each for each in logs.of(target(writer, ASCEND_PROCESS_LOG_PATH="plogs")) if not isinstance(each, logs.Log)]
+    told = dict(found)
+    assert "/dev/null" in told["output"]
+    assert f"{tmp_path}/logs/nccl." in told["nccl-log"]
+    assert f"{tmp_path}/plogs" in told["hccl-log"]
+    assert not [each for each in logs.of(target(writer, NCCL_DEBUG_FILE="/dev/stderr")) if each[0] == "nccl-log"]
+
+
+def test_a_process_cannot_have_others_files_read(writer: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """A name in the environment leads to no file that the process's user could not read."""
+    secret = tmp_path / "secret"
+    secret.write_text("hush\n")
+    secret.chmod(0o600)
+    log = logs.Log(str(secret), secret, owner=os.getuid() + 1)
+    with pytest.raises(steps.Missing, match="another user"):
+        steps.tail(log)
+    secret.chmod(0o644)
+    assert steps.tail(log) == "hush\n"
+
+
+STARTING = """Process {pid}: python train.py
+Python v3.11.7 (/usr/bin/python3)
+
+Thread {pid} (active+gil): "MainThread"
+    {inner}
+    <module> (torch/_dynamo/config.py:{line})
+    _call_with_frames_removed (<frozen importlib._bootstrap>:241)
+    _find_and_load (<frozen importlib._bootstrap>:1178)
+    <module> (train.py:2)
+"""
+
+
+@pytest.mark.parametrize(("age", "blamed"), [(9, False), (900, True)])
+def test_a_job_that_starts_has_no_odd_ranks(tmp_path: Path, age: int, blamed: bool) -> None:
+    """Who imports modules seconds after it began is on its way; who still does after a quarter of an hour is the one that is waited for."""
+    waiting = "rendezvous (torch/distributed/rendezvous.py:9)\n    init_process_group (torch/distributed/distributed_c10d.py:9)\n    <module> (train.py:4)"
+    for rank in range(3):
+        (place := tmp_path / f"node/rank{rank}.pid{50 + rank}").mkdir(parents=True)
+        dump = STARTING.format(pid=50 + rank, inner="compile (<string>:1)", line=rank)
+        (place / "py-spy.txt").write_text(dump if rank == 2 else dump[: dump.index("    compile")] + f"    {waiting}\n")
+        status = f"tid {50 + rank} comm python state S (sleeping) wchan futex_do_wait syscall 202 0x1 call futex\n\n"
+        (place / "status.txt").write_text(f"{status}began {age} s before this was taken\nTgid:\t{50 + rank}\n")
+    found = triage.ingest(tmp_path)
+    if blamed:
+        assert found.root_cause is not None
+        assert found.root_cause.ranks == (2,)
+    else:
+        assert found.verdict == "clean"
+        assert any("rank 2 still imported modules" in warning.message for warning in found.warnings)
+
+
+def test_what_could_not_be_had_is_told_by_ingest(sleeper: subprocess.Popen[bytes], tools: Path, tmp_path: Path) -> None:
+    """The reader of a bundle learns why a stack is missing, and of no missing nvidia-smi."""
+    collect(tmp_path / "node.tar.zst", [sleeper.pid])
+    found = [warning.message for warning in triage.ingest(tmp_path / "node.tar.zst").warnings if warning.code == "not-collected"]
+    assert {f"`triage collect` could not get {piece}.txt: {piece} is not installed" for piece in ("gdb", "py-spy")} <= set(found)
+    assert "nvidia" not in "".join(found)
 
 
 def test_nobody_there_is_an_error_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from triage.collect import steps
+from triage.collect import logs, steps
 from triage.collect.processes import Target, targets
 from triage.collect.steps import Missing
 from triage.errors import OptionError
@@ -18,14 +18,15 @@ from triage.errors import OptionError
 PIECE_S = 15.0
 GDB_S = 40.0
 """gdb reads the symbols of all libraries first, and those of a deep-learning framework are many."""
-# In this order over all processes: the stacks of every rank before anything else of one.
-_PIECES: tuple[tuple[str, Callable[[Target, float], str]], ...] = (
+Take = Callable[[Target, float], str]
+# In this order over all processes: the stacks of every rank before anything else of one, and what takes longest after all that is cheap.
+_PIECES: tuple[tuple[str, Take], ...] = (
     ("py-spy.txt", steps.py_spy),
     ("environ.txt", steps.environ),
     ("status.txt", steps.status),
     ("files.txt", steps.files),
-    ("gdb.txt", steps.gdb),
 )
+_LAST = (("gdb.txt", steps.gdb),)
 
 
 @dataclass
@@ -82,23 +83,47 @@ def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
 def _pieces(chosen: Sequence[Target], done: Collected, deadline: float) -> Iterator[tuple[str, str]]:
     """Names and texts, as they become known."""
     where = os.uname().nodename.partition(".")[0]
-    for piece, take in _PIECES:
-        for target in chosen:
-            name = f"{where}/{target.folder}/{piece}"
-            left = min(GDB_S if take is steps.gdb else PIECE_S, deadline - time.monotonic())
-            yield from _tried(name, lambda take=take, target=target, left=left: take(target, left), done)  # type: ignore[misc]
+    yield from _of_processes(_PIECES, chosen, where, done, deadline)
     left = min(PIECE_S, deadline - time.monotonic())
     yield from _tried(f"{where}/dmesg.txt", lambda: steps.kernel(chosen, left), done)
     for name, command in steps.NODE.items():
         left = min(PIECE_S, deadline - time.monotonic())
         yield from _tried(f"{where}/{name}", lambda command=command, left=left: steps.run(command, left)[-steps.TAIL :], done)  # type: ignore[misc]
-    seen: set[Path] = set()
+    yield from _logs(chosen, where, done)
+    yield from _of_processes(_LAST, chosen, where, done, deadline)
+
+
+def _of_processes(
+    pieces: Sequence[tuple[str, Take]], chosen: Sequence[Target], where: str, done: Collected, deadline: float
+) -> Iterator[tuple[str, str]]:
+    for piece, take in pieces:
+        for target in chosen:
+            name = f"{where}/{target.folder}/{piece}"
+            left = min(GDB_S if take is steps.gdb else PIECE_S, deadline - time.monotonic())
+            yield from _tried(name, lambda take=take, target=target, left=left: take(target, left), done)  # type: ignore[misc]
+
+
+def _logs(chosen: Sequence[Target], where: str, done: Collected) -> Iterator[tuple[str, str]]:
+    """The tail of each log once; two containers may have different ones of the same name."""
+    seen: set[tuple[int, int]] = set()
+    names: set[str] = set()
     for target in chosen:
-        for path in steps.logs(target):
-            if path not in seen:
-                seen.add(path)
-                inside = f"{where}/logs/" + str(path).lstrip("/").replace("/../", "/")
-                yield from _tried(inside, lambda path=path: steps.tail(path), done)  # type: ignore[misc]
+        for log in logs.of(target):
+            if not isinstance(log, logs.Log):
+                done.missing.append((f"{where}/{target.folder}/{log[0]}", log[1]))
+                continue
+            try:
+                status = log.place.stat()
+            except OSError:
+                continue
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            name = f"{where}/logs/" + os.path.normpath(log.name).lstrip("/")
+            if name in names:
+                name = name.replace("/logs/", f"/logs/{target.folder}/", 1)
+            names.add(name)
+            yield from _tried(name, lambda log=log: steps.tail(log), done)  # type: ignore[misc]
 
 
 def _tried(name: str, take: Callable[[], str], done: Collected) -> Iterator[tuple[str, str]]:

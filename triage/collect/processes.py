@@ -58,11 +58,12 @@ def _is_rank(target: Target, alive: Sequence[Target]) -> bool:
     environ = target.environ or {}
     if target.rank is None or "WORLD_SIZE" not in environ:
         return False
-    parent = _parent(target.pid)
-    return not any(other.pid == parent and other.rank == target.rank and "WORLD_SIZE" in (other.environ or {}) for other in alive)
+    above = parent(target.pid)
+    return not any(other.pid == above and other.rank == target.rank and "WORLD_SIZE" in (other.environ or {}) for other in alive)
 
 
-def _parent(pid: int) -> int | None:
+def parent(pid: int) -> int | None:
+    """The process that started it."""
     try:
         status = PROC.joinpath(str(pid), "status").read_text(errors="replace")
     except OSError:

@@ -6,10 +6,12 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from triage.artifacts.cores import engine
+from triage.collect.logs import Log
 from triage.collect.processes import PROC, Target
 from triage.evidence.redact import redact
 
@@ -52,7 +54,9 @@ def py_spy(target: Target, seconds: float) -> str:
     """The Python stacks with native frames, or without where these cannot be had."""
     try:
         return run(("py-spy", "dump", "--native", "--pid", str(target.pid)), seconds)
-    except Missing:
+    except Missing as reason:
+        if "Failed to find python version" in str(reason):
+            raise Missing("it is no Python process, as far as py-spy can tell") from reason
         return run(("py-spy", "dump", "--pid", str(target.pid)), seconds)
 
 
@@ -62,9 +66,8 @@ def gdb(target: Target, seconds: float) -> str:
 
 
 def status(target: Target, seconds: float) -> str:
-    """State, wait channel, system call with its file and (where it may be read) the kernel's stack of every thread, then /proc/PID/status.
-
-    `seconds` is not needed.
+    """State, wait channel, system call with its file and (where it may be read) the kernel's stack of every thread, since when it runs, and
+    /proc/PID/status. `seconds` is not needed.
     """
     place = PROC / str(target.pid)
     lines = []
@@ -76,7 +79,8 @@ def status(target: Target, seconds: float) -> str:
             + _call(place, parts[2])
         )
         lines += _read(task / "stack").splitlines()[:64]
-    return "\n".join([*lines, "", _read(place / "status")]) + "\n"
+    age = max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - _begun(target.pid))
+    return "\n".join([*lines, "", f"began {age:.0f} s before this was taken", _read(place / "status")]) + "\n"
 
 
 def _call(place: Path, syscall: str) -> str:
@@ -134,29 +138,13 @@ def _begun(pid: int) -> float:
     return int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else 0.0
 
 
-def logs(target: Target) -> list[Path]:
-    """Files that the process writes its output to, and those that NCCL and HCCL were told to write."""
-    found = []
-    for number in ("1", "2"):
-        try:
-            path = Path(os.readlink(PROC / str(target.pid) / "fd" / number))
-        except OSError:
-            continue
-        if path.is_file():
-            found.append(path)
-    told = target.environ or {}
-    if pattern := told.get("NCCL_DEBUG_FILE"):
-        host, pid = os.uname().nodename, str(target.pid)
-        found.append(Path(pattern.replace("%h", host).replace("%p", pid)))
-    if place := told.get("ASCEND_PROCESS_LOG_PATH"):
-        found += sorted(Path(place).rglob(f"*-{target.pid}_*.log"))[-8:]
-    return [path for path in dict.fromkeys(found) if path.is_file()]
-
-
-def tail(path: Path) -> str:
+def tail(log: Log) -> str:
     """The last MiB of a file, from a line's beginning on, without secrets."""
     try:
-        with path.open("rb") as file:
+        with log.place.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if log.owner not in (None, 0, status.st_uid) and not status.st_mode & 0o004:
+                raise Missing("it belongs to another user than the process, who could not read it either")
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL))
             data = file.read(TAIL)
@@ -171,8 +159,8 @@ def run(command: Sequence[str], seconds: float) -> str:
     program = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent))
     if program is None:
         raise Missing(f"{command[0]} is not installed")
-    if seconds <= 0:
-        raise Missing("the time was up")
+    if seconds < 0.5:
+        raise Missing("the time was up; --seconds gives it more")
     try:
         said = engine.run([program, *command[1:]], "", engine.Limits(seconds, OUTPUT), "/", _PUBLIC)
     except OSError as error:

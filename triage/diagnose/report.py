@@ -7,6 +7,7 @@ import operator
 import string
 from collections.abc import Mapping, Sequence
 
+from triage.diagnose import living
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.collect import Left, what_to_collect
 from triage.diagnose.graph import tier
@@ -312,6 +313,7 @@ def remarks(result: Result, job: JobMap) -> list[Warning]:
     return [
         *conflicts.remarks(job),
         *_silent(result),
+        *living.remarks(result),
         *(
             Warning("handled", fact.source, f"{fact.text.splitlines()[0][:160]!r} did not end the job: {why}")
             for fact, why in result.left_out

@@ -17,4 +17,5 @@ def fields(process: Process) -> dict[str, str]:
         "detail": state.detail,
         "stack": "\n".join(key_of(process)),
         "pid": str(process.pid) if process.pid is not None else "",
+        **({"age": str(process.age)} if process.age is not None else {}),
     }

@@ -51,7 +51,8 @@ def as_text(board: Board, warnings: Sequence[Warning] = (), *, width: int | None
     found = [safe_line(conclusion.text) for conclusion in board.conclusions[:8]]
     if found:
         blocks.append(labelled("Found", found, columns, paint, "bold", "red"))
-    blocks += [_shown(group, columns, paint) for group in board.groups]
+    other = "Elsewhere" if any(group.usual for group in board.groups) else "Stands"
+    blocks += [_shown(group, other, columns, paint) for group in board.groups]
     if board.helpers:
         told = [f"{member.label}: {phrase(member.state)}" for member in board.helpers]
         blocks.append(labelled("No ranks", [safe_line(clip(line, columns)) for line in told[:8]], columns, paint, "bold"))
@@ -63,8 +64,8 @@ def as_text(board: Board, warnings: Sequence[Warning] = (), *, width: int | None
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
 
 
-def _shown(group: Group, columns: int, paint: Paint) -> list[str]:
-    label = "Most" if group.usual else "Elsewhere"
+def _shown(group: Group, other: str, columns: int, paint: Paint) -> list[str]:
+    label = "Most" if group.usual else other
     lines = labelled(
         label, [safe_line(f"{who(group)}: {phrase(shared(group))}")], columns, paint, "bold", *(() if group.usual else ("yellow",))
     )

@@ -166,6 +166,15 @@ def test_a_rank_that_moves_is_slow_not_stuck() -> None:
     assert found.notes == ("rank 1 moved between two dumps, so it is slow rather than stuck",)
 
 
+def test_a_rank_of_which_only_the_kernel_tells_is_not_blamed() -> None:
+    """Without its stack, a rank that sleeps in futex may well wait in the collective of the others; one that writes a file does not."""
+    task = "tid 3 comm python state S (sleeping) wchan futex_do_wait syscall 202 0x1 call {call}\n"
+    for call, odd in (("futex", (1,)), ("write 11 /mnt/ckpt.pt", (1, 2))):
+        kernel = processes(task.format(call=call).encode(), "rank2.status.txt")
+        found = board([*ranked(IN_ALL_REDUCE, USER), *kernel, *processes(dump(*IN_ALL_REDUCE, pid=104).encode(), "rank3.txt")])
+        assert {each.rule: each.ranks for each in found.conclusions} == {"never-joined": odd, "blocked-in-collective": (0, 3)}
+
+
 def test_helpers_are_no_ranks() -> None:
     """A data loader's worker and torchrun's agent stand in no group, whatever their files are called."""
     worker = dump("_worker_loop (torch/utils/data/_utils/worker.py:330)", "<module> (train.py:1)", pid=200)

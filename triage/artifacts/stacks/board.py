@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from triage.artifacts.stacks.model import Board, Conclusion, Group, Member
-from triage.stacks.live.model import KERNEL_TOOLS, Process, State, phrase
+from triage.stacks.live.kernel import TELLING
+from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS, Process, State, phrase
 from triage.stacks.live.states import HELPERS, STUCK, WAITING, joined, key_of, state_of
 
+STARTUP_S = 120
+"""As long as that after it began, a process may import modules; how long it really takes depends on the file system."""
 Told = tuple[Process, State, tuple[str, ...]]
 """A dump, what it says, and its key."""
 
@@ -28,8 +31,19 @@ def assemble(dumps: Sequence[Told]) -> Board:
     members = [_member(label, each) for label, each in by_label.items()]
     helpers = [member for member in members if member.state.kind in HELPERS and member.rank is None]
     ranks = sorted((member for member in members if member not in helpers), key=_order)
-    notes = tuple(f"{member.label} moved between two dumps, so it is slow rather than stuck" for member in ranks if member.moved)
-    return Board(tuple(_groups(ranks)), tuple(sorted(helpers, key=_order)), tuple(conclusions(ranks)), notes)
+    notes = [f"{member.label} moved between two dumps, so it is slow rather than stuck" for member in ranks if member.moved]
+    young = [member for member in ranks if _starts(member)]
+    if young:
+        known = [member.rank for member in young if member.rank is not None]
+        who = say(known) if known else f"{len(young)} processes" if len(young) > 1 else young[0].label
+        notes.append(f"the job was starting when this was taken: {who} still imported modules, so nobody is said to keep others waiting")
+    found = conclusions(ranks) if not young else []
+    return Board(tuple(_groups(ranks)), tuple(sorted(helpers, key=_order)), tuple(found), tuple(notes))
+
+
+def _starts(member: Member) -> bool:
+    """A young process that imports is on its way; an old one is stuck in an import."""
+    return member.state.kind == "import" and member.process.age is not None and member.process.age < STARTUP_S
 
 
 def _with_ranks(dumps: Sequence[Told]) -> list[Told]:
@@ -56,8 +70,6 @@ def label_of(process: Process) -> str:
 
 
 _UNTOLD = ("idle", "running", "unknown", "backward")
-PYTHON = ("py-spy", "faulthandler")
-"""Dumps with the lines of the program: these are shown first."""
 
 
 def _member(label: str, dumps: Sequence[Told]) -> Member:
@@ -65,15 +77,18 @@ def _member(label: str, dumps: Sequence[Told]) -> Member:
     stacks = _latest([told for told in dumps if told[0].tool not in KERNEL_TOOLS])
     below = [told for told in dumps if told[0].tool in KERNEL_TOOLS]
     chosen = stacks or below
-    dump, state, key = max(chosen, key=lambda each: (each[1].kind not in _UNTOLD, bool(each[2]), each[0].tool in PYTHON, each[0].source))
+    dump, state, key = max(
+        chosen, key=lambda each: (each[1].kind not in _UNTOLD, bool(each[2]), each[0].tool in PYTHON_TOOLS, each[0].source)
+    )
     if not state.place:
         state = replace(state, place=next((other.place for _, other, _ in chosen if other.place), ""))
-    if dump.tool not in PYTHON:  # ranks are compared by the frames that all dumps of them are most likely to have
-        key = next((other for process, _, other in chosen if process.tool in PYTHON and other), key)
+    if dump.tool not in PYTHON_TOOLS:  # ranks are compared by the frames that all dumps of them are most likely to have
+        key = next((other for process, _, other in chosen if process.tool in PYTHON_TOOLS and other), key)
     moved = len({other for process, _, other in chosen if other and process.tool == dump.tool}) > 1
     if stacks and below:
         state = joined(state, max(below, key=lambda each: (bool(each[1].detail), each[0].source))[1])
-    return Member(label, dump.rank, dump, state, key or (state.words,), moved)
+    age = next((process.age for process, _, _ in reversed(dumps) if process.age is not None), None)
+    return Member(label, dump.rank, replace(dump, age=age), state, key or (state.words,), moved)
 
 
 def _latest(dumps: Sequence[Told]) -> list[Told]:
@@ -91,7 +106,7 @@ def _order(member: Member) -> tuple[bool, int, str]:
 def _groups(members: Sequence[Member]) -> list[Group]:
     found: dict[tuple[str, ...], list[Member]] = defaultdict(list)
     for member in members:
-        found[member.key].append(member)
+        found[_standing(member)].append(member)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), _order(item[1][0])))
     most = len(ordered[0][1]) if ordered else 0
     clear = len(ordered) == 1 or (bool(ordered) and len(ordered[1][1]) < most)
@@ -101,11 +116,22 @@ def _groups(members: Sequence[Member]) -> list[Group]:
     ]
 
 
+def _standing(member: Member) -> tuple[str, ...]:
+    """Where it stands, for comparison: where exactly in its imports a process is changes by the millisecond."""
+    if member.state.kind != "import":
+        return member.key
+    place = next((index for index, frame in enumerate(member.key) if "(<frozen importlib" in frame), len(member.key))
+    return member.key[:place] or member.key
+
+
 def conclusions(members: Sequence[Member]) -> list[Conclusion]:
-    """For the catalog; only ranks that are known by number are blamed, and nobody on the word of one dump."""
+    """For the catalog; only ranks that are known by number are blamed, nobody on the word of one dump, and nobody of whom the kernel alone
+    tells that it sleeps: so does everybody who waits.
+    """
     ranks = {member.rank: member.state for member in members if member.rank is not None and not member.moved}
     waiting = {rank: state for rank, state in ranks.items() if state.kind in WAITING}
-    absent = {rank: state for rank, state in ranks.items() if state.kind not in WAITING}
+    mute = {member.rank for member in members if member.process.tool in KERNEL_TOOLS and member.state.kind not in TELLING}
+    absent = {rank: state for rank, state in ranks.items() if state.kind not in WAITING and rank not in mute}
     if len(ranks) < 2:
         return []
     if not waiting:
@@ -150,7 +176,7 @@ def _odd(members: Sequence[Member]) -> list[Conclusion]:
     """Collectives of a device do not show on the stack. If most ranks stand at one line and a few are stuck elsewhere, those are missing."""
     ranked = [member for member in members if member.rank is not None]
     (usual, *_) = _groups(ranked)
-    odd = {m.rank: m.state for m in ranked if m.key != usual.key[::-1] and m.rank is not None}
+    odd = {m.rank: m.state for m in ranked if _standing(m) != usual.key[::-1] and m.rank is not None}
     if not usual.usual or not odd or len(odd) * 2 >= len(ranked) or usual.state.kind in STUCK:
         return []
     if not all(state.kind in STUCK for state in odd.values()):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from triage.artifacts.stacks.board import PYTHON, Told, assemble
+from triage.artifacts.interface import Facts
+from triage.artifacts.stacks.board import Told, assemble
 from triage.evidence.inference import inferred
-from triage.model import Evidence, Origin
+from triage.model import Evidence, Origin, Warning
 from triage.ranks.last import Word
-from triage.stacks.live.model import Process, State
+from triage.stacks.live.model import PYTHON_TOOLS, Process, State
 from triage.stacks.live.states import HELPERS
 
 Complete = Callable[[str, Origin], Origin]
@@ -17,23 +18,27 @@ Words = Sequence[tuple[str, Word]]
 """The last words of each source."""
 
 
-def conclude(facts: Iterable[Evidence], complete: Complete, words: Words = ()) -> list[Evidence]:
-    """The conclusions, each for every rank it names, standing in the dump of that rank."""
-    stacks = sorted(latest(facts, complete, words), key=lambda fact: (fact.source, fact.offset, fact.fields.get("pid", "")))
+def conclude(read: Facts, others: Iterable[Evidence], complete: Complete, words: Words = ()) -> None:
+    """Add to what artifacts say what follows from it and the other facts: each conclusion for every rank it names, standing in the dump of that
+    rank, and what the board notes as a warning.
+    """
+    stacks = sorted(
+        latest([*read.evidence, *others], complete, words), key=lambda fact: (fact.source, fact.offset, fact.fields.get("pid", ""))
+    )
     told: list[Told] = []
     dumps: dict[int, Evidence] = {}
     for fact in stacks:
         told.append(told_of(fact, complete))
         rank = told[-1][0].rank
-        if rank is not None and (rank not in dumps or (fact.component in PYTHON and dumps[rank].component not in PYTHON)):
+        if rank is not None and (rank not in dumps or (fact.component in PYTHON_TOOLS and dumps[rank].component not in PYTHON_TOOLS)):
             dumps[rank] = fact
-    found: list[Evidence] = []
-    for conclusion in assemble(told).conclusions:
+    board = assemble(told)
+    for conclusion in board.conclusions:
         basis = [dumps[rank] for rank in conclusion.ranks if rank in dumps]
         for fact in inferred(conclusion.rule, conclusion.ranks, conclusion.text, basis[0], seen_in="stacks"):
             own = dumps.get(fact.origin.rank if fact.origin.rank is not None else -1, basis[0])
-            found.append(replace(fact, source=own.source, offset=own.offset, end=own.end, excerpt=own.excerpt))
-    return found
+            read.evidence.append(replace(fact, source=own.source, offset=own.offset, end=own.end, excerpt=own.excerpt))
+    read.warnings.extend(Warning("stacks", None, note) for note in board.notes)
 
 
 def latest(facts: Iterable[Evidence], complete: Complete, words: Words) -> list[Evidence]:
@@ -63,6 +68,7 @@ def told_of(fact: Evidence, complete: Complete) -> Told:
         origin = Origin(host=origin.host, pid=pid)
     else:
         origin = complete(fact.source, origin if origin.pid is not None or pid is None else replace(origin, pid=pid))
-    process = Process(fact.source, fact.component, origin.pid, (), rank=origin.rank, host=origin.host)
+    age = int(fields["age"]) if fields.get("age") else None
+    process = Process(fact.source, fact.component, origin.pid, (), rank=origin.rank, host=origin.host, age=age)
     state = State(*(fields.get(name, "") for name in ("state", "words", "op", "place", "detail")))
     return process, state, tuple(fields["stack"].split("\n")) if fields.get("stack") else ()

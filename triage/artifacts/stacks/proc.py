@@ -17,6 +17,7 @@ _TASK = re.compile(
     r"(?: call (?P<name>\w+)(?: (?P<fd>\d{1,7}) (?P<path>.*))?)?$"
 )
 _OF = re.compile(r"Tgid:\s*(\d{1,9})")
+_BEGAN = re.compile(r"began (\d{1,9}) s before this was taken$")  # of `triage collect`, about the one process of its file
 _HEAD = re.compile(r"==> /proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|stat|status|comm|syscall) <==")
 _FOUND = re.compile(r"/proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|comm|status):(?P<text>.*)")
 _STACK = re.compile(r"\s*\[<[0-9a-f]+>\] (?P<function>[\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[\w+\])?\s*$")
@@ -41,6 +42,7 @@ def of_text(text: str, source: str) -> list[Process]:
     task: _Task | None = None
     what = ""
     columns: list[str] = []
+    age: int | None = None
     for line in text.splitlines()[:_MOST]:
         if found := _TASK.match(line):
             task, what = tasks[pid][int(found["tid"])], "stack"
@@ -54,6 +56,8 @@ def of_text(text: str, source: str) -> list[Process]:
         elif stack := _STACK.match(line):
             task = task or tasks[pid][pid]
             task.call = replace(task.call, wait=(*task.call.wait, stack["function"]))
+        elif began := _BEGAN.match(line):
+            age = int(began[1])
         elif owner := _OF.match(line):
             if None in tasks:
                 tasks[int(owner[1])].update(tasks.pop(None))
@@ -64,7 +68,7 @@ def of_text(text: str, source: str) -> list[Process]:
             _row(tasks, columns, line)
         elif task is not None and what and line.strip():
             _line(task, what, line)
-    return [_process(source, pid, found) for pid, found in sorted(tasks.items(), key=lambda item: item[0] or 0) if found]
+    return [_process(source, pid, found, age) for pid, found in sorted(tasks.items(), key=lambda item: item[0] or 0) if found]
 
 
 def _told(task: _Task, found: re.Match[str]) -> None:
@@ -101,10 +105,10 @@ def _row(tasks: dict[int | None, dict[int | None, _Task]], columns: list[str], l
     tasks[int(pid)][int(tid)] = _Task(command, Call(wait=wait, run=run))
 
 
-def _process(source: str, pid: int | None, tasks: dict[int | None, _Task]) -> Process:
+def _process(source: str, pid: int | None, tasks: dict[int | None, _Task], age: int | None) -> Process:
     main = pid if pid in tasks else min(tasks, key=lambda tid: tid or 0)
     threads = tuple(
         Thread("MainThread" if tid == main else task.comm, tid, call=task.call)
         for tid, task in sorted(tasks.items(), key=lambda item: (item[0] != main, item[0] or 0))
     )
-    return Process(source, "proc", pid if pid is not None else main, threads, tasks[main].comm)
+    return Process(source, "proc", pid if pid is not None else main, threads, tasks[main].comm, age=age)

@@ -63,6 +63,8 @@ _DRIVERS = (
     ("/dev/infiniband", "in the driver of the fabric"),
 )
 _ENTRY = re.compile(r"__(?:x64|arm64|se|do)_sys_(\w+)|ksys_(\w+)|vfs_(\w+)")
+# On its way back from an interrupt: it ran, and waits for nothing.
+_RETURNING = re.compile(r"irqentry_\w+|exit_to_user_mode\w*|syscall_exit_\w+|asm_\w+|sysvec_\w+")
 TELLING = frozenset(("io", "kernel", "memory", "pipe", "lock", "subprocess", "stopped", "dead"))
 """States that say more than the stack above them does; everybody sleeps in futex or poll."""
 
@@ -72,7 +74,7 @@ def state_of(call: Call) -> State:
     detail = _detail(call)
     if call.run == "Z":
         return State("dead", "dead, and not yet buried by its parent")
-    if call.run == "R" and not call.name and not call.wait:
+    if not call.name and (call.wait or call.run == "R") and all(_RETURNING.fullmatch(function) for function in call.wait):
         return State("running", "running")
     name = call.name or _entry(call.wait)
     if call.ended:

@@ -8,6 +8,8 @@ from triage.stacks.model import Frame
 
 KERNEL_TOOLS = frozenset(("proc", "strace"))
 """Dumps of what threads ask of the kernel; all others show stacks of the program."""
+PYTHON_TOOLS = frozenset(("py-spy", "faulthandler"))
+"""Dumps with the lines of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """All threads of one process at one moment, as one file has them."""
+    """All threads of one process at one moment, as one file has them. `age`: seconds since it began, where the dump tells."""
 
     source: str
     tool: str
@@ -51,6 +53,7 @@ class Process:
     command: str = ""
     rank: int | None = None
     host: str | None = None
+    age: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

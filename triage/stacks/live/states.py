@@ -219,9 +219,10 @@ def _blocks(thread: Thread) -> bool:
 
 def _of_thread(thread: Thread) -> State:
     where = own_place(thread.frames)
+    outside = _outside_imports(thread.frames)
     own = next((frame for frame in thread.frames if is_own(frame)), None)
     for rule, function, file in _COMPILED:
-        for frame in thread.frames:
+        for frame in thread.frames if rule.kind in WAITING or rule.kind in HELPERS else outside:
             if _fits(rule, function, file, frame):
                 op = (_op(thread.frames, rule, function, file) or frame.function).lstrip("_" if rule.native else "").removeprefix("libc_")
                 inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
@@ -236,6 +237,15 @@ def _of_thread(thread: Thread) -> State:
                 )
     words = f"in {own.function}" if own else f"in {thread.frames[0].function}" if thread.frames else "without Python frames"
     return _held(State("running" if thread.status == "active" else "idle", words, own.function if own else "", where), thread)
+
+
+def _outside_imports(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """The frames from the outermost import on: a library does much while it is imported that it does not do for the program.
+
+    All of them where a function of the program runs inside the import.
+    """
+    last = max((index for index, frame in enumerate(frames) if frame.file.startswith("<frozen importlib")), default=0)
+    return frames if any(is_own(frame) and frame.function != "<module>" for frame in frames[:last]) else frames[last:]
 
 
 def _held(state: State, thread: Thread) -> State:
