@@ -111,6 +111,14 @@ def made(machine: int, registers: bytes, threads: int = 1, xnum: bool = False) -
     return header + phdr + section + notes
 
 
+def test_a_mapping_of_impossible_length_is_no_module() -> None:
+    """Damage that makes a library span the address space takes it out of the modules, and the others stay."""
+    mappings = [elf.Mapping(0x1000, 1 << 40, 0, "/lib/libc.so.6"), elf.Mapping(0x5000, 0x6000, 0, "/opt/app")]
+    data = Bytes(b"\x7fELF" + bytes(4092))
+    found = elf._modules(mappings, elf.Memory(data, (elf.Segment(0x1000, 0x2000, 0, 4096, 5), elf.Segment(0x5000, 0x6000, 0, 4096, 5))))
+    assert [module.path for module in found] == ["/opt/app"]
+
+
 def test_aarch64() -> None:
     """The registers of an aarch64 thread: program counter, stack, frame and link."""
     registers = struct.pack("<34Q", *range(1000, 1034))

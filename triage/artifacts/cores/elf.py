@@ -272,8 +272,8 @@ def _modules(mappings: list[Mapping], memory: Memory) -> tuple[Module, ...]:
     code = {mapping.path for mapping in mappings if (segment := memory.segment_at(mapping.start)) is not None and segment.executable}
     modules = []
     for path, mapping in first.items():
-        if path.startswith(("/dev/", "/SYSV", "/memfd:", "[", "socket:")):
-            continue
+        if path not in end or path.startswith(("/dev/", "/SYSV", "/memfd:", "[", "socket:")):
+            continue  # of impossible length, or no program
         page = memory.read(mapping.start, 4096)
         if page[:4] != b"\x7fELF" and (page or path not in code):
             continue
