@@ -36,7 +36,7 @@ def ways(known: Sequence[Signature]) -> list[tuple[str, Way]]:
         return [known[number].id for number in sorted(range(len(known)), key=lambda number: (-scores[number], number))]
 
     return [
-        ("full text", lambda words: [item.id for item in meant.signatures(known, words, len(known))]),
+        ("full text", lambda words: [known[number].id for number in meant.everywhere(meant.index(known), None, words, len(known))[0]]),
         ("sentence vectors", by_vectors),
         ("both (`--meaning`)", lambda words: [item.id for item in meant.causes(known, (), words, len(known))]),
     ]

@@ -67,6 +67,17 @@ def test_the_catalog_is_searched_without_a_store(
     assert not (tmp_path / "triage").exists()
 
 
+def test_what_has_all_the_words_stands_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An incident with all the words is not buried under signatures with some, nor the other way round."""
+    with Store.open(tmp_path / "triage.db") as store:
+        store.incidents.add(unknown("a", "SinkError: writer lost its lease after retry"))
+    for words, there, gone in (("writer lease", "SinkError", "in the catalog"), ("retry exceeded mlx5", "in the catalog", "SinkError")):
+        assert main(["search", words, "--store", str(tmp_path / "triage.db")]) == 0
+        out = capsys.readouterr().out
+        assert there in out.replace("«", "").replace("»", "")
+        assert gone not in out.replace("«", "").replace("»", "")
+
+
 def test_vectors_are_kept_and_a_damaged_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read once is not read again; a torn or foreign file is passed over, and without a cache it works too."""
     numpy = pytest.importorskip("numpy")

@@ -17,7 +17,6 @@ from triage.catalog.load import load
 from triage.errors import InputError, OptionError
 from triage.options import Options
 from triage.store import Store, meaning, place
-from triage.store.search import Hit
 
 Paths = Annotated[list[str], Field(min_length=1, max_length=100, description="Files, directories or archives of one job.")]
 Words = Annotated[str, Field(min_length=1, max_length=1000, description='Words; "in quotes" they stay together.')]
@@ -47,16 +46,14 @@ class Answers:
 
     def search(self, words: Words, limit: Limit = 10) -> dict[str, Any]:
         """Find past incidents and signatures of the catalog by words."""
-        hits: list[Hit] = []
         with self._opened() as opened:
-            if opened is not None:
-                hits = opened.search.text(words, limit=limit)
-        known = meaning.signatures(list(self._catalog().values()), words, limit)
+            known = list(self._catalog().values())
+            numbers, hits = meaning.everywhere(meaning.index(known), opened.search if opened else None, words, limit)
         found = [
             {**shapes.row(hit.incident), "snippet": {"untrusted": shapes.text(hit.snippet.replace("\x02", "").replace("\x03", ""))}}
             for hit in hits
         ]
-        return self._told(catalog=[{"signature": item.id, "title": item.title} for item in known], incidents=found)
+        return self._told(catalog=[{"signature": known[number].id, "title": known[number].title} for number in numbers], incidents=found)
 
     def similar(self, incident: Incident, limit: Limit = 10) -> dict[str, Any]:
         """Find past incidents with the same cause as this one, and what people said and did then."""

@@ -133,8 +133,8 @@ def search(
             found = [] if opened is None else opened.search.caused([item.id for item in causes], limit=limit)
             others = [_row(item) for item in causes]
         else:
-            found = [] if opened is None else opened.search.text(words, limit=limit)
-            others = [_row(item) for item in meant.signatures(known, words, limit)]
+            numbers, found = meant.everywhere(meant.index(known), opened.search if opened else None, words, limit)
+            others = [_row(known[number]) for number in numbers]
     if format is options.TableFormat.json:
         streams.deliver(incidents.hits_as_json(found, others, words), output, utf8=True)
     elif format is options.TableFormat.csv:

@@ -127,15 +127,16 @@ def search(store: Store, catalog: Catalog, words: str, *, limit: int = 20) -> Fo
     """Signatures, guides and incidents with the words."""
     if not words.strip():
         return Found(words, (), ())
-    hits = [catalog.signatures[number] for number, _ in _words(catalog).found(words, limit)]
-    others = tuple(("guide" if item.role == "guide" else "signature", item.id, item.title) for item in hits)
-    return Found(words, others, tuple(store.search.text(words, limit=limit)))
+    numbers, hits = meaning.everywhere(_words(catalog), store.search, words, limit)
+    named = [catalog.signatures[number] for number in numbers]
+    others = tuple(("guide" if item.role == "guide" else "signature", item.id, item.title) for item in named)
+    return Found(words, others, tuple(hits))
 
 
 def _words(catalog: Catalog) -> pages.Words:
     """The catalog's words, kept until it is another catalog."""
     if not _index or _index[0][0] is not catalog:
-        _index[:] = [(catalog, pages.Words([meaning.document(item) for item in catalog.signatures]))]
+        _index[:] = [(catalog, meaning.index(catalog.signatures))]
     return _index[0][1]
 
 

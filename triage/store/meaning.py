@@ -7,20 +7,34 @@ Only causes are compared (signatures, guides, clusters), which are few; incident
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from triage.catalog.model import Signature
 from triage.clusters import meaning
 from triage.model import Cluster
 from triage.store import pages
 
+if TYPE_CHECKING:
+    from triage.store.search import Hit, Search
+
 Best = Callable[[str, Sequence[Sequence[str]]], list[float]]
 _RANK = 20  # how fast the weight of a place falls
 _DEPTH = 200  # places of the full text that count
 
 
-def signatures(known: Sequence[Signature], words: str, limit: int) -> list[Signature]:
-    """Signatures and guides that have the words, best first: full text alone."""
-    return [known[number] for number, _ in pages.found([document(item) for item in known], words, limit)]
+def index(known: Sequence[Signature]) -> pages.Words:
+    """The texts of signatures and guides, to be asked for words."""
+    return pages.Words([document(item) for item in known])
+
+
+def everywhere(causes: pages.Words, incidents: Search | None, words: str, limit: int) -> tuple[list[int], list[Hit]]:
+    """Numbers of the causes and incidents that have all the words, best first: full text alone. Where nothing has, what has some of them."""
+    for some in (False, True):
+        numbers = [number for number, _ in causes.found(words, limit, some=some)]
+        hits = incidents.text(words, limit=limit, some=some) if incidents is not None else []
+        if numbers or hits:
+            return numbers, hits
+    return [], []
 
 
 def causes(

@@ -80,9 +80,9 @@ class Words:
             [(n, *map(codec.plain, item)) for n, item in enumerate(documents)],
         )
 
-    def found(self, text: str, limit: int) -> list[tuple[int, float]]:
-        """Those that have the words, best first, as (number, rank); the fewest words missing come first."""
-        for any_word in (False, True):
+    def found(self, text: str, limit: int, *, some: bool = True) -> list[tuple[int, float]]:
+        """Those that have all the words, best first, as (number, rank); where there are none, with `some` those that have some of them."""
+        for any_word in (False, True) if some else (False,):
             asked = question(text, any_word=any_word)
             if asked is None:
                 return []
@@ -99,7 +99,7 @@ class Words:
         self._db.close()
 
 
-def found(documents: Sequence[tuple[str, str, str]], text: str, limit: int) -> list[tuple[int, float]]:
+def found(documents: Sequence[tuple[str, str, str]], text: str, limit: int, *, some: bool = True) -> list[tuple[int, float]]:
     """The same for documents that are asked once."""
     with closing(Words(documents)) as words:
-        return words.found(text, limit)
+        return words.found(text, limit, some=some)

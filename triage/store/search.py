@@ -151,10 +151,13 @@ class Search:
         found = {name: by(name) for name in ("verdict", "domain", "signature")}
         return {**found, "cluster": counted(clusters), "host": counted(hosts)}
 
-    def text(self, words: str, *, limit: int = 20) -> list[Hit]:
-        """Incidents with all the words, else with some of them, best first (of very many the newest are ranked). Any input is safe."""
+    def text(self, words: str, *, limit: int = 20, some: bool = True) -> list[Hit]:
+        """Incidents with all the words, best first (of very many the newest are ranked); where there are none, with `some` those with some.
+
+        Any input is safe.
+        """
         # A last word that may go on is slow to look up: it is asked for where the words as they are find too few.
-        for any_word, last_is_open in ((False, False), (False, True), (True, True)):
+        for any_word, last_is_open in ((False, False), (False, True), (True, True))[: 3 if some else 2]:
             asked = pages.question(words, any_word=any_word, last_is_open=last_is_open)
             if asked is None:
                 return []

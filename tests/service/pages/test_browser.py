@@ -125,10 +125,10 @@ def test_search_finds_signatures_and_incidents(visit: Visit) -> None:
     """Words lead to both, and the words found are marked."""
     page = visit("viewer")
     page.goto("/search")
-    page.fill("input[type=search]", "killed sigkill")
+    page.fill("input[type=search]", "killed signal")
     page.keyboard.press("Enter")
     page.wait_for_url("**q=killed*")
-    assert page.locator("a[href='/signatures/host.sigkill']").count()
+    assert page.locator("a[href='/signatures/data.worker-killed']").count()
     assert page.locator("section:has(#met) mark").count()
 
 
@@ -231,7 +231,7 @@ def addresses(served: Served) -> list[str]:
         *incidents,
         f"/clusters/{cluster}",
         f"/clusters/{cluster}/promote?signature=data.axe",
-        "/signatures/host.sigkill",
+        "/signatures/data.worker-killed",
         "/search?q=sigkill",
         "/sign-in",
         "/nothing",
