@@ -386,7 +386,10 @@ class LastLine:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What `count` lines of these ranks say within one second, or the last line of ranks (`last`)."""
+    """What `count` lines of these ranks say within one second, or the last line of ranks (`last`).
+
+    `later`: the time is that of a line before, so that it happened then or later.
+    """
 
     time: float | None
     ranks: tuple[int, ...]
@@ -395,6 +398,7 @@ class Event:
     count: int = 1
     last: bool = False
     root: bool = False
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,24 @@ def test_json_says_the_same(command: Command, log: Path) -> None:
     assert any(event["text"].startswith("ValueError") for event in told["events"])
 
 
+def test_a_time_that_is_only_the_earliest_is_marked(command: Command, log: Path) -> None:
+    """The traceback has no stamp: it came with or after the line before it. Whole seconds are not shown as more."""
+    _, out, _ = command("timeline", str(log))
+    assert "\n03:00:08+ " in out
+    assert "+: without a stamp" in out
+    told = json.loads(command("timeline", str(log), "--format", "json")[1])
+    assert [event["or_later"] for event in told["events"] if event["what"] == "failure"] == [True]
+
+
+def test_a_cause_of_which_no_rank_is_known_stays(command: Command, tmp_path: Path) -> None:
+    """It may be that of the ranks asked for; how many ranks the job has does not depend on those."""
+    (tmp_path / "job.log").write_text(LOG.replace("[rank1]: ", ""))
+    _, out, _ = command("timeline", str(tmp_path), "--rank", "0")
+    assert "nobody named" in out
+    assert "ValueError" in out
+    assert "2 ranks" in out
+
+
 def test_a_window_leaves_out_what_is_far(command: Command, log: Path) -> None:
     """And says how much."""
     assert "left out" not in command("timeline", str(log), "--around", "1h")[1]

@@ -46,6 +46,8 @@ CASES = {
     "rank1024x768.png": Origin(),
     "ranks.log": Origin(),
     "ranking_5.log": Origin(),
+    "lora_rank_64/train.log": Origin(),
+    "low-rank-8/train.log": Origin(),
     "epoch_5.log": Origin(),
     "attempt_3.log": Origin(attempt=3),
 }

@@ -218,3 +218,16 @@ def test_local_ranks_that_files_name_are_ranks_of_one_host() -> None:
     job = learned(("attempt_0/0/stderr.log", Origin()), ("attempt_0/1/stderr.log", Origin()))
     job.settle()
     assert job.ranks == {0, 1}
+
+
+def test_a_file_of_many_ranks_is_not_that_of_its_name() -> None:
+    """`rank_1.log` of node 1 holds the lines of eight ranks: those that say nothing are nobody's. One foreign tag takes nothing away."""
+    job = JobMap()
+    for rank in range(8, 16):
+        job.learn("logs/rank_1.log", Origin(rank=rank))
+    for rank in (0, 1):
+        job.learn("rank_0/job.log", Origin(rank=rank))
+    job.learn("rank_7.log", Origin(rank=5))
+    assert job.complete("logs/rank_1.log", Origin()).rank is None
+    assert job.complete("rank_0/job.log", Origin()).rank is None
+    assert job.complete("rank_7.log", Origin()).rank == 7

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from triage.diagnose.clocks import late
 from triage.diagnose.reason import Result
 from triage.model import Event, Evidence, Job, LastLine, RankState, Timeline, Warning
 
@@ -27,12 +28,13 @@ def timeline(result: Result, job: Job, states: Sequence[RankState], lasts: Itera
 
 
 def cut(whole: Timeline, around: float | None = None, ranks: frozenset[int] | None = None) -> Timeline:
-    """What lies within `around` seconds of the failure, and concerns `ranks`. What has no time stays, what is cut off is counted."""
+    """What lies within `around` seconds of the failure, and concerns `ranks`. What has no time stays, and so does a cause of which no rank is known;
+    what is cut off is counted."""
     kept = []
     for event in whole.events:
         far = around is not None and whole.around is not None and event.time is not None and abs(event.time - whole.around) > around
         own = event.ranks if ranks is None else tuple(rank for rank in event.ranks if rank in ranks)
-        if not far and (own or ranks is None):
+        if not far and (own or ranks is None or (event.root and not event.ranks)):
             kept.append(dataclasses.replace(event, ranks=own))
     states = tuple(state for state in whole.ranks if ranks is None or state.rank in ranks)
     return dataclasses.replace(whole, events=tuple(kept), ranks=states, left_out=len(whole.events) - len(kept))
@@ -60,7 +62,8 @@ def _failures(result: Result) -> list[Event]:
         text = first.text.split("\n", 1)[0][:_TEXT]
         signature = None if name.startswith("u-") else name
         is_root = root is not None and root.id == name
-        events.append(Event(first.origin.time, ranks, text, signature, sum(fact.count for fact in facts), False, is_root))
+        later = first.origin.time is not None and late(first)
+        events.append(Event(first.origin.time, ranks, text, signature, sum(fact.count for fact in facts), False, is_root, later))
     return events
 
 

@@ -85,7 +85,7 @@ NAMINGS: tuple[Naming, ...] = (
         "rank in the name",
         "habit, DeepSpeed --enable_each_rank_log",
         ("rank_12.log", "out/rank3.log", "1700000000_rank5.log"),
-        r"(?<![a-zA-Z])(?i:(?<!local_)(?<!local-)(?:global[_-])?rank[_.-]?)(?P<rank>\d+)(?![\d.]*x)",
+        r"(?<![a-zA-Z])(?i:(?<!local_)(?<!local-)(?<!lora_)(?<!lora-)(?<!low_)(?<!low-)(?:global[_-])?rank[_.-]?)(?P<rank>\d+)(?![\d.]*x)",
     ),
     # `gpu0.log` and `worker_0.log` may be anything: only folders, and names that are a machine's, are hosts.
     _naming(

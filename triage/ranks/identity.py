@@ -148,7 +148,7 @@ class JobMap:
     def _guessed(self, source: str, named: Origin, origin: Origin, host: str | None, local: int | None) -> int | None:
         """The first map that knows just one rank for a writer who does not say it."""
         guesses: tuple[Callable[[], set[int]], ...] = (
-            lambda: {named.rank} if named.rank is not None else set(),
+            lambda: {named.rank} if named.rank is not None and not self.of_several(source) else set(),
             lambda: self._of_pid(host, origin.pid if origin.pid is not None else named.pid),
             lambda: self._of_local(source, host, local),
             # A file of one worker: what it says of its rank anywhere holds for all of it.
@@ -159,6 +159,11 @@ class JobMap:
             if len(found) == 1:
                 return next(iter(found))
         return None
+
+    def of_several(self, source: str) -> bool:
+        """Do its lines name its own rank and others, or many? Then `rank_0/job.log` is called after something else, such as a node."""
+        found = self.by_source.get(source, set())
+        return len(found) > (1 if self._named(source).rank in found else 2)
 
     def on_one_clock(self, origin: Origin) -> Origin:
         """`origin` with its time as the reference's clock would have shown it, where the host's clock is known to be wrong."""

@@ -28,6 +28,7 @@ def as_json(told: Timeline) -> str:
         "events": [
             {
                 "time": _stamp(event.time),
+                "or_later": event.later,
                 "ranks": list(event.ranks),
                 "what": "last line" if event.last else "failure",
                 "text": event.text,
@@ -47,13 +48,19 @@ def as_json(told: Timeline) -> str:
 def as_text(told: Timeline, *, width: int | None = None, color: bool = False) -> str:
     """States, then a line or two for each event: the time, the ranks, what they say."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
-    lines = [clip(safe_line(f"{told.job.name}: {words.plural(len(told.ranks), 'rank')}{_day(told)}"), columns), *_states(told, columns), ""]
+    lines = [
+        clip(safe_line(f"{told.job.name}: {words.plural(max(len(told.job.ranks), len(told.ranks)), 'rank')}{_day(told)}"), columns),
+        *_states(told, columns),
+        "",
+    ]
     for event in told.events:
         lines += _event(event, columns, paint)
     if not told.events:
         lines.append("nothing happened that has a place here")
     if told.left_out:
         lines += ["", f"{words.plural(told.left_out, 'event')} left out (--around, --rank)"]
+    if any(event.later for event in told.events):
+        lines += ["", *wrap("+: without a stamp of its own; at the time of the stamp before it, or later.", columns)]
     if len({state.host for state in told.ranks} - {None}) > 1:
         lines += ["", *wrap("Several hosts: their order is only as good as their clocks agree.", columns)]
     return "\n".join(lines).rstrip() + "\n"
@@ -69,13 +76,14 @@ def _states(told: Timeline, columns: int) -> list[str]:
 
 def _event(event: Event, columns: int, paint: Paint) -> list[str]:
     time = words.moment(event.time)
-    clock = f"{time:%H:%M:%S}.{time.microsecond // 1000:03}" if time else "no time"
+    fraction = f".{time.microsecond // 1000:03}" if time and time.microsecond else ""  # of whole seconds no more is known
+    clock = f"{time:%H:%M:%S}{fraction}{'+' if event.later else ''}" if time else "no time"
     who = words.ranks(event.ranks) if event.ranks else "nobody named"
     mark = "root cause" if event.root else "last line" if event.last else ""
     known = ", ".join(
         part for part in (event.signature or "", mark, f"{event.count} lines" if event.count > 1 and not event.last else "") if part
     )
-    head = f"{clock:<12}  {who}" + (f"  ({known})" if known else "")
+    head = f"{clock:<13} {who}" + (f"  ({known})" if known else "")
     styles = ("bold", "red") if event.root else ("dim",) if event.last else ("bold",)
     return [
         *(paint(line, *styles) for line in ([head] if len(head) <= columns else wrap(head, columns))),

@@ -158,7 +158,7 @@ class _Splitting:
     def _whole(self, name: str, layout: Layout) -> Key | None:
         """The writer whose file this is by its name, unless many write there."""
         named = self.job.sources[name]
-        if layout.writers > 1 or (named.rank is None and named.local_rank is None):
+        if layout.writers > 1 or self.job.of_several(name) or (named.rank is None and named.local_rank is None):
             return None
         rank = self.job.complete(name, named).rank
         return Key(rank=rank) if rank is not None else Key(local_rank=named.local_rank, host=named.host)
