@@ -31,3 +31,17 @@ BAR_END = re.compile(rb"(?:it/s|s/it)(?:, [^\]\n]{0,100})?\](?=[^\s\]])")
 def runs_on(data: bytes, at: int, end: int) -> bool:
     """Does the prefix from `at` to `end` stand within a traceback, and open one?"""
     return _OPENS.match(data, end) is not None and _WITHIN.search(data, 0, at) is not None
+
+
+TAG = re.compile(rb"\[rank\d+\]: ")
+
+
+def second(data: bytes, at: int, prefix: re.Pattern[bytes]) -> bool:
+    """Does `prefix` stand at `at`, in the middle of a line of `data`, and begin another writer's text?"""
+    match = prefix.match(data, at)
+    if match is None:
+        return False
+    if begins(data, at):
+        return True
+    begin = data.rfind(b"\n", 0, at) + 1
+    return _OPENS.match(data, match.end()) is not None and _WITHIN.search(data, begin, at) is not None

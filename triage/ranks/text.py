@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from triage.ranks import wrapped
 from triage.ranks.envelopes import Opened, joined, unwrap
-from triage.ranks.glue import BAR_END, RUN_ON, begins, runs_on
+from triage.ranks.glue import BAR_END, RUN_ON, TAG, begins, runs_on
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import Parsed, parse
@@ -24,7 +24,6 @@ LONGEST = 1 << 14
 # A rank's prefix right behind text belongs to another writer (an error glued to a progress bar). So does a launcher's, where one of the
 # same shape opens the line.
 _RETURN = re.compile(rb"\r")
-_TAG = re.compile(rb"\[rank\d+\]: ")
 _LAUNCHED = re.compile(rb"\[[A-Za-z_][\w.-]*?:?\d{1,4}\]:|\[\d+,\d+\]<std(?:out|err|diag)>:")
 _BEHIND_TEXT = re.compile(rb"\[(?<=[^\n\r\0 \t:>][\[])(?=[A-Za-z_][\w.-]*:?\d+\]:|\d+,\d+\]<std)")
 _SHAPE = re.compile(rb"\d+|(?<=\[)[A-Za-z_][\w.-]*(?=:\d)|out|err|diag")
@@ -225,7 +224,7 @@ def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> 
 
 def _glued(data: bytes) -> list[int]:
     """Where another writer's prefix stands right behind text, see glue.py."""
-    tags = _TAG.finditer(data) if b"]: " in data else ()
+    tags = TAG.finditer(data) if b"]: " in data else ()
     found = [match.start() for match in tags if begins(data, match.start()) or runs_on(data, match.start(), match.end())]
     first = _LAUNCHED.match(data) if data[:1] == b"[" else None
     if first is not None and data.find(b"[", first.end()) > 0:

@@ -282,3 +282,16 @@ def test_a_tag_without_the_launchers_prefix_tells_its_writer(splitting: Split) -
     _, found = splitting({"job.log": mixed(60, 4) + b"[rank3]: ValueError: boom\nof nobody\n"})
     assert found["rank_3.log"].endswith(b"step 59\n[rank3]: ValueError: boom\n")
     assert found["nobody.log"] == b"of nobody\n"
+
+
+def test_glue_within_tracebacks_and_behind_bars_is_cut(splitting: Split) -> None:
+    """A prefix behind a frame of another writer though a blank stands before it, and torch's tag right behind a progress bar."""
+    glued = b'[default0]:  File "a.py", line 3, in f [default1]:  File "b.py", line 4, in g\n'
+    bar = b"[default0]: 50%|##  | 5/10 [00:01<00:01, 4.9it/s][rank1]: Traceback (most recent call last):\n"
+    spoken = b"[default0]:see [default1]: of the others, and [rank1]: too\n"
+    result, found = splitting({"job.log": mixed(40, 2) + glued + bar + spoken})
+    assert found["rank_1.log"].endswith(b'step 39\n  File "b.py", line 4, in g\n[rank1]: Traceback (most recent call last):\n')
+    assert found["rank_0.log"].endswith(b"4.9it/s]\nsee [default1]: of the others, and [rank1]: too\n")
+    assert result.added == 2
+    result, found = splitting({"job.log": bar[11:] + b"[rank1]: ValueError: boom\n" + b"plain\n" * 20}, Options(workers=1, force=True))
+    assert found["rank_1.log"] == b"[rank1]: Traceback (most recent call last):\n[rank1]: ValueError: boom\n"

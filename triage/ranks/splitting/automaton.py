@@ -102,7 +102,7 @@ class Automaton:
         if not self._depths or not len(starts):
             return entry, end
         table, (depth, begin) = self._table.ravel(), self._begin()
-        live = self._alike(data, starts, depth)
+        live = np.flatnonzero(alike(data, starts, self._common[:depth]))
         state, at = np.full(len(live), begin, np.int32), starts.take(live) + depth
         while len(live) and depth < self.reach:
             state = table.take((state << 8) + data.take(at))
@@ -128,10 +128,12 @@ class Automaton:
             state = int(self._table[state, byte])
         return depth, state
 
-    def _alike(self, data: Bytes, starts: Places, depth: int) -> Places:
-        """The lines that begin with what all prefixes have in common, by comparing words of eight bytes."""
-        np = self._np
-        common, mask = (np.frombuffer(text.ljust(_WORD, b"\0"), np.uint64)[0] for text in (self._common[:depth], b"\xff" * depth))
-        words = np.ndarray((len(data) - _WORD,), np.uint64, data, strides=(1,))
-        alike: Places = np.flatnonzero((words[starts] & mask) == common)
-        return alike
+
+def alike(data: Bytes, places: Places, text: bytes) -> Bools:
+    """At which of `places` `text` stands, by comparing words of eight bytes: no more of it is looked at. `data` must go on behind."""
+    import numpy as np
+
+    exact, mask = (np.frombuffer(part[:_WORD].ljust(_WORD, b"\0"), np.uint64)[0] for part in (text, b"\xff" * len(text)))
+    words = np.ndarray((len(data) - _WORD,), np.uint64, data, strides=(1,))
+    found: Bools = (words[places] & mask) == exact
+    return found

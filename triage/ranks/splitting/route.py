@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from triage.model import Origin
 from triage.ranks import glue
 from triage.ranks.envelopes import CRI
 from triage.ranks.identity import JobMap
-from triage.ranks.splitting.automaton import ANY_DIGIT, LONGEST, Automaton
+from triage.ranks.splitting.automaton import ANY_DIGIT, LONGEST, Automaton, alike
 from triage.ranks.splitting.layout import HEAD, Layer, Layout, layers, origin_of_layers
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ class Entry:
     strip: int
     partial: bool
     settled: bool
-    marked: bool
 
 
 class Routed(NamedTuple):
@@ -77,14 +77,14 @@ class Router:
         self.parsed = 0
         self._index: dict[Key, int] = {NOBODY: 0}
         self._entries: list[Entry] = []
-        self._known: dict[tuple[int, int, bool, bool, bool], int] = {}
+        self._known: dict[tuple[int, int, bool, bool], int] = {}
         self._automaton = Automaton()
         self._any = _alternatives(grammar.pattern.pattern for grammar in layout.grammars)
         wanted = {"rank", "local_rank", "pid"} if layout.inner else {"rank", "local_rank"}
         self._telling = _alternatives(grammar.pattern.pattern for grammar in layout.grammars if wanted & set(grammar.says))
         self._glue = _gluing(layout)
-        self._nobody = self._entry(0, 0, False, False, False)
-        self._arrays: tuple[Ints, Bools, Bools] | None = None
+        self._nobody = self._entry(0, 0, False, False)
+        self._arrays: tuple[Ints, Bools] | None = None
         self._going_on: dict[bytes, int] = {}  # streams whose last piece goes on, and whose it is
 
     def route(self, data: bytes) -> Routed:
@@ -97,13 +97,11 @@ class Router:
         if not len(breaks) or breaks[-1] < len(data):
             breaks = np.append(breaks, len(data))
         lines = len(breaks)
-        starts = np.concatenate((np.zeros(1, np.intp), breaks[:-1]))
-        entry, stop = self._automaton.run(padded, starts)
-        opened = self._glued(data, padded, starts, entry)
+        opened = self._glued(data, padded)
         if opened:
             breaks = np.union1d(breaks, np.array(opened, np.intp))
-            starts = np.concatenate((np.zeros(1, np.intp), breaks[:-1]))
-            entry, stop = self._automaton.run(padded, starts)
+        starts = np.concatenate((np.zeros(1, np.intp), breaks[:-1]))
+        entry, stop = self._automaton.run(padded, starts)
         self._slowly(data, padded, starts, breaks, entry, stop)
         table = self._tables()[0]
         keys = table[:, 0].take(entry)
@@ -179,9 +177,7 @@ class Router:
         if settled and not self.layout.inner and None not in (key.rank, whole.rank) and key.rank != whole.rank:
             self.differing.add((own[-1].text.strip() if own else "", key.rank or 0, whole.rank or 0))
             key = Key(rank=whole.rank)  # what a line says itself is believed before what stands around it
-        entry = self._entry(
-            key, 0 if self.keep else _in_raw(raw, head, strip), partial, settled, bool(own) and raw.startswith(self.layout.mark)
-        )
+        entry = self._entry(key, 0 if self.keep else _in_raw(raw, head, strip), partial, settled)
         self._teach(raw, head, found, own, inside, entry)
         return entry
 
@@ -195,22 +191,21 @@ class Router:
         name = "".join(layer.who for layer in own).strip()
         return Key(host=origin.host, name=name, pid=origin_of_layers(own).pid) if name else NOBODY
 
-    def _entry(self, key: Key | int, strip: int, partial: bool, settled: bool, marked: bool) -> int:
+    def _entry(self, key: Key | int, strip: int, partial: bool, settled: bool) -> int:
         number = key if isinstance(key, int) else self._number(key)
-        known = (number, strip, partial, settled, marked)
+        known = (number, strip, partial, settled)
         if known not in self._known:
             self._known[known] = len(self._entries)
             self._entries.append(Entry(*known))
         return self._known[known]
 
-    def _tables(self) -> tuple[Ints, Bools, Bools]:
-        """The entries as columns (key, strip, partial), which are settled, and which begin with what all launcher prefixes begin with."""
+    def _tables(self) -> tuple[Ints, Bools]:
+        """The entries as columns (key, strip, partial), and which are settled."""
         if self._arrays is None or len(self._arrays[1]) < len(self._entries):
             import numpy as np
 
             table = np.array([(known.key, known.strip, known.partial) for known in self._entries], np.int32)
-            settled, marked = (np.array(column, bool) for column in zip(*((e.settled, e.marked) for e in self._entries), strict=True))
-            self._arrays = table, settled, marked
+            self._arrays = table, np.array([known.settled for known in self._entries], bool)
         return self._arrays
 
     def _number(self, key: Key) -> int:
@@ -241,23 +236,31 @@ class Router:
                         path[at] = ANY_DIGIT
         self._automaton.add(path, entry)
 
-    def _glued(self, data: bytes, padded: Bytes, starts: Places, entry: Ints) -> list[int]:
-        """Where a launcher's prefix stands in the middle of a line: two writers without a newline between them."""
+    def _glued(self, data: bytes, padded: Bytes) -> list[int]:
+        """Where a launcher's prefix or torch's tag stands in the middle of a line: two writers without a newline between them."""
+        import numpy as np
+
+        opening = np.flatnonzero(padded == ord("["))
+        if len(opening) and not opening[0]:
+            opening = opening[1:]
+        opening = opening[~_layered().take(padded.take(opening - 1))]
+        if not len(opening):
+            return []
+        found = {at for at in opening[alike(padded, opening, b"[rank")].tolist() if glue.second(data, at, glue.TAG)}
         mark = self.layout.mark.encode("latin-1")
-        if self._glue is None or len(mark) < 2:
-            return []
-        known = self._tables()[2].take(entry)
-        if (unknown := (entry < 0).nonzero()[0]).size:
-            known[unknown] = [data.startswith(mark, start) for start in starts.take(unknown).tolist()]
-        if data.count(mark) == int(known.sum()):
-            return []
-        found = []
-        at = data.find(mark, 1)
-        while at >= 0:
-            if glue.begins(data, at) and self._glue.match(data, at):
-                found.append(at)
-            at = data.find(mark, at + 1)
-        return found
+        if self._glue is not None and len(mark) > 1:
+            found.update(at for at in opening[alike(padded, opening, mark)].tolist() if glue.second(data, at, self._glue))
+        return sorted(found)
+
+
+@functools.cache
+def _layered() -> Bools:
+    """Behind which bytes a bracket opens a line, or a further layer of its prefix."""
+    import numpy as np
+
+    found = np.zeros(256, bool)
+    found[[*b"\n:"]] = True
+    return found
 
 
 def _gluing(layout: Layout) -> re.Pattern[bytes] | None:
