@@ -17,7 +17,7 @@ from triage.ranks.last import Word
 from triage.ranks.text import Line
 from triage.ranks.windows import Windows
 from triage.scan.interface import Scanned
-from triage.sources.plain import in_place
+from triage.sources.interface import in_place
 
 _LEAD = re.compile(rb"\[[A-Za-z_.-]*:?\d+\]:(?: ?\[rank\d+\]:)?")
 _WRITER = re.compile(

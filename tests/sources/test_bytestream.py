@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.sources.bytestream import ByteStream, FileStream, Memory
-from triage.sources.interface import Damage
+from triage.sources.bytestream import ByteStream, Damage, FileStream, Memory
 from triage.sources.views import Capped, Checked, Slice, Sparse, Transcoded
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from triage.sources.discovery import discover
-from triage.sources.expand import expand
+from triage.sources.expand import Reader, expand
 from triage.sources.files import Files, line_numbers
-from triage.sources.interface import File, FileKind, Found, Item, Limits, Opened, Reader, SourceError, Warn
+from triage.sources.interface import File, FileKind, Found, Item, Limits, Opened, SourceError, Warn, in_place
 from triage.sources.lazy import Lazy
-from triage.sources.plain import Plain, in_place
+from triage.sources.plain import Plain
 from triage.sources.unsupported import Unsupported
 
 READERS: tuple[Reader, ...] = (

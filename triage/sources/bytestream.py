@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING
-
-from triage.sources.interface import Damage
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -18,6 +16,17 @@ if TYPE_CHECKING:
 PIECE = 256 * 1024
 _FAR = 1 << 62
 """Beyond any file, and still an offset the system takes (headers may claim more)."""
+
+
+class Damage(NamedTuple):
+    """What is wrong with a stream: the code and the sentence of the warning to come.
+
+    Where a cap was reached, `keep` says how many of the last bytes made may still be delivered.
+    """
+
+    code: str
+    message: str
+    keep: int = 0
 
 
 class ByteStream(io.BufferedIOBase):

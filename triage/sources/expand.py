@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from triage.sources.bytestream import Damage
 from triage.sources.classify import HEAD, classify
-from triage.sources.interface import Damage, File, Item, Limits, Opened, Reader, Warn
+from triage.sources.interface import File, FileKind, Item, Limits, Opened, Warn, in_place
 from triage.sources.notes import Notes
-from triage.sources.plain import in_place
 
 if TYPE_CHECKING:
     from triage.sources.bytestream import ByteStream
+
+
+class Reader(Protocol):
+    """Turns an item of certain kinds into sources, or into items for other readers (by `way.expand`)."""
+
+    @property
+    def kinds(self) -> frozenset[FileKind]:
+        """The kinds this reader takes."""
+        ...
+
+    def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
+        """Yield the sources in `item`. A stream is valid only until the next source is asked for. Never raises for bad bytes."""
+        ...
 
 
 class Expansion:

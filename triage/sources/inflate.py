@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triage.sources.bytestream import PIECE, ByteStream
+from triage.sources.bytestream import PIECE, ByteStream, Damage
 from triage.sources.engines import Engine, Frame
-from triage.sources.interface import Damage
 
 _MOST = 1 << 20
 _TAIL = 64

@@ -1,17 +1,16 @@
-"""What the readers of this room have in common: limits, the walked `File`, the `Item` a reader opens, the protocol."""
+"""What the readers of this room have in common: limits, the walked `File`, the `Item` a reader opens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 
 from triage import model
 from triage.errors import InputError
 
 if TYPE_CHECKING:
     from triage.sources.bytestream import ByteStream
-    from triage.sources.expand import Expansion
 
 FileKind = Literal[
     "text", "gzip", "bzip2", "xz", "zstd", "lz4", "lz4-legacy", "tar", "zip", "core", "elf", "flight-recorder", "py-spy", "live-stacks", "error-file", "environment", "binary", "empty",
@@ -74,17 +73,6 @@ class Found:
     warnings: tuple[model.Warning, ...]
 
 
-class Damage(NamedTuple):
-    """What is wrong with a stream: the code and the sentence of the warning to come.
-
-    Where a cap was reached, `keep` says how many of the last bytes made may still be delivered.
-    """
-
-    code: str
-    message: str
-    keep: int = 0
-
-
 class Item(NamedTuple):
     """Bytes on their way through the readers: a file, or a member of an archive, at any stage of unpacking.
 
@@ -101,14 +89,29 @@ class Item(NamedTuple):
     layers: int = 0
 
 
-class Reader(Protocol):
-    """Turns an item of certain kinds into sources, or into items for other readers (by `way.expand`)."""
+KINDS: dict[FileKind, model.SourceKind] = {
+    "text": "text",
+    "core": "core",
+    "flight-recorder": "flight-recorder",
+    "py-spy": "py-spy",
+    "live-stacks": "live-stacks",
+    "error-file": "error-file",
+    "environment": "environment",
+    "elf": "binary",
+    "binary": "binary",
+    "empty": "empty",
+}
+"""What a reader of this kind makes of a file: the file's kind to the source's."""
 
-    @property
-    def kinds(self) -> frozenset[FileKind]:
-        """The kinds this reader takes."""
-        ...
 
-    def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
-        """Yield the sources in `item`. A stream is valid only until the next source is asked for. Never raises for bad bytes."""
-        ...
+def in_place(file: File) -> model.Source | None:
+    """The source of a file whose bytes can be read where they lie; None when they must be unpacked or decoded."""
+    kind = KINDS.get(file.kind)
+    if kind is None or is_wide(file.encoding):
+        return None
+    return model.Source(file.name, kind, file.size, file.path, file.mtime)
+
+
+def is_wide(encoding: str | None) -> bool:
+    """Is it text that must be brought to UTF-8?"""
+    return encoding is not None and encoding != "utf-8"

@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from triage.sources.interface import FileKind, Item, Opened, Reader
+from triage.sources.interface import FileKind, Item, Opened
 
 if TYPE_CHECKING:
-    from triage.sources.expand import Expansion
+    from triage.sources.expand import Expansion, Reader
 
 
 class Lazy:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from triage.sources import names
-from triage.sources.bytestream import ByteStream
-from triage.sources.interface import Damage, Item, Opened
+from triage.sources.bytestream import ByteStream, Damage
+from triage.sources.interface import Item, Opened
 from triage.sources.views import Slice, Sparse
 
 if TYPE_CHECKING:

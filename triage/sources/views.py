@@ -6,8 +6,7 @@ import codecs
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 
-from triage.sources.bytestream import PIECE, ByteStream
-from triage.sources.interface import Damage
+from triage.sources.bytestream import PIECE, ByteStream, Damage
 
 
 class Slice(ByteStream):

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, cast
 
 from triage.sources import names, zip_walk
-from triage.sources.bytestream import ByteStream, FileStream, Memory
+from triage.sources.bytestream import ByteStream, Damage, FileStream, Memory
 from triage.sources.engines import Engine, bzip2_engine, deflate_engine, lzma_engine, zstd_engine
 from triage.sources.inflate import Inflated
-from triage.sources.interface import Damage, Item, Opened
+from triage.sources.interface import Item, Opened
 from triage.sources.views import Checked, Slice
 from triage.sources.zip_walk import ENCRYPTED, END_MARK, UTF8, Entry
 

@@ -22,7 +22,7 @@ from triage.scan.gate import build
 from triage.scan.interface import HEAD, TAIL, Scanned
 from triage.scan.lines import Collector, merge
 from triage.scan.spans import Feeder
-from triage.sources.plain import in_place
+from triage.sources.interface import in_place
 from triage.stages import Seen
 
 _BUFFER = 1 << 20

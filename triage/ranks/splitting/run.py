@@ -28,7 +28,7 @@ from triage.ranks.splitting.route import NOBODY, Key
 from triage.ranks.splitting.sample import Sample, sampled, sampled_of
 from triage.ranks.splitting.stretch import Tally
 from triage.ranks.splitting.work import Job, Task
-from triage.sources.plain import in_place
+from triage.sources.interface import in_place
 
 Report = Callable[[int, int], None]
 """Takes the bytes done and the bytes in all."""
