@@ -16,6 +16,7 @@ Holding = tuple[int, Leaf, Captures]
 
 WORTH = 64  # texts after which an automaton is worth its making
 REMEMBERED = 4096  # different values of the fields
+MEMORY = 64 * 1024 * 1024  # for the automaton: one that runs out of it finds nothing
 
 
 class Together:
@@ -65,6 +66,7 @@ def _finder(by_pattern: dict[str, list[Owned]]) -> Callable[[bytes], Iterable[Ow
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = MEMORY
     automaton = re2.Set.SearchSet(options)
     try:
         for pattern in by_pattern:
