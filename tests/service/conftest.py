@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,10 @@ from starlette.testclient import TestClient
 
 import triage
 from triage.service.app import create_app
+from triage.service.work import analysis
+from triage.service.work.files import ready
 from triage.settings import Settings
+from triage.settings.sources import Source
 from triage.settings.store import Store as StoreSection
 from triage.store import Store
 
@@ -23,6 +27,30 @@ JOBS = ("dataloader_worker_killed_tee", "exception_one_rank_tee", "sigkill_perra
 def job(name: str = JOBS[0]) -> Path:
     """A recorded job."""
     return ROOT / "samples" / "jobs" / name / "job"
+
+
+def keep(store: Store, place: Path, path: Path, name: str) -> str:
+    """Diagnose and store it as a worker does, with the documents beside it; the incident's id. `place` is for what is in between."""
+    ready(place / "work")
+    wanted, out, here = Settings(sources={"one": Source(path=path, one=True)}), place / "out", Path.cwd()
+    try:
+        analysis.ingest(wanted, place / "work", {"place": {"source": "one"}, "name": name}, "one", out, lambda _: None)
+    finally:
+        os.chdir(here)
+    diagnosis, documents = analysis.read_back(out)
+    with store.connections.write() as db:
+        found = store.incidents.add(diagnosis)
+        for kind, document in documents.items():
+            store.beside.put_document(db, found.id, kind, document)
+    return found.id
+
+
+def dumps(directory: Path) -> Path:
+    """Flight Recorder dumps of a recorded hang, without the file that says what is wrong."""
+    directory.mkdir()
+    for dump in (ROOT / "samples" / "flight" / "never_joined").glob("fr_rank_?"):
+        shutil.copy(dump, directory)
+    return directory
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import triage
-from tests.service.conftest import ROOT, job
+from tests.service.conftest import ROOT, dumps, job, keep
 from triage.store import Store
 
 if TYPE_CHECKING:
@@ -34,11 +34,15 @@ ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The address of the server, its store, and a token of each role."""
+    """The address of the server, its store, a token of each role; incidents with calls, with a stack, with an environment that differs;
+    a task that nobody works on.
+    """
 
     address: str
     path: Path
     tokens: dict[str, str]
+    rich: tuple[str, ...]
+    running: str
 
 
 @pytest.fixture(scope="session")
@@ -47,10 +51,17 @@ def served(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     path = Path(shutil.copy(stored, tmp_path_factory.mktemp("served") / "triage.db"))
     with Store.open(path) as store:
         store.incidents.add(triage.ingest(job("assertion_all_ranks_interleaved")))
+        rich = tuple(
+            keep(store, path.parent, place, place.parent.name)
+            for place in (dumps(path.with_name("dumps")), job("segfault_all_ranks_redirects"), job("env_detail_one_rank_perrank"))
+        )
+        running = store.tasks.add("ingest", {"place": {"files": []}, "name": "a job"}, actor="tests").id
+        assert store.tasks.claim("tests") is not None  # by nobody who works on it, and stale only much later
         tokens = {role: store.tokens.create(f"{role} of the tests", scopes, actor="tests")[0] for role, scopes in ROLES.items()}
     environment = {
         **os.environ,
         "TRIAGE_STORE": str(path),
+        "TRIAGE_TASKS_STALE": "600",
         "TRIAGE_WEB_REQUESTS_A_MINUTE": "100000",
         "TRIAGE_WEB_CHANGES_A_MINUTE": "10000",
     }
@@ -58,7 +69,7 @@ def served(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     said = path.with_name("log")  # a pipe that nobody reads would stop the server when it is full
     with said.open("w") as log, subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log) as process:
         try:
-            yield Served(_address(process, said), path, tokens)
+            yield Served(_address(process, said), path, tokens, rich, running)
         finally:
             process.terminate()
             process.wait(timeout=60)
