@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import operator
-import string
+import re
 from collections.abc import Mapping, Sequence
 
 from triage.diagnose import living
@@ -22,6 +22,7 @@ EVIDENCE_PER_FINDING = 5
 TIMELINE = 200
 SILENT = 5
 REASONS = 5
+_SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 def findings(result: Result) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
@@ -166,17 +167,9 @@ def _values(candidate: Candidate) -> dict[str, str]:
     }
 
 
-class _Kind(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return "{" + key + "}"
-
-
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Put captures into a text; what is no placeholder stays as it is."""
-    try:
-        return string.Formatter().vformat(text, (), _Kind(values))
-    except (ValueError, IndexError, KeyError, AttributeError):
-        return text
+    """Put captures into a text; what is no placeholder stays as it is, braces of a command among them."""
+    return _SLOT.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 def root_cause(result: Result, versions: Mapping[str, str] | None = None) -> tuple[Verdict, Finding | None]:
