@@ -113,13 +113,15 @@ def test_a_merge_is_taken_back(store: Store) -> None:
 
 
 def test_a_split_sticks(store: Store) -> None:
-    """A fingerprint that left is in a new cluster for good, and the pair is remembered as not one."""
+    """A fingerprint that left is in a new cluster for good, the log of both says so, and the pair is remembered as not one."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
     one, other = key_of(store, "u-aaaaaa"), key_of(store, "u-bbbbbb")
     _, kept = store.moves.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
     entry, new = store.moves.split(kept, [other], actor="ann", because="another file")
     assert new not in ("u-aaaaaa", "u-bbbbbb")
     assert [key.key for key in store.clusters.get(new).keys] == [other]
+    assert [item.action for item in store.audit.listed(subject=new)] == ["split"]
+    assert [item.action for item in store.audit.listed(subject=kept)] == ["split", "merge"]
     assert {frozenset(pair) for pair in store.clusters.apart()} == {frozenset((one, other))}
     store.moves.undo(entry, actor="ann")
     assert store.clusters.apart() == set()

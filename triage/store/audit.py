@@ -11,6 +11,8 @@ from triage.errors import NotFoundError, OptionError
 from triage.model import Entry
 from triage.store.connection import Connections
 
+TWO_SIDED = ("assign", "link", "merge", "reject", "split")  # what their details name is a cluster too
+
 
 def note(
     db: sqlite3.Connection,
@@ -37,12 +39,15 @@ class Audit:
         self._db = connections
 
     def listed(self, *, subject: str | None = None, limit: int = 100, before: int | None = None) -> list[Entry]:
-        """The newest entries first; `subject` is the id of a cluster or an incident, `before` an entry's number to go on from."""
+        """The newest entries first; `before` is an entry's number to go on from.
+
+        `subject` is the id of an incident, or of a cluster: then what was done to another and made, moved or took this one counts as well.
+        """
         clauses, arguments = ["id < ?"], [before if before is not None else 1 << 62]
         where: list[Any] = list(arguments)
         if subject is not None:
-            clauses.append("subject = ?")
-            where.append(subject)
+            clauses.append(f"(subject = ? OR action IN {TWO_SIDED} AND instr(details, ?))")
+            where += [subject, json.dumps(subject)]
         rows = self._db.read(f"SELECT * FROM audit WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT ?", (*where, limit))
         return [_entry(row) for row in rows]
 
