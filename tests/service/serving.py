@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 class Server:
     """A running server. `log` is what it says on standard error, a dict a line."""
 
-    def __init__(self, store: Path, **settings: object) -> None:
+    def __init__(self, store: Path, *options: str, **settings: object) -> None:
         self._store = store
+        self._options = options
         self._settings = {f"TRIAGE_{name.upper()}": str(value) for name, value in settings.items()}
         self.start()
 
@@ -30,7 +31,7 @@ class Server:
         self._out = (self._store.parent / f"serve-{time.monotonic_ns()}.log").open("w+b")
         own = {"TRIAGE_CONFIG": "", "TRIAGE_STORE": str(self._store), "TRIAGE_TASKS_NICE": "0", "PYTHONPATH": str(ROOT)}
         environment = {**os.environ, **own, **self._settings}
-        command = [sys.executable, "-m", "triage", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "triage", "serve", "--port", "0", *self._options]
         self.process = subprocess.Popen(command, env=environment, stdout=self._out, stderr=self._out)
         begun = eventually(lambda: next((item for item in self.log() if item["event"] == "triage serves"), None))
         self.url = begun["address"].rstrip("/")
@@ -88,9 +89,9 @@ def eventually(ask: Callable[[], Any], seconds: float = 240) -> Any:
 
 
 @contextlib.contextmanager
-def serving(store: Path, **settings: object) -> Iterator[Server]:
+def serving(store: Path, *options: str, **settings: object) -> Iterator[Server]:
     """A server for a while."""
-    server = Server(store, **settings)
+    server = Server(store, *options, **settings)
     try:
         yield server
     finally:

@@ -14,6 +14,8 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
+import triage
+from tests.service.conftest import job
 from triage.errors import OptionError
 from triage.service import access, identify
 from triage.service.app import create_app
@@ -191,26 +193,37 @@ def test_a_task_is_stopped_by_its_owner_or_an_admin(guarded: TestClient, tokens:
 
 
 CHANGES = [
-    ("POST", "/api/v1/incidents/{incident}/feedback", {"verdict": "agree"}),
-    ("POST", "/api/v1/clusters/{cluster}/name", {"name": "a name"}),
-    ("POST", "/api/v1/clusters/{cluster}/ignore", {}),
-    ("POST", "/api/v1/clusters/{cluster}/reopen", {}),
-    ("POST", "/api/v1/ingest", {"source": "slurm", "job": "a"}),
-    ("DELETE", "/api/v1/tasks/{task}", None),
+    ("POST", "/api/v1/incidents/{incident}/feedback", {"verdict": "agree"}, "feedback agree"),
+    ("POST", "/api/v1/clusters/{cluster}/name", {"name": "a name"}, "name"),
+    ("POST", "/api/v1/clusters/{cluster}/ignore", {}, "ignore"),
+    ("POST", "/api/v1/clusters/{cluster}/reopen", {}, "reopen"),
+    ("POST", "/api/v1/clusters/{cluster}/reject", {"other": "{other}"}, "reject"),
+    ("POST", "/api/v1/clusters/{cluster}/merge", {"other": "{other}"}, "merge"),
+    ("POST", "/api/v1/clusters/{cluster}/split", {"keys": ["{key}"]}, "split"),
+    ("POST", "/api/v1/audit/{entry}/undo", None, "undo"),
+    ("POST", "/api/v1/incidents/{incident}/assign", {"cluster": None}, "assign"),
+    ("POST", "/api/v1/clusters/{cluster}/promote", {"signature": "data.column-missing"}, "promote"),
+    ("POST", "/api/v1/ingest", {"source": "slurm", "job": "a"}, "task ingest"),
+    ("DELETE", "/api/v1/tasks/{task}", None, "task cancel"),
 ]
 
 
 def test_every_change_is_in_the_audit_log(guarded: TestClient, tokens: dict[str, str], store: Store) -> None:
-    """ASVS 16.3.3: whatever changes something leaves an entry with the name of who did it."""
+    """ASVS 16.3.3: whatever changes something leaves an entry with the name of who did it, and what it was."""
+    store.incidents.add(triage.ingest(job("assertion_all_ranks_interleaved")))
     curator, incident = {"Authorization": f"Bearer {tokens['curator']}"}, next(i for i in store.search.listed() if i.cluster)
-    task = store.tasks.add("ingest", {}, actor="curator").id
-    for method, path, body in CHANGES:
-        before = {entry.id for entry in store.audit.listed(limit=500)}
-        address = path.format(incident=incident.id, cluster=incident.cluster, task=task)
-        answer = guarded.request(method, address, headers=curator, json=body)
+    other = next(cluster for cluster in store.clusters.listed() if cluster.id != incident.cluster)
+    known = {"incident": incident.id, "cluster": str(incident.cluster), "other": other.id, "key": other.keys[0].key}
+    known["task"] = store.tasks.add("ingest", {}, actor="curator").id
+    for method, path, body, action in CHANGES:
+        last = store.audit.listed(limit=1)[0].id
+        sent = None if body is None else json.dumps(body)
+        for name, value in {**known, "entry": str(last)}.items():
+            path, sent = path.replace(f"{{{name}}}", value), sent and sent.replace(f"{{{name}}}", value)
+        answer = guarded.request(method, path, headers={**curator, "Content-Type": "application/json"}, content=sent)
         assert answer.status_code < 300, answer.text
-        new = [entry for entry in store.audit.listed(limit=500) if entry.id not in before]
-        assert [entry.actor for entry in new] == ["curator"], path
+        new = [entry for entry in store.audit.listed(limit=500) if entry.id > last]
+        assert [(entry.actor, entry.action) for entry in new] == [("curator", action)], path
 
 
 def test_fields_that_are_not_asked_for_are_refused(guarded: TestClient, tokens: dict[str, str]) -> None:

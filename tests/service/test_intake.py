@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.service.conftest import job
+from tests.service.conftest import dumps, job
 from triage.service.app import create_app
 from triage.service.work import files
 from triage.service.work.worker import Worker
@@ -44,10 +44,7 @@ def open_(wanted: Settings, store: Store) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="module")
 def archive() -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
-        tar.add(job(ARCHIVED), "job")
-    return out.getvalue()
+    return packed(job(ARCHIVED))
 
 
 def done(client: TestClient, wanted: Settings, store: Store, task: str) -> str:
@@ -76,6 +73,40 @@ def test_a_form_becomes_an_incident(open_: TestClient, wanted: Settings, store: 
     assert raw == "\n".join(context["lines"]) + "\n"
     assert open_.get(f"/api/v1/incidents/{incident}/environment").json()["schema"] == "triage.environment/1"
     assert open_.get(f"/api/v1/incidents/{incident}/flight").status_code == 404
+
+
+def packed(path: Path) -> bytes:
+    """A directory as people send it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        tar.add(path, "job")
+    return out.getvalue()
+
+
+def test_dumps_become_a_matrix(open_: TestClient, wanted: Settings, store: Store, tmp_path: Path) -> None:
+    """Flight Recorder dumps that are uploaded: the calls of each group as `triage flight` gives them, with the rank that is missing."""
+    made = {"file": ("dumps.tar.gz", packed(dumps(tmp_path / "dumps")))}
+    incident = done(open_, wanted, store, open_.post("/api/v1/uploads", files=made).json()["id"])
+    matrix = open_.get(f"/api/v1/incidents/{incident}/flight").json()
+    assert matrix["schema"] == "triage.flight/1"
+    root = open_.get(f"/api/v1/incidents/{incident}").json()["root_cause"]
+    assert [fault["ranks"] for fault in matrix["faults"] if not fault["explained_by"]] == [root["ranks"]] != [[]]
+
+
+def test_the_content_says_which_job_it_is(open_: TestClient, wanted: Settings, store: Store) -> None:
+    """Other logs of the same file name are another job; the same content sent again is the same one, whatever it is called."""
+    log = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: the tokenizer is gone\n"
+    found = []
+    for text, name in ((log, "rank0.log"), ("a second run\n" + log, "rank0.log"), (log, "rank0-again.log")):
+        task = open_.post("/api/v1/uploads", files={"file": (name, text)}).json()
+        assert task["name"] == name
+        found.append(done(open_, wanted, store, task["id"]))
+    assert found[0] == found[2] != found[1]
+    told = [open_.get(f"/api/v1/incidents/{incident}").json()["job"] for incident in found[:2]]
+    assert len({job["path"] for job in told}) == 2
+    assert not [job for job in told if str(files.uploads(wanted)) in job["path"]]
+    cluster = open_.get(f"/api/v1/incidents/{found[0]}").json()["root_cause"]["cluster"]
+    assert open_.get(f"/api/v1/clusters/{cluster}").json()["jobs"] == 2
 
 
 def test_pieces_go_on_where_they_broke_off(open_: TestClient, wanted: Settings, store: Store, archive: bytes) -> None:

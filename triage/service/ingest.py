@@ -38,7 +38,8 @@ def of_files(service: Service, who: Principal, sent: Sequence[tuple[str, str]], 
         found.append({"name": clean, "digest": digest, "bytes": known.bytes})
     if sum(int(str(item["bytes"])) for item in found) > service.settings.tasks.upload_bytes:
         raise ServiceError(413, f"a job may hold {service.settings.tasks.upload_bytes} bytes")
-    return _queued(service, who, {"place": {"files": found}}, name)
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return _queued(service, who, {"place": {"files": found}}, (name or "").strip() or f"{found[0]['name']}{more}")
 
 
 def of_source(service: Service, who: Principal, source: str, job: str | None, name: str | None = None) -> Task:
@@ -47,11 +48,10 @@ def of_source(service: Service, who: Principal, source: str, job: str | None, na
     return _queued(service, who, {"place": {"source": source, "job": job}}, name or job or source)
 
 
-def _queued(service: Service, who: Principal, payload: Mapping[str, Any], name: str | None) -> Task:
+def _queued(service: Service, who: Principal, payload: Mapping[str, Any], name: str) -> Task:
     """The task; one that waits or runs already for the same is given again."""
     room(service)
-    name = " ".join(name.split())[:200] if name else ""
-    payload = {**payload, **({"name": name} if name else {})}
+    payload = {**payload, "name": " ".join(name.split())[:200]}
     same = service.store.tasks.same("ingest", payload)
     if same is not None:
         return same

@@ -22,6 +22,8 @@ from triage.store.codec import placed
 from triage.store.search import Filter, Hit, Sums
 
 _index: list[tuple[Catalog, pages.Words]] = []
+_checks: list[tuple[Catalog, dict[str, tuple[dict[str, Any], ...]]]] = []
+MOST_CHECKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,7 @@ class Draft:
 
 
 def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: str = "", *, checked: bool = True) -> Draft:
-    """What `triage clusters promote` would write, and what the check says of it, which takes a second. Raises OptionError for an id that is taken or cannot be used."""
-    from triage.catalog.check import check
+    """What `triage clusters promote` would write, and what the check says of it. Raises OptionError for an id that is taken or cannot be used."""
     from triage.catalog.promote import promote
 
     found = store.clusters.get(wanted)
@@ -216,9 +217,23 @@ def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: s
             identifier, words, found.id, members, others(store, found.id), directory, [item.id for item in catalog.signatures]
         )
         text = path.read_text(encoding="utf-8")
-        problems = [problem for problem in check([path]) if problem.severity != "info"] if checked else []
-    told = tuple({"severity": item.severity, "line": item.line, "message": item.message, "hint": item.hint} for item in problems)
-    return Draft(path.relative_to(directory).as_posix(), text, told, made.conflicts)
+        problems = _checked(catalog, path, text) if checked else ()
+    return Draft(path.relative_to(directory).as_posix(), text, problems, made.conflicts)
+
+
+def _checked(catalog: Catalog, path: Path, text: str) -> tuple[dict[str, Any], ...]:
+    """What the check says of a file, kept by its text until it is another catalog: it reads all of the catalog."""
+    from triage.catalog.check import check
+
+    if not _checks or _checks[0][0] is not catalog:
+        _checks[:] = [(catalog, {})]
+    kept = _checks[0][1]
+    if text not in kept:
+        if len(kept) >= MOST_CHECKS:
+            kept.clear()
+        told = [problem for problem in check([path]) if problem.severity != "info"]
+        kept[text] = tuple({"severity": item.severity, "line": item.line, "message": item.message, "hint": item.hint} for item in told)
+    return kept[text]
 
 
 def others(store: Store, cluster: str) -> list[Evidence]:

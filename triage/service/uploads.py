@@ -144,7 +144,7 @@ class Form:
         if part.file is None:
             part.text += piece
             if len(part.text) > FIELD_BYTES:
-                raise ServiceError(413, f"a field may hold {FIELD_BYTES} bytes", headers={"Connection": "close"})
+                raise ServiceError(422, f"a field may hold {FIELD_BYTES} bytes", headers={"Connection": "close"})
             return
         part.bytes += len(piece)
         if part.bytes > self._limits.upload_bytes:

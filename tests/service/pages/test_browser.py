@@ -104,6 +104,33 @@ def test_two_clusters_become_one_and_come_apart_again(visit: Visit, served: Serv
     assert len(clusters(served)) >= 2
 
 
+def test_a_cluster_is_taken_apart_and_put_aside(visit: Visit, served: Served) -> None:
+    """From its own page: made one with another whose address is pasted, split again, out of the inbox and back."""
+    page = visit("curator")
+    one, other = clusters(served)[:2]
+    page.goto(f"/clusters/{one}")
+    page.fill("input[name=other]", f"{served.address}/clusters/{other}?said=merged")
+    page.click("text=They are one")
+    page.wait_for_url("**said=merged")
+    page.locator("#prints ~ form input[name=key]").first.check()
+    page.fill("#prints ~ form input[name=because]", "two readers")
+    page.click("text=Split off those ticked")
+    page.wait_for_url("**said=split")
+    new = page.url.rpartition("/")[2].split("?")[0]
+    assert show.SAID["split"] in page.inner_text(".said")
+    assert "two readers" in page.inner_text("section:has(#log)")
+    page.fill("form[action$=ignore] input[name=because]", "a test of the cluster itself")
+    page.click("text=Out of the inbox")
+    page.wait_for_url("**said=ignored")
+    page.goto("/inbox")
+    assert not page.locator(f"a[href='/clusters/{new}']").count()
+    page.click("nav[aria-label=States] >> text=ignored")
+    page.click(f"a[href='/clusters/{new}']")
+    page.click("text=Back into the inbox")
+    page.wait_for_url("**said=reopened")
+    assert new in clusters(served)
+
+
 def test_a_promoted_cluster_is_a_sound_signature(visit: Visit, served: Served, tmp_path: Path) -> None:
     """The YAML that is downloaded passes the catalog's check, and the page has said so."""
     page = visit("curator")

@@ -159,6 +159,24 @@ def test_log_text_is_text_on_every_page(client: TestClient, store: Store) -> Non
         assert 'href="javascript' not in text
 
 
+def test_what_a_log_fills_in_is_said_in_words(client: TestClient) -> None:
+    """No braces in the advice of a signature for people; a program gets the template."""
+    page = client.get("/signatures/config.env-mismatch", headers=HTML).text
+    assert "<var>ranks</var>" in page
+    assert "{ranks}" not in page.replace('"', "")[page.index("<h2>What to do") : page.index("References")].partition("data-copy")[0]
+    assert "{ranks}" in client.get("/signatures/config.env-mismatch.json").text
+
+
+def test_a_draft_is_checked_once(client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check reads the whole catalog: what it said of a text is kept, and another text is checked again."""
+    checked: list[object] = []
+    monkeypatch.setattr("triage.catalog.check.check", lambda paths: checked.append(paths) or [])
+    cluster = store.clusters.listed()[0].id
+    for query in ("signature=data.once", "signature=data.once&title=", "signature=data.twice"):
+        assert "passes" in client.get(f"/clusters/{cluster}/promote?{query}", headers=HTML).text
+    assert len(checked) == 2
+
+
 def test_an_error_is_a_page_for_a_browser(client: TestClient) -> None:
     """Who reads pages gets a page with the next step, a program gets JSON."""
     page = client.get("/incidents/i-nothere", headers=HTML)

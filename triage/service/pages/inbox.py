@@ -97,7 +97,7 @@ def merge(store: TheStore, who: Curator, cluster: Annotated[list[str], Form()] =
 
 
 @router.get("/clusters/{cluster}/signature.yaml")
-def signature_yaml(cluster: str, store: TheStore, catalog: TheCatalog, _: Viewer, signature: Words = "", title: Words = "") -> Response:
+def signature_yaml(cluster: str, store: TheStore, catalog: TheCatalog, _: Curator, signature: Words = "", title: Words = "") -> Response:
     """The signature file, to be put into a catalog."""
     made = queries.draft(store, catalog, cluster, signature.strip(), title, checked=False)
     return attachment(made.yaml, made.path.replace("/", "."))
@@ -105,7 +105,7 @@ def signature_yaml(cluster: str, store: TheStore, catalog: TheCatalog, _: Viewer
 
 @both(router, "/clusters/{cluster}/promote")
 def promotion(
-    request: Request, cluster: str, store: TheStore, catalog: TheCatalog, _: Viewer, signature: Words = "", title: Words = ""
+    request: Request, cluster: str, store: TheStore, catalog: TheCatalog, _: Curator, signature: Words = "", title: Words = ""
 ) -> Response:
     """What the signature of this cluster would be, checked as `triage catalog check` does."""
     found = store.clusters.get(cluster)

@@ -5,6 +5,7 @@ Every text that a template prints passes `safe`, which takes control characters 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -26,6 +27,7 @@ from triage.service.pages.freshness import freshness
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 THEMES = ("light", "dark")
@@ -45,6 +47,7 @@ SAID: Mapping[str, str] = {
     "signed-in": "You are signed in.",
     "signed-out": "You are signed out.",
 }
+SLOT = re.compile(r"\{([a-z]\w*)\}")
 # Address, name, access key of the main pages, in the order of the bar.
 NAV: tuple[tuple[str, str, str], ...] = (
     ("/incidents", "Incidents", "i"),
@@ -112,7 +115,7 @@ def environment() -> Environment:
     made.filters.update(
         day=day, iso=iso, ago=ago, ranks=words.ranks, plural=words.plural, size=words.size, confidence=words.confidence, number=number
     )
-    made.filters.update(told=told)
+    made.filters.update(told=told, slots=slots)
     made.globals.update(with_query=with_query, picture=Markup)
     return made
 
@@ -131,6 +134,16 @@ def ago(seconds: float | None) -> str:
 def number(value: int) -> str:
     """`12,345`."""
     return f"{value:,}"
+
+
+def slots(text: str) -> Markup:
+    """`{host}` in the advice of a signature: the names of what the log fills in are told from the words around them."""
+    from markupsafe import Markup
+
+    words = SLOT.split(safe(text))
+    return Markup("").join(
+        Markup("<var>{}</var>").format(word.replace("_", " ")) if place % 2 else word for place, word in enumerate(words)
+    )
 
 
 def told(value: Any) -> str:

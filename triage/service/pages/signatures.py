@@ -18,7 +18,7 @@ from triage.render.bars import Bar, weeks
 from triage.render.signature import reach
 from triage.service import queries
 from triage.service.deps import TheCatalog, TheStore, Viewer
-from triage.service.pages.show import both, page
+from triage.service.pages.show import SLOT, both, page
 from triage.store.search import Filter
 
 router = APIRouter()
@@ -65,10 +65,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class SignaturePage:
-    """One signature: what it says, and what became of it in this store: `clusters` that it was made of, `changes` of what it was found in."""
+    """One signature: what it says, and what became of it in this store: `clusters` that it was made of, `changes` of what it was found in.
+
+    `filled`: an incident puts words of its logs into the texts.
+    """
 
     signature: dict[str, object]
     steps: tuple[str, ...]
+    filled: bool
     conditions: tuple[str, ...]
     leads_to: tuple[Edge, ...]
     follows: tuple[Edge, ...]
@@ -110,6 +114,7 @@ def show(request: Request, signature: str, store: TheStore, catalog: TheCatalog,
     view = SignaturePage(
         signature=_plain(found),
         steps=found.steps,
+        filled=any(SLOT.search(text) for text in (found.meaning, found.summary, *found.steps)),
         conditions=tuple(_conditions(found.match)),
         leads_to=tuple(Edge(edge.signature, titles.get(edge.signature, ""), reach(edge.scope, edge.window)) for edge in found.leads_to),
         follows=tuple(_follows(found, catalog, titles)),

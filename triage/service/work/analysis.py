@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import tempfile
@@ -39,9 +40,19 @@ def ingest(settings: Settings, root: Path, payload: Mapping[str, Any], name: str
         matrix = _flight(paths, diagnosis)
         if matrix is not None:
             documents["flight"] = matrix
-    if payload.get("name"):
-        diagnosis = dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, name=payload["name"]))
+    named = dataclasses.replace(diagnosis.job, name=payload.get("name") or diagnosis.job.name, path=called(payload["place"]))
+    diagnosis = dataclasses.replace(diagnosis, job=named)
     out.write_bytes(codec.pack({"body": codec.unbody(codec.body(diagnosis)), "documents": documents}))
+
+
+def called(place: Mapping[str, Any]) -> str:
+    """Where a job came from, the same each time: its name in a source, or of an upload the content and the name, if it is one file."""
+    if "source" in place:
+        return "/".join(filter(None, (place["source"], place.get("job"))))
+    sent = place["files"]
+    digests = sorted(item["digest"] for item in sent)
+    content = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    return "/".join((f"upload {content[:12]}", *(item["name"] for item in sent if len(sent) == 1)))
 
 
 def warm() -> None:
