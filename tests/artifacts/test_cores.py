@@ -137,6 +137,25 @@ def test_another_build_is_said_and_not_used(lab: Lab, tmp_path: Path) -> None:
     assert right.crash.frames[0] == "read_header"
 
 
+def test_symbols_that_lie_apart(lab: Lab, tmp_path: Path) -> None:
+    """A stripped program: --debug-dir gives the names back with gdb and without; else both see the same places in it."""
+    needs("objcopy", "strip")
+    program = Path(shutil.copy(lab.program(), tmp_path / "stripped"))
+    build_id = build_id_of(str(program)) or ""
+    apart = tmp_path / "debug/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    apart.parent.mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", str(program), str(apart)], check=True)
+    subprocess.run(["strip", str(program)], check=True)
+    core = core_of(tmp_path, str(program), "null")
+    bare = [read(str(core), "core", use_gdb=use_gdb, limits=PATIENT) for use_gdb in (True, False)]
+    assert {report.engine for report in bare} == {"gdb", "notes"}
+    assert len({report.crash.frames for report in bare}) == 1
+    assert bare[0].crash.frames[1].startswith(f"stripped!{build_id[:12]}+0x")
+    for use_gdb in (True, False):
+        named = read(str(core), "core", Where(debug_dir=str(tmp_path / "debug")), use_gdb=use_gdb, limits=PATIENT)
+        assert named.crash.frames == ("read_header", "work", "main")
+
+
 def test_a_sysroot_stands_for_the_root(lab: Lab, tmp_path: Path) -> None:
     """Files are looked for below --sysroot, and nowhere else."""
     place = tmp_path / str(lab.program()).lstrip("/")
@@ -299,6 +318,9 @@ def test_the_command(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, error = command("core", str(lab.directory / "plain.log"))
     assert status == 2
     assert "no core file" in error
+    status, _, error = command("core", str(lab.program()))
+    assert status == 2
+    assert "--exe" in error
 
 
 HOSTILE = """

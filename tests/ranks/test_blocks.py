@@ -237,6 +237,15 @@ def test_python_announces_what_does_not_end_the_process(before: str, aside: str)
     assert block(f'{before}\n{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n', HEADER).aside == aside
 
 
+def test_the_name_of_a_signal_belongs_to_the_stack_below() -> None:
+    """A handler that prints the signal and then the addresses tells of one crash; without a stack the line stands alone."""
+    stack = ["./solver(_ZN6Solver4stepEd+0x1b) [0x55d3c8a4b12b]", "./solver(main+0x40) [0x55d3c8a4b2f0]"]
+    lines = [f"[rank3]: {line}" for line in ("Segmentation fault, dumping stack", *stack)]
+    found = block("\n".join([lines[0], "[rank0]: step 4", *lines[1:]]) + "\n", "Segmentation fault")
+    assert (found.form, len(found.lines)) == ("backtrace", 3)
+    assert block(lines[0] + "\n[rank3]: step 4\n", "Segmentation fault").form == "line"
+
+
 def test_a_literal_in_the_middle_of_a_very_long_line_is_seen() -> None:
     """Of a line too long to show, the part around the literal is what is told, with its writer."""
     found = block("[rank3]: " + "x" * 60_000 + " boom " + "y" * 60_000 + "\nstep 3\n", "boom")

@@ -80,6 +80,17 @@ def check(where: object) -> None:
             raise OptionError(f"--{name.replace('_', '-')}: there is no such {what}", hint="check the path", path=path)
 
 
+def is_program(path: str) -> bool:
+    """Is it the program that crashed, or one of its libraries?"""
+    import os
+
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(18)
+    return head[:4] == b"\x7fELF" and len(head) == 18 and 4 not in head[16:]
+
+
 def _reports(path: str, where: object, use_gdb: bool, limits: object, warnings: list[Warning]) -> Iterator[Report]:
     """The reports of all core files that `path` holds. Raises InputError when there is none."""
     from triage import sources
@@ -87,6 +98,10 @@ def _reports(path: str, where: object, use_gdb: bool, limits: object, warnings: 
     from triage.artifacts.cores.report import read
     from triage.errors import InputError
 
+    if is_program(path):
+        raise InputError(
+            "this is a program or a library, and no core file", hint="give the core file, and the program with --exe", path=path
+        )
     count = 0
     for file in sources.discover([path]).files:
         for source, stream in sources.streams(file, sources.Limits(), warnings.append):

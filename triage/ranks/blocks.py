@@ -146,6 +146,15 @@ def _is_hook(text: Text, first: Line) -> bool:
     return nearest is None or tracebacks.is_exception(nearest.text) or nearest.text.startswith(" ")
 
 
+_DIED = re.compile(r"\s*(?:Segmentation fault|Aborted|Bus error|Floating point exception)\b")
+
+
+def _stack_below(text: Text, line: Line) -> Line | None:
+    """The line that opens a backtrace right behind one that names the signal: they are one."""
+    below = next(same_writer(text, line, gap=400), None) if _DIED.match(line.parsed.text) else None
+    return below if below is not None and backtraces.opens(below) else None
+
+
 def _backtrace(text: Text, first: Line) -> Collected:
     head: list[Line] = []
     for line in text.lines_before(first.offset, _STAMP_REACH, _start(first, first.parsed.writer)):
@@ -169,6 +178,7 @@ def _pytest(text: Text, first: Line) -> Collected:
     return Collected([first, *(line for part in parts for line in part.lines)], first, parts=tuple(parts))
 
 
+_BACKTRACE = Form("backtrace", backtraces.opens, _backtrace)
 FORMS: tuple[Form, ...] = (
     Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text and "C++ Traceback" not in line.parsed.text, _traceback),
     Form(
@@ -201,7 +211,7 @@ FORMS: tuple[Form, ...] = (
         _continuing(r"Exception raised from|frame #\d|<omitting|  what", 80),
     ),
     Form("received-signal", _has("*** Process received signal ***", "==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
-    Form("backtrace", backtraces.opens, _backtrace),
+    _BACKTRACE,
     Form("pytest", pytests.opens, _pytest),
     Form("line", lambda line: True, lambda text, line: Collected([line], line)),
 )
@@ -226,6 +236,8 @@ def build(
             if line is None:
                 continue
             form = next(form for form in FORMS if form.opens(line))
+            if form.name == "line" and (below := _stack_below(text, line)) is not None and below.offset not in taken:
+                form, line = _BACKTRACE, below
             whole = form.collect(text, line)
             collected = _without(whole, taken, line)
             parts = [_without(part, taken, part.lines[-1]) for part in whole.parts]

@@ -50,6 +50,7 @@ _NOISE = (
     "not a symbol",
     "mapping note processing",
     "Could not load shared library symbols",
+    "exec file is newer than core",
 )
 _FRAMES, _OTHER_FRAMES = 256, 64
 _MOST_THREADS = 1024
@@ -183,12 +184,16 @@ def _tid(target: str) -> int | None:
 def _thread(number: int, stack: list[Any], core: Core, ids: dict[str, tuple[int | None, str]]) -> Thread:
     tid, name = ids.get(str(number), (None, ""))
     registers = core.threads[number - 1] if number <= len(core.threads) else None
-    frames = [_frame(item, core) for item in stack if isinstance(item, dict)]
+    frames: list[Frame] = []
+    for item in stack:
+        if isinstance(item, dict):
+            frames.append(_frame(item, core, called=bool(frames) and frames[-1].function != HANDLER))
     crashed = number == 1 and bool(core.signal)
     return Thread(tuple(frames), id=str(number), tid=tid or (registers.tid if registers else None), name=name, crashed=crashed)
 
 
-def _frame(item: dict[str, Any], core: Core) -> Frame:
+def _frame(item: dict[str, Any], core: Core, called: bool) -> Frame:
+    """`called`: its address is where the call returns to, so its offset is counted back into the call, as the scan of a stack does it."""
     function = str(item.get("func", ""))
     if function == HANDLER:
         return Frame(HANDLER)
@@ -198,7 +203,7 @@ def _frame(item: dict[str, Any], core: Core) -> Frame:
     return Frame(
         function="" if function == "??" else function,
         module=module.path if module else str(item.get("from", "")),
-        offset=address - module.bias if module and address is not None else None,
+        offset=address - module.bias - called if module and address is not None else None,
         address=address,
         file=str(item.get("file", "")),
         line=int(line) if line.isdecimal() and len(line) <= 9 else None,

@@ -148,6 +148,12 @@ def _table(
                 objects["__abort_msg"] = value
             continue
         old = functions.get(value)
-        if old is None or old[0] < length:
-            end = text.find(b"\0", name)
-            functions[value] = (length, text[name:end].decode("utf-8", "replace"))
+        if old is None or old[0] <= length:
+            new = (length, text[name : text.find(b"\0", name)].decode("utf-8", "replace"))
+            if old is None or old[0] < length or _plainer(new[1], old[1]):
+                functions[value] = new
+
+
+def _plainer(name: str, other: str) -> bool:
+    """Of several names of one function the one that people use: `free`, not `__libc_free`."""
+    return (len(name) - len(name.lstrip("_")), len(name), name) < (len(other) - len(other.lstrip("_")), len(other), other)

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from triage.artifacts.cores.elf import Memory
 from triage.artifacts.cores.files import Found
 from triage.artifacts.cores.model import Core, Module, Registers
+from triage.stacks.demangle import demangled
 from triage.stacks.model import Frame, Thread, Trust
 
 _WINDOW = 1 << 15
@@ -50,7 +51,7 @@ class Walker:
         symbols = self.found.symbols(module)
         symbol = symbols.at(offset) if symbols is not None else None
         return Frame(
-            function=symbol[0] if symbol else "",
+            function=demangled(symbol[0]) if symbol else "",
             module=module.path,
             offset=offset,
             address=address,
