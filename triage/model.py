@@ -198,7 +198,7 @@ NewsKind = Literal["failure", "revised", "recovered", "silent", "back", "slow", 
 class News:
     """Something that `triage watch` says of a job that runs: about a failure (with its diagnosis), or about its pace.
 
-    `ranks` are those it is about, none when that is all of them or not known.
+    `ranks` are those it is about, none when that is all of them or not known; `hosts` theirs, as far as known.
     """
 
     kind: NewsKind
@@ -207,6 +207,23 @@ class News:
     ranks: tuple[int, ...] = ()
     attempt: int = 0
     diagnosis: Diagnosis | None = None
+    hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What a watch said of the pace of a job since it fell out of step, the first news and the newest.
+
+    `wrong` is what still is: `slow`, `stalled`, `silent 37` for a rank. None of it: the job is in step again, or it failed.
+    """
+
+    news: tuple[News, ...]
+    wrong: frozenset[str] = frozenset()
+
+    @property
+    def began(self) -> float:
+        """When it was first said, in seconds since 1970."""
+        return self.news[0].at
 
 
 @dataclass(frozen=True, slots=True)

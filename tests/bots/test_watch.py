@@ -62,7 +62,7 @@ def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench)
     job.rank(1).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
     job.rank(0).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
     job.write()
-    slack.wait(lambda: slack.visible(CHANNEL))
+    slack.wait(lambda: slack.visible(CHANNEL), 90)
     first = bench.text()
     job.rank(0).log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     job.write()
@@ -80,17 +80,68 @@ def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench)
     assert len(slack.visible(CHANNEL, message["ts"])) == 1
 
 
-def test_killed_and_started_again(place: Place, slack: SlackServer) -> None:
-    """SIGKILL after the post: the next watch of the same files has one message still."""
+# The watch as it is, but killed when it wrote its memory for the N-th time: 1 before it tells, 2 when it was posted and is about to remember that.
+KILLED = """
+import os, signal, sqlite3, sys, time
+from triage.cli import main
+from triage.watch import memory
+
+def save(*arguments, after=memory.save, times=[]):
+    times.append(1)
+    while len(times) == 2 and not sqlite3.connect("triage.db").execute("SELECT 1 FROM told_part WHERE ref <> ''").fetchone():
+        time.sleep(0.05)
+    if len(times) < 2 or {n} > 1:
+        after(*arguments)
+    if len(times) == {n}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+memory.save = save
+sys.argv[0] = "triage"
+main()
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_killed_while_it_tells(place: Place, slack: SlackServer, times: int) -> None:
+    """SIGKILL before the post, or after it and before it is remembered: one message, once told, whose count of repeats is right (none)."""
     logs = place.where / "logs"
     job = JobBuilder(logs, world_size=2).steps(5)
     job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     job.elastic_table({1: 1}).write()
-    watch = place.start("watch", "logs", "--notify", "--quiet")
-    slack.wait(lambda: slack.visible(CHANNEL))
-    watch.send_signal(signal.SIGKILL)
-    watch.communicate(timeout=60)
+    script = KILLED.replace("{n}", str(times))
+    command = [sys.executable, "-c", script, "watch", "logs", "--notify", "--quiet", "--poll", "0.1s"]
+    killed = subprocess.run(command, env=place.environment, cwd=place.where, capture_output=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert len(slack.visible(CHANNEL)) == times - 1
     assert place.run("watch", "logs", "--notify", "--quiet", "--stop-after", "1s")[0] == 0
+    (message,) = slack.visible(CHANNEL)
+    assert [reply["text"] for reply in slack.visible(CHANNEL, message["ts"]) if "The same" in reply["text"]] == []
+
+
+def test_a_silent_rank_is_posted_and_taken_back(place: Place, slack: SlackServer, bench: Bench) -> None:
+    """While the job runs: rank 3 says nothing and the others go on; then it goes on too."""
+    logs = place.where / "logs"
+    logs.mkdir()
+    watch = place.start("watch", "logs", "--notify", "--quiet", "--poll", "0.1s")
+    while len(os.listdir(f"/proc/{watch.pid}/task")) < 2:  # until its thread that posts is there
+        time.sleep(0.05)
+
+    def steps(ranks: range, first: int, last: int, until: str) -> bool:
+        for step in range(first, last):
+            for rank in ranks:
+                with (logs / f"rank_{rank}.log").open("a") as file:
+                    file.write(f"[rank{rank}] step {step} loss 2.5\n")
+            time.sleep(0.2)
+            if until in "".join(message["text"] for message in slack.visible(CHANNEL)):
+                return True
+        return False
+
+    others = range(4)
+    steps(others, 0, 12, "nothing of it yet")
+    assert steps(range(3), 12, 120, "Silent: rank 3 said nothing")
+    assert steps(others, 200, 320, "Back: rank 3 goes on")
+    watch.send_signal(signal.SIGTERM)
+    assert watch.communicate(timeout=60)[1] == ""
     assert len(slack.visible(CHANNEL)) == 1
 
 

@@ -112,3 +112,34 @@ def test_a_job_of_one_or_two_ranks_has_no_odd_one() -> None:
     steps = even(1.0, 60, ranks=2)
     steps[1] = steps[1][:20]
     assert run(steps, 60) == []
+
+
+def test_a_restart_says_nothing_twice_and_knows_who_is_back() -> None:
+    """Silent, slow and stalled before the restart: not said again, and said to be over when it is."""
+    pace = Pace(Limits(), poll=1.0)
+    pace.recall(0.0, ("silent 5", "slow", "stalled"), [1.0] * 24)
+    told = []
+    for now in range(60):
+        step = 100 + now // 2 if now < 30 else 115 + (now - 30)
+        for rank in range(8):
+            if now < 40 and rank == 5:
+                continue
+            pace.saw(float(now), rank, step)
+        told += [(now, remark.kind, remark.ranks) for remark in pace.remarks(float(now))]
+    assert [item[1:] for item in told if item[1] != "usual"] == [("resumed", ()), ("back", (5,))]
+    assert [kind for now, kind, _ in told if kind == "usual" and now >= 30] == ["usual"]
+
+
+def test_ranks_that_finished_are_no_longer_silent() -> None:
+    """The last word of a silent rank, and of all others, takes back what was said of it."""
+    pace = Pace(Limits(), poll=1.0)
+    told = []
+    for now in range(60):
+        for rank in range(8):
+            if rank != 5 or now < 30:
+                pace.saw(float(now), rank, now)
+        told += [(remark.kind, remark.ranks) for remark in pace.remarks(float(now))]
+    for rank in range(8):
+        pace.saw(60.0, rank, None, finished=True)
+    told += [(remark.kind, remark.ranks) for remark in pace.remarks(60.0)]
+    assert told == [("silent", (5,)), ("back", (5,))]

@@ -55,6 +55,17 @@ def test_an_earlier_run_is_not_repeated() -> None:
     assert policy.judge(0.0, 0.0, found, calm=100.0, final=True) is None
 
 
+def test_what_may_not_have_been_told_is_told_as_the_same_message() -> None:
+    """Killed while it told: the failure is said again, with the time of its first saying; a job that went on instead takes it back."""
+    found = diagnosis("cuda.out-of-memory", 3)
+    for now_is, kind in ((found, "failure"), (diagnosis(None), "recovered")):
+        policy = Policy()
+        policy.recall({0: Said(key_of(found), 0, 77.0)}, {0})
+        news = policy.judge(10.0, 88.0, now_is, calm=10.0, since=5.0)
+        assert news is not None
+        assert (news.kind, policy.said[0].first) == (kind, 77.0)
+
+
 @given(st.lists(st.tuples(st.sampled_from((None, "a.a", "b.b", "c.c")), st.integers(0, 3), st.floats(0, 40)), max_size=80))
 def test_never_more_than_two_revisions(looks: list[tuple[str | None, int, float]]) -> None:
     """Whatever the diagnoses say one after the other: after a failure at most two revisions, and no news that repeats the one before."""

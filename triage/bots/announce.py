@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from triage.bots.pace import Pace
 from triage.bots.routing import Facts, place, wants, when
 from triage.evidence.redact import redact_all
 from triage.model import Diagnosis
@@ -41,34 +42,54 @@ def topic(diagnosis: Diagnosis) -> str:
 
 def announce(store: Store, about: Topic, routing: Routing, *, now: float) -> list[str]:
     """Write the posts that the routes ask for; the places to which something goes. A topic without an incident carries its report itself."""
-    if about.incident is None:
-        about = Topic(about.name, None, redact_all(about.diagnosis))
+    report = json.render(redact_all(about.diagnosis)) if about.incident is None else None
     facts = Facts.of(about.diagnosis)
+    return _announced(store, _Told(about.name, facts, facts.cause, about.incident, report), routing, now)
+
+
+def announce_pace(store: Store, name: str, pace: Pace, routing: Routing, *, now: float) -> list[str]:
+    """The same of an episode; `name` stays the same while it lasts."""
+    return _announced(store, _Told(name, pace.facts(), pace.cause, None, pace.report()), routing, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is to be told. `cause` is what makes it the same as something else, `report` what a message keeps that has no incident."""
+
+    name: str
+    facts: Facts
+    cause: str
+    incident: str | None
+    report: str | None
+
+
+def _announced(store: Store, about: _Told, routing: Routing, now: float) -> list[str]:
     with store.connections.write():
-        return [route.to for route in routing.routes if _routed(store, about, facts, route, routing, now)]
+        return [route.to for route in routing.routes if _routed(store, about, route, routing, now)]
 
 
-def _routed(store: Store, about: Topic, facts: Facts, route: Route, routing: Routing, now: float) -> bool:
+def _routed(store: Store, about: _Told, route: Route, routing: Routing, now: float) -> bool:
     kind, where = place(route)
+    facts = about.facts
     known = _standing(store, about, kind, where)
     if known is not None:  # people have seen it: they shall see what it is now, also when that is nothing
         about = replace(about, name=known.topic)
-        _write(store, about, facts, kind, where, now)
-        return _request(store, kind, where, about.name, now, now)
+        _write(store, about, kind, where, now)
+        return _request(store, kind, where, about.name, now if store.told.is_shown(known.id) else when(route, now), now)
     counted = store.told.counted(kind, where, about.name)
-    if counted is not None and counted.cause == facts.cause:
+    if counted is not None and counted.cause == about.cause:
         return False
-    if route.only_digest or not wants(route, facts) or store.told.muted(kind, where, facts.cause, now) is not None:
+    if route.only_digest or not wants(route, facts) or store.told.muted(kind, where, about.cause, now) is not None:
         return False
-    for other in store.told.alike(kind, where, facts.cause, now - routing.repeat_hours * 3600) if facts.cause else ():
+    for other in store.told.alike(kind, where, about.cause, now - routing.repeat_hours * 3600) if about.cause else ():
         if other.job == facts.job or set(other.hosts) & set(facts.hosts):
             store.told.again(other.id, about.name, job=facts.job, hosts=facts.hosts, now=now)
             return _request(store, kind, where, other.topic, when(route, now), now)
-    _write(store, about, facts, kind, where, now)
+    _write(store, about, kind, where, now)
     return _request(store, kind, where, about.name, when(route, now), now)
 
 
-def _standing(store: Store, about: Topic, kind: str, where: str) -> Message | None:
+def _standing(store: Store, about: _Told, kind: str, where: str) -> Message | None:
     """The message about it: of its name, or of the same attempt of the same incident, which a watch told under a name of its own."""
     known = store.told.message(kind, where, about.name)
     if known is not None or about.incident is None:
@@ -78,10 +99,10 @@ def _standing(store: Store, about: Topic, kind: str, where: str) -> Message | No
     return next((other for other in others if other.topic.rpartition("/")[2] == attempt), None)
 
 
-def _write(store: Store, about: Topic, facts: Facts, kind: str, where: str, now: float) -> None:
-    report = json.render(about.diagnosis) if about.incident is None else None
+def _write(store: Store, about: _Told, kind: str, where: str, now: float) -> None:
+    hosts, job = about.facts.hosts, about.facts.job
     store.told.write(
-        kind, where, about.name, cause=facts.cause, job=facts.job, hosts=facts.hosts, incident=about.incident, report=report, now=now
+        kind, where, about.name, cause=about.cause, job=job, hosts=hosts, incident=about.incident, report=about.report, now=now
     )
 
 

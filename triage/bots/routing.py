@@ -11,10 +11,13 @@ from zoneinfo import ZoneInfo
 from triage.model import Diagnosis, Incident
 from triage.settings.routing import Route
 
+PACE = "pace"
+"""The verdict of news that are about the pace of a job, and what the names of its causes begin with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What routes ask for. `cause` is a signature, a cluster, or `symptoms`; empty for a clean job."""
+    """What routes ask for. `cause` is a signature, a cluster, `symptoms`, or `pace.silent` and the like; empty for a clean job."""
 
     verdict: str
     cause: str

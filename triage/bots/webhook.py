@@ -10,9 +10,10 @@ import hmac
 import json
 import time
 
+from triage.bots import pace
 from triage.bots.http import call
 from triage.bots.interface import Undelivered
-from triage.bots.subject import link, subject
+from triage.bots.subject import known, link, read
 from triage.model import Diagnosis
 from triage.render.json import document
 from triage.settings.webhook import Webhook
@@ -41,28 +42,31 @@ class WebhookBot:
                 f"there is no target {name!r}",
                 hint=f"write [webhook.targets.{name}] into the settings, then `triage outbox retry {post.id}`",
             )
-        about = subject(post, store)
-        repeats = store.told.repeats(about.message.id)
+        message = known(post, store)
+        paced = pace.of(post, message) if pace.is_pace(message) else None
+        part = store.told.part(message.id, "body")
+        if paced is not None and not paced.episode.wrong and not part.tried:
+            return "over"  # before anybody was told
         told = {
-            "incident": about.message.incident,
-            "link": link(self._public_url, about.message.incident),
-            "topic": about.message.topic,
-            "repeats": [{"topic": item.topic, "job": item.job, "hosts": list(item.hosts)} for item in repeats],
+            "incident": message.incident,
+            "link": link(self._public_url, message.incident),
+            "topic": message.topic,
+            "repeats": [{"topic": item.topic, "job": item.job, "hosts": list(item.hosts)} for item in store.told.repeats(message.id)],
         }
-        body = payload(about.diagnosis, **told)
+        more = {"pace": json.loads(paced.report())} if paced is not None else {}
+        body = payload(read(post, message, store).diagnosis if paced is None else None, **told, **more)
         digest = hashlib.sha256(body).hexdigest()
-        part = store.told.part(about.message.id, "body")
         if part.ref is not None and part.digest == digest:
             return part.ref
-        delivery = hashlib.sha256(f"{about.message.topic}\0{about.message.at}\0{digest}".encode()).hexdigest()[:32]
+        delivery = hashlib.sha256(f"{message.topic}\0{message.at}\0{digest}".encode()).hexdigest()[:32]
         send(target.url, target.secret.get_secret_value(), body, delivery, timeout=self._settings.timeout)
-        store.told.keep(about.message.id, "body", Part(True, delivery, digest))
+        store.told.keep(message.id, "body", Part(True, delivery, digest))
         return delivery
 
 
-def payload(diagnosis: Diagnosis, **more: object) -> bytes:
-    """The body: what it is about, and the whole report of schema triage.diagnosis/1."""
-    return json.dumps({"schema": SCHEMA, **more, "diagnosis": document(diagnosis)}, sort_keys=False).encode()
+def payload(diagnosis: Diagnosis | None, **more: object) -> bytes:
+    """The body: what it is about, and the whole report of schema triage.diagnosis/1; none where it is about the pace of a job."""
+    return json.dumps({"schema": SCHEMA, **more, "diagnosis": document(diagnosis) if diagnosis else None}, sort_keys=False).encode()
 
 
 def signature(secret: str, stamp: str, body: bytes) -> str:

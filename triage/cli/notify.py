@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triage.errors import OptionError
-from triage.model import Diagnosis, Warning
+from triage.model import Diagnosis, Episode, Warning
 
 if TYPE_CHECKING:
     from triage.settings import Settings
@@ -44,11 +44,20 @@ class Telling:
     def __init__(self, store: Store, routing: Routing, paths: Sequence[str]) -> None:
         self._store = store
         self._routing = routing
+        whole = os.path.commonpath([os.path.abspath(path) for path in paths])
+        self._job = os.path.basename(whole.rstrip("/")) or whole, whole if len(paths) > 1 else paths[0]
         self._name = "watch:" + hashlib.sha256("\0".join(sorted(map(os.path.abspath, paths))).encode()).hexdigest()[:16]
 
     def tell(self, diagnosis: Diagnosis, attempt: int, first: float) -> None:
         """`first`: when something was said of this attempt first; it tells this job from others under the same paths."""
         self._announce(diagnosis, None, attempt, first)
+
+    def pace(self, episode: Episode) -> None:
+        """What is out of step, and when it no longer is: one message an episode."""
+        from triage.bots.announce import announce_pace
+        from triage.bots.pace import Pace
+
+        announce_pace(self._store, f"{self._name}:{episode.began:.3f}/pace", Pace(*self._job, episode), self._routing, now=time.time())
 
     def keep(self, diagnosis: Diagnosis, attempt: int, first: float) -> None:
         """The job is over: it becomes an incident, and the message one about it."""

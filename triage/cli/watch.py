@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ from triage.cli import options
 
 if TYPE_CHECKING:
     from triage.cli.notify import Telling
-    from triage.model import News
+    from triage.model import Episode, News
     from triage.watch.loop import Watch
 
 
@@ -65,6 +65,7 @@ def watch(
     """
     from triage.cli.ingest import remembered
     from triage.cli.notify import telling as notifying
+    from triage.errors import InputError
     from triage.options import Options
     from triage.watch import memory as kept
     from triage.watch.follow import Follower
@@ -80,25 +81,41 @@ def watch(
     place = None if no_memory else memory or kept.place(paths)
     if place is not None:
         watched.follower.find(watched.clock())
-        watched.policy.said.update(kept.load(place, watched.follower.files))
+        watched.recall(kept.load(place, watched.follower.files))
 
     def warn(sentence: str) -> None:
         typer.echo(f"warning: {sentence}", err=True)
 
     hook = Hook(run, warn) if run else None
     telling: Telling | None = None
+    episode: Episode | None = None
 
     def tell(events: list[News]) -> None:
         from triage.render import watch as render
 
+        nonlocal episode
+        if events:  # a watch that is killed while it tells tells it again, as the same message
+            keep(event.attempt for event in events if event.diagnosis is not None)
         for event in events:
             typer.echo(render.json(event) if format is options.PlainFormat.json else render.text(event), nl=False)
             if hook:
                 hook(render.json(event))
             if telling is not None and event.diagnosis is not None:
                 telling.tell(event.diagnosis, event.attempt, watched.policy.said[event.attempt].first)
-        if events and place is not None:
-            kept.save(place, watched.follower.files, watched.policy.said)
+        if watched.episode is not episode and telling is not None and watched.episode is not None:
+            telling.pace(watched.episode)
+        episode = watched.episode
+        if events:
+            keep()
+
+    def keep(unsure: Iterable[int] = ()) -> None:
+        nonlocal place
+        try:
+            if place is not None:
+                kept.save(place, watched.follower.files, watched.memory(unsure))
+        except InputError as error:  # what is to be told matters more
+            warn(f"{error}; {error.hint}")
+            place = None
 
     with contextlib.ExitStack() as stack:
         if notify:

@@ -28,7 +28,9 @@ class Route(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     to: str = Field(pattern=r"^(slack:[A-Z0-9]{2,}|webhook:[A-Za-z0-9_-]+)$", description="slack:CHANNEL-ID or webhook:NAME")
-    verdicts: tuple[Literal["known", "unknown", "clean"], ...] = Field(default=("known", "unknown"), description="which verdicts")
+    verdicts: tuple[Literal["known", "unknown", "clean", "pace"], ...] = Field(
+        default=("known", "unknown", "pace"), description="which verdicts; pace: silent ranks, slow steps, stalls of a job that is watched"
+    )
     domains: tuple[str, ...] = Field(default=(), description="which domains (gpu, fabric, …); empty: all")
     signatures: tuple[str, ...] = Field(default=(), description="which signatures or clusters, as patterns; empty: all")
     hosts: tuple[str, ...] = Field(default=(), description="which hosts must be to blame, as patterns; empty: all")

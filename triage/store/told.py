@@ -133,6 +133,10 @@ class Told:
         row = self._db.one("SELECT tried, ref, digest FROM told_part WHERE told = ? AND name = ?", (told, name))
         return Part(bool(row["tried"]), row["ref"], row["digest"]) if row is not None else Part()
 
+    def is_shown(self, told: int) -> bool:
+        """May any part of it be visible?"""
+        return self._db.one("SELECT 1 FROM told_part WHERE told = ? AND tried LIMIT 1", (told,)) is not None
+
     def keep(self, told: int, name: str, part: Part) -> None:
         """What is known of a part now."""
         with self._db.write() as db:

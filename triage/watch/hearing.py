@@ -52,14 +52,20 @@ class Hearing:
         self.pace.poll = self._poll + 2 * (now - self._began)  # a rank that was heard first is so much older
         return True
 
+    def hosts(self, ranks: Iterable[int]) -> tuple[str, ...]:
+        """The hosts of these ranks, as far as their lines or the names of their files say."""
+        return tuple(dict.fromkeys(host for rank in ranks for host in sorted(self._job.hosts.get(rank, ()))))
+
     def _hear(self, now: float, file: Growing) -> None:
+        opening = self.follower.opening(file)
         if not file.heard:
-            self._job.learn(file.name, Origin())
+            for origin in (Origin(), *(word.origin for word in opening.words)):
+                self._job.learn(file.name, origin)
         added = file.place - file.heard if file.place >= file.heard else file.place
         data = self.follower.tail(file, min(added, _TAIL if file.writers <= 1 else _TAILS))
         one = file.writers <= 1 and self._job.complete(file.name, Origin()).rank is not None
         found: dict[int, list[Word]] = {}
-        for word in words(data, file.place - len(data), 1970, self.follower.opening(file).layout, whole=len(data) == added, one=one):
+        for word in words(data, file.place - len(data), 1970, opening.layout, whole=len(data) == added, one=one):
             self._job.learn(file.name, word.origin)
             rank = self._job.complete(file.name, word.origin).rank
             if rank is not None:

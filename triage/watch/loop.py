@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from triage import pipeline
 from triage.errors import InputError
-from triage.model import Diagnosis, News
+from triage.model import Diagnosis, Episode, News
 from triage.ranks.last import PROGRESS
+from triage.watch import episodes
 from triage.watch.follow import Follower, Growth
 from triage.watch.hearing import Hearing
+from triage.watch.memory import Memory
 from triage.watch.pace import Pace
 from triage.watch.policy import Policy, alone
 
@@ -34,6 +36,7 @@ class Watch:
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     last: Diagnosis | None = None  # the newest whole diagnosis of a job that failed
+    episode: Episode | None = None  # what is out of step, or was the last time
     _find_at: float = 0.0
     _hit: float | None = None  # when the last line of failure came
     _grown: float = 0.0
@@ -45,10 +48,21 @@ class Watch:
     _looked: float = float("-inf")
     _took: float | None = None  # seconds of the last diagnosis
     _whole: bool = False
+    _held: list[News] = field(default_factory=list)  # of the pace, while it is not known whether the job failed
 
     def __post_init__(self) -> None:
         self._grown = self.clock()
         self._hearing = Hearing(self.follower, self.pace, self.clock)
+
+    def recall(self, kept: Memory) -> None:
+        """Go on where an earlier watch of the same files was."""
+        self.policy.recall(kept.said, kept.unsure)
+        self.episode = kept.episode
+        self.pace.recall(self.clock(), kept.episode.wrong if kept.episode else (), kept.base)
+
+    def memory(self, unsure: Iterable[int] = ()) -> Memory:
+        """What a later watch needs for that; `unsure`: attempts that are told in this moment."""
+        return Memory(dict(self.policy.said), frozenset(unsure), self.episode, self.pace.base)
 
     def step(self) -> list[News]:
         """Read what came, and say what has to be said now."""
@@ -63,12 +77,23 @@ class Watch:
         if growth.hits:
             self._was_hit(now, growth)
         events = self._failures(now, grown=bool(growth.grown))
-        if self._urgent and now - self._opened < 2 * self.policy.manners.settle:
-            return events  # it will be told in a moment; the pace can wait
-        remarks = self.pace.remarks(now) if self._hearing.hear(now) else []
-        if not (self.policy.failed or self.policy.pending):
-            events += [News(remark.kind, self.wall(), remark.text, remark.ranks) for remark in remarks]
+        if not (self._urgent and now - self._opened < 2 * self.policy.manners.settle):  # else it is told in a moment; the pace can wait
+            events += self._paces(now)
+        for event in events:
+            self.episode = episodes.after(self.episode, event)
         return events
+
+    def _paces(self, now: float) -> list[News]:
+        """What is to be said of the pace: nothing of a job that failed."""
+        if self._hearing.hear(now):
+            self._held += [
+                News(remark.kind, self.wall(), remark.text, remark.ranks, hosts=self._hearing.hosts(remark.ranks))
+                for remark in self.pace.remarks(now)
+            ]
+        if self.policy.pending:
+            return []
+        said, self._held = self._held, []
+        return [] if self.policy.failed else said
 
     def _was_hit(self, now: float, growth: Growth) -> None:
         if self._hit is None or not self._open:
@@ -84,7 +109,10 @@ class Watch:
         self.follower.find(now)
         while self.follower.grow(now).behind:
             pass
-        return self._finally(now) if self._hit is not None else []
+        events = self._finally(now) if self._hit is not None else []
+        for event in events:
+            self.episode = episodes.after(self.episode, event)
+        return events
 
     @property
     def idle(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import statistics
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -75,6 +75,7 @@ class Pace:
     _long: list[float] = field(default_factory=list)
     _slow: bool = False
     _stalled: bool = False
+    _went: bool = False  # a step was seen to be made
     _last: dict[int, int] = field(default_factory=dict)
     _looks: int = 0
 
@@ -101,9 +102,35 @@ class Pace:
         """What has to be said now that was not said before."""
         active = {rank: state for rank, state in self._ranks.items() if not state.finished}
         usual = self.usual
-        if usual is None or not active:
+        if usual is None:
             return []
+        if not active:
+            return self._done()
         return [*self._silences(now, active, usual), *self._stall(now, active, usual), *self._slowness(active)]
+
+    def recall(self, now: float, wrong: Iterable[str], base: Iterable[float]) -> None:
+        """Go on after a restart: what an `Episode` said is wrong, and how long steps took at first. Nothing of it is said again."""
+        self._moved = now
+        self._base = list(base)[:_BASE]
+        for name in wrong:
+            kind, _, rank = name.partition(" ")
+            if kind == "silent":
+                self._ranks[int(rank)] = _Rank(-1, now, now, silent=True)
+            self._slow |= kind == "slow"
+            self._stalled |= kind == "stalled"
+
+    @property
+    def base(self) -> tuple[float, ...]:
+        """How long steps took at first."""
+        return tuple(self._base)
+
+    def _done(self) -> list[Remark]:
+        """All ranks finished: none is silent, and no step is owed."""
+        back = [rank for rank, state in self._ranks.items() if state.silent]
+        for rank in back:
+            self._ranks[rank].silent = False
+        was, self._stalled = self._stalled, False
+        return [*_returned(back), *([Remark("resumed", (), "all ranks finished")] if was else [])]
 
     @property
     def usual(self) -> float | None:
@@ -118,6 +145,7 @@ class Pace:
 
     def _advance(self, now: float, step: int) -> None:
         if self.front >= 0 and now > self._moved:
+            self._went = True
             took = now - self._moved
             self._strides.append(step - self.front)
             usual = self.usual
@@ -176,7 +204,7 @@ class Pace:
 
     def _stall(self, now: float, active: dict[int, _Rank], usual: float) -> list[Remark]:
         still = now - self._moved
-        if still <= self.poll:
+        if still <= self.poll and self._went:
             was, self._stalled = self._stalled, False
             return [Remark("resumed", (), f"the job goes on, at step {self.front}")] if was else []
         patience = max(self.limits.steps * usual, self.limits.least, _PAUSE * self._pause)

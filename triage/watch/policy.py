@@ -7,7 +7,8 @@ line of failure came for a while, the last one when the storm is over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from triage.model import Diagnosis, Finding, News, NewsKind
 
@@ -15,6 +16,8 @@ Key = tuple[str, str, tuple[int, ...]]
 """What makes two answers the same: the verdict, the signature or cluster, the ranks."""
 
 CLEAN: Key = ("clean", "", ())
+UNSURE: Key = ("", "", ())
+"""Of something that was about to be said when the watch was killed: nobody knows whether it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,10 @@ class Policy:
     _forgiven: set[Key] = field(default_factory=set)  # failures that the job got over
     _since: float | None = None  # since when something stands that was not said
 
+    def recall(self, said: Mapping[int, Said], unsure: Collection[int]) -> None:
+        """Go on after a restart. What may not have been told is judged anew, as the same message."""
+        self.said = {attempt: replace(known, key=UNSURE) if attempt in unsure else known for attempt, known in said.items()}
+
     @property
     def pending(self) -> bool:
         """Does something stand that may have to be said?"""
@@ -92,7 +99,7 @@ class Policy:
         if key == CLEAN:
             kind: NewsKind = "recovered"
             ready = calm >= self.manners.calm
-        elif before is None or before.key == CLEAN:
+        elif before is None or before.key in (CLEAN, UNSURE):
             kind = "failure"
             ready = self._is_due(key, diagnosis, stood, idle, busy)
         else:

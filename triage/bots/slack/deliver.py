@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from triage.bots import digests
+from triage.bots import digests, pace
 from triage.bots.interface import Undelivered
 from triage.bots.routing import Facts, place, wants
 from triage.bots.slack import words
@@ -57,6 +57,8 @@ class SlackBot:
         message = known(post, store)
         if message.cause == words.DIGEST:
             return f"{message.place} {self._part(store, message, 'message', None, _digest(message, store)) or 'gone'}"
+        if pace.is_pace(message):
+            return f"{message.place} {self._paced(store, message, pace.of(post, message))}"
         about = read(post, message, store)
         parent = self._part(store, message, "message", None, self._shown(about, store, now))
         if parent is None:
@@ -66,6 +68,15 @@ class SlackBot:
         if repeats:
             self._part(store, message, "again", parent, words.again(message, repeats))
         return f"{message.place} {parent}"
+
+    def _paced(self, store: Store, message: Message, about: pace.Pace) -> str:
+        if not about.episode.wrong and not store.told.is_shown(message.id):
+            return "over"  # before anybody was told
+        parent = self._part(store, message, "message", None, words.pace(about, self._team(message.place, about.facts())))
+        repeats = store.told.repeats(message.id)
+        if parent is not None and repeats:
+            self._part(store, message, "again", parent, words.again(message, repeats))
+        return parent or "gone"
 
     def _shown(self, about: Subject, store: Store, now: float) -> slack.Message:
         incident = about.message.incident or ""

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from triage.bots.pace import Pace
 from triage.model import Incident, Remembered
 from triage.render import words
 from triage.render.slack import Message as Shown
 from triage.render.slack import block, context, mrkdwn, within
+from triage.render.watch import TITLES
 from triage.store.search import Hit, Likeness
 from triage.store.told import Again, Message
 
@@ -55,6 +57,21 @@ def digest(day: str, incidents: Sequence[Incident]) -> Shown:
     more = [f"• and {len(causes) - LISTED} more causes"] if len(causes) > LISTED else []
     text = f"*{day}:* {head}"
     return within({"text": text, "blocks": [block(text), block("\n".join([*lines, *more]))]})
+
+
+def pace(about: Pace, team: str = "") -> Shown:
+    """What is out of step, or that nothing is any more, and what was said of it before."""
+    newest = about.newest
+    mark = ":large_yellow_circle:" if about.episode.wrong else ":red_circle:" if newest.kind == "failure" else ":white_check_mark:"
+    ranks = f"rank{'s' * (len(newest.ranks) > 1)} {words.rank_list(newest.ranks)}" if newest.ranks and not about.episode.wrong else ""
+    who = [mrkdwn(ranks, 200), mrkdwn(words.hosts(newest.hosts), 200), f"<!subteam^{team}>" if team else ""]
+    head = f"{mark} *{TITLES[newest.kind].capitalize()}:* {mrkdwn(newest.text, 900)}"
+    blocks = [block("\n".join(filter(None, [head, " · ".join(filter(None, who))])))]
+    if about.episode.wrong:
+        blocks.append(block("*What to do:* look at it while it lasts; `triage collect` on the host keeps the stacks of its ranks."))
+    before = [f"{_clock(item.at)} {TITLES[item.kind].capitalize()}: {mrkdwn(item.text, 200)}" for item in about.episode.news[:-1][-LISTED:]]
+    blocks.append(context([" · ".join([mrkdwn(about.job, 200), _clock(newest.at)]), *(["\n".join(before)] if before else [])]))
+    return within({"text": mrkdwn(f"{TITLES[newest.kind].capitalize()}: {newest.text}", 600), "blocks": blocks})
 
 
 def hits(asked: str, found: Sequence[Hit], public_url: str) -> Shown:
@@ -125,6 +142,11 @@ def _line(incident: Incident, public_url: str) -> str:
 def _day(seconds: float) -> str:
     when = words.moment(seconds)
     return when.strftime("%Y-%m-%d %H:%M") if when is not None else ""
+
+
+def _clock(seconds: float) -> str:
+    when = words.moment(seconds)
+    return f"{when:%H:%M:%S}Z" if when is not None else ""
 
 
 def _times(count: int) -> str:
