@@ -72,7 +72,9 @@ def test_the_bundle_holds_what_a_diagnosis_needs(sleeper: subprocess.Popen[bytes
     """Stack, states, files, environment and log of the process; ingest sees a dump of rank 3; what is missing is told with its reason."""
     tool(tools, "py-spy", SPY)
     bundle = tmp_path / "node.tar.zst"
-    done = collect(bundle, [sleeper.pid])
+    begun: list[str] = []
+    done = collect(bundle, [sleeper.pid], report=begun.append)
+    assert [name for name in begun if name in done.names] == done.names
     found = content(bundle)
     here = f"rank3.pid{sleeper.pid}"
     assert "all_reduce" in found[f"{here}/py-spy.txt"]

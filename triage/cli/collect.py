@@ -36,10 +36,12 @@ def collect(
     Exit status: 0 a bundle was written; 2 there is no such process, or the file cannot be written.
     """
     from triage import collect as room
+    from triage.cli import progress
     from triage.cli.streams import to_stderr
     from triage.render.safe import safe_line
 
-    done = room.collect(output, pid or (), match, seconds=float(seconds), most=mib << 20)
+    with progress.status(quiet=False) as line:
+        done = room.collect(output, pid or (), match, seconds=float(seconds), most=mib << 20, report=lambda name: line(safe_line(name)))
     to_stderr(f"{output}: {len(done.names)} pieces, {done.size / 1e6:.1f} MB before compression\n")
     for name, why in done.missing[:_SHOWN]:
         to_stderr(f"  not: {safe_line(f'{name}: {why}')}\n")

@@ -31,20 +31,29 @@ _LAST = (("gdb.txt", steps.gdb),)
 
 @dataclass
 class Collected:
-    """What got into the bundle, and what did not and why."""
+    """What got into the bundle, and what did not and why. `report` is told each piece when it is begun."""
 
     names: list[str] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
     size: int = 0
+    report: Callable[[str], None] = field(default=lambda _: None, repr=False)
 
 
-def collect(output: Path, pids: Sequence[int] = (), match: str | None = None, *, seconds: float = 60.0, most: int = 64 << 20) -> Collected:
+def collect(
+    output: Path,
+    pids: Sequence[int] = (),
+    match: str | None = None,
+    *,
+    seconds: float = 60.0,
+    most: int = 64 << 20,
+    report: Callable[[str], None] = lambda _: None,
+) -> Collected:
     """Write the bundle. `most` bounds its content before compression in bytes, `seconds` the time until the last tool is started.
 
     Raises InputError when no process is found, OptionError when `output` cannot be written.
     """
     chosen = targets(pids, match)
-    done = Collected()
+    done = Collected(report=report)
     deadline = time.monotonic() + seconds
     beside = output.with_name(f".{output.name}.{os.getpid()}")
     try:
@@ -127,6 +136,7 @@ def _logs(chosen: Sequence[Target], where: str, done: Collected) -> Iterator[tup
 
 
 def _tried(name: str, take: Callable[[], str], done: Collected) -> Iterator[tuple[str, str]]:
+    done.report(name)
     try:
         text = take()
     except Missing as reason:

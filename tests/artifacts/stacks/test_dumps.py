@@ -84,6 +84,15 @@ def test_the_table_of_ps() -> None:
     }  # fmt: skip
 
 
+def test_a_kernel_stack_alone(tmp_path: Path) -> None:
+    """`cat /proc/PID/stack` begins with a bracket like JSON, and is none."""
+    for rank, function in enumerate(("futex_do_wait+0x46/0x90", "hrtimer_nanosleep+0x74/0xf0", "futex_do_wait+0x46/0x90")):
+        (tmp_path / f"rank{rank}.txt").write_text(f"[<0>] {function}\n[<0>] do_syscall_64+0x71/0x280\n")
+    found = triage.ingest(tmp_path)
+    assert found.root_cause is not None
+    assert (found.root_cause.ranks, [warning.code for warning in found.warnings]) == ((1,), [])
+
+
 def test_what_a_dump_is_told_by() -> None:
     """Each file is known by its first lines; a core's backtrace, a log and C code are none of them."""
     kinds = {path.parent.name: classify(path.read_bytes()[:4096])[0] for path in sorted(DUMPS.glob("*/rank2.*"))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -46,7 +47,7 @@ class Stacks:
 
 
 def _spied(text: str, source: str) -> list[Process]:
-    is_json = text.lstrip()[:1] == "[" and not text.lstrip()[1:2].isalpha()  # gdb begins with [New LWP 12]
+    is_json = re.match(r"\s*\[\s*[{\]]", text) is not None  # gdb begins with [New LWP 12], a kernel stack with [<0>]
     return pyspy.of_json(text, source) if is_json else pyspy.of_text(text, source)
 
 
