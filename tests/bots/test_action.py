@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
 class Runner:
-    """Runs the composite steps one after the other; `outputs` by step, as `steps.ID.outputs`."""
+    """Runs the composite steps one after the other; `outputs` by step, as `steps.ID.outputs`. Without `version` nothing is installed."""
 
     def __init__(self, where: Path, github: GitHubServer, **inputs: str) -> None:
         defaults = {name: str(item.get("default", "")) for name, item in ACTION["inputs"].items()}
@@ -43,6 +44,7 @@ class Runner:
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION": "__self",
+            "GITHUB_ACTION_PATH": str(ROOT),
             "GITHUB_WORKFLOW": "train",
             "GITHUB_JOB": "smoke",
             "GITHUB_REPOSITORY": "team/model",
@@ -61,21 +63,23 @@ class Runner:
         for number, step in enumerate(ACTION["runs"]["steps"]):
             if "if" in step and not self._holds(step["if"]):
                 continue
-            output = self.where / f"output{number}"
+            output, added = self.where / f"output{number}", self.where / f"path{number}"
             output.touch()
+            added.touch()
             own = {name: self._filled(value) for name, value in step.get("env", {}).items()}
             script = self.where / f"step{number}.sh"
             script.write_text(step["run"], encoding="utf-8")
             assert "${{" not in step["run"], "an input inside a script would be run"
             done = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)],
-                env={**self.environment, **own, "GITHUB_OUTPUT": str(output)},
+                env={**self.environment, **own, "GITHUB_OUTPUT": str(output), "GITHUB_PATH": str(added)},
                 cwd=self.where,
                 capture_output=True,
                 text=True,
                 timeout=120,
             )
             told += done.stdout + done.stderr
+            self.environment["PATH"] = ":".join([*reversed(added.read_text(encoding="utf-8").split("\n")[:-1]), self.environment["PATH"]])
             if "id" in step:
                 self.outputs[step["id"]] = read_outputs(output.read_text(encoding="utf-8"))
             if done.returncode:
@@ -128,11 +132,20 @@ def job(where: Path, error: str | None) -> Path:
 
 
 def test_a_failure_is_told_and_fails_the_step(tmp_path: Path, github: GitHubServer) -> None:
-    """Annotations, the summary file, the outputs, one comment on the pull request, and status 1."""
+    """Installed from the checkout into an environment of its own. Annotations, the summary file, the outputs, one comment on the pull request, and status 1."""
     job(tmp_path, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
-    runner = Runner(tmp_path, github, paths="job logs\n*.nothing\n", **{"fail-on": "any"})
+    runner = Runner(tmp_path, github, paths="job logs\n*.nothing\n", version="action", **{"fail-on": "any"})
+    (tmp_path / "bin" / "triage").unlink()
+    # What it needs is found where these tests run, for they have no network.
+    runner.environment |= {
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_NO_INDEX": "1",
+    }
     status, told = runner.run()
     assert status == 1, told
+    assert (tmp_path / "triage-__self" / "command" / "triage").resolve() == tmp_path / "triage-__self" / "bin" / "triage"
     assert re.search(r"^::error file=.*,title=triage%3A cuda\.out-of-memory::Root cause", told, re.MULTILINE)
     assert "cuda.out-of-memory" in runner.summary.read_text(encoding="utf-8")
     assert runner.outputs["tell"]["verdict"] == "known"
