@@ -48,22 +48,6 @@ def test_a_silent_rank_is_named_within_three_steps(step: float) -> None:
     assert others == []
 
 
-def test_an_hour_with_checkpoints_and_evaluations_is_passed_over_in_silence() -> None:
-    """Steps of 2 s, every 100 a checkpoint of 45 s, every 500 an evaluation of two minutes; rank 0 saves before it prints, and says nothing of it."""
-    chance = random.Random(11)
-    steps: Stamps = {rank: [] for rank in range(RANKS)}
-    now = 0.0
-    for number in range(1, 1400):
-        now += 2.0 * chance.uniform(0.9, 1.2)
-        pause = 120.0 if number % 500 == 0 else 45.0 if number % 100 == 0 else 0.0
-        for rank in range(1, RANKS):
-            steps[rank].append(now + chance.uniform(0, 0.3))
-        steps[0].append(now + pause + 0.1)
-        now += pause
-    assert now > 3600
-    assert run(steps, now) == []
-
-
 def test_a_rank_that_comes_back_is_said_to_be_back() -> None:
     """Silence of 30 s, then all that it had to say at once."""
     steps = even(2.0, 120)
