@@ -263,3 +263,11 @@ def test_progress_on_the_other_stream_says_that_it_went_on() -> None:
     after = ["[1,2]<stdout>:step 4 loss 0.1", "[1,3]<stdout>:step 4 loss 0.1"]
     assert block("\n".join([*lines, *after]) + "\n", "Traceback").goes_on
     assert not block("\n".join([*lines, after[1]]) + "\n", "Traceback").goes_on
+
+
+def test_coloured_prefixes_of_several_writers_come_apart() -> None:
+    """Ray colours the name before each line: tracebacks of two workers, line by line in turn, come out whole."""
+    stacks = [[f"{HEADER}:", f'  File "{name}.py", line 3, in {name}', f"ValueError: boom {name}"] for name in "ab"]
+    lines = [f"\x1b[36m(Worker pid={pid})\x1b[0m {stack[at]}" for at in range(3) for pid, stack in zip((41, 52), stacks, strict=True)]
+    found = blocks("".join(f"{line}\n" for line in lines), HEADER)
+    assert [(list(block.lines), block.origin.pid) for block in found] == [(stacks[0], 41), (stacks[1], 52)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triage.model import Origin
 from triage.ranks.grammars import BY_START
+from triage.ranks.layouts import layout_of
 from triage.ranks.nesting import nested
 from triage.ranks.prefix import parse
 
@@ -33,3 +34,22 @@ def test_torchrun_with_the_role_rank_tags_local_ranks() -> None:
     assert told("[rank0]:step 1", data) == Origin(local_rank=0)
     assert told("[rank0]:[rank8]: boom", data) == Origin(rank=8, local_rank=0)
     assert told("[rank0]: boom", b"[rank0]: boom\n[rank0]:[rank0]: boom\n") == Origin(rank=0)
+
+
+def test_names_around_a_tee_are_where_its_local_ranks_count() -> None:
+    """Two containers have each a local rank 2; without a tee inside such a name is no host's."""
+    for name, host in (("trainer-{}  | ", "trainer-{}"), ("i.pretrain/{} ", "pretrain/{}"), ("P{}  0: ", "P{}  0")):
+        lines = [name.format(node) + f"[default{local}]:step 3" for node in (0, 1, 1, 0) for local in (2, 0)]
+        layout = layout_of("\n".join(lines * 3).encode() + b"\n")
+        for node in (0, 1):
+            assert parse(name.format(node) + "[default2]:boom", table=layout.table).origin == Origin(local_rank=2, host=host.format(node))
+    bare = layout_of(b"trainer-0  | step 3\ntrainer-1  | step 3\n" * 9)
+    assert parse("trainer-0  | step 3", table=bare.table).origin == Origin()
+
+
+def test_grammars_keep_their_order_where_labels_are_amended() -> None:
+    """A container's line is still tried before the bare stamp that it begins with."""
+    data = b"2026-11-21T03:07:45.372001Z stderr F [rank0]:[rank8]: boom\n" * 9
+    parsed = parse(data.split(b"\n")[0].decode(), table=layout_of(data).table)
+    assert parsed.text == "boom"
+    assert (parsed.origin.rank, parsed.origin.local_rank) == (8, 0)

@@ -26,6 +26,7 @@ _HEAD = 6  # lines before a backtrace that say what it is about
 _FEW = 8
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 5
+_COLOURS = re.compile(rb"(?:\x1b\[[0-9;]*m)+")
 _UNDECIDED = b"  [frames that nothing gives to one writer are left out]"
 _C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
 _IGNORED = re.compile(
@@ -91,8 +92,10 @@ def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4
 
 
 def _start(line: Line, writer: str) -> bytes:
-    """What the lines of a writer start with: most prefixes stand at the very start. Empty: anything."""
-    return writer.encode() if line.raw.startswith(writer) else b""
+    """What the lines of a writer start with, colours and all: most prefixes stand at the very start. Empty: anything."""
+    colour = _COLOURS.match(line.data)
+    start = (colour.group() if colour else b"") + writer.encode()
+    return start if writer and line.data.startswith(start) else b""
 
 
 def _nccl(text: Text, first: Line) -> Collected:

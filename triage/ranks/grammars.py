@@ -290,7 +290,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "BSD",
         "a",
         ("Nov 21 03:07:45 node1 train[412]: step 3", "Nov 21 03:07:45 node1 slurmd: step 3"),
-        rf"{SYSLOG} (?P<who>{_NAME} (?:[\w./@-]+(?:\[(?P<pid>\d+)\])?: ))",
+        rf"{SYSLOG} (?P<who>{_NAME} (?:(?!\d+:)[\w./@-]+(?:\[(?P<pid>\d+)\])?: ))",
         needs=": ",
     ),
     grammar(

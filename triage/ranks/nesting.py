@@ -1,7 +1,8 @@
 """Labels that are no ranks, which only some lines of a file give away: what stands inside of them says another number.
 
 `srun --label torchrun …` numbers the nodes: `1: [default0]:` is local rank 0 of task 1. `torchrun --role rank` (torchtitan's scripts) tags
-local ranks as torch tags ranks: `[rank0]:[rank8]: ` is local rank 0 of its node.
+local ranks as torch tags ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. A container's or replica's name around a launcher's
+prefix, `trainer-1  | [default0]:`, is where its local ranks count.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import dataclasses
 import functools
 import re
 
-from triage.ranks.grammars import Grammar, Table, grammar, table
+from triage.ranks.grammars import GRAMMARS, Grammar, Table, grammar, table
 from triage.ranks.prefix import parse
 
 TEES = (("torchrun tee",), ("torchrun tee with a host role",))
@@ -18,6 +19,9 @@ _TEE = re.compile(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:
 _NUMBERED = re.compile(rb"\d\]:")  # a quick look for what _TEE ends with
 _TWICE = re.compile(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
 _MOST = 256
+# What of a name stands for its host: `i.pretrain/0` is replica `pretrain/0`. Names of hosts end at their first dot.
+_HOUSE = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"
+_HET = "srun --label of het jobs"
 _ROLE = grammar(
     "torchrun tee with the role rank on every line", "writer", "torch 1.9", "[a", "[rank0]:step 3", r"\[rank(?P<local_rank>\d{1,4})\]:"
 )
@@ -28,8 +32,10 @@ def nested(found: Table, data: bytes) -> Table:
     role = b"[rank" in data and _TWICE.search(data) is not None
     heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _NUMBERED.search(data) else []
     step = len(heads) // _MOST + 1
-    scoped = any(_differ(head.decode("utf-8", "replace"), found) for head in heads[::step])
-    return _amended(tuple(dict.fromkeys(entry for start in found.values() for entry in start)), role, scoped) if role or scoped else found
+    told = [head.decode("utf-8", "replace") for head in heads[::step]]
+    scoped = any(_differ(head, found) for head in told)
+    housed = any(_has_house(head, found) for head in told)
+    return _amended(_in_order(found), role, scoped, housed) if role or scoped or housed else found
 
 
 def _differ(head: str, found: Table) -> bool:
@@ -40,9 +46,37 @@ def _differ(head: str, found: Table) -> bool:
     return any(_is_label(entry) for start in found.values() for entry in start if entry.name in parsed.layers[:-1])
 
 
+def _in_order(found: Table) -> tuple[Grammar, ...]:
+    """The entries of a table in the order in which they are tried: habits, then grammars."""
+    entries = dict.fromkeys(entry for start in found.values() for entry in start)
+    return (*(entry for entry in entries if entry not in GRAMMARS), *(entry for entry in GRAMMARS if entry in entries))
+
+
+def _has_house(head: str, found: Table) -> bool:
+    """Does a name that is no host's stand outside of a tee that names no host?"""
+    parsed = parse(head, table=found)
+    if parsed.layers[-1:] not in TEES or parsed.origin.host is not None:
+        return False
+    return any(_is_name(entry) for start in found.values() for entry in start if entry.name in parsed.layers[:-1])
+
+
+def _is_name(entry: Grammar) -> bool:
+    return entry.name == _HET or (entry.writer and entry.named and "host" not in entry.says)
+
+
+def _house(entry: Grammar) -> Grammar:
+    """The same layer, whose name is that of a host."""
+    if not _is_name(entry):
+        return entry
+    text = entry.pattern.pattern
+    text = f"(?=(?P<host>P\\d+ +\\d+)){text}" if entry.name == _HET else text.replace("(?P<who>", _HOUSE)
+    return dataclasses.replace(entry, pattern=re.compile(text), says=(*entry.says, "host"))
+
+
 @functools.cache
-def _amended(entries: tuple[Grammar, ...], role: bool, scoped: bool) -> Table:
-    return table((*([_ROLE] if role else []), *(map(_task, entries) if scoped else entries)))
+def _amended(entries: tuple[Grammar, ...], role: bool, scoped: bool, housed: bool) -> Table:
+    entries = tuple(map(_task, entries)) if scoped else entries
+    return table((*([_ROLE] if role else []), *(map(_house, entries) if housed else entries)))
 
 
 def _is_label(entry: Grammar) -> bool:
