@@ -231,3 +231,14 @@ def test_a_file_of_many_ranks_is_not_that_of_its_name() -> None:
     assert job.complete("logs/rank_1.log", Origin()).rank is None
     assert job.complete("rank_0/job.log", Origin()).rank is None
     assert job.complete("rank_7.log", Origin()).rank == 7
+
+
+def test_local_ranks_of_one_node_of_several_are_no_ranks() -> None:
+    """One node's log of two: eight ranks are said and four local ones seen. With a rank missing, or all there, they are taken as ranks."""
+    for size, seen, expected in ((8, 4, None), (16, 8, None), (4, 4, 1), (4, 3, 1), (None, 4, 1)):
+        job = JobMap()
+        job.sizes |= {size} if size else set()
+        for local in range(seen):
+            job.learn("job.log", Origin(local_rank=local))
+        job.settle()
+        assert job.complete("job.log", Origin(local_rank=1)).rank == expected

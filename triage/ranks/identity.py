@@ -1,7 +1,7 @@
 """Who is who: global ranks from local ranks, pids, hosts and file names, as far as the files of the job agree.
 
-Nothing is guessed: a rank that no map gives stays None. One convention is used and said: when only one host is seen
-and every known pair of local and global rank is equal, local ranks are taken as ranks. Where hosts are not named, each run
+Nothing is guessed: a rank that no map gives stays None. One convention is used and said: when only one host is seen,
+every known pair of local and global rank is equal and the world is not several times as large, local ranks are taken as ranks. Where hosts are not named, each run
 directory of torchrun counts as one, because the agent of every host makes its own.
 """
 
@@ -64,6 +64,7 @@ class JobMap:
     _machines: set[str] = field(default_factory=set)
     _of_local_rank: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     _local_is_rank: bool = True
+    _locals: set[int] = field(default_factory=set)
 
     def learn_member(self, member: Member) -> None:
         """What a process says of a communicator; it counts if that turns out to be the one of all ranks."""
@@ -111,6 +112,7 @@ class JobMap:
         if rank is None:
             unplaced = origin.local_rank if origin.local_rank is not None else named.local_rank
             if unplaced is not None:
+                self._locals.add(unplaced)
                 self._unplaced.add((source, origin.host or named.host, unplaced))
             return
         self.ranks.add(rank)
@@ -122,6 +124,7 @@ class JobMap:
             self.by_pid[pid].add(rank)
         local = origin.local_rank if origin.local_rank is not None else named.local_rank
         if local is not None:
+            self._locals.add(local)
             for place in _places(source, host):
                 self.by_local[(place, local)].add(rank)
             self._of_local_rank[local].add(rank)
@@ -208,8 +211,13 @@ class JobMap:
         return {name: tuple(sorted(ranks)) for name, ranks in sorted(hosts.items())}
 
     def one_host(self) -> bool:
-        """Only one host is seen, and no known pair of local and global rank differs."""
-        return self._one_place() and self._local_is_rank
+        """Only one host is seen, no known pair of local and global rank differs, and the world is not that of several such hosts."""
+        return self._one_place() and self._local_is_rank and not self._of_more()
+
+    def _of_more(self) -> bool:
+        """Is the stated size of the world twice the local ranks seen, or thrice? Then these are those of one node of several."""
+        here, size = len(self._locals), max(self.sizes, default=0)
+        return here > 0 and size > here and size % here == 0 and self._locals == set(range(here))
 
     def _one_place(self) -> bool:
         return len(self._machines) <= 1 and len(self.runs) <= 1
