@@ -135,6 +135,11 @@ def build_extension(directory: Path) -> Path:
     return build(directory, "shards.so", EXTENSION, "-shared", "-fPIC", f"-I{include}")
 
 
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4)
+
+
 def core_of(directory: Path, *command: str) -> Path:
     """Run a command until it crashes; the core it leaves, by the kernel or (where cores go to a service) by gdb."""
 
@@ -147,7 +152,7 @@ def core_of(directory: Path, *command: str) -> Path:
     if re.fullmatch(r"[\w.%-]+", pattern) and resource.getrlimit(resource.RLIMIT_CORE)[1] == resource.RLIM_INFINITY:
         done = subprocess.run(command, cwd=where, preexec_fn=limits, capture_output=True, timeout=60)
         assert done.returncode < 0, f"{command} did not crash: {done}"
-        found = [path for path in where.iterdir() if path.read_bytes()[:4] == b"\x7fELF"]
+        found = [path for path in where.iterdir() if _head(path) == b"\x7fELF"]
     else:
         needs("gdb")
         script = ["-ex", "run", "-ex", "generate-core-file core"]
