@@ -151,3 +151,38 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (tmp_path / "rules").write_text("agree X\nmust Y\n")
     assert main(["env", job, "--rules", str(tmp_path / "rules")]) == 2
     assert "rules:2" in capsys.readouterr().err
+
+
+def test_where_it_is_not_set_is_shown_in_the_odd_ranks_own_dump(tmp_path: Path) -> None:
+    """The place of what is missing is the file in which it is missing."""
+    found = of(audit(tmp_path, ranks({0: "NCCL_ALGO=Ring\n", 1: "", 2: "NCCL_ALGO=Ring\n"})), "NCCL_ALGO")
+    assert [(Path(place.source).name, place.text, place.origin.rank) for place in found.evidence] == [("env.1", "NCCL_ALGO is not set", 1)]
+
+
+SMI = """Tue Nov 17 10:21:03 2026
+| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4 |
+|===============================+======================|
+"""
+GPU = "|   {0}  NVIDIA H100 80GB HBM3    On  | 00000000:{0}8:00.0 Off |        0 |\n"
+COLLECTED = """Collecting environment information...
+PyTorch version: 2.5.1
+cuDNN version: Probably one of the following:
+/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0
+
+Versions of relevant libraries:
+[pip3] nvidia-nccl-cu12==2.{}.5
+[conda] Could not collect
+"""
+
+
+def test_a_missing_gpu_is_told_by_the_node_that_the_file_is_named_after(tmp_path: Path) -> None:
+    """nvidia-smi does not say its host: where names differ in nothing else, they do."""
+    gpus = {"node0": 8, "node1": 7, "node2": 8}
+    found = audit(tmp_path, {f"nvidia-smi.{node}.txt": SMI + "".join(map(GPU.format, range(n))) for node, n in gpus.items()})
+    assert of(found, "devices").text == "devices is 8 on node0, node2 and 7 on node1"
+
+
+def test_collect_env_is_read_whole(tmp_path: Path) -> None:
+    """Paths of libraries between its lines do not make it a log."""
+    found = audit(tmp_path, {f"gpu{n}.collect_env": COLLECTED.format(20 + n // 2) for n in range(3)})
+    assert of(found, "nccl").text == "nccl is 2.20.5 on gpu0, gpu1 and 2.21.5 on gpu2"

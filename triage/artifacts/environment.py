@@ -6,16 +6,24 @@ HOSTNAME), else by the name of the file.
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from triage.artifacts.interface import Artifact, Facts
 from triage.evidence.settings import of_dump
 from triage.model import Evidence, Origin, SourceKind
+from triage.ranks.files import origin_of
 
 # What launchers call a process, in the order in which they are believed.
 _RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 _HOST = ("SLURMD_NODENAME", "HOSTNAME")
+# What of a file's name may be a host: a word with a number behind it, between dots and underscores.
+_HOSTS = re.compile(
+    r"(?<![A-Za-z0-9-])(?:(?:env|pip|freeze|list|smi|nvidia|npu|conda)-)*([A-Za-z][A-Za-z-]*\d[\dA-Za-z-]*)(?![A-Za-z0-9-])"
+)
 
 
 class Environment:
@@ -23,7 +31,23 @@ class Environment:
     max_bytes = 1 << 18
 
     def read(self, artifacts: Sequence[Artifact]) -> Facts:
-        return Facts([fact(artifact) for artifact in artifacts], [])
+        return Facts(_by_name([fact(artifact) for artifact in artifacts]), [])
+
+
+def _by_name(facts: Sequence[Evidence]) -> list[Evidence]:
+    """Dumps that do not say whose they are, and whose names differ only in what may be a host: `nvidia-smi.node0.txt`, `pip_gpu-a12.txt`."""
+    named = {fact.source: found[0] for fact in facts if len(found := _HOSTS.findall(fact.source.rpartition("/")[2])) == 1}
+    forms = Counter(source.replace(host, "*") for source, host in named.items())
+    return [
+        dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, host=host))
+        if fact.origin.rank is None
+        and fact.origin.host is None
+        and (host := named.get(fact.source))
+        and forms[fact.source.replace(host, "*")] > 1
+        and origin_of(fact.source) == Origin()
+        else fact
+        for fact in facts
+    ]
 
 
 def fact(artifact: Artifact) -> Evidence:

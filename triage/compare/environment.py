@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +73,16 @@ def _writers(facts: Iterable[Evidence], job: JobMap) -> list[Writer]:
         writer.forms.add(fact.component)
         for name, value in fact.fields.items():
             writer.values[name] = writer.told.setdefault(name, (value, fact))[0]
+    folder = _folder([writer.name for writer in found.values() if writer.kind == "source"])
+    for writer in found.values():
+        writer.name = writer.name[len(folder) :] if writer.kind == "source" else writer.name
     return sorted(found.values(), key=lambda writer: (_KINDS.index(writer.kind), writer.rank or 0, writer.name))
+
+
+def _folder(names: Sequence[str]) -> str:
+    """The folder that all are in, which need not be said."""
+    common = os.path.commonprefix(list(names)) if len(names) > 1 else ""
+    return common[: common.rfind("/") + 1]
 
 
 def _differs(name: str, writers: Sequence[Writer], rules: Rules) -> Deviation | None:
@@ -107,7 +117,7 @@ def _differs(name: str, writers: Sequence[Writer], rules: Rules) -> Deviation | 
         values=values,
         ranks=tuple(sorted(writer.rank for writer in odd if writer.rank is not None)),
         hosts=tuple(sorted({writer.host for writer in odd if writer.host})),
-        evidence=tuple(_place(name, group[0] if name in group[0].told else groups[0][0], group[0]) for group in groups[1 : _PLACES + 1]),
+        evidence=tuple(_place(name, group[0]) for group in groups[1 : _PLACES + 1]),
     )
 
 
@@ -149,7 +159,7 @@ def _by_rank(writers: Sequence[Writer], test: Callable[[Writer], str | None], ru
                 why=why,
                 ranks=tuple(sorted(writer.rank for writer in group if writer.rank is not None)),
                 hosts=tuple(sorted({writer.host for writer in group if writer.host})),
-                evidence=(_place(first, group[0], group[0]),),
+                evidence=(_place(first, group[0]),),
             )
         )
     return out
@@ -203,16 +213,20 @@ def _shown(name: str, writer: Writer) -> str:
     return value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…"
 
 
-def _place(name: str, told_by: Writer, about: Writer) -> Evidence:
-    """The fact of this one name, about a writer: where it stands in its file."""
-    value, fact = told_by.told.get(name) or next(iter(told_by.told.values()))
+def _place(name: str, about: Writer) -> Evidence:
+    """The fact of this one name, about a writer: where it stands in its file, or the file in which it does not stand."""
+    if name in about.told:
+        value, fact = about.told[name]
+        said = f"{name}={value}" if name.isupper() else f"{name} {value}"
+    else:
+        fact = min((fact for _, fact in about.told.values()), key=lambda fact: (fact.component == "log", fact.source, fact.offset))
+        said = f"{name} is not set"
     offset, line = next(
         ((int(parts[1]), int(parts[2])) for row in fact.excerpt.split("\n") if (parts := row.split(" "))[0] == name), (fact.offset, 0)
     )
-    said = f"{name}={value}" if name.isupper() else f"{name} {value}"
     return dataclasses.replace(
         fact,
-        text=said if told_by is about else f"{name} is not set",
+        text=said,
         origin=Origin(rank=about.rank, host=about.host),
         offset=offset,
         end=offset,

@@ -36,7 +36,7 @@ _PAIR = re.compile(rf"({_NAME})=({_VALUE})")
 _VERSION = r"v?(\d+(?:\.\w+)+(?:[.+-]\w+)*)"
 _VERSIONS = (
     ("nccl", re.compile(rf"NCCL version {_VERSION}|Nvidia NCCL(?: runtime)? version: {_VERSION}")),
-    ("torch", re.compile(rf"(?i)\b(?:py)?torch version ?[:=] ?{_VERSION}|\btorch(?:\.__version__)? ?[:=] ?{_VERSION}")),
+    ("torch", re.compile(rf"(?i)\b(?:py)?torch version *[:=] ?{_VERSION}|\btorch(?:\.__version__)? ?[:=] ?{_VERSION}")),
     ("torch-npu", re.compile(rf"(?i)\btorch[_-]npu(?: version)? ?[:=]+ ?{_VERSION}")),
     ("cann", re.compile(rf"(?i)\bCANN(?:[ _-]?version)? ?[:=] ?{_VERSION}")),
     ("driver", re.compile(rf"Driver Version: {_VERSION}|Nvidia driver version: {_VERSION}")),
@@ -49,7 +49,9 @@ _VERSIONS = (
 )
 _PACKAGE = re.compile(r"(?:\[(?:pip|conda)\d?\] )?([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,]+\])?(?:==|\s+)v?(\d[\w.!+-]*)(?:\s.*)?$")
 _SOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*) @ (?:\S*/)?([^\s/]+)$")
-_DEVICE = re.compile(r"\| *\d+ +(NVIDIA [\w -]+?|Tesla [\w -]+?|\d{3}\w+) +(?:On|Off|\|)|^GPU \d+: (.+)$|\| *\d+ +(\d{3}[A-Z]\w*) +\|")
+_DEVICE = re.compile(
+    r"\| *\d+ +(NVIDIA [\w -]+?|Tesla [\w -]+?|\d{3}\w+) +(?:On|Off|\|)|^GPU \d+: (.+?)(?: \(UUID: .*)?$|\| *\d+ +(\d{3}[A-Z]\w*) +\|"
+)
 _PACKAGES = {"nvidia-nccl-cu11": "nccl", "nvidia-nccl-cu12": "nccl", "nvidia-nccl-cu13": "nccl", "torch_npu": "torch-npu"}
 
 Pair = tuple[str, str]
@@ -93,6 +95,8 @@ def of_dump(data: bytes) -> dict[str, tuple[str, int, int]]:
         line = raw.decode("utf-8", "replace").rstrip("\r")
         for name, value in _of_dumped(line, packages):
             found.setdefault(name, (value, offset, 1 if separator == b"\0" else number))
+            if name == "device":
+                found["devices"] = (str(1 + int(found.get("devices", ("0",))[0])), offset, number)
         offset += len(raw) + 1
     return found
 

@@ -17,7 +17,10 @@ _SURE = re.compile(
 _PACKAGE = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[\w,]+\])?(?:==\d| @ \S)|-e \S+[+@/]|# ")
 _LISTED = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]* +\d|Package +Version|-+ +-+")
 _TABLE = re.compile(rb"[|+= \t-]|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
-_REPORT = re.compile(rb"[A-Z][\w /'().-]*:|\[(?:pip|conda)\d?\]|  ?\S|Collecting environment|Versions of relevant|\[|GPU \d+:|CPU:")
+_REPORT = re.compile(
+    rb"[A-Z][\w /'().-]*:|\[(?:pip|conda)\d?\]|  ?\S|Collecting environment|Versions of relevant|\[|GPU \d+:|CPU:|/\S+$|=+$"
+    rb"|(?:vLLM|cuDNN) [A-Zv]|[A-Z][A-Z0-9_]+=|(?:GPU|NIC)\d+[ \t]"
+)
 _NO_DUMP = re.compile(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
 _FEWEST = 3
 
