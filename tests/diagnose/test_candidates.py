@@ -57,6 +57,7 @@ def test_the_receiver_of_a_wrong_size_is_not_the_odd_one() -> None:
     """Gloo aborts on the rank that receives; a rank beside it that shows the mismatch stays a suspect, but nobody is named among several."""
     text = "op.preamble.length <= op.nbytes. Received data size doesn't match expected size. Is there a size mismatch?"
     assert refined((text, 0)).suspects == ()
+    assert refined(("op.preamble.length <= op.nbytes. 256000 vs 128000", 0)).suspects == ()
     assert refined((text, 0), ("other", 1)).suspects == (1,)
     assert refined((text, 0), ("other", 1), ("other", 2)).suspects == ()
 

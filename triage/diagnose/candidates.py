@@ -153,6 +153,8 @@ def blamed(candidate: Candidate) -> None:
 _RUNNING = re.compile(
     r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)(?=, but Rank|\. ?Collectives differ|$)", re.S
 )
+# Before torch 2.9 without the sentence.
+_RECEIVED = ("Received data size doesn't match", "op.preamble.length <= op.nbytes")
 _VARYING = re.compile(r"SequenceNumber=\d+,? ?")
 
 
@@ -172,7 +174,7 @@ def minority(candidate: Candidate) -> None:
 
 def receiver(candidate: Candidate) -> None:
     """Gloo notices a wrong size on the receiving rank, which then aborts: the tensor of another size is its neighbour's."""
-    receiving = {fact.origin.rank for fact in candidate.facts if "Received data size doesn't match" in fact.text}
+    receiving = {fact.origin.rank for fact in candidate.facts if any(said in fact.text for said in _RECEIVED)}
     if not receiving:
         return
     others = tuple(rank for rank in candidate.shown_by if rank not in receiving)
