@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,8 +81,9 @@ def _writers(facts: Iterable[Evidence], job: JobMap) -> list[Writer]:
 
 def _folder(names: Sequence[str]) -> str:
     """The folder that all are in, which need not be said."""
-    common = os.path.commonprefix(list(names)) if len(names) > 1 else ""
-    return common[: common.rfind("/") + 1]
+    folders = [name.split("/")[:-1] for name in names]
+    same = itertools.takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
+    return "".join(f"{parts[0]}/" for parts in same) if len(names) > 1 else ""
 
 
 def _differs(name: str, writers: Sequence[Writer], rules: Rules) -> Deviation | None:
