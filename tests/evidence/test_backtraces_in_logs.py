@@ -14,7 +14,6 @@ CORPUS = sorted((Path(__file__).parents[1] / "artifacts" / "backtraces").glob("*
 # What is not put together in a log, and why.
 GAPS = {
     "caffe2-interleaved": "its frame numbers look like the tags of ranks",
-    "glibc-backtrace-symbols": "the line before it is a failure of its own, so the frames alone do not say which signal it was",
     "jvm-spark-prefix": "the exception's line is a failure of its own, so the frames alone do not say its type",
     "systemd-journal": "the line with the signal has journald's prefix, the frames have none",
 }
