@@ -24,7 +24,7 @@ UNSURE: Key = ("", "", ())
 class Manners:
     """Seconds. `calm`: without a line of failure before a first revision, `over`: before the last; `patience`: a first one waits no longer."""
 
-    settle: float = 1.0
+    settle: float = 0.75
     alone: float = 15.0
     calm: float = 5.0
     over: float = 20.0
