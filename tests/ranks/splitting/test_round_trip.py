@@ -11,6 +11,7 @@ from pathlib import Path
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from triage.ranks.envelopes import ENVELOPES
 from triage.ranks.grammars import BY_START, GRAMMARS, Grammar, Table, table
 from triage.ranks.habits import HABITS
 from triage.ranks.prefix import parse
@@ -159,3 +160,26 @@ def test_there_are_stacks_of_every_launcher() -> None:
     assert telling - behind_another <= {stack[0].name for stack in STACKS if len(stack) == 1}
     assert behind_another <= {grammar.name for stack in STACKS for grammar in stack}
     assert any(len(stack) == 3 for stack in STACKS)
+
+
+SAMPLES = {entry.name: entry.samples for entry in (*GRAMMARS, *(habit.grammar for habit in HABITS))}
+SAMPLES |= {envelope.name: (envelope.sample.removesuffix("\n"),) for envelope in ENVELOPES}
+
+
+@settings(max_examples=25)
+@given(st.sampled_from(sorted(SAMPLES)), st.sampled_from(sorted(SAMPLES)), st.booleans(), st.sampled_from(["", "\n"]))
+def test_lines_of_any_two_layouts_in_one_file_are_all_accounted_for(one: str, other: str, keep: bool, ending: str) -> None:
+    """Grammars, habits and envelopes: what is read is written, but for what a warning counts."""
+    some, others = (list(itertools.islice(itertools.cycle(SAMPLES[name]), 9)) for name in (one, other))
+    raw = "\n".join([*some, "plain text", *others, *some]) + ending
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "job.txt").write_text(raw)
+        result = split([str(Path(directory) / "job.txt")], Path(directory) / "out", Options(workers=1, keep_prefix=keep))
+        parts = [(Path(directory) / "out" / file.name).read_bytes() for file in result.files]
+    assert result.lines == len(raw.removesuffix("\n").split("\n")) == sum(file.lines for file in result.files) - result.added
+    assert result.left_out == 0
+    codes = {warning.code for warning in result.warnings}
+    assert result.added == 0 or codes & {"glued", "partial-lines", "record-fields"} or raw.startswith("{") or "\n{" in raw
+    if keep and not codes:
+        found = [line for part in parts for line in part.decode().removesuffix("\n").split("\n")]
+        assert any(json.startswith(("{", "__")) for json in raw.split("\n")) or sorted(found) == sorted(raw.removesuffix("\n").split("\n"))
