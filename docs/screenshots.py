@@ -136,10 +136,11 @@ def filled(path: Path, scratch: Path) -> tuple[Addresses, str]:
 
 def stored(store: Store, scratch: Path, job: Path, name: str) -> str:
     """The job as a worker stores it; the incident's id."""
-    settings = Settings(sources={"jobs": Source(path=job, one=True)})
+    source = job.parent.name if job.name == "job" else job.name
+    settings = Settings(sources={source: Source(path=job, one=True)})
     out, here = scratch / "out", Path.cwd()
     try:
-        analysis.ingest(settings, scratch / "work", {"place": {"source": "jobs"}, "name": name}, "picture", out, lambda _: None)
+        analysis.ingest(settings, scratch / "work", {"place": {"source": source}, "name": name}, "picture", out, lambda _: None)
     finally:
         os.chdir(here)
     diagnosis, documents = analysis.read_back(out)

@@ -32,9 +32,9 @@ def job(name: str = JOBS[0]) -> Path:
 def keep(store: Store, place: Path, path: Path, name: str) -> str:
     """Diagnose and store it as a worker does, with the documents beside it; the incident's id. `place` is for what is in between."""
     ready(place / "work")
-    wanted, out, here = Settings(sources={"one": Source(path=path, one=True)}), place / "out", Path.cwd()
+    wanted, out, here = Settings(sources={name: Source(path=path, one=True)}), place / "out", Path.cwd()
     try:
-        analysis.ingest(wanted, place / "work", {"place": {"source": "one"}, "name": name}, "one", out, lambda _: None)
+        analysis.ingest(wanted, place / "work", {"place": {"source": name}, "name": name}, "one", out, lambda _: None)
     finally:
         os.chdir(here)
     diagnosis, documents = analysis.read_back(out)
