@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from triage.service import identify
 from triage.service.app import create_app
@@ -116,6 +116,14 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) ->
 KNOWN: dict[str, list[Any]] = {}
 
 
+def looks_right(case: Any) -> bool:
+    """Has it a value of a wrong type that nobody can see in what is sent? In a form all is text; a query has no objects, and no lists of one."""
+    form = case.body if case.media_type == "multipart/form-data" and isinstance(case.body, dict) else {}
+    return any(isinstance(value, (bool, int, float)) for value in form.values()) or any(
+        isinstance(value, dict) or (isinstance(value, list) and len(value) < 2) for value in (case.query or {}).values()
+    )
+
+
 def test_it_does_what_the_document_says(asked: FastAPI) -> None:
     """ASVS 2.2.1, 4.1.1: no 5xx; status, content type, headers and schema as documented; nothing is answered without a sign-in."""
     headers = {"Authorization": f"Bearer {asked.state.token}"}
@@ -140,7 +148,8 @@ def test_it_does_what_the_document_says(asked: FastAPI) -> None:
                 nonlocal count
                 count += 1
                 # What has the right form may still be refused: a cluster is not merged with itself.
-                case.call_and_validate(headers=headers, excluded_checks=[positive_data_acceptance])
+                left_out = [positive_data_acceptance, *([negative_data_rejection] if looks_right(case) else [])]
+                case.call_and_validate(headers=headers, excluded_checks=left_out)
 
             with contextlib.suppress(Unsatisfiable):  # nothing about it could be wrong
                 ask()
