@@ -72,6 +72,10 @@ _LEADS = re.compile(
     r"# +SIG[A-Z]+ \(|# +A fatal error|#$|(?:[\w$]+\.)+\w+(?:Exception|Error)(?:: |$)|Check failed: |=+ ?Backtrace|Process \d+ \()"
 )
 _TORN = re.compile(r"\s*frame #\d+: .*[^)\s]$")  # its end stands in the next line
+# What is part of a stack even where every line carries the stamp of a record of its own.
+_SURE = re.compile(
+    r"\s*(?:> ?)*(?:$|#\d+ |frame #\d+: |Thread \d+ \(|at [\w$.<>/]+\(|File \"|\[bt\] \(\d+\)|\S+\([^)\s]*\) ?\[0x[0-9a-f]+\]|(?:PC: )?@ +0x|[CVvJjA]  \[)"
+)
 MOST = 4000
 """Lines of one backtrace: a dump of all threads of a large process."""
 
@@ -94,7 +98,8 @@ def collect(first: Line, following: Iterable[Line]) -> list[Line]:
     for line in following:
         text = line.parsed.text
         goes_on = _GOES_ON.match(text) or (_TORN.match(lines[-1].parsed.text) and len(text) < 400)
-        if len(lines) >= MOST or not goes_on or (line.parsed.record and "@ " not in text):
+        apart = line.parsed.record and "@ " not in text and not (first.parsed.record and _SURE.match(text))
+        if len(lines) >= MOST or not goes_on or apart:
             break
         blank = blank + 1 if not text.strip() else 0
         if blank > 3:

@@ -55,6 +55,14 @@ def _hosts(values: Sequence[str], lines: Sequence[str]) -> bool:
     return _few(values, lines) and all(re.search(r"\d", name) and not counted.match(name) for name in values)
 
 
+def _torn(values: Sequence[str], _: Sequence[str]) -> bool:
+    """A stamp on lines with which nobody begins a record, such as those inside of a stack: not the program's own."""
+    inside = re.compile(
+        r"(?:\[[^\]]*\]:? ?)*(?:\s{3,}\S|\s+(?:File\b|at \S|in \S|from \S|@ +0x|#\d)|#\d+ |frame #\d+: |\s*\d{1,3} +0x|(?:\s*\d{1,3} +)?\S+\(\S*\) ?\[0x)"
+    )
+    return any(inside.match(rest) for rest in values)
+
+
 def _no_file(values: Sequence[str], _: Sequence[str]) -> bool:
     """`[launch.py:42] ` is where a program stands."""
     return not any(re.search(r"\.(?:py|cc|cpp|cu|c|h|go|rs|ts)$", name) for name in values)
@@ -154,6 +162,16 @@ HABITS: tuple[Habit, ...] = (
         r"\[(?P<rank>\d{1,6})\](?: |$)",
         "rank",
         _ranks,
+    ),
+    _habit(
+        "CloudWatch export to S3",
+        "carrier",
+        "any",
+        "date",
+        "\n".join(f"2026-11-21T03:07:45.372Z {line}" for line in ("step 3", "  File", "  File", "step 3")),
+        rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}\.(?P<f>\d{{3,6}})(?P<z>Z) (?=(?P<rest>.*))",
+        "rest",
+        _torn,
     ),
     _habit(
         "aws logs tail",
