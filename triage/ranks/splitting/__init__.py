@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from triage.ranks.splitting.run import Options, Result, Written, split
+from triage.ranks.splitting.names import Written
+from triage.ranks.splitting.run import Options, Result, split
 
 __all__ = ["Options", "Result", "Written", "split"]

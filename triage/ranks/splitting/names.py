@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from triage.errors import OptionError
 from triage.model import Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.route import NOBODY, Key
 
-if TYPE_CHECKING:
-    from triage.ranks.splitting.run import Written
-
 INDEX = "split.json"
 SCHEMA = "triage.split/1"
 NOBODYS = "nobody.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file of the output and whose lines it holds."""
+
+    name: str
+    rank: int | None
+    lines: int
+    bytes: int
+    sources: tuple[str, ...]
 
 
 def of(key: Key, source: str, job: JobMap, told: Collection[tuple[str, int]] = ()) -> tuple[int | None, str]:

@@ -49,21 +49,10 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A file of the output and whose lines it holds."""
-
-    name: str
-    rank: int | None
-    lines: int
-    bytes: int
-    sources: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """`lines` of the input are in `files`, but for `left_out`; `added` pieces come from lines that held the words of two writers."""
 
-    files: tuple[Written, ...]
+    files: tuple[names.Written, ...]
     warnings: tuple[Warning, ...]
     lines: int
     left_out: int
@@ -208,7 +197,7 @@ class _Splitting:
         self._remark(unmerged, left_out)
         self._contradictions()
         files = tuple(
-            Written(name, ranks[name], *counts[name], tuple(sorted({source for source, _ in streams[name]})))
+            names.Written(name, ranks[name], *counts[name], tuple(sorted({source for source, _ in streams[name]})))
             for name in sorted(counts, key=names.order)
         )
         names.write_index(output, files)
@@ -281,4 +270,4 @@ def _some(found: Sequence[str], most: int = 5) -> str:
     return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
-__all__ = ["NOBODY", "OptionError", "Options", "Result", "Written", "split"]
+__all__ = ["NOBODY", "OptionError", "Options", "Result", "split"]
