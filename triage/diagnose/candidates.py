@@ -174,7 +174,7 @@ def minority(candidate: Candidate) -> None:
 
 def receiver(candidate: Candidate) -> None:
     """Gloo notices a wrong size on the receiving rank, which then aborts: the tensor of another size is its neighbour's."""
-    receiving = {fact.origin.rank for fact in candidate.facts if any(said in fact.text for said in _RECEIVED)}
+    receiving = {fact.origin.rank for said in _RECEIVED for fact in candidate.facts if said in fact.text}
     if not receiving:
         return
     others = tuple(rank for rank in candidate.shown_by if rank not in receiving)

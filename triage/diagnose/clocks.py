@@ -90,7 +90,7 @@ def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float
         return {}
     shift = {next(iter(middle)): 0.0}
     pending = list(shift)
-    while pending:
+    while pending and len(shift) < len(middle):
         known = pending.pop(0)
         for host, steps in middle.items():
             if host not in shift and (common := steps.keys() & middle[known].keys()):

@@ -10,11 +10,12 @@ def say_ranks(ranks: Iterable[int]) -> str:
     numbers = sorted(ranks)
     if not numbers:
         return "no known rank"
-    parts: list[list[int]] = []
-    for rank in numbers:
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1][1:] = [rank]
-        else:
-            parts.append([rank])
-    text = ", ".join("-".join(map(str, part)) if len(part) > 1 and part[1] > part[0] + 1 else ", ".join(map(str, part)) for part in parts)
+    parts: list[str] = []
+    first = last = numbers[0]
+    for rank in (*numbers[1:], -1):
+        if rank != last + 1:
+            parts.append(str(first) if first == last else f"{first}-{last}" if last > first + 1 else f"{first}, {last}")
+            first = rank
+        last = rank
+    text = ", ".join(parts)
     return f"rank {text}" if len(numbers) == 1 else f"ranks {text}"

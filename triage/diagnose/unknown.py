@@ -12,7 +12,7 @@ from triage.clusters.fingerprint import short
 from triage.diagnose.facts import ECHOES
 from triage.model import Evidence
 
-_KINDS = ("exception", "terminate", "fatal-python", "exit", "crash", "core")
+_KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
 
 
 def group(facts: Sequence[Evidence], known: set[int], told: Collection[int | None] = ()) -> dict[str, list[Evidence]]:
@@ -20,7 +20,7 @@ def group(facts: Sequence[Evidence], known: set[int], told: Collection[int | Non
 
     `known` are the indices of those that one does, `told` the ranks of which a known cause speaks: how such a rank ended is no news.
     """
-    if all(index in known or fact.kind not in _KINDS for index, fact in enumerate(facts)):
+    if not [fact for index, fact in enumerate(facts) if fact.kind in _KINDS and index not in known]:
         return {}
     explained = {_place(facts[index]) for index in known}
     speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"} | ({*told} - {None})
