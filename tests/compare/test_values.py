@@ -126,6 +126,19 @@ def test_one_rank_prints_the_values_of_all(tmp_path: Path) -> None:
     assert (found.signature, found.ranks) == ("numeric.rank-divergence", (2,))
 
 
+@pytest.mark.parametrize("told", ["AssertionError: w.weight inconsistent:", "ValueError: grad norms are inconsistent:"])
+def test_a_check_that_raises_with_the_values_of_all(tmp_path: Path, told: str) -> None:
+    """The odd rank is blamed; the line and what is concluded from it are one voice, so that the confidence is not high."""
+    (tmp_path / "rank0.log").write_text(
+        'Traceback (most recent call last):\n  File "/a/train.py", line 3, in check\n    fail()\n'
+        f"{told} [1203.551, 1203.551, 1198.207, 1203.551]\n"
+    )
+    found = root(tmp_path)
+    assert found is not None
+    assert (found.signature, found.ranks) == ("numeric.rank-divergence", (2,))
+    assert found.confidence < 0.8
+
+
 OOM = "[rank{0}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 USED = "step {step}: Rank {rank}: {value}\n"
 

@@ -30,7 +30,7 @@ _STEPS = 6  # common steps that are judged at either end
 _LOOKED_AT = 6  # files in which the first step is looked for
 _ALL = 64  # files that are all read at the step that was found
 _SOME = 8  # texts whose starts show whether all others are worth reading
-_LISTS = re.compile(r"(?P<quantity>\S+) inconsistent: \[(?P<values>[^\]\n]*)")
+_LISTS = re.compile(r"(?P<quantity>\S+) (?:(?:is|are|was|were) )?inconsistent: \[(?P<values>[^\]\n]*)")
 
 
 class Values:

@@ -54,12 +54,17 @@ def confidence(
 def _voices(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:
     """Who says it, each of another origin: the rank itself, its launcher, the kernel, the scheduler, a dump, the other ranks."""
     ranks, hosts = set(root.ranks), set(root.hosts)
+    lines = {
+        (fact.source, fact.offset) for fact in root.facts if fact.kind in _WORDS
+    }  # what is concluded from one of them is no voice beside it
     told: set[str] = set()
     for candidate in candidates:
         near = candidate is root or root.id in candidate.explained_by or candidate.id in root.explained_by
         if not near or candidate.role == "noise":
             continue
         for fact in candidate.facts:
+            if candidate is root and fact.kind == "inference" and (fact.source, fact.offset) in lines:
+                continue
             mine = fact.origin.rank in ranks if fact.origin.rank is not None else candidate is root
             if fact.kind not in _WORDS:
                 told.update(_voice(fact, mine, bool(hosts) and fact.origin.host in hosts))
