@@ -11,6 +11,7 @@ from typing import BinaryIO, TypeVar
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact, Keeper
 from triage.errors import InputError
+from triage.lazy_re import lazy_re
 from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
 from triage.ranks.identity import JobMap
 from triage.ranks.last import Word
@@ -19,18 +20,18 @@ from triage.ranks.windows import Windows
 from triage.scan.interface import Scanned
 from triage.sources.interface import in_place
 
-_LEAD = re.compile(rb"\[[A-Za-z_.-]*:?\d+\]:(?: ?\[rank\d+\]:)?")
-_WRITER = re.compile(
+_LEAD = lazy_re(rb"\[[A-Za-z_.-]*:?\d+\]:(?: ?\[rank\d+\]:)?")
+_WRITER = lazy_re(
     rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+"
 )
 
 
 # Programs, settings and documents lie beside the output and quote it: `raise RuntimeError("CUDA out of memory")` did not happen.
-_NO_OUTPUT = re.compile(
+_NO_OUTPUT = lazy_re(
     r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$", re.I
 )
 _LISTING = "!/COLLECTED.md"
-_UNHAD = re.compile(r"- \S*/(?P<piece>[^\s/]+): (?P<why>.+)")
+_UNHAD = lazy_re(r"- \S*/(?P<piece>[^\s/]+): (?P<why>.+)")
 _NAMED = 5
 _EDGE = 1 << 16
 _LAST_BYTES = 1 << 10

@@ -7,12 +7,12 @@ HOSTNAME), else by the name of the file.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from triage.artifacts.interface import Artifact, Facts
 from triage.evidence.settings import of_dump
+from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin, SourceKind
 from triage.ranks.files import origin_of
 
@@ -21,9 +21,7 @@ _RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"
 _LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 _HOST = ("SLURMD_NODENAME", "HOSTNAME")
 # What of a file's name may be a host: a word with a number behind it, between dots and underscores.
-_HOSTS = re.compile(
-    r"(?<![A-Za-z0-9-])(?:(?:env|pip|freeze|list|smi|nvidia|npu|conda)-)*([A-Za-z][A-Za-z-]*\d[\dA-Za-z-]*)(?![A-Za-z0-9-])"
-)
+_HOSTS = lazy_re(r"(?<![A-Za-z0-9-])(?:(?:env|pip|freeze|list|smi|nvidia|npu|conda)-)*([A-Za-z][A-Za-z-]*\d[\dA-Za-z-]*)(?![A-Za-z0-9-])")
 
 
 class Environment:

@@ -6,13 +6,13 @@ What no log states excludes nothing. Where a job states several versions of one 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Collection, Mapping
 
 from triage.catalog.model import Catalog, Signature
+from triage.lazy_re import lazy_re
 
-_BOUND = re.compile(r"(==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)")
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+_BOUND = lazy_re(r"(==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)")
+_NUMBERS = lazy_re(r"\d+(?:\.\d+)*")
 
 
 def within(catalog: Catalog, seen: Mapping[str, Collection[str]]) -> Catalog:

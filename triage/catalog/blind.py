@@ -13,12 +13,13 @@ from typing import Any
 
 from triage.catalog.model import Leaf
 from triage.catalog.regex import compiled, named_groups
+from triage.lazy_re import lazy_re
 
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 # What of a pattern is no literal digit although a digit stands in it: counts, names of groups, escapes such as \x1b do not occur.
-_NO_LITERAL = re.compile(r"\{\d*,?\d*\}|\(\?P<\w+>")
+_NO_LITERAL = lazy_re(r"\{\d*,?\d*\}|\(\?P<\w+>")
 # A class with a range that reaches over digits in part, or over all of them together with other characters.
-_RANGE = re.compile(r"\[(?:\\.|[^\]\\])*\]")
+_RANGE = lazy_re(r"\[(?:\\.|[^\]\\])*\]")
 
 Spans = Mapping[str, tuple[int, int]]
 

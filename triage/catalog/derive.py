@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
+
 MOST_TOKENS = 120  # of a line; the rest of a long one does not count
 FEWEST_FOR_CONSTANT = 3  # lines that must agree before a number among them may be taken for a part of the message
-_TOKEN = re.compile(
+_TOKEN = lazy_re(
     r"(?P<address>0x[0-9a-fA-F]+)|(?P<ip>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?)|(?P<path>(?<![\w/])(?:/[\w.@+=-]+){2,}/?)"
     r"|(?P<id>\b(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
     r"|(?P<word>[^\W\d]+(?:\d+[^\W\d]+)*)|(?P<space>[ \t\f]+)|(?P<sign>.)"
@@ -26,11 +28,9 @@ _OPEN = {
 }
 _SPACE = r"[ \t\f]+"
 # A number right behind one of these is a part of what the message says.
-_CODES = re.compile(
-    r"(?i)(?:err(?:no|or)?|code|status|xid|signal|exitcode|retcode|version|http)\b[^\w]{0,4}(?:code\W{1,4})?(?:is\W{1,3})?$"
-)
+_CODES = lazy_re(r"(?i)(?:err(?:no|or)?|code|status|xid|signal|exitcode|retcode|version|http)\b[^\w]{0,4}(?:code\W{1,4})?(?:is\W{1,3})?$")
 _RESERVED = {"rank", "ranks", "host"}
-_ESCAPED = re.compile(r"([\\.^$*+?{}\[\]|()])")
+_ESCAPED = lazy_re(r"([\\.^$*+?{}\[\]|()])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from triage.catalog.schema import ID, MAX_TITLE, json_schema
 from triage.errors import OptionError
+from triage.lazy_re import lazy_re
 from triage.model import Role
 
 SCHEMA = "schema.json"
 PLACEHOLDER = "Say in one line what happened"
 _SEVERITY: dict[str, str] = {"cause": "fatal", "either": "fatal", "symptom": "error", "confirmation": "error"}  # others: info
-_PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/_-]*[A-Za-z0-9).])?")
+_PLAIN = lazy_re(r"[A-Za-z](?:[A-Za-z0-9 ,.()/_-]*[A-Za-z0-9).])?")
 _WORDS_OF_YAML = {"yes", "no", "on", "off", "true", "false", "null", "y", "n"}
 
 _HEAD = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +10,9 @@ from typing import Annotated
 import typer
 
 from triage.cli import options
+from triage.lazy_re import lazy_re
 
-_INCIDENT = re.compile(r"(?:[ij]-)?[0-9a-z]{3,40}")
+_INCIDENT = lazy_re(r"(?:[ij]-)?[0-9a-z]{3,40}")
 
 
 def repro(

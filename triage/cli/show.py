@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triage.cli import options
+from triage.lazy_re import lazy_re
 
 if TYPE_CHECKING:
     from triage.model import Diagnosis
 
-_ID = re.compile(r"[ij]-[0-9a-z]+|[0-9a-f]{4,64}")
+_ID = lazy_re(r"[ij]-[0-9a-z]+|[0-9a-f]{4,64}")
 
 
 def show(

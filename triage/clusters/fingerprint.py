@@ -7,10 +7,11 @@ import re
 
 from triage.clusters.headline import headline
 from triage.clusters.rules import Rules, rules
+from triage.lazy_re import lazy_re
 from triage.model import Evidence, Fingerprint
 
-_WORD = re.compile(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
-_SPACE = re.compile(r"\s+")
+_WORD = lazy_re(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
+_SPACE = lazy_re(r"\s+")
 _TITLE = 300
 _KEY = 16
 

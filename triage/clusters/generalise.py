@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from triage.clusters.fingerprint import masked
 from triage.clusters.headline import headline
 from triage.clusters.rules import Rules, rules
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
-_TOKEN = re.compile(r"<[a-z]+>|\w+|\s+|[^\w\s]")
+_TOKEN = lazy_re(r"<[a-z]+>|\w+|\s+|[^\w\s]")
 _GAP = "\0"
 # RE2, for the masks of rules.toml that need more than a run without blanks.
 _CLASSES = {

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from triage.clusters.rules import Rules
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
 _LIMIT = 8000
 _HEADLINE = 2000
 _DEEPEST = 8
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_ANSI = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 # A first line that only announces what the next ones say: `ValidationError: 2 errors:` or `Exception:`.
-_OPEN = re.compile(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
-_TYPE = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*\b)")
+_OPEN = lazy_re(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
+_TYPE = lazy_re(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*\b)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from triage.collect.processes import PROC, Target, parent
+from triage.lazy_re import lazy_re
 
-_OPEN = re.compile(r"\.(?:log|out|err|txt)(?:\.\d+)?$")
+_OPEN = lazy_re(r"\.(?:log|out|err|txt)(?:\.\d+)?$")
 _MOST_OPEN, _MOST_HCCL, _ANCESTORS = 16, 16, 4
 _CANN = ("*/plog/*-{pid}_*.log", "*/device-*/*-{pid}_*.log", "*-{pid}_*.log")
 

@@ -14,8 +14,9 @@ from triage.artifacts.cores import engine
 from triage.collect.logs import Log
 from triage.collect.processes import PROC, Target
 from triage.evidence.redact import redact
+from triage.lazy_re import lazy_re
 
-_SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session|_pat$|dsn|webhook")
+_SECRET = lazy_re(r"(?i)key|token|secret|passw|credential|auth|cookie|session|_pat$|dsn|webhook")
 TAIL = 1 << 20
 OUTPUT = 1 << 22
 # What the tools are started with: nothing of ours, no download of symbols, no terminal.

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from triage.compare.rules import RulesError
+from triage.lazy_re import lazy_re
 from triage.model import Origin, Source
 from triage.ranks.last import STEP
 from triage.ranks.text import Line, split_line
 
 FILE = Path(__file__).with_name("quantities.txt")
 Worth = Literal["exact", "must", "maybe", "memory"]
-_NAME = re.compile(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
+_NAME = lazy_re(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|nan|inf)"
 _UNIT = r"(?: ?(?P<unit>[KMGT]i?B))"
 _LOOK_BACK = 1 << 11

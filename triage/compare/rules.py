@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Literal, cast
 
 from triage.errors import TriageError
+from triage.lazy_re import lazy_re
 from triage.model import Severity
 
 SHIPPED = Path(__file__).with_name("settings.txt")
-_CONDITION = re.compile(r"(?P<sign>[!+]?)(?P<name>[A-Za-z][\w-]*)(?:(?P<how>==|>=|<=|=|<|>)(?P<what>\S+))?")
-_NAME = re.compile(r"[A-Za-z][\w-]*\*?")
+_CONDITION = lazy_re(r"(?P<sign>[!+]?)(?P<name>[A-Za-z][\w-]*)(?:(?P<how>==|>=|<=|=|<|>)(?P<what>\S+))?")
+_NAME = lazy_re(r"[A-Za-z][\w-]*\*?")
 _SEVERITIES = ("error", "warning", "info")
 Stand = Literal["agree", "prefer", "own"]
 

@@ -6,7 +6,6 @@ quantity and whether they agree at the start and at the end; only when they do n
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -16,6 +15,7 @@ from triage.compare.quantities import Value, gate, observe
 from triage.compare.table import Judged, Row
 from triage.compare.words import say_ranks
 from triage.evidence.inference import inferred
+from triage.lazy_re import lazy_re
 from triage.model import Evidence, Source
 from triage.ranks.identity import JobMap
 from triage.scan.interface import Scanned
@@ -30,7 +30,7 @@ _STEPS = 6  # common steps that are judged at either end
 _LOOKED_AT = 6  # files in which the first step is looked for
 _ALL = 64  # files that are all read at the step that was found
 _SOME = 8  # texts whose starts show whether all others are worth reading
-_LISTS = re.compile(r"(?P<quantity>\S+) (?:(?:is|are|was|were) )?inconsistent: \[(?P<values>[^\]\n]*)")
+_LISTS = lazy_re(r"(?P<quantity>\S+) (?:(?:is|are|was|were) )?inconsistent: \[(?P<values>[^\]\n]*)")
 
 
 class Values:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 
 from triage.diagnose.clocks import Clocks
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
-_RESTART = re.compile(r"will restart worker group|restarting worker group")
-_IN_PATH = re.compile(r"attempt[_-]?\d")  # as ranks/files.py reads it
-_REQUEUE = re.compile(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)")
+_RESTART = lazy_re(r"will restart worker group|restarting worker group")
+_IN_PATH = lazy_re(r"attempt[_-]?\d")  # as ranks/files.py reads it
+_REQUEUE = lazy_re(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)")
 
 
 def assign(facts: Sequence[Evidence], further: Mapping[str, int], clocks: Clocks) -> tuple[list[Evidence], int]:

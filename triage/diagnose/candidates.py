@@ -13,6 +13,7 @@ from triage.catalog.model import Signature
 from triage.diagnose.clocks import Begin, Clocks, begins
 from triage.diagnose.say import say_ranks
 from triage.diagnose.sequences import group_of
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
 
@@ -150,12 +151,12 @@ def blamed(candidate: Candidate) -> None:
             candidate.why.append(f"the message itself names {say_ranks(ranks)}")
 
 
-_RUNNING = re.compile(
+_RUNNING = lazy_re(
     r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)(?=, but Rank|\. ?Collectives differ|$)", re.S
 )
 # Before torch 2.9 without the sentence.
 _RECEIVED = ("Received data size doesn't match", "op.preamble.length <= op.nbytes")
-_VARYING = re.compile(r"SequenceNumber=\d+,? ?")
+_VARYING = lazy_re(r"SequenceNumber=\d+,? ?")
 
 
 def minority(candidate: Candidate) -> None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
-_GLOO = re.compile(r"gloo|unbound_buffer\.cc|\bpair\.cc", re.I)
-_NPU = re.compile(r"\bHCCL\b|\bWorkHCCL\b|\bEI\d{4}\b|torch_npu|ProcessGroupHCCL", re.I)
-_NCCL = re.compile(r"\bNCCL\b|\bWorkNCCL\b|ProcessGroupNCCL")
+_GLOO = lazy_re(r"gloo|unbound_buffer\.cc|\bpair\.cc", re.I)
+_NPU = lazy_re(r"\bHCCL\b|\bWorkHCCL\b|\bEI\d{4}\b|torch_npu|ProcessGroupHCCL", re.I)
+_NCCL = lazy_re(r"\bNCCL\b|\bWorkNCCL\b|ProcessGroupNCCL")
 _DUMPS = frozenset(("flight", "flight-recorder"))
 _STACKS = frozenset(("stack", "stacks", "core"))
 # torch 2.9 renamed the variable of the flight recorder's buffer, and lets it record by default.

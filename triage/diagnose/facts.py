@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triage.diagnose.clocks import late
+from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.stamps import ISO, seconds
@@ -26,7 +26,7 @@ ECHOES = frozenset(
     )
 )
 # What a crash says, by the signal that the process must then have died of.
-_CANCELLED = re.compile(rf"CANCELLED AT {ISO}")
+_CANCELLED = lazy_re(rf"CANCELLED AT {ISO}")
 _SIGNAL_OF_KIND = {"terminate": "SIGABRT"}
 _place = operator.attrgetter("source", "offset", "kind", "text")
 

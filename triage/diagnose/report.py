@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import operator
-import re
 from collections.abc import Mapping, Sequence
 
 from triage.diagnose import living
@@ -13,6 +12,7 @@ from triage.diagnose.collect import Left, what_to_collect
 from triage.diagnose.graph import tier
 from triage.diagnose.reason import Result
 from triage.diagnose.say import say_ranks
+from triage.lazy_re import lazy_re
 from triage.model import Evidence, Finding, Moment, RankState, Remediation, Verdict, Warning
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
@@ -22,7 +22,7 @@ EVIDENCE_PER_FINDING = 5
 TIMELINE = 200
 SILENT = 5
 REASONS = 5
-_SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
+_SLOT = lazy_re(r"\{([A-Za-z_]\w*)\}")
 
 
 def findings(result: Result) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

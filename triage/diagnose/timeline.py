@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from triage.diagnose.clocks import late
 from triage.diagnose.reason import Result
+from triage.lazy_re import lazy_re
 from triage.model import Event, Evidence, Job, LastLine, RankState, Timeline, Warning
 
 _TEXT = 300
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = lazy_re(r"\d+(?:\.\d+)?")
 
 
 def timeline(result: Result, job: Job, states: Sequence[RankState], lasts: Iterable[LastLine], warnings: tuple[Warning, ...]) -> Timeline:

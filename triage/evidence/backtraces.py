@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from triage.evidence import live
 from triage.evidence.interface import evidence
+from triage.lazy_re import lazy_re
 from triage.model import Block, Evidence
 from triage.stacks import HANDLER, Crash, Stacks, parse, reduce
 from triage.stacks.live.native import process
@@ -13,7 +12,7 @@ from triage.stacks.write import frame
 
 FORMS = frozenset(("backtrace", "received-signal"))
 _FRAMES = 24
-_UNCAUGHT = re.compile(r"Exception in thread \"|terminate called")
+_UNCAUGHT = lazy_re(r"Exception in thread \"|terminate called")
 _CRASHES = ("systemd", "stackcore", "hs-err", "ucx", "paddle", "llvm")  # written only when a process dies
 # Printed by processes that live on too: an exception that somebody catches, a race that is reported.
 _ALIVE = ("c10", "jvm")

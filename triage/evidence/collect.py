@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from triage import evidence
+from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin, Source, Warning
 from triage.ranks import headless, maps, wrapped
 from triage.ranks.blocks import build
@@ -24,25 +25,25 @@ Read = Callable[[int, int], bytes]
 Named = tuple[int, int, tuple[str, ...], int]
 """Start and end of a hit line, the literals in it, and how many lines of its kind were not kept."""
 
-_YEAR = re.compile(rb"\b(20\d\d)-\d\d-\d\d")
+_YEAR = lazy_re(rb"\b(20\d\d)-\d\d-\d\d")
 # NCCL says at the start which address its host has, HCCL which host and device a rank has.
-_ADDRESS = re.compile(r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<")
-_DEVICE = re.compile(r"userRank\[(\d+)\][^\n]{0,80}?hostIp\[([\d.:a-f]+)\][^\n]{0,120}?devicePhyId\[(\d+)\]")
-_COLLECTIVE = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
+_ADDRESS = lazy_re(r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<")
+_DEVICE = lazy_re(r"userRank\[(\d+)\][^\n]{0,80}?hostIp\[([\d.:a-f]+)\][^\n]{0,120}?devicePhyId\[(\d+)\]")
+_COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
 # Name, what a text must hold in lower case, and where the version stands.
 _VERSIONS = (
-    ("nccl", ("nccl version",), re.compile(r"NCCL version (\d+(?:\.\d+)+)")),
-    ("torch", ("torch",), re.compile(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
-    ("cuda", ("cuda",), re.compile(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
+    ("nccl", ("nccl version",), lazy_re(r"NCCL version (\d+(?:\.\d+)+)")),
+    ("torch", ("torch",), lazy_re(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
+    ("cuda", ("cuda",), lazy_re(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
     (
         "driver",
         ("driver version", "kernel module"),
-        re.compile(r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"),
+        lazy_re(r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"),
     ),
-    ("cann", ("cann",), re.compile(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
-    ("slurm", ("slurm",), re.compile(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
+    ("cann", ("cann",), lazy_re(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
+    ("slurm", ("slurm",), lazy_re(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
 )
-_REPEATED = re.compile(rb"\[repeated (\d{1,7})x across cluster\]")
+_REPEATED = lazy_re(rb"\[repeated (\d{1,7})x across cluster\]")
 _READ_HEAD_LINES = 60
 
 

@@ -11,24 +11,25 @@ import signal as signals
 
 from triage.evidence import python
 from triage.evidence.interface import evidence
+from triage.lazy_re import lazy_re
 from triage.model import Block, Evidence, Origin
 
-_TABLE = re.compile(r"^[\w.]*ChildFailedError\b", re.M)
+_TABLE = lazy_re(r"^[\w.]*ChildFailedError\b", re.M)
 # What `@record` kept belongs to the process, not to the launcher that quotes it.
-_QUOTED = re.compile(r"(  traceback : )Traceback \(most recent call last\):\n.*?(?=^[-=]{20}|^\[\d+\]:|\Z)", re.M | re.S)
-_RANK = re.compile(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
-_EXIT = re.compile(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
-_HOST = re.compile(r"host\s+: (\S+)")
-_TIME = re.compile(r"time\s+: (\d{4})-(\d\d)-(\d\d)_(\d\d):(\d\d):(\d\d)")
-_FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
-_STOPPED = re.compile(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
-_SRUN = re.compile(
+_QUOTED = lazy_re(r"(  traceback : )Traceback \(most recent call last\):\n.*?(?=^[-=]{20}|^\[\d+\]:|\Z)", re.M | re.S)
+_RANK = lazy_re(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
+_EXIT = lazy_re(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
+_HOST = lazy_re(r"host\s+: (\S+)")
+_TIME = lazy_re(r"time\s+: (\d{4})-(\d\d)-(\d\d)_(\d\d):(\d\d):(\d\d)")
+_FAILED = lazy_re(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
+_STOPPED = lazy_re(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
+_SRUN = lazy_re(
     r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory)(?= \(|$))"
 )
-_OTHERS = re.compile(
+_OTHERS = lazy_re(
     r"(?:--local_rank=(?P<local>\d+)\b.*)?exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
 )
-_MPI = re.compile(r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)")
+_MPI = lazy_re(r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)")
 _WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS"}
 
 

@@ -9,43 +9,44 @@ import dataclasses
 import re
 
 from triage.evidence.interface import evidence
+from triage.lazy_re import lazy_re
 from triage.model import Block, Evidence
 
 # In order: the first whose pattern is found in the line says who spoke, and of what kind that makes it.
 SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("NCCL", "message", re.compile(r"\bNCCL (?:WARN|INFO|TRACE)|\bncclInternalError|NCCL error in")),
-    ("torch_npu", "message", re.compile(r"\bERR\d{5} |torch_npu|WorkHCCL|ProcessGroupHCCL")),
-    ("c10d", "message", re.compile(r"\[c10d\]|ProcessGroup|TCPStore|\[PG |monitoredBarrier|Watchdog caught")),
-    ("CANN", "message", re.compile(r"\b[EW][A-Z0-9]\d{4}(?:: |\(|\[|\))|\bCANN\b|aicore|aicpu")),
-    ("HCCL", "message", re.compile(r"\bHCCL\b|hccl|\bHCCP\b|TopoDetect")),
+    ("NCCL", "message", lazy_re(r"\bNCCL (?:WARN|INFO|TRACE)|\bncclInternalError|NCCL error in")),
+    ("torch_npu", "message", lazy_re(r"\bERR\d{5} |torch_npu|WorkHCCL|ProcessGroupHCCL")),
+    ("c10d", "message", lazy_re(r"\[c10d\]|ProcessGroup|TCPStore|\[PG |monitoredBarrier|Watchdog caught")),
+    ("CANN", "message", lazy_re(r"\b[EW][A-Z0-9]\d{4}(?:: |\(|\[|\))|\bCANN\b|aicore|aicpu")),
+    ("HCCL", "message", lazy_re(r"\bHCCL\b|hccl|\bHCCP\b|TopoDetect")),
     (
         "kernel",
         "kernel",
-        re.compile(
+        lazy_re(
             r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev"
         ),
     ),
-    ("slurm", "scheduler", re.compile(r"slurmstepd|srun: |StepId=|DUE TO |CANCELLED AT|oom[-_]kill event")),
-    ("kubernetes", "scheduler", re.compile(r"OOMKilled|Evicted|kubelet|Preempted|FailedScheduling")),
-    ("Gloo", "message", re.compile(r"gloo/")),
-    ("torchelastic", "message", re.compile(r"death signal|Worker group|ChildFailedError|rendezvous|SignalException|elastic")),
-    ("c10d", "message", re.compile(r"Watchdog|collective")),
-    ("CUDA", "message", re.compile(r"CUDA|cuda|CUBLAS|cudnn")),
-    ("deepspeed", "message", re.compile(r"deepspeed|launch\.py|sigkill_handler|hostfile")),
-    ("ray", "message", re.compile(r"raylet|Worker exit type|\bray\b")),
-    ("glibc", "message", re.compile(r"double free|corrupted|malloc\(\)|free\(\): |munmap_chunk|stack smashing")),
+    ("slurm", "scheduler", lazy_re(r"slurmstepd|srun: |StepId=|DUE TO |CANCELLED AT|oom[-_]kill event")),
+    ("kubernetes", "scheduler", lazy_re(r"OOMKilled|Evicted|kubelet|Preempted|FailedScheduling")),
+    ("Gloo", "message", lazy_re(r"gloo/")),
+    ("torchelastic", "message", lazy_re(r"death signal|Worker group|ChildFailedError|rendezvous|SignalException|elastic")),
+    ("c10d", "message", lazy_re(r"Watchdog|collective")),
+    ("CUDA", "message", lazy_re(r"CUDA|cuda|CUBLAS|cudnn")),
+    ("deepspeed", "message", lazy_re(r"deepspeed|launch\.py|sigkill_handler|hostfile")),
+    ("ray", "message", lazy_re(r"raylet|Worker exit type|\bray\b")),
+    ("glibc", "message", lazy_re(r"double free|corrupted|malloc\(\)|free\(\): |munmap_chunk|stack smashing")),
 )
 _FIELDS = (
-    re.compile(r"NVRM: Xid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<xid>\d+)(?:, pid=(?P<pid>\d+))?"),
-    re.compile(r"SXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<sxid>\d+)"),
-    re.compile(r"\b(?P<code>E[A-Z0-9]\d{4})\b"),
-    re.compile(r"(?P<file>\w[\w/.]*\.(?:cc|cu|h|cpp)):(?P<line>\d+)"),
-    re.compile(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d+)"),
-    re.compile(r"\[(?P<pid>\d+)\](?:: segfault at| general protection fault| trap )"),
-    re.compile(r"\btask [^\s:]+:(?P<pid>\d+) blocked for more than"),
-    re.compile(r"soft lockup.*\[[^\]:]+:(?P<pid>\d+)\]"),
+    lazy_re(r"NVRM: Xid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<xid>\d+)(?:, pid=(?P<pid>\d+))?"),
+    lazy_re(r"SXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<sxid>\d+)"),
+    lazy_re(r"\b(?P<code>E[A-Z0-9]\d{4})\b"),
+    lazy_re(r"(?P<file>\w[\w/.]*\.(?:cc|cu|h|cpp)):(?P<line>\d+)"),
+    lazy_re(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d+)"),
+    lazy_re(r"\[(?P<pid>\d+)\](?:: segfault at| general protection fault| trap )"),
+    lazy_re(r"\btask [^\s:]+:(?P<pid>\d+) blocked for more than"),
+    lazy_re(r"soft lockup.*\[[^\]:]+:(?P<pid>\d+)\]"),
 )
-_CHAIN = re.compile(r"NCCL INFO (\S+:\d+) -> (\d+)")
+_CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d+)")
 
 
 def read(block: Block) -> list[Evidence]:

@@ -11,9 +11,11 @@ import ipaddress
 import re
 from collections.abc import Collection
 
-_IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w\.\d)(?!\d)")
-_IPV6 = re.compile(r"(?<![\w:.])(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F:]{2,39}(?![\w:])")
-_GIVEN = re.compile(r"host-[0-9a-f]{8}|addr-[0-9a-f]{8}")
+from triage.lazy_re import lazy_re
+
+_IPV4 = lazy_re(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w\.\d)(?!\d)")
+_IPV6 = lazy_re(r"(?<![\w:.])(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F:]{2,39}(?![\w:])")
+_GIVEN = lazy_re(r"host-[0-9a-f]{8}|addr-[0-9a-f]{8}")
 _DOMAIN = r"(?:\.[A-Za-z][A-Za-z0-9-]*)*"
 
 

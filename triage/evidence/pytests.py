@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from triage.evidence.interface import evidence
+from triage.lazy_re import lazy_re
 from triage.model import Block, Evidence
 from triage.ranks.pytests import FAILED, PLACE
 from triage.ranks.tracebacks import is_exception
 
-_TYPED = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.DOTALL)
+_TYPED = lazy_re(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.DOTALL)
 
 
 def read(block: Block) -> list[Evidence]:

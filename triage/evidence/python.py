@@ -7,26 +7,26 @@ file, line, function and code; op is the torch.distributed function that the fra
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator
 
 from triage.evidence.interface import evidence
+from triage.lazy_re import lazy_re
 from triage.model import Block, Evidence
 from triage.ranks.tracebacks import CHAINS, HEADER, is_exception
 
-FRAME = re.compile(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
-_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
+FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
 # torch.distributed.checkpoint quotes the traceback of every rank that failed: `Traceback (most recent call last): (RANK 0)`
-_NAMED = re.compile(r"\(RANK (\d+)\)")
-_SPAWN = re.compile(r"-- Process (\d+) terminated with the following error")
+_NAMED = lazy_re(r"\(RANK (\d+)\)")
+_SPAWN = lazy_re(r"-- Process (\d+) terminated with the following error")
 # What the compiler says of the program itself: it never ran, so there is no traceback above it.
-_COMPILER = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
+_COMPILER = lazy_re(r"(?:SyntaxError|IndentationError|TabError): ")
 # An exception group: its own traceback, then its members between lines, all behind bars.
 _GROUP = "+ Exception Group Traceback"
-_MEMBER = re.compile(r"\s*\+[-+]+ (?:\d+|\.\.\.) -+$|\s*\+-{8,}$")
+_MEMBER = lazy_re(r"\s*\+[-+]+ (?:\d+|\.\.\.) -+$|\s*\+-{8,}$")
 _PLACE = ("file", "line", "function", "code", "op")
-_BARS = re.compile(r"^\s*[|+] ?")
+_BARS = lazy_re(r"^\s*[|+] ?")
 
 
 def read(block: Block) -> list[Evidence]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,13 +17,14 @@ from typing import Any, TypeVar
 from triage.evidence.pseudonyms import Pseudonyms
 from triage.evidence.redaction import Redaction, configured
 from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
+from triage.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence
 
 _PLAIN = (int, float, bool, type(None))
 SHORTEST = 10  # of a secret with what tells it: key='abcd'
-_EMAIL = re.compile(EMAIL)
-_KEY = re.compile(KEY_LINE)
-_MARK = re.compile(r"\[redacted ([\w-]+)\]")
+_EMAIL = lazy_re(EMAIL)
+_KEY = lazy_re(KEY_LINE)
+_MARK = lazy_re(r"\[redacted ([\w-]+)\]")
 _active: ContextVar[Redaction | None] = ContextVar("redaction", default=None)
 _T = TypeVar("_T")
 
@@ -44,7 +44,7 @@ def _masker(kind: str) -> Any:
     return mask
 
 
-_COMPILED = tuple((hints, re.compile(pattern), _masker(kind)) for kind, hints, pattern in PATTERNS)
+_COMPILED = tuple((hints, lazy_re(pattern), _masker(kind)) for kind, hints, pattern in PATTERNS)
 
 
 @contextmanager

@@ -10,46 +10,45 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from triage.evidence.redact import redact
+from triage.lazy_re import lazy_re
 
 # Only what may steer training is kept; what else stands in an environment is nobody's business.
-_RELEVANT = re.compile(
+_RELEVANT = lazy_re(
     r"(?:NCCL|RCCL|HCCL|LCCL|TORCH|TORCHELASTIC|TORCHINDUCTOR|PYTORCH|CUDA|CUBLAS|CUDNN|ASCEND|ATB|ACL|NPU|NVTE|NVIDIA|GLOO|UCX|UCC|FI|IBV|RDMAV"
     r"|OMP|MKL|KMP|GOMP|OPENBLAS|HSA|HIP|ROCR|MIOPEN|TRITON|XLA|JAX|TF|DS|DEEPSPEED|ACCELERATE|MEGATRON|FLASH|VLLM|TOKENIZERS|PYTHONHASHSEED"
     r"|MALLOC|TASK|CLOSE|COMBINED|MULTI|MS|GE|OP|P2P|INF|CPU|LOCAL|WORLD|MASTER|GROUP|ROLE|NODE|SLURM|OMPI_COMM_WORLD|PMI|PMIX|RANK)(?:_[A-Z0-9_]+)?"
     r"|LD_PRELOAD|LD_LIBRARY_PATH|HOSTNAME|PATH"
 )
-_SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session")
+_SECRET = lazy_re(r"(?i)key|token|secret|passw|credential|auth|cookie|session")
 LONGEST = 400
 LINE = 1 << 14
 
 _NAME = r"[A-Z][A-Z0-9_]{2,63}"
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;'\"]*)"
-_BY_NCCL = re.compile(rf"NCCL (?:INFO|WARN) ({_NAME}) set (?:by environment )?to (.+?)\.?$")
-_ASSIGNED = re.compile(
-    rf"(?:\+ )?(?:(?:export|declare -x|typeset -x|env:|environment:) *)?({_NAME}={_VALUE})((?:[ ;]+{_NAME}={_VALUE})*)\s*$"
-)
-_COMMAND = re.compile(rf"\+ (?:env |exec )?((?:{_NAME}={_VALUE} +)+)(?:\S*(?:python|torchrun|srun|mpirun|deepspeed|accelerate))")
-_EXPORTED = re.compile(rf"\bexport ({_NAME}={_VALUE}) *;")
-_DICT = re.compile(r"environ\(?\{(.*)\}")
-_DICT_PAIR = re.compile(rf"['\"]({_NAME})['\"]: ['\"]([^'\"]*)['\"]")
-_PAIR = re.compile(rf"({_NAME})=({_VALUE})")
+_BY_NCCL = lazy_re(rf"NCCL (?:INFO|WARN) ({_NAME}) set (?:by environment )?to (.+?)\.?$")
+_ASSIGNED = lazy_re(rf"(?:\+ )?(?:(?:export|declare -x|typeset -x|env:|environment:) *)?({_NAME}={_VALUE})((?:[ ;]+{_NAME}={_VALUE})*)\s*$")
+_COMMAND = lazy_re(rf"\+ (?:env |exec )?((?:{_NAME}={_VALUE} +)+)(?:\S*(?:python|torchrun|srun|mpirun|deepspeed|accelerate))")
+_EXPORTED = lazy_re(rf"\bexport ({_NAME}={_VALUE}) *;")
+_DICT = lazy_re(r"environ\(?\{(.*)\}")
+_DICT_PAIR = lazy_re(rf"['\"]({_NAME})['\"]: ['\"]([^'\"]*)['\"]")
+_PAIR = lazy_re(rf"({_NAME})=({_VALUE})")
 _VERSION = r"v?(\d+(?:\.\w+)+(?:[.+-]\w+)*)"
 _VERSIONS = (
-    ("nccl", re.compile(rf"NCCL version {_VERSION}|Nvidia NCCL(?: runtime)? version: {_VERSION}")),
-    ("torch", re.compile(rf"(?i)\b(?:py)?torch version *[:=] ?{_VERSION}|\btorch(?:\.__version__)? ?[:=] ?{_VERSION}")),
-    ("torch-npu", re.compile(rf"(?i)\btorch[_-]npu(?: version)? ?[:=]+ ?{_VERSION}")),
-    ("cann", re.compile(rf"(?i)\bCANN(?:[ _-]?version)? ?[:=] ?{_VERSION}")),
-    ("driver", re.compile(rf"Driver Version: {_VERSION}|Nvidia driver version: {_VERSION}")),
-    ("cuda-driver", re.compile(rf"CUDA Version: {_VERSION}")),
-    ("npu-smi", re.compile(rf"npu-smi {_VERSION}")),
-    ("cuda", re.compile(rf"CUDA used to build PyTorch: {_VERSION}|CUDA runtime version: {_VERSION}")),
-    ("python", re.compile(rf"^Python version: {_VERSION}")),
-    ("glibc", re.compile(rf"^Libc version: glibc-{_VERSION}")),
-    ("cudnn", re.compile(rf"cuDNN version: \S*?{_VERSION}")),
+    ("nccl", lazy_re(rf"NCCL version {_VERSION}|Nvidia NCCL(?: runtime)? version: {_VERSION}")),
+    ("torch", lazy_re(rf"(?i)\b(?:py)?torch version *[:=] ?{_VERSION}|\btorch(?:\.__version__)? ?[:=] ?{_VERSION}")),
+    ("torch-npu", lazy_re(rf"(?i)\btorch[_-]npu(?: version)? ?[:=]+ ?{_VERSION}")),
+    ("cann", lazy_re(rf"(?i)\bCANN(?:[ _-]?version)? ?[:=] ?{_VERSION}")),
+    ("driver", lazy_re(rf"Driver Version: {_VERSION}|Nvidia driver version: {_VERSION}")),
+    ("cuda-driver", lazy_re(rf"CUDA Version: {_VERSION}")),
+    ("npu-smi", lazy_re(rf"npu-smi {_VERSION}")),
+    ("cuda", lazy_re(rf"CUDA used to build PyTorch: {_VERSION}|CUDA runtime version: {_VERSION}")),
+    ("python", lazy_re(rf"^Python version: {_VERSION}")),
+    ("glibc", lazy_re(rf"^Libc version: glibc-{_VERSION}")),
+    ("cudnn", lazy_re(rf"cuDNN version: \S*?{_VERSION}")),
 )
-_PACKAGE = re.compile(r"(?:\[(?:pip|conda)\d?\] )?([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,]+\])?(?:==|\s+)v?(\d[\w.!+-]*)(?:\s.*)?$")
-_SOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*) @ (?:\S*/)?([^\s/]+)$")
-_DEVICE = re.compile(
+_PACKAGE = lazy_re(r"(?:\[(?:pip|conda)\d?\] )?([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,]+\])?(?:==|\s+)v?(\d[\w.!+-]*)(?:\s.*)?$")
+_SOURCE = lazy_re(r"([A-Za-z0-9][A-Za-z0-9._-]*) @ (?:\S*/)?([^\s/]+)$")
+_DEVICE = lazy_re(
     r"\| *\d+ +(NVIDIA [\w -]+?|Tesla [\w -]+?|\d{3}\w+) +(?:On|Off|\|)|^GPU \d+: (.+?)(?: \(UUID: .*)?$|\| *\d+ +(\d{3}[A-Z]\w*) +\|"
 )
 _PACKAGES = {"nvidia-nccl-cu11": "nccl", "nvidia-nccl-cu12": "nccl", "nvidia-nccl-cu13": "nccl", "torch_npu": "torch-npu"}

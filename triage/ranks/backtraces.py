@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from triage.lazy_re import lazy_re
 from triage.ranks.text import Line
 
 # A quick look first: most lines hold none of these.
@@ -43,7 +43,7 @@ _HINTS = (
     "The process died due",
     "Caught signal ",
 )
-_OPENS = re.compile(
+_OPENS = lazy_re(
     r"\s*(?:> ?)*(?:Program (?:terminated with|received) signal|Thread \d+ \"[^\"]*\" received signal|#0 +(?:0x[0-9a-f]{4,} (?:in )?|[\w:~<(]\S* \()|"
     r"Thread \d+ \((?:Thread 0x|LWP \d|process \d)|==\d+==ERROR: \w+Sanitizer: |WARNING: ThreadSanitizer: |Stack trace (?:of thread|\(most recent)|"
     r"\*\*\* Error in `|Stack dump:|C\+\+ Traceback \(most recent call last\)|crash reason: ?|(?:[A-Z] \d+ \d+\] )?(?:\w+\.cc:\d+: )?\*\*\* SIG[A-Z]+ (?:received at|\(@)|"
@@ -54,7 +54,7 @@ _OPENS = re.compile(
     r"Native frames: \(|# +SIG[A-Z]+ \(0x[0-9a-f]+\) at pc=|Exception in thread \"[^\"]*\" [a-z]|at [\w$.<>/]+\([\w$]+\.(?:java|scala):\d+\)|"
     r"\* thread #\d+.* stop reason = |PLEASE submit a bug report|The process died due (?:to )?receiving signal|\[[^\]\s]+:\d+ ?:\d*:\d+\] +Caught signal \d)"
 )
-_GOES_ON = re.compile(
+_GOES_ON = lazy_re(
     r"\s*(?:> ?)*(?:$|#(?:$| )|  (?:File \"|<no Python frame>|\.\.\.|Binary file)|Current thread 0x|Extension modules: |\[Inferior |#\d+[ :]|\*?\s*(?:frame|thread) #|"
     r"Thread \d|\[New |\[Current|\[Switching|\[Thread debugging|Using host|\((?:gdb|lldb)\)|--+Type|Missing separate|Core was generated|"
     r"Program terminated|Backtrace stopped|\(More stack|No (?:locals|symbol)|PID \d|TID \d|(?:Write|Read|Previous \w+|Location|Mutex \w+) (?:of|is|at|\w+ created)|"
@@ -66,14 +66,14 @@ _GOES_ON = re.compile(
     r"0x[0-9a-f]+ (?:is|in) "
 )
 # What programs say right before their stack.
-_LEADS = re.compile(
+_LEADS = lazy_re(
     r"\s*(?:> ?)*(?:Program terminated|Program received|Thread \d+|Core was generated|PID \d+ - |TID \d+:|\[Current thread|\[Switching|\[New LWP|warning: |"
     r"Segmentation fault|Aborted|Bus error|SIG[A-Z]+\(|\*\*\* |PLEASE submit|Stack dump|\d\.\t|\[\S+:\d+ ?:\d*:\d+\] +Caught signal|Process \d+ stopped|\* thread #|"
     r"# +SIG[A-Z]+ \(|# +A fatal error|#$|(?:[\w$]+\.)+\w+(?:Exception|Error)(?:: |$)|Check failed: |=+ ?Backtrace|Process \d+ \()"
 )
-_TORN = re.compile(r"\s*frame #\d+: .*[^)\s]$")  # its end stands in the next line
+_TORN = lazy_re(r"\s*frame #\d+: .*[^)\s]$")  # its end stands in the next line
 # What is part of a stack even where every line carries the stamp of a record of its own.
-_SURE = re.compile(
+_SURE = lazy_re(
     r"\s*(?:> ?)*(?:$|#\d+ |frame #\d+: |Thread \d+ \(|at [\w$.<>/]+\(|File \"|\[bt\] \(\d+\)|\S+\([^)\s]*\) ?\[0x[0-9a-f]+\]|(?:PC: )?@ +0x|[CVvJjA]  \[)"
 )
 MOST = 4000

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.model import Block, Origin
 from triage.ranks import backtraces, headless, pytests, tracebacks
 from triage.ranks.files import origin_of
@@ -26,13 +27,13 @@ _HEAD = 6  # lines before a backtrace that say what it is about
 _FEW = 8
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 5
-_COLOURS = re.compile(rb"(?:\x1b\[[0-9;]*m)+")
+_COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
 _UNDECIDED = b"  [frames that nothing gives to one writer are left out]"
-_C10D_RANK = re.compile(r" ?\[rank\d+\]:$")
-_IGNORED = re.compile(
+_C10D_RANK = lazy_re(r" ?\[rank\d+\]:$")
+_IGNORED = lazy_re(
     r"Exception ignored in|Error in atexit\._run_exitfuncs|Error in sys\.excepthook|Exception in callback|Task exception was never retrieved"
 )
-_LOGGED = re.compile(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
+_LOGGED = lazy_re(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ def _has(*words: str) -> Callable[[Line], bool]:
 
 def _matches(word: str, pattern: str) -> Callable[[Line], bool]:
     """Lines that hold `word` (a quick look) and match `pattern` from their start."""
-    compiled = re.compile(pattern)
+    compiled = lazy_re(pattern)
     return lambda line: word in line.parsed.text and compiled.match(line.parsed.text) is not None
 
 
 def _continuing(pattern: str, most: int) -> Callable[[Text, Line], Collected]:
     """A block that goes on while lines of the same writer that open no record match `pattern`."""
-    compiled = re.compile(pattern)
+    compiled = lazy_re(pattern)
 
     def collect(text: Text, first: Line) -> Collected:
         lines = [first]
@@ -149,7 +150,7 @@ def _is_hook(text: Text, first: Line) -> bool:
     return nearest is None or tracebacks.is_exception(nearest.text) or nearest.text.startswith(" ")
 
 
-_DIED = re.compile(r"\s*(?:Segmentation fault|Aborted|Bus error|Floating point exception)\b")
+_DIED = lazy_re(r"\s*(?:Segmentation fault|Aborted|Bus error|Floating point exception)\b")
 
 
 def _stack_below(text: Text, line: Line) -> Line | None:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+from triage.lazy_re import lazy_re
 from triage.model import Origin
 from triage.ranks.grammars import Table
 from triage.ranks.prefix import Parsed, parse
@@ -43,23 +44,23 @@ _KEYS: dict[str, str] = {
     "stream": "stream",
 }
 # The value may be cut off: of a very long line the middle is left out.
-_PAIR = re.compile(
+_PAIR = lazy_re(
     r'(?<!\\)"(?P<key>'
     + "|".join(map(re.escape, _KEYS))
     + r')"\s*:\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"?|(?P<number>-?\d+(?:\.\d+)?)|(?P<bytes>\[[\d,\s]*\]))',
     re.S,
 )
-_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
+_ESCAPED = lazy_re(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_ISO = re.compile(ISO)
-_BARE = re.compile(rf"\s*\[?{ISO}\]?\s*$")
+_ISO = lazy_re(ISO)
+_BARE = lazy_re(rf"\s*\[?{ISO}\]?\s*$")
 _FEW = 3
-_OWN_LINE = re.compile(r'\s+"(?:message|textPayload|log)": *"')
-_INDENTED = re.compile(r'\s*(?:"[^"]+" *: .*|[\[\]{}]+,?)\s*$')
-_FIELD = re.compile(rb"[A-Z_][A-Z0-9_]*=")
+_OWN_LINE = lazy_re(r'\s+"(?:message|textPayload|log)": *"')
+_INDENTED = lazy_re(r'\s*(?:"[^"]+" *: .*|[\[\]{}]+,?)\s*$')
+_FIELD = lazy_re(rb"[A-Z_][A-Z0-9_]*=")
 _LOG = b'{"log":"'
-_DOCKER = re.compile(rb'(\\n)?","stream":"(stdout|stderr)"')
-CRI = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?::\w+)? ")
+_DOCKER = lazy_re(rb'(\\n)?","stream":"(stdout|stderr)"')
+CRI = lazy_re(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?::\w+)? ")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

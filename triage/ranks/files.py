@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.model import Origin
 
 
@@ -19,7 +20,7 @@ class Naming:
 
 
 def _naming(name: str, since: str, samples: tuple[str, ...], pattern: str) -> Naming:
-    return Naming(name, since, samples, re.compile(pattern))
+    return Naming(name, since, samples, lazy_re(pattern))
 
 
 TASK = _naming(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from triage.lazy_re import lazy_re
+
 # Behind a blank, a colon, a bracket or a quotation mark it is text that speaks of a prefix, or a further layer.
 _SPOKEN = b"\n\r\0 \t:>])('\"`=,"
 # But a progress bar ends with a bracket: `50%|##### | 5/10 [00:01<00:01, 4.9it/s, loss=0.3]`.
-_BAR = re.compile(rb"(?:it/s|s/it|\d[a-zA-Z]*/s)(?:, [^\]\n]*)?\]\Z")
+_BAR = lazy_re(rb"(?:it/s|s/it|\d[a-zA-Z]*/s)(?:, [^\]\n]*)?\]\Z")
 _BAR_BYTES = 200
 
 
@@ -21,11 +23,11 @@ def begins(data: bytes, at: int) -> bool:
 
 
 # Within a traceback, what begins one again behind a prefix is another writer's, whatever stands before the prefix.
-_WITHIN = re.compile(rb'File "|Traceback \(')
-_OPENS = re.compile(rb' ?(?:Traceback \(most recent| *File ")')
-RUN_ON = re.compile(rb'(?:File "|Traceback \()[^\n]*?\w\]: ?(?:Traceback \(most recent| *File ")')
+_WITHIN = lazy_re(rb'File "|Traceback \(')
+_OPENS = lazy_re(rb' ?(?:Traceback \(most recent| *File ")')
+RUN_ON = lazy_re(rb'(?:File "|Traceback \()[^\n]*?\w\]: ?(?:Traceback \(most recent| *File ")')
 # A progress bar ends without a newline; what stands right behind it is somebody else's.
-BAR_END = re.compile(rb"(?:it/s|s/it)(?:, [^\]\n]{0,100})?\](?=[^\s\]])")
+BAR_END = lazy_re(rb"(?:it/s|s/it)(?:, [^\]\n]{0,100})?\](?=[^\s\]])")
 
 
 def runs_on(data: bytes, at: int, end: int) -> bool:
@@ -33,7 +35,7 @@ def runs_on(data: bytes, at: int, end: int) -> bool:
     return _OPENS.match(data, end) is not None and _WITHIN.search(data, 0, at) is not None
 
 
-TAG = re.compile(rb"\[rank\d+\]: ")
+TAG = lazy_re(rb"\[rank\d+\]: ")
 
 
 def second(data: bytes, at: int, prefix: re.Pattern[bytes]) -> bool:

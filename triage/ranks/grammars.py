@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from triage.lazy_re import lazy_re
 from triage.ranks.stamps import CTIME, GLOG, ISO, NANO, SYSLOG, TIME
 
 Kind = Literal["writer", "record", "carrier"]
@@ -53,13 +54,17 @@ SAYS = ("rank", "local_rank", "host", "pid", "stream")
 STARTS = ("[d", "[a", "[_", "date", "d", "a", "(", "_")
 
 
+_GROUPS = lazy_re(r"\(\?P<(\w+)>")
+
+
 def grammar(name: str, kind: Kind, since: str, starts: str, samples: str | tuple[str, ...], pattern: str, needs: str = "") -> Grammar:
     """An entry; `starts` are the classes of `start_class` in which it can begin, parted by blanks."""
-    compiled = re.compile(pattern)
-    groups = compiled.groupindex
+    groups = set(_GROUPS.findall(pattern))
     says = tuple(key for key in SAYS if key in groups)
     told = (samples,) if isinstance(samples, str) else samples
-    return Grammar(name, kind, since, told, compiled, tuple(starts.split()), says, "h" in groups, "z" in groups, "who" in groups, needs)
+    return Grammar(
+        name, kind, since, told, lazy_re(pattern), tuple(starts.split()), says, "h" in groups, "z" in groups, "who" in groups, needs
+    )
 
 
 def start_class(line: str, position: int) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.ranks.grammars import BY_START, GRAMMARS, Grammar, Kind, Table, grammar, table
 from triage.ranks.prefix import parse
 from triage.ranks.stamps import SYSLOG, TIME
@@ -21,7 +22,7 @@ _FEWEST = 4
 _SHARE = 0.6
 # `3: ` is the label of srun in a file where it stands before every fifth line at least, and the item of a list elsewhere.
 _MANY, _LABELLED_SHARE = 12, 5
-_LABEL = re.compile(r" {0,5}\d{1,6}: ")
+_LABEL = lazy_re(r" {0,5}\d{1,6}: ")
 _NO_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
 UNLABELLED = table(_NO_LABEL)
 # These have habits that know better where all lines of a file have them, so that for a look at habits they are left on. (In PRRTE's tag may

@@ -5,20 +5,20 @@ Nothing in such lines makes the scan stop, so they are looked for only in small 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from triage.lazy_re import lazy_re
 from triage.ranks.text import Line, Text
 
 # Inputs of at most so many bytes, all sources together, are looked at.
 SMALL = 1 << 20
 QUICK = b'", line '
-_FRAME = re.compile(r'\s*File "[^"]+", line \d+(?:, in \S.*)?$')
+_FRAME = lazy_re(r'\s*File "[^"]+", line \d+(?:, in \S.*)?$')
 # Narrower than under a header, where anything that looks like a name and a colon ends the frames.
-_EXCEPTION = re.compile(
+_EXCEPTION = lazy_re(
     r"(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Failure|Timeout|Expired|StopIteration)(?::(?: |$)|$)"
 )
-_CODE = re.compile(r"\s{2}|[\s~^]+$")
+_CODE = lazy_re(r"\s{2}|[\s~^]+$")
 # Lines of others that may stand between two of a run.
 _FOREIGN = 8
 

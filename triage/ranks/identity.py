@@ -8,17 +8,17 @@ directory of torchrun counts as one, because the agent of every host makes its o
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from triage.lazy_re import lazy_re
 from triage.model import Origin
 from triage.ranks.clocks import Clocks
 from triage.ranks.files import TASK, origin_of
 
-_RUN = re.compile(r"(?P<run>.*?)/?attempt_\d+/\d+/")
-_PCI = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
+_RUN = lazy_re(r"(?P<run>.*?)/?attempt_\d+/\d+/")
+_PCI = lazy_re(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
 
 
 # Before the name of a source that stands for the unknown host of its lines.

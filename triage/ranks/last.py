@@ -7,14 +7,15 @@ import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.model import Origin
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import Parsed
 from triage.ranks.text import Line, Text, split_line
 
-STEP = re.compile(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch)[ :=#]*\[? *(\d{1,12})\b")
-PROGRESS = re.compile(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch|epoch)[ :=#]*\[? *\d|it/s\b|s/it\b|\bsaved\b.{0,40}\bstep[_-]\d")
-FINISHED = re.compile(
+STEP = lazy_re(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch)[ :=#]*\[? *(\d{1,12})\b")
+PROGRESS = lazy_re(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch|epoch)[ :=#]*\[? *\d|it/s\b|s/it\b|\bsaved\b.{0,40}\bstep[_-]\d")
+FINISHED = lazy_re(
     r"(?i)\b(?:training|run|job|fine-?tuning|evaluation|pretraining)\b.{0,20}\b(?:finished|complete[d]?|done|succeeded)\b"
     r"|\b(?:finished|completed) (?:training|successfully)\b|\ball (?:ranks|workers) (?:finished|done)\b|succeeded\b.{0,40}\bworker"
 )
@@ -25,17 +26,17 @@ BACK = 1 << 24
 _CHUNK = 1 << 20
 # What a rank was about when its log stopped, where that can explain why it did not come.
 DOING = (
-    ("compiling", re.compile(r"(?i)torch\._(?:inductor|dynamo)|\bcompiling\b|\bautotun|\btorch\.compile\b|building extension module")),
-    ("saving", re.compile(r"(?i)\b(?:sav(?:e|es|ing)|gathering|consolidating|writing)\b.{0,60}\b(?:checkpoint|ckpt|state[ _]?dict|model)")),
+    ("compiling", lazy_re(r"(?i)torch\._(?:inductor|dynamo)|\bcompiling\b|\bautotun|\btorch\.compile\b|building extension module")),
+    ("saving", lazy_re(r"(?i)\b(?:sav(?:e|es|ing)|gathering|consolidating|writing)\b.{0,60}\b(?:checkpoint|ckpt|state[ _]?dict|model)")),
     (
         "epoch-over",
-        re.compile(
+        lazy_re(
             r"(?i)\bepoch \d+ (?:done|finished|complete)|\bvalidat(?:e|ing|ion)\b|\bevaluating\b|end of (?:data|epoch)|no more batches"
         ),
     ),
 )
 _LINES = 600
-_WRITTEN = re.compile(
+_WRITTEN = lazy_re(
     r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:ed|ing)?)\b.{0,60}?\b(?:to|in|into|as|at)\b[ :=]*['\"]?(/[^\s'\",;]+)"
 )
 # What DOING, FINISHED and _WRITTEN look for, in lower case: most lines hold none of it.
@@ -45,8 +46,8 @@ _ACTS = (
 )
 # Of each writer so many telling lines are looked at, of lines without a writer more.
 _EACH, _BARE, _SOLE = 3, 60, 8
-_WRITER = re.compile(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
-_TELLING = re.compile(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
+_WRITER = lazy_re(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
+_TELLING = lazy_re(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)

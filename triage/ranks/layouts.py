@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.ranks.envelopes import Kind, Opened, kind_of, open_json
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.habits import SAMPLED, UNLABELLED, table_of
@@ -13,7 +13,7 @@ from triage.ranks.nesting import nested
 from triage.ranks.prefix import parse
 from triage.ranks.wrapped import width_of
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ import dataclasses
 import functools
 import re
 
+from triage.lazy_re import lazy_re
 from triage.ranks.grammars import GRAMMARS, Grammar, Table, grammar, table
 from triage.ranks.prefix import parse
 
 TEES = (("torchrun tee",), ("torchrun tee with a host role",))
-_TEE = re.compile(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:")
-_NUMBERED = re.compile(rb"\d\]:")  # a quick look for what _TEE ends with
-_TWICE = re.compile(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
+_TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:")
+_NUMBERED = lazy_re(rb"\d\]:")  # a quick look for what _TEE ends with
+_TWICE = lazy_re(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
 _MOST = 256
 # What of a name stands for its host: `i.pretrain/0` is replica `pretrain/0`. Names of hosts end at their first dot.
 _HOUSE = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"

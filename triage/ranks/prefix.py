@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.model import Origin
 from triage.ranks.grammars import BY_START, SAYS, Table, start_class
 from triage.ranks.stamps import agreed, seconds
@@ -13,7 +13,7 @@ _MAX_LAYERS = 8
 # `3: ` behind the prefix of another writer is no label but text, such as an item of a numbered list.
 _OUTERMOST = "srun --label"
 # Ray prints one of many equal lines of several workers and counts the others.
-REPEATED = re.compile(r" \[repeated (\d+)x across cluster\](?: \(Ray deduplicates .*\))?$")
+REPEATED = lazy_re(r" \[repeated (\d+)x across cluster\](?: \(Ray deduplicates .*\))?$")
 
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made for every line

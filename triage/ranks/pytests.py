@@ -6,18 +6,18 @@ Format: terminal reporter of pytest 6 to 9: `= short test summary info =`, then 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from triage.lazy_re import lazy_re
 from triage.ranks.text import Line
 
 SUMMARY = "short test summary info"
-FAILED = re.compile(r"(?P<how>FAILED|ERROR) (?P<test>\S+?\.py(?:::.+?)?)(?: - (?P<said>.*))?$")
-_OPENS = re.compile(r"=+ short test summary info =+$")
-_SECTION = re.compile(r"_{3,} (?:ERROR (?:at \w+ of|collecting) )?(?P<name>.+?) _{3,}$")
-_ENDS = re.compile(r"[=!]{3,} ")
-_REASON = re.compile(r"E   +\S|E$")
-PLACE = re.compile(r"(?P<file>\S+\.py):(?P<line>\d+): (?!in )")
+FAILED = lazy_re(r"(?P<how>FAILED|ERROR) (?P<test>\S+?\.py(?:::.+?)?)(?: - (?P<said>.*))?$")
+_OPENS = lazy_re(r"=+ short test summary info =+$")
+_SECTION = lazy_re(r"_{3,} (?:ERROR (?:at \w+ of|collecting) )?(?P<name>.+?) _{3,}$")
+_ENDS = lazy_re(r"[=!]{3,} ")
+_REASON = lazy_re(r"E   +\S|E$")
+PLACE = lazy_re(r"(?P<file>\S+\.py):(?P<line>\d+): (?!in )")
 MOST = 1000  # failures
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
+from triage.lazy_re import lazy_re
 from triage.ranks import wrapped
 from triage.ranks.envelopes import Opened, joined, unwrap
 from triage.ranks.glue import BAR_END, RUN_ON, TAG, begins, runs_on
@@ -23,13 +23,13 @@ _PAGES = 1024
 LONGEST = 1 << 14
 # A rank's prefix right behind text belongs to another writer (an error glued to a progress bar). So does a launcher's, where one of the
 # same shape opens the line.
-_RETURN = re.compile(rb"\r")
-_LAUNCHED = re.compile(rb"\[[A-Za-z_][\w.-]*?:?\d{1,4}\]:|\[\d+,\d+\]<std(?:out|err|diag)>:")
-_BEHIND_TEXT = re.compile(rb"\[(?<=[^\n\r\0 \t:>][\[])(?=[A-Za-z_][\w.-]*:?\d+\]:|\d+,\d+\]<std)")
-_SHAPE = re.compile(rb"\d+|(?<=\[)[A-Za-z_][\w.-]*(?=:\d)|out|err|diag")
+_RETURN = lazy_re(rb"\r")
+_LAUNCHED = lazy_re(rb"\[[A-Za-z_][\w.-]*?:?\d{1,4}\]:|\[\d+,\d+\]<std(?:out|err|diag)>:")
+_BEHIND_TEXT = lazy_re(rb"\[(?<=[^\n\r\0 \t:>][\[])(?=[A-Za-z_][\w.-]*:?\d+\]:|\d+,\d+\]<std)")
+_SHAPE = lazy_re(rb"\d+|(?<=\[)[A-Za-z_][\w.-]*(?=:\d)|out|err|diag")
 _LEFT_OUT = " … ".encode()
 _START, _AROUND = 1 << 8, 1 << 11
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Line:

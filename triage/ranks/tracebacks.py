@@ -6,9 +6,9 @@ further lines are free text. Chained ones are joined by an empty line and one of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
+from triage.lazy_re import lazy_re
 from triage.ranks.last import PROGRESS
 from triage.ranks.text import Line
 from triage.ranks.unmix import FRAME, Unmixed, unmix
@@ -21,14 +21,14 @@ CHAINS = (
 # torch.multiprocessing.spawn quotes the traceback of the process that failed: `-- Process 1 terminated with the following error:`
 SPAWNED = "-- Process "
 # `pkg.mod.Type: message` or a bare `Type`; log levels such as `INFO:` are no exceptions.
-EXCEPTION = re.compile(r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)")
-_DOTTED = re.compile(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
+EXCEPTION = lazy_re(r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)")
+_DOTTED = lazy_re(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
 # An exception group draws its members with bars, tracebacks and all, and closes them with a line.
 _GROUP = "+ Exception Group Traceback"
-_MEMBER = re.compile(r"\s+\| ")
-_GROUP_END = re.compile(r"    \+-+$")
+_MEMBER = lazy_re(r"\s+\| ")
+_GROUP_END = lazy_re(r"    \+-+$")
 # What C++ and torchelastic's table indent as Python does its frames.
-_OTHERS = re.compile(r"\s+(?:what\(\):|exitcode\s+: )")
+_OTHERS = lazy_re(r"\s+(?:what\(\):|exitcode\s+: )")
 _MESSAGE_LINES = 400
 _FOREIGN_LINES = 200
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-FRAME = re.compile(r'\s*File "[^"]+", line \d+')
-_CARETS = re.compile(r"[\s~^]*$")
+from triage.lazy_re import lazy_re
+
+FRAME = lazy_re(r'\s*File "[^"]+", line \d+')
+_CARETS = lazy_re(r"[\s~^]*$")
 _END = 1 << 62
 
 

@@ -6,8 +6,9 @@ follows them begins like nothing that opens a line. Only small sources are looke
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
+
+from triage.lazy_re import lazy_re
 
 Read = Callable[[int, int], bytes]
 
@@ -15,8 +16,8 @@ SMALL = 1 << 18
 _NARROW, _WIDE = 60, 400
 _FEWEST = 3
 _MOST_PIECES = 200
-_OPENS = re.compile(r'\s+File "|Traceback \(|\[|\(\w+ pid=|\d{4}-\d\d-\d\d[T ]|\s*\d{1,5}: |[\w.-]+:\d+:\d+ \[|[-=*#]{8}|[IWEF]\d{4} ')
-_WORD = re.compile(r"[\w./]")
+_OPENS = lazy_re(r'\s+File "|Traceback \(|\[|\(\w+ pid=|\d{4}-\d\d-\d\d[T ]|\s*\d{1,5}: |[\w.-]+:\d+:\d+ \[|[-=*#]{8}|[IWEF]\d{4} ')
+_WORD = lazy_re(r"[\w./]")
 
 
 def width_of(data: bytes) -> int:

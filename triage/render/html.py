@@ -5,10 +5,10 @@ Log text is escaped everywhere, and the page's own policy forbids scripts and lo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from html import escape
 
+from triage.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence, Finding
 from triage.render import rankmap, swimlanes, words
 from triage.render.safe import clip, safe, safe_line
@@ -40,7 +40,7 @@ footer { margin-top: 2rem; border-top: 1px solid var(--edge); padding-top: .6rem
 a { color: inherit } a:focus-visible, summary:focus-visible { outline: 2px solid currentColor }
 """
 _CLASS: dict[words.Kind, str] = {"ROOT CAUSE": "bad", "UNKNOWN FAILURE": "odd", "SYMPTOMS ONLY": "odd", "CLEAN": "good"}
-_LINK = re.compile(r"https://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,-]*")
+_LINK = lazy_re(r"https://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,-]*")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:

@@ -11,6 +11,7 @@ import math
 import re
 from typing import Any
 
+from triage.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence, Finding, Job
 from triage.render.interface import SCHEMA
 from triage.render.words import moment
@@ -20,8 +21,8 @@ __all__ = ["document", "escaped", "evidence", "name", "read", "render"]
 name = "json"
 
 # Inside a JSON string these are legal, and on a terminal they act: written as escapes, they are the same string.
-_ACTIVE = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_ACTIVE = lazy_re("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_SURROGATES = lazy_re("[\ud800-\udfff]")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:

@@ -5,9 +5,9 @@ Only what the common schema of the Jenkins plugin knows is written. XML 1.0 has 
 
 from __future__ import annotations
 
-import re
 from xml.sax.saxutils import escape, quoteattr
 
+from triage.lazy_re import lazy_re
 from triage.model import Diagnosis, Finding
 from triage.render import text, words
 from triage.render.safe import clip, safe, safe_line
@@ -17,7 +17,7 @@ __all__ = ["name", "render"]
 name = "junit"
 
 MESSAGE = 1000
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = lazy_re("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from triage.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence, Finding
 from triage.render import words
 from triage.render.safe import clip, safe, safe_line
@@ -22,12 +23,12 @@ LISTED = 10
 LINES = 30
 CHARACTERS = 600  # of one log line
 TITLE = 160
-_MARKUP = re.compile(r"[\\`*_\[\]|~$]")
-_START = re.compile(r"^(?:([#+\-=])|(\d{1,9})([.)]))")
-_SIGN = re.compile(r"([@#!&%$~])(?=[\w\"])")  # what a forge makes a reference of, with something behind it
-_ADDRESS = re.compile(r"(?i)(:/|\bwww|\bmailto|\bxmpp|\bgh)(?=[/.:\-]\S)")
+_MARKUP = lazy_re(r"[\\`*_\[\]|~$]")
+_START = lazy_re(r"^(?:([#+\-=])|(\d{1,9})([.)]))")
+_SIGN = lazy_re(r"([@#!&%$~])(?=[\w\"])")  # what a forge makes a reference of, with something behind it
+_ADDRESS = lazy_re(r"(?i)(:/|\bwww|\bmailto|\bxmpp|\bgh)(?=[/.:\-]\S)")
 _BREAK = "\u200b"
-_LINK = re.compile(r"https://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,-]*")
+_LINK = lazy_re(r"https://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,-]*")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from triage.catalog.graph import Arrow, explained_by
 from triage.catalog.match import describe
 from triage.catalog.model import Clause, Leaf, Sample, Signature
+from triage.lazy_re import lazy_re
 from triage.render.markdown import code
 from triage.render.safe import safe, safe_line
 from triage.render.signature import reach
@@ -19,9 +20,9 @@ from triage.render.signature import reach
 MARK = "<!-- written by `triage catalog docs`; do not edit -->"
 INDEX = "README.md"
 DETAILED = 12  # edges that are shown with their titles
-_MARKUP = re.compile(r"[\\`*_\[\]|~]")
-_START = re.compile(r"^(?:([#+\-=])|(\d{1,9})([.)]))")
-_ADDRESS = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,@-]*")
+_MARKUP = lazy_re(r"[\\`*_\[\]|~]")
+_START = lazy_re(r"^(?:([#+\-=])|(\d{1,9})([.)]))")
+_ADDRESS = lazy_re(r"https?://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,@-]*")
 
 
 def pages(signatures: Sequence[Signature]) -> dict[str, str]:

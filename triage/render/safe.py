@@ -7,22 +7,22 @@ and the Unicode line separators become line ends, a lone surrogate becomes U+FFF
 
 from __future__ import annotations
 
-import re
+from triage.lazy_re import lazy_re
 
 TAB = 4
 
 # A string sequence (OSC, DCS, …) that is never closed ends with its line, so that one stray byte cannot hide a whole log.
-_ESCAPES = re.compile(
+_ESCAPES = lazy_re(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n\r]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
-_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-_CONTROLS = re.compile(
+_BREAKS = lazy_re("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_CONTROLS = lazy_re(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_UNSAFE = re.compile("[^\n -~\xa0-\u0619\u0620-\u1fff\u3000-\ud7ff]")
+_SURROGATES = lazy_re("[\ud800-\udfff]")
+_UNSAFE = lazy_re("[^\n -~\xa0-\u0619\u0620-\u1fff\u3000-\ud7ff]")
 
 
 def safe(text: str) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from triage.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence, Finding
 from triage.render import words
 from triage.render.json import escaped as safe_json
@@ -34,9 +35,9 @@ LINES = 20
 _MARKS = {"ROOT CAUSE": ":red_circle:", "UNKNOWN FAILURE": ":large_orange_circle:", "SYMPTOMS ONLY": ":large_yellow_circle:", "CLEAN": ":white_check_mark:"}  # fmt: skip
 _BREAK = "\u200b"
 # Slack reads a mark as markup only at the edge of a word, so that names like num_workers can stay as they are, to be copied.
-_MARKUP = re.compile(r"`|(?<!\w)[*_~](?=\S)|(?<=\S)[*_~](?!\w)")
-_EMOJI = re.compile(r":(?!\d\d:)(?=[A-Za-z0-9_+'-]+:)")
-_ADDRESS = re.compile(r"https?://[A-Za-z0-9\[][^\s<>|\"'`\\^{}]{0,2000}")
+_MARKUP = lazy_re(r"`|(?<!\w)[*_~](?=\S)|(?<=\S)[*_~](?!\w)")
+_EMOJI = lazy_re(r":(?!\d\d:)(?=[A-Za-z0-9_+'-]+:)")
+_ADDRESS = lazy_re(r"https?://[A-Za-z0-9\[][^\s<>|\"'`\\^{}]{0,2000}")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from triage.lazy_re import lazy_re
 from triage.service.identify import cookie
 from triage.service.state import Service
 
@@ -24,12 +24,12 @@ SECONDS = 15.0
 MOST_BYTES = 64 << 20
 LARGEST = 1 << 20
 # What does not depend on the store alone.
-NEVER = re.compile(
+NEVER = lazy_re(
     r"/static/|/metrics$|/api/v1/(?:tasks|uploads|health|ready|metrics|me|status|tokens|audit|sources)\b|/auth/|/sign-in|/tasks?\b|/status\b|/upload\b|"
     r".*/(?:raw|context|evidence)\b"
 )
 # What every signed-in person sees alike; pages also show who is signed in.
-SHARED = re.compile(r"/api/v1/|.*\.json$")
+SHARED = lazy_re(r"/api/v1/|.*\.json$")
 _DROP = frozenset({b"content-length", b"etag", b"date", b"cache-control"})
 
 

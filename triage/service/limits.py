@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +12,14 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from triage.lazy_re import lazy_re
 from triage.service import failure
 from triage.service.crosssite import SAFE
 from triage.service.failure import ServiceError
 from triage.settings.web import Web
 
 SLOWEST = 1024  # bytes a second that an upload must bring, once it has had its first seconds
-UPLOADS = re.compile(r"/api/v1/uploads(?:/|$)|/upload$")  # they are counted where they are taken
+UPLOADS = lazy_re(r"/api/v1/uploads(?:/|$)|/upload$")  # they are counted where they are taken
 MOST_CLIENTS = 10_000
 
 

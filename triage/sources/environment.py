@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 
+from triage.lazy_re import lazy_re
+
 _NAME = rb"[A-Za-z_][A-Za-z0-9_.%()-]{0,127}"
-_PAIR = re.compile(rb"(?:export |declare -x |typeset -x )?" + _NAME + rb"(?:=(?!=)|$)")
-_SURE = re.compile(
+_PAIR = lazy_re(rb"(?:export |declare -x |typeset -x )?" + _NAME + rb"(?:=(?!=)|$)")
+_SURE = lazy_re(
     rb"(?:^|[\n\0])(?:export |declare -x )?(?:PATH|HOME|PWD|USER|HOSTNAME|SHELL|LANG|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|LD_LIBRARY_PATH"
     rb"|(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|ASCEND|SLURM|OMPI)_[A-Z0-9_]+)="
 )
-_PACKAGE = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[\w,]+\])?(?:==\d| @ \S)|-e \S+[+@/]|# ")
-_LISTED = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]* +\d|Package +Version|-+ +-+")
-_TABLE = re.compile(rb"[|+= \t-]|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
-_REPORT = re.compile(
+_PACKAGE = lazy_re(rb"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[\w,]+\])?(?:==\d| @ \S)|-e \S+[+@/]|# ")
+_LISTED = lazy_re(rb"[A-Za-z0-9][A-Za-z0-9._-]* +\d|Package +Version|-+ +-+")
+_TABLE = lazy_re(rb"[|+= \t-]|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
+_REPORT = lazy_re(
     rb"[A-Z][\w /'().-]*:|\[(?:pip|conda)\d?\]|  ?\S|Collecting environment|Versions of relevant|\[|GPU \d+:|CPU:|/\S+$|=+$"
     rb"|(?:vLLM|cuDNN) [A-Zv]|[A-Z][A-Z0-9_]+=|(?:GPU|NIC)\d+[ \t]"
 )
-_NO_DUMP = re.compile(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
+_NO_DUMP = lazy_re(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
 _FEWEST = 3
 
 

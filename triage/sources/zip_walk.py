@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import calendar
-import re
 import struct
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.sources.bytestream import ByteStream
 
 LOCAL = b"PK\x03\x04"
 ENCRYPTED, DESCRIPTOR, UTF8, END_MARK = 0x1, 0x8, 0x800, 0x2
 
 _HEADER = struct.Struct("<4s5H3L2H")
-_SIGNATURE = re.compile(rb"PK(\x03\x04|\x01\x02|\x05\x06)")
+_SIGNATURE = lazy_re(rb"PK(\x03\x04|\x01\x02|\x05\x06)")
 _WINDOW = 64 * 1024
 _UNKNOWN = 0xFFFFFFFF
 

@@ -6,17 +6,17 @@ One header line, one line for each fact of the process, one for each thread and 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import fields
 from typing import Any
 
 from triage.errors import TriageError
+from triage.lazy_re import lazy_re
 from triage.stacks.model import Frame, Stacks, Thread
 
 HEADER = "triage stacks 1"
 _NUMBERS = frozenset(("offset", "address", "handle", "code", "line", "plus", "tid", "pid"))
 _HEXADECIMAL = frozenset(("offset", "address", "handle", "plus"))
-_PART = re.compile(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|-?[0-9a-fx]+|True)')
+_PART = lazy_re(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|-?[0-9a-fx]+|True)')
 
 
 class StacksError(TriageError):

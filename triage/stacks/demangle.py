@@ -4,10 +4,11 @@ them anyway. That makes it small, safe for names that anybody wrote, and linear.
 from __future__ import annotations
 
 import functools
-import re
+
+from triage.lazy_re import lazy_re
 
 _LONGEST = 4096
-_WORD = re.compile(r"\d+")
+_WORD = lazy_re(r"\d+")
 _DEEPEST = 48
 _OPERATORS = {
     "cl": "()", "ix": "[]", "ls": "<<", "rs": ">>", "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "aS": "=", "pl": "+",

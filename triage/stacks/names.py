@@ -9,37 +9,38 @@ from __future__ import annotations
 import functools
 import re
 
+from triage.lazy_re import lazy_re
 from triage.stacks.demangle import demangled
 
-_ABI = re.compile(r"\[abi:\w+\]|\[\[?clone [^\]]*\]?\]|\[with [^\]]*\]")
-_SUFFIX = re.compile(
+_ABI = lazy_re(r"\[abi:\w+\]|\[\[?clone [^\]]*\]?\]|\[with [^\]]*\]")
+_SUFFIX = lazy_re(
     r"(?:\.(?:isra|part|constprop|cold|lto_priv|llvm|localalias|actor|destroy|resume|\d+|warm|hot|unlikely|str|__uniq)(?=\.|$))+.*$"
 )
-_VERSION = re.compile(r"@@?(?:[A-Z][\w.]*|plt|got(?:\.plt)?|Base)$")
-_THUNK = re.compile(r"^(?:(?:non-virtual|virtual|covariant return) thunk to |static |guard variable for )+")
-_LAMBDA = re.compile(r"\{lambda\(|<lambda\(|'lambda\d*'\(|\$_\d+|<lambda_[0-9a-f]+>|\{lambda#\d+\}|\{closure[#\d]*\}|\{\{closure\}\}")
-_INLINE = re.compile(r"\b(std)::(?:__cxx11|__1|__ndk1|__debug|_V2)::|\b(absl)::(?:lts_\w+|debian\d*)::|\b(fmt)::v\d+::")
-_OPERATOR = re.compile(
+_VERSION = lazy_re(r"@@?(?:[A-Z][\w.]*|plt|got(?:\.plt)?|Base)$")
+_THUNK = lazy_re(r"^(?:(?:non-virtual|virtual|covariant return) thunk to |static |guard variable for )+")
+_LAMBDA = lazy_re(r"\{lambda\(|<lambda\(|'lambda\d*'\(|\$_\d+|<lambda_[0-9a-f]+>|\{lambda#\d+\}|\{closure[#\d]*\}|\{\{closure\}\}")
+_INLINE = lazy_re(r"\b(std)::(?:__cxx11|__1|__ndk1|__debug|_V2)::|\b(absl)::(?:lts_\w+|debian\d*)::|\b(fmt)::v\d+::")
+_OPERATOR = lazy_re(
     r"operator\s*(\(\)|\[\]|<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=?|[~!=<>,]|(?:new|delete)\b(?:\[\])?|\"\"\s*\w+)"
 )
-_CONVERSION = re.compile(r"operator\s+(?=[A-Za-z_:])")
-_TRAILER = re.compile(r"(?:\s*(?:\bconst\b|\bvolatile\b|\bnoexcept\b|&&?))+$")
-_QUALIFIED = re.compile(r"(?: ?(?:const|volatile|noexcept|&&?)){1,4}(?=::|$)")
-_GLIBC = re.compile(r"^\*?(?:__GI_|IA__)+")
-_STRING = re.compile(
+_CONVERSION = lazy_re(r"operator\s+(?=[A-Za-z_:])")
+_TRAILER = lazy_re(r"(?:\s*(?:\bconst\b|\bvolatile\b|\bnoexcept\b|&&?))+$")
+_QUALIFIED = lazy_re(r"(?: ?(?:const|volatile|noexcept|&&?)){1,4}(?=::|$)")
+_GLIBC = lazy_re(r"^\*?(?:__GI_|IA__)+")
+_STRING = lazy_re(
     r"^_{0,2}((?:mem|str|stp|wmem|wcs|bcmp|bcopy|bzero|rawmem)[a-z]*?)(?:_(?:chk|avx2?|avx512\w*|evex\d*|sse\d\w*|ssse3|erms|unaligned|rtm|generic|"
     r"neon|sve|mops|a64fx|falkor|thunderx2?|oryon\d|no_vzeroupper|vzeroupper|aligned|back|bsf|l|nonnull|x86|ifunc|power\d+|512))+$"
 )
-_RUST = re.compile(r"::h[0-9a-f]{16}$")
+_RUST = lazy_re(r"::h[0-9a-f]{16}$")
 _ANONYMOUS = ("(anonymous namespace)", "(anonymous)", "<unnamed>", "{anonymous}", "`anonymous namespace'", "_GLOBAL__N_1")
 _ANON = "{anon}"
 _LONGEST = 1 << 14
 
-_SONAME = re.compile(r"\.so(?:\.\d+)*$")
-_AUDITWHEEL = re.compile(r"-[0-9a-f]{8}(?=$|\.|-)")
-_EXTENSION = re.compile(r"\.(?:cpython-\w+(?:-[\w-]+)?|abi3|pypy\w+(?:-[\w-]+)?)$")
-_LIBRARY_VERSION = re.compile(r"-\d+(?:\.\d+)+$")
-_PROGRAM_VERSION = re.compile(r"^(python|pypy|perl|ruby)\d+(?:\.\d+)*[a-z]?$")
+_SONAME = lazy_re(r"\.so(?:\.\d+)*$")
+_AUDITWHEEL = lazy_re(r"-[0-9a-f]{8}(?=$|\.|-)")
+_EXTENSION = lazy_re(r"\.(?:cpython-\w+(?:-[\w-]+)?|abi3|pypy\w+(?:-[\w-]+)?)$")
+_LIBRARY_VERSION = lazy_re(r"-\d+(?:\.\d+)+$")
+_PROGRAM_VERSION = lazy_re(r"^(python|pypy|perl|ruby)\d+(?:\.\d+)*[a-z]?$")
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -9,10 +9,10 @@ the same crash meets whether gdb, c10, faulthandler or a scan of the stack has s
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from triage.lazy_re import lazy_re
 from triage.stacks.model import Frame, Stacks, Thread
 from triage.stacks.names import library, normal, source_name
 from triage.stacks.rules import Rule, Rules, shipped
@@ -30,14 +30,14 @@ _KINDS = {
 _MESSAGES = (
     (
         "heap-corruption",
-        re.compile(r"double free|free\(\): |malloc\(\)|corrupted (?:size|double)|munmap_chunk|realloc\(\): |malloc_consolidate"),
+        lazy_re(r"double free|free\(\): |malloc\(\)|corrupted (?:size|double)|munmap_chunk|realloc\(\): |malloc_consolidate"),
     ),
-    ("buffer-overflow", re.compile(r"stack smashing|buffer overflow detected")),
-    ("assert", re.compile(r"Assertion [`'\"].*failed|Assertion failed")),
-    ("exception", re.compile(r"terminate called|Exception raised from")),
+    ("buffer-overflow", lazy_re(r"stack smashing|buffer overflow detected")),
+    ("assert", lazy_re(r"Assertion [`'\"].*failed|Assertion failed")),
+    ("exception", lazy_re(r"terminate called|Exception raised from")),
 )
 # A name that says nothing alone: the next frame joins it in the crash point.
-_GENERIC = re.compile(r"(?:\{lambda\}|operator\(\)|run|_run|_M_run|main|_FUN|\{anon\}|call|invoke|apply)$")
+_GENERIC = lazy_re(r"(?:\{lambda\}|operator\(\)|run|_run|_M_run|main|_FUN|\{anon\}|call|invoke|apply)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_PROMPT = re.compile(r"^(?:\((?:gdb|lldb|cuda-gdb|rr|Pdb)\) )+")
-_FENCE = re.compile(r"^\s*(?:```\w*|~~~\w*)\s*$")
+from triage.lazy_re import lazy_re
+
+_COLOUR = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]")
+_PROMPT = lazy_re(r"^(?:\((?:gdb|lldb|cuda-gdb|rr|Pdb)\) )+")
+_FENCE = lazy_re(r"^\s*(?:```\w*|~~~\w*)\s*$")
 _WIDE = str.maketrans("（）：", "():")
 # Where the text of a dump begins in a line that has a prefix.
-_RECORD = re.compile(
+_RECORD = lazy_re(
     r"frame #\d+: |#\d+ +(?:0x[0-9a-f]+ |\S+ \(|<signal)|Thread \d+ \(|(?:Current t|T)hread 0x[0-9a-f]+|  File \"|Fatal Python error: |"
     r"    @ +0x[0-9a-f]+|\[ *\d+\] +\S+|\*\*\* |Exception raised from |={3,} ?\S|Program terminated| *\d+ +0x[0-9a-f]{6,} |"
     r"\S+\([^()\s]*\) ?\[0x[0-9a-f]+\]|#\d+ +(?:Object|Source) \"|TID \d+:|\* thread #|\((?:C|Python)\) File \"|Stack trace of thread|"
     r"C\+\+ CapturedTraceback|#\d+ +[\w(~<]|  Binary file \"|crash (?:reason|pid):"
 )
 # Open MPI's own prefix tells its processes apart, and is read with the frames; numbers and marks of frames are none.
-_OWN = re.compile(r"(?:(?:\s|^)(?:\[[^\]\s]+:\d+\]|\[bt\]|[\[(] ?\d+[\])]|#?\d+:?|[*.]+|=+|frame|thread)(?=\s|$))+\s*$")
+_OWN = lazy_re(r"(?:(?:\s|^)(?:\[[^\]\s]+:\d+\]|\[bt\]|[\[(] ?\d+[\])]|#?\d+:?|[*.]+|=+|frame|thread)(?=\s|$))+\s*$")
 _LOOKED_AT = 400
-_STAGES = re.compile(r"\d+")
-_PAGER = re.compile(r"-{2,3}Type <(?:return|RET)>.*?-{2,3}(?!-)")
+_STAGES = lazy_re(r"\d+")
+_PAGER = lazy_re(r"-{2,3}Type <(?:return|RET)>.*?-{2,3}(?!-)")
 
 
 def clean(text: str) -> list[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from triage.clusters.engine import ByRules
 from triage.clusters.model import Assignment, Near
 from triage.clusters.suggest import Similarity, suggestions, tfidf
 from triage.errors import NotFoundError, OptionError
+from triage.lazy_re import lazy_re
 from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
 from triage.store import codec, links, rekeying
 from triage.store.connection import Connections
@@ -28,7 +28,7 @@ WEEK = 7
 OPEN = ("open", "named")
 STATES = (*OPEN, "ignored", "promoted", "merged")
 STANDING = (*OPEN, "ignored", "promoted")
-_ID = re.compile(r"u-[0-9a-f]{6,40}")
+_ID = lazy_re(r"u-[0-9a-f]{6,40}")
 _KEYS = "key, version, guard, headline, anchored, trail"
 
 

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 
+from triage.lazy_re import lazy_re
 from triage.model import Diagnosis
 from triage.store import codec
 
 BODY = 2000  # characters of log text a incident
 FACT = 400  # characters of one fact
-_WORD = re.compile(r"\w+", re.UNICODE)
+_WORD = lazy_re(r"\w+", re.UNICODE)
 MOST_WORDS = 24
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
 import string
 import time
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triage.errors import NotFoundError, OptionError
+from triage.lazy_re import lazy_re
 from triage.store import audit
 from triage.store.connection import Connections
 
@@ -25,7 +25,7 @@ PREFIX = "trg_"
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 BODY, CHECK = 40, 6
 SHOWN = 12  # characters by which a person knows a token again
-FORM = re.compile(rf"{PREFIX}[0-9A-Za-z]{{{BODY + CHECK}}}")
+FORM = lazy_re(rf"{PREFIX}[0-9A-Za-z]{{{BODY + CHECK}}}")
 USED_EVERY = 60.0
 SCOPES = ("read", "ingest", "curate", "admin")
 

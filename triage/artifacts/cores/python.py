@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -15,12 +14,13 @@ from dataclasses import replace
 from triage.artifacts.cores.engine import Limits, run
 from triage.artifacts.cores.files import Found, Where
 from triage.artifacts.cores.model import Core
+from triage.lazy_re import lazy_re
 from triage.stacks.model import Frame, Thread
 from triage.stacks.names import library, normal
 from triage.stacks.rules import shipped
 
-_THREAD = re.compile(r"Traceback for thread (\d+)")
-_FRAME = re.compile(r'\s+\(Python\) File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]+)')
+_THREAD = lazy_re(r"Traceback for thread (\d+)")
+_FRAME = lazy_re(r'\s+\(Python\) File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]+)')
 _MOST = 1 << 12
 
 

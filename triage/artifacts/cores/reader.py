@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import BinaryIO
 
 from triage.artifacts.cores.report import Report, read
 from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
+from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin, Source, SourceKind, Warning
 from triage.stacks.write import frame as written_frame
 
@@ -19,7 +19,7 @@ BUDGET = 90.0
 """For the debuggers of all cores of a job; the rest is read without."""
 _SHOWN = 16
 # core.COMM.UID.BOOTID.PID.MICROSECONDS, as systemd-coredump names them.
-_SYSTEMD = re.compile(r"core\.(?P<comm>.+)\.(?P<uid>\d+)\.[0-9a-f]{32}\.(?P<pid>\d+)\.(?P<time>\d{15,17})")
+_SYSTEMD = lazy_re(r"core\.(?P<comm>.+)\.(?P<uid>\d+)\.[0-9a-f]{32}\.(?P<pid>\d+)\.(?P<time>\d{15,17})")
 
 
 @dataclass(frozen=True, slots=True)

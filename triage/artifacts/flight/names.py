@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
-_SUFFIX = re.compile(r"\.(?:gz|zst|bz2|xz|lz4|json|pkl|pickle|bin|dump|trace|dat|txt|f\d+)$", re.I)
-_LAST = re.compile(r"(\d{1,7})$")
-_MARKED = re.compile(r"rank[_\-=]?(\d{1,7})(?!\d)", re.I)
+from triage.lazy_re import lazy_re
+
+_SUFFIX = lazy_re(r"\.(?:gz|zst|bz2|xz|lz4|json|pkl|pickle|bin|dump|trace|dat|txt|f\d+)$", re.I)
+_LAST = lazy_re(r"(\d{1,7})$")
+_MARKED = lazy_re(r"rank[_\-=]?(\d{1,7})(?!\d)", re.I)
 
 
 def rank_of(name: str) -> int | None:

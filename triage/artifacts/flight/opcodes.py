@@ -13,6 +13,7 @@ import re
 from typing import Any, NoReturn
 
 from triage.artifacts.interface import ArtifactError
+from triage.lazy_re import lazy_re
 
 MAX_CONTAINERS = 4_000_000
 """Lists and dictionaries in one dump; a buffer of 20,000 entries holds about 200,000."""
@@ -20,13 +21,13 @@ MAX_CONTAINERS = 4_000_000
 # Tuples are what could be hashed and be deep. Only two strings make one; what comes from the memo may not be put there again, and where
 # a tuple is put there is remembered. So a tuple holds tuples of strings at most. A reference before a new string, and a tuple that is
 # put into the memo, are not in the run: they are looked at one by one. (No groups: CPython's possessive repeats lose them.)
-_RUN = re.compile(
+_RUN = lazy_re(
     rb"(?:[}\](euN\x88\x89]++|h.(?:h.\x86(?![qr])|(?![qrX\x86]|h.\x86|j....\x86))|[Kq].|M..|J...."
     rb"|j..[\x00-\x3f]\x00(?![qrX\x86]|h.\x86|j....\x86)|r..[\x00-\x3f]\x00|\x8a\x08.{8}|G.{8})++",
     re.S,
 )
-_REF = re.compile(rb"(?:h.|j..[\x00-\x3f]\x00)(?![qr])", re.S)
-_PUT = re.compile(rb"q.|r..[\x00-\x3f]\x00", re.S)
+_REF = lazy_re(rb"(?:h.|j..[\x00-\x3f]\x00)(?![qr])", re.S)
+_PUT = lazy_re(rb"q.|r..[\x00-\x3f]\x00", re.S)
 _DEEP = b"](" * 8  # a dump of torch opens at most four containers one in another
 
 

@@ -6,13 +6,13 @@ dropped the oldest, those that are done are counted from their end. Gloo does no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from triage.artifacts.flight.model import Recording
+from triage.lazy_re import lazy_re
 
-_NAME = re.compile(r"[^:]*:(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
+_NAME = lazy_re(r"[^:]*:(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
 
 
 def peer_of(op: str, members: Sequence[int]) -> int | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from triage.artifacts.flight.model import Frame, Place, Recording
+from triage.lazy_re import lazy_re
 
-_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu)/|/lib/python3[^/]*/|^<|^\?\?$")
+_LIBRARY = lazy_re(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu)/|/lib/python3[^/]*/|^<|^\?\?$")
 
 
 def say(ranks: Iterable[int]) -> str:

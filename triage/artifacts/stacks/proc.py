@@ -10,20 +10,21 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
+from triage.lazy_re import lazy_re
 from triage.stacks.live.model import Call, Process, Thread
 
-_TASK = re.compile(
+_TASK = lazy_re(
     r"tid (?P<tid>\d{1,9}) comm (?P<comm>.*?) state (?P<run>\S)(?: \([^)]*\))? wchan (?P<wchan>\S+) syscall (?P<syscall>.*?)"
     r"(?: call (?P<name>\w+)(?: (?P<fd>\d{1,7}) (?P<path>.*))?)?$"
 )
-_OF = re.compile(r"Tgid:\s*(\d{1,9})")
-_BEGAN = re.compile(r"began (\d{1,9}) s before this was taken$")  # of `triage collect`, about the one process of its file
-_HEAD = re.compile(r"==> /proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|stat|status|comm|syscall) <==")
-_FOUND = re.compile(r"/proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|comm|status):(?P<text>.*)")
-_STACK = re.compile(r"\s*\[<[0-9a-f]+>\] (?P<function>[\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[\w+\])?\s*$")
-_CHANNEL = re.compile(r"[A-Za-z_]\w*$")
-_PS = re.compile(r"\s*(?:[A-Z%]+\s+)*(?=.*\bPID\b)(?=.*\bWCHAN\b)")
-_JOB = re.compile(r"python|pt_|torchrun|train")
+_OF = lazy_re(r"Tgid:\s*(\d{1,9})")
+_BEGAN = lazy_re(r"began (\d{1,9}) s before this was taken$")  # of `triage collect`, about the one process of its file
+_HEAD = lazy_re(r"==> /proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|stat|status|comm|syscall) <==")
+_FOUND = lazy_re(r"/proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|comm|status):(?P<text>.*)")
+_STACK = lazy_re(r"\s*\[<[0-9a-f]+>\] (?P<function>[\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[\w+\])?\s*$")
+_CHANNEL = lazy_re(r"[A-Za-z_]\w*$")
+_PS = lazy_re(r"\s*(?:[A-Z%]+\s+)*(?=.*\bPID\b)(?=.*\bWCHAN\b)")
+_JOB = lazy_re(r"python|pt_|torchrun|train")
 _MOST = 1 << 16
 
 

@@ -7,17 +7,17 @@ and its frames, innermost first, four spaces in: `function (file:line)`, native 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from triage.artifacts.interface import ArtifactError
+from triage.lazy_re import lazy_re
 from triage.stacks.live.model import Process, Thread
 from triage.stacks.model import Frame
 
-_PROCESS = re.compile(r"Process (\d+)(?:: (.*))?$")
-_THREAD = re.compile(r"Thread (0x[0-9a-fA-F]+|\d+) \(([a-z+ ]+)\)(?:: \"(.*)\")?")
-_FRAME = re.compile(r" {4}(?! )(.+) \(([^()]*|.*?\.so[\w.]*)\)\s*$")
-_LINE = re.compile(r"(.*):(\d+)$")
+_PROCESS = lazy_re(r"Process (\d+)(?:: (.*))?$")
+_THREAD = lazy_re(r"Thread (0x[0-9a-fA-F]+|\d+) \(([a-z+ ]+)\)(?:: \"(.*)\")?")
+_FRAME = lazy_re(r" {4}(?! )(.+) \(([^()]*|.*?\.so[\w.]*)\)\s*$")
+_LINE = lazy_re(r"(.*):(\d+)$")
 MOST_THREADS, MOST_FRAMES = 4096, 1024
 
 

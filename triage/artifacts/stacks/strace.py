@@ -11,17 +11,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.stacks.live.model import Call, Process, Thread
 
-_LINE = re.compile(
+_LINE = lazy_re(
     r"(?:\[pid +(?P<pid>\d{1,9})\] |(?P<tid>\d{1,9}) +)?(?:(?P<time>\d\d:\d\d:\d\d(?:\.\d+)?|\d{9,11}\.\d+|\d+\.\d{6})\s+)?"
     r"(?:<\.\.\. (?P<resumed>[a-z_0-9]+) resumed>|(?P<name>[a-z_][a-z_0-9]*)\()(?P<rest>.*)"
 )
-_ATTACHED = re.compile(r"(?:strace: )?Process (\d{1,9}) attached")
-_FD = re.compile(r"(\d{1,7})(?:<([^>]*)>)?(?=[,)\s]|$)")
-_PATH = re.compile(r"(?:AT_FDCWD(?:<[^>]*>)?, |\d{1,7}(?:<[^>]*>)?, )?\"((?:[^\"\\]|\\.)*)\"")
-_PEER = re.compile(r"sin6?_port=htons\((\d+)\).*?inet_(?:addr\(\"|pton\(AF_INET6, \")([^\"]+)")
-_INTERRUPTED = re.compile(r"resuming interrupted ([a-z_0-9]+)")
+_ATTACHED = lazy_re(r"(?:strace: )?Process (\d{1,9}) attached")
+_FD = lazy_re(r"(\d{1,7})(?:<([^>]*)>)?(?=[,)\s]|$)")
+_PATH = lazy_re(r"(?:AT_FDCWD(?:<[^>]*>)?, |\d{1,7}(?:<[^>]*>)?, )?\"((?:[^\"\\]|\\.)*)\"")
+_PEER = lazy_re(r"sin6?_port=htons\((\d+)\).*?inet_(?:addr\(\"|pton\(AF_INET6, \")([^\"]+)")
+_INTERRUPTED = lazy_re(r"resuming interrupted ([a-z_0-9]+)")
 _LEADING = frozenset(("openat", "open", "unlink", "unlinkat", "rename", "renameat", "renameat2", "stat", "lstat", "newfstatat", "statx", "mkdir",
                       "mkdirat", "rmdir", "access", "faccessat", "statfs", "readlink", "truncate", "execve"))  # fmt: skip
 _MOST = 4096

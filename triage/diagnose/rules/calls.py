@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +9,15 @@ from dataclasses import dataclass
 from triage.diagnose import sequences
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import Scene, conclude, ranks_of
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
-_WORK = re.compile(
+_WORK = lazy_re(
     r"Work[NH]CCL\((?:SeqNum=(?P<seq>\d+), ?)?OpType=(?P<op>\w+)(?:, ?TensorShape=\[[^\]]*\])?(?:, ?NumelIn=(?P<numel>\d+))?[^)]*"
     r"Timeout\(ms\)=(?P<timeout>\d+)\)(?: ran for (?P<ran>\d+) milliseconds)?"
 )
 # Operations in which ranks may well give tensors of different sizes, or of which only two take part.
-_UNEVEN = re.compile(r"ALLTOALL|ALL_TO_ALL|SEND|RECV|COALESCED|GATHER$|SCATTER$")
+_UNEVEN = lazy_re(r"ALLTOALL|ALL_TO_ALL|SEND|RECV|COALESCED|GATHER$|SCATTER$")
 # So much longer than the timeout ran what a watchdog saw late.
 _STARVED = 1.2
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import Case, name, tier
 from triage.diagnose.scene import Scene
+from triage.lazy_re import lazy_re
 
-_ADDRESS = re.compile(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
+_ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
 
 
 def dead_peer(case: Case) -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import Case, name
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import LONG, Scene
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
 # Faults of one GPU that the kernel reports within so many seconds are one burst.
 _BURST = 300.0
-_NONFATAL = re.compile(r"\bNonfatal\b")
-_CAUSED_BY = re.compile(r"caused by previous Xid (\d+)")
-_INNER = re.compile(r"\b[A-Z][A-Z0-9]9999\b")
-_CODE = re.compile(r"\bE[A-Z0-9]\d{4}\b")
+_NONFATAL = lazy_re(r"\bNonfatal\b")
+_CAUSED_BY = lazy_re(r"caused by previous Xid (\d+)")
+_INNER = lazy_re(r"\b[A-Z][A-Z0-9]9999\b")
+_CODE = lazy_re(r"\bE[A-Z0-9]\d{4}\b")
 
 
 def kill_confirmed(case: Case) -> None:

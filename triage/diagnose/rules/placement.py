@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import Scene, conclude, ranks_of
 from triage.evidence.inference import inferred
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
-_USERS = re.compile(r"Process (\d+) has \d")
-_OOM = re.compile(r"(?i)out of memory: kill|oom[-_ ]?kill|OOMKilled")
+_USERS = lazy_re(r"Process (\d+) has \d")
+_OOM = lazy_re(r"(?i)out of memory: kill|oom[-_ ]?kill|OOMKilled")
 # What comes of two writers of one file, and what a full target says.
-_DAMAGED = re.compile(
+_DAMAGED = lazy_re(
     r"unexpected pos \d+ vs|PytorchStreamWriter|PytorchStreamReader|central directory|File exists|Directory not empty|No such file or directory|"
     r"Stale file handle|invalid header or archive|SafetensorError|Text file busy"
 )
-_FULL = re.compile(r"No space left|quota exceeded")
-_ENTRY = re.compile(r"Entry-HcclCommInit\w*:.*?\brank\[(\d+)\]")
-_IDENTIFIER = re.compile(r"identifier\[([^\]]*)\]")
-_CONNECT = re.compile(r"HCCL_CONNECT_TIMEOUT\D{0,40}?(\d{2,5})")
+_FULL = lazy_re(r"No space left|quota exceeded")
+_ENTRY = lazy_re(r"Entry-HcclCommInit\w*:.*?\brank\[(\d+)\]")
+_IDENTIFIER = lazy_re(r"identifier\[([^\]]*)\]")
+_CONNECT = lazy_re(r"HCCL_CONNECT_TIMEOUT\D{0,40}?(\d{2,5})")
 _CONNECT_DEFAULT = 120
 
 

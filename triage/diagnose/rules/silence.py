@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import LONG, Scene, conclude, ranks_of
+from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
-_CLIENTS = re.compile(r"(\d+)/(\d+) clients joined")
-_STORE_KEY = re.compile(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
+_CLIENTS = lazy_re(r"(\d+)/(\d+) clients joined")
+_STORE_KEY = lazy_re(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
 
 
 def rank_absent(scene: Scene) -> list[Evidence]:

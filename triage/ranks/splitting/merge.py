@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from triage.lazy_re import lazy_re
 from triage.ranks.splitting.spans import write_all
 from triage.ranks.stamps import GLOG, ISO, seconds
 
-_STAMPED = re.compile(rb"(?m)^[^\n]{0,48}?(?:(\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d[^\n]{0,16})|([IWEF]\d{3,4} \d\d:\d\d:\d\d\.\d+))")
+_STAMPED = lazy_re(rb"(?m)^[^\n]{0,48}?(?:(\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d[^\n]{0,16})|([IWEF]\d{3,4} \d\d:\d\d:\d\d\.\d+))")
 _BLOCK = 1 << 20
 _AT_ONCE = 1 << 30
 _HEAD = 1 << 18

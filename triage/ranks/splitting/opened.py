@@ -7,16 +7,17 @@ which pieces make one, is decided where it always is. Forms: see envelopes.py.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import BinaryIO, Literal
 
+from triage.lazy_re import lazy_re
+
 Kind = Literal["", "docker", "journal", "export"]
 
-_DOCKER = re.compile(rb'\{"log":"((?:[^"\\]|\\.)*)","stream":"(stdout|stderr)"(?:,"attrs":\{[^{}]*\})?,"time":"([^"]+)"\}\r?$')
+_DOCKER = lazy_re(rb'\{"log":"((?:[^"\\]|\\.)*)","stream":"(stdout|stderr)"(?:,"attrs":\{[^{}]*\})?,"time":"([^"]+)"\}\r?$')
 _EXPORT = (b"__CURSOR=", b"__REALTIME_TIMESTAMP=")
-_ODD = re.compile(r"[^\w./@-]+")
+_ODD = lazy_re(r"[^\w./@-]+")
 _LEAST = 1 << 16
 _LONGEST = 64 << 20  # of what has no end
 

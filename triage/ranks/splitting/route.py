@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from triage.lazy_re import lazy_re
 from triage.model import Origin
 from triage.ranks import glue
 from triage.ranks.envelopes import CRI
@@ -18,8 +19,8 @@ from triage.ranks.splitting.layout import HEAD, Layer, Layout, layers, origin_of
 if TYPE_CHECKING:
     from triage.ranks.splitting.automaton import Bools, Bytes, Ints, Places
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_RESET = re.compile(r"\x1b\[(?:0|39)?m")
+_COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
+_RESET = lazy_re(r"\x1b\[(?:0|39)?m")
 _CONTAINER = "Kubernetes CRI"
 _MOST_ENTRIES = 1 << 15
 

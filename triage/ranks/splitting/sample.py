@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from triage.lazy_re import lazy_re
 from triage.ranks.envelopes import CRI
 from triage.ranks.splitting.layout import HEAD
 from triage.ranks.splitting.opened import Kind, Opened, kind_of
@@ -21,7 +21,7 @@ _STREAM = 4 << 20
 _HEAD = 1 << 16
 _LINES = 4000
 _FEWER_TAGGED = 16
-_TAGGED = re.compile(rb"(?m)^([^\n]{1,160}?\[rank\d{1,6}\]:)[^\n]*")
+_TAGGED = lazy_re(rb"(?m)^([^\n]{1,160}?\[rank\d{1,6}\]:)[^\n]*")
 
 
 def heads(path: str, size: int, most: int) -> tuple[list[str], list[str]]:

@@ -5,7 +5,6 @@ Every text that a template prints passes `safe`, which takes control characters 
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -17,6 +16,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 import triage
+from triage.lazy_re import lazy_re
 from triage.render import words
 from triage.render.safe import safe
 from triage.render.table import day, iso
@@ -47,7 +47,7 @@ SAID: Mapping[str, str] = {
     "signed-in": "You are signed in.",
     "signed-out": "You are signed out.",
 }
-SLOT = re.compile(r"\{([a-z]\w*)\}")
+SLOT = lazy_re(r"\{([a-z]\w*)\}")
 # Address, name, access key of the main pages, in the order of the bar.
 NAV: tuple[tuple[str, str, str], ...] = (
     ("/incidents", "Incidents", "i"),

@@ -14,14 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from triage.lazy_re import lazy_re
 from triage.service.failure import ServiceError
 from triage.settings import Settings
 from triage.settings.sources import Source
 from triage.store.place import place
 
-DIGEST = re.compile(r"[0-9a-f]{64}")
-JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:+=-]{0,199}")
-_STRANGE = re.compile(r"[^A-Za-z0-9._@:+=-]+")
+DIGEST = lazy_re(r"[0-9a-f]{64}")
+JOB = lazy_re(r"[A-Za-z0-9_][A-Za-z0-9_.@:+=-]{0,199}")
+_STRANGE = lazy_re(r"[^A-Za-z0-9._@:+=-]+")
 _LONGEST = 120
 
 

@@ -4,40 +4,41 @@ from __future__ import annotations
 
 import re
 
+from triage.lazy_re import lazy_re
 from triage.stacks.forms.lines import Lines, Shape
 
-_WHAT = re.compile(r"^\s*what\(\):\s*(?P<message>.*\S)")
-_TERMINATE = re.compile(r"terminate called after throwing an instance of '(?P<error>[^']+)'")
+_WHAT = lazy_re(r"^\s*what\(\):\s*(?P<message>.*\S)")
+_TERMINATE = lazy_re(r"terminate called after throwing an instance of '(?P<error>[^']+)'")
 
 # c10/util/Backtrace.cpp; with TORCH_SYMBOLIZE the frames come as `#4 f from x.cpp:12`.
 C10 = Lines(
     Shape(
         name="c10",
-        mark=re.compile(r"^\s*frame #\d+: .|^Exception raised from |^C\+\+ CapturedTraceback:", re.MULTILINE),
+        mark=lazy_re(r"^\s*frame #\d+: .|^Exception raised from |^C\+\+ CapturedTraceback:", re.MULTILINE),
         frames=(
-            re.compile(
+            lazy_re(
                 r"\s*frame #(?P<n>\d+): (?P<func>.+?)(?: \+ (?P<plus>0x[0-9a-f]+))? \((?P<addr>0x[0-9a-f]+) in (?P<module>[^()]+)\)\s*$"
             ),
-            re.compile(r"\s*(?:frame )?#(?P<n>\d+):? (?P<func>[^`]+?) from (?P<file>\S+?):(?P<line>\d+)\s*$"),
+            lazy_re(r"\s*(?:frame )?#(?P<n>\d+):? (?P<func>[^`]+?) from (?P<file>\S+?):(?P<line>\d+)\s*$"),
         ),
         facts=(
-            re.compile(r"Exception raised from (?P<raised>\S.*?) at (?P<place>\S+):\d+ \(most recent call first\)"),
+            lazy_re(r"Exception raised from (?P<raised>\S.*?) at (?P<place>\S+):\d+ \(most recent call first\)"),
             _TERMINATE,
             _WHAT,
-            re.compile(r"^(?P<message>(?:CUDA|CUDNN|NCCL|HCCL|ACL) error\b.*|.*\bERR\d{5}\b.*|\[PG .*|.*Watchdog caught.*)"),
+            lazy_re(r"^(?P<message>(?:CUDA|CUDNN|NCCL|HCCL|ACL) error\b.*|.*\bERR\d{5}\b.*|\[PG .*|.*Watchdog caught.*)"),
         ),
-        start=re.compile(r"\s*frame #\d+: "),
+        start=lazy_re(r"\s*frame #\d+: "),
         first_crashed=True,
     )
 )
 
 _SYMBOLS = (
     # path(symbol+0x12) [0x7f], path(+0x12)[0x7f], path() [0x7f]
-    re.compile(
+    lazy_re(
         r"\s*(?:\[(?P<who>[^\]\s]+:\d+)\] ?)?(?:\[bt\] ?)?(?:[\[(] ?(?P<n>\d+)[\])]:? +)?(?P<module>(?=[^\s(]*[A-Za-z])[^\s()\[\]:]+)\("
         r"(?P<func>[A-Za-z_.$?].*?)?(?:\+(?P<plus>0x[0-9a-f]+))?\) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
     ),
-    re.compile(
+    lazy_re(
         r"\s*(?:\[(?P<who>[^\]\s]+:\d+)\] ?)?(?:\[bt\] ?)?(?:[\[(] ?(?P<n>\d+)[\])]:? +)?(?P<module>[\w./+-]*[A-Za-z][\w./+-]*) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
     ),
 )
@@ -45,15 +46,13 @@ _SYMBOLS = (
 OPEN_MPI = Lines(
     Shape(
         name="openmpi",
-        mark=re.compile(r"\*\*\* Process received signal \*\*\*|^\[[^\]\s]+:\d+\] \[ ?\d+\] ", re.MULTILINE),
-        frames=tuple(
-            re.compile(pattern.pattern.replace(r"(?:[\[(] ?(?P<n>\d+)[\])]:? +)?", r"\[ ?(?P<n>\d+)\] +")) for pattern in _SYMBOLS
-        ),
+        mark=lazy_re(r"\*\*\* Process received signal \*\*\*|^\[[^\]\s]+:\d+\] \[ ?\d+\] ", re.MULTILINE),
+        frames=tuple(lazy_re(pattern.pattern.replace(r"(?:[\[(] ?(?P<n>\d+)[\])]:? +)?", r"\[ ?(?P<n>\d+)\] +")) for pattern in _SYMBOLS),
         facts=(
-            re.compile(r"\bSignal: (?P<signal>[A-Z][a-z ]+?) \(\d+\)"),
-            re.compile(r"\bSignal code:.*?\(?(?P<code>-?\d+)\)?\s*$"),
-            re.compile(r"\bFailing at address: (?P<address>0x[0-9a-f]+|\(nil\))"),
-            re.compile(r"\[[^\]\s]+:0*(?P<pid>\d+)\] \*\*\* Process received"),
+            lazy_re(r"\bSignal: (?P<signal>[A-Z][a-z ]+?) \(\d+\)"),
+            lazy_re(r"\bSignal code:.*?\(?(?P<code>-?\d+)\)?\s*$"),
+            lazy_re(r"\bFailing at address: (?P<address>0x[0-9a-f]+|\(nil\))"),
+            lazy_re(r"\[[^\]\s]+:0*(?P<pid>\d+)\] \*\*\* Process received"),
         ),
         first_crashed=True,
     )
@@ -62,19 +61,19 @@ OPEN_MPI = Lines(
 GLIBC = Lines(
     Shape(
         name="glibc",
-        mark=re.compile(r"^\s*(?:\[bt\]|[^\s()\[\]]+\([^()\s]*\) ?\[0x)|={3,} Backtrace: ={3,}|^\*\*\* Error in `", re.MULTILINE),
+        mark=lazy_re(r"^\s*(?:\[bt\]|[^\s()\[\]]+\([^()\s]*\) ?\[0x)|={3,} Backtrace: ={3,}|^\*\*\* Error in `", re.MULTILINE),
         frames=_SYMBOLS,
         facts=(
-            re.compile(r"\*\*\* (?:Error in `(?P<command>[^']*)': )(?P<message>.*?): 0x[0-9a-f]+ \*\*\*"),
-            re.compile(r"(?P<message>\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*)"),
-            re.compile(
+            lazy_re(r"\*\*\* (?:Error in `(?P<command>[^']*)': )(?P<message>.*?): 0x[0-9a-f]+ \*\*\*"),
+            lazy_re(r"(?P<message>\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*)"),
+            lazy_re(
                 r"(?P<message>(?:double free|free\(\)|malloc\(\)|corrupted size|munmap_chunk\(\)|realloc\(\))\S*: ?.*|double free or corruption.*)"
             ),
             _TERMINATE,
             _WHAT,
-            re.compile(r"(?P<signal>Segmentation fault|Aborted|Bus error|SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b"),
+            lazy_re(r"(?P<signal>Segmentation fault|Aborted|Bus error|SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b"),
         ),
-        ends=re.compile(r"={3,} Memory map"),
+        ends=lazy_re(r"={3,} Memory map"),
         first_crashed=True,
     )
 )
@@ -82,22 +81,22 @@ GLIBC = Lines(
 UCX = Lines(
     Shape(
         name="ucx",
-        mark=re.compile(r"==== ?backtrace(?: \(tid: *\d+\))? ?====|Caught signal \d+ \("),
+        mark=lazy_re(r"==== ?backtrace(?: \(tid: *\d+\))? ?====|Caught signal \d+ \("),
         frames=(
-            re.compile(
+            lazy_re(
                 r"\s*(?:\[[^\]\s]+\] )?(?P<n>\d+) +(?P<module>[^\s()]+)\((?P<func>[^+()]*)(?:\+(?P<plus>0x[0-9a-f]+))?\) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
             ),
-            re.compile(r"\s*(?P<n>\d+) +(?P<offset>0x[0-9a-f]+) (?P<func>[^\s].*?)\(\) +(?P<file>\S+):(?P<line>\d+)\s*$"),
-            re.compile(r"\s*(?P<n>\d+) +(?P<offset>0x[0-9a-f]+) (?P<func>\S.*?)\(\)\s*$"),
+            lazy_re(r"\s*(?P<n>\d+) +(?P<offset>0x[0-9a-f]+) (?P<func>[^\s].*?)\(\) +(?P<file>\S+):(?P<line>\d+)\s*$"),
+            lazy_re(r"\s*(?P<n>\d+) +(?P<offset>0x[0-9a-f]+) (?P<func>\S.*?)\(\)\s*$"),
         ),
-        thread=re.compile(r".*==== ?backtrace(?: \(tid: *(?P<tid>\d+)\))? ?===="),
+        thread=lazy_re(r".*==== ?backtrace(?: \(tid: *(?P<tid>\d+)\))? ?===="),
         facts=(
-            re.compile(
+            lazy_re(
                 r":(?P<pid>\d+):[^:\]]*:[^\]]*\] +Caught signal (?P<signal>\d+) \([^)]*?(?:at address (?P<address>0x[0-9a-f]+|\(nil\)))?\)"
             ),
-            re.compile(r"Caught signal (?P<signal>\d+)"),
+            lazy_re(r"Caught signal (?P<signal>\d+)"),
         ),
-        ends=re.compile(r"={8,}\s*$"),
+        ends=lazy_re(r"={8,}\s*$"),
         first_crashed=True,
     )
 )
@@ -106,16 +105,16 @@ UCX = Lines(
 GLOG = Lines(
     Shape(
         name="glog",
-        mark=re.compile(r"^.*(?:\s|^)@ +0x[0-9a-f]{4,}\s", re.MULTILINE),
-        frames=(re.compile(r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16})(?: +(?:\d+|\(unknown\)))? +(?P<func>\S.*?)\s*$"),),
+        mark=lazy_re(r"^.*(?:\s|^)@ +0x[0-9a-f]{4,}\s", re.MULTILINE),
+        frames=(lazy_re(r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16})(?: +(?:\d+|\(unknown\)))? +(?P<func>\S.*?)\s*$"),),
         facts=(
-            re.compile(r"\*\*\* (?P<signal>SIG[A-Z]+) received at time="),
-            re.compile(
+            lazy_re(r"\*\*\* (?P<signal>SIG[A-Z]+) received at time="),
+            lazy_re(
                 r"\*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+|\(nil\))\) received by PID (?P<pid>\d+) \(TID (?:0x[0-9a-f]+|(?P<tid>\d+))"
             ),
-            re.compile(r"(?P<error>Check failed): (?P<message>.*)"),
+            lazy_re(r"(?P<error>Check failed): (?P<message>.*)"),
         ),
-        thread=re.compile(r".*(?:\*\*\* (?:SIG[A-Z]+|Check failure|Aborted)|Check failed:)"),
+        thread=lazy_re(r".*(?:\*\*\* (?:SIG[A-Z]+|Check failure|Aborted)|Check failed:)"),
         first_crashed=True,
     )
 )
@@ -123,14 +122,14 @@ GLOG = Lines(
 CAFFE2 = Lines(
     Shape(
         name="caffe2",
-        mark=re.compile(r"^.*\[\d+\] \S[^\n]*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", re.MULTILINE),
+        mark=lazy_re(r"^.*\[\d+\] \S[^\n]*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", re.MULTILINE),
         frames=(
-            re.compile(r".*?\[(?P<n>\d+)\] (?P<func>\S.*?)\+(?P<plus>0x[0-9a-f]+)\((?P<addr>0x[0-9a-f]+)\) in (?P<module>\S+)\s*$"),
-            re.compile(r".*?\[(?P<n>\d+)\] (?P<func>\?\?\?)\s*$"),
+            lazy_re(r".*?\[(?P<n>\d+)\] (?P<func>\S.*?)\+(?P<plus>0x[0-9a-f]+)\((?P<addr>0x[0-9a-f]+)\) in (?P<module>\S+)\s*$"),
+            lazy_re(r".*?\[(?P<n>\d+)\] (?P<func>\?\?\?)\s*$"),
         ),
         facts=(
-            re.compile(r"(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\((?P<num>\d+)\)[^\n]*PID: (?P<pid>\d+), Thread (?P<tid>\d+)"),
-            re.compile(r"(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b"),
+            lazy_re(r"(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\((?P<num>\d+)\)[^\n]*PID: (?P<pid>\d+), Thread (?P<tid>\d+)"),
+            lazy_re(r"(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b"),
         ),
         first_crashed=True,
     )
@@ -139,17 +138,17 @@ CAFFE2 = Lines(
 BACKWARD = Lines(
     Shape(
         name="backward",
-        mark=re.compile(r"^\s*#\d+ +(?:Object|Source) \"", re.MULTILINE),
+        mark=lazy_re(r"^\s*#\d+ +(?:Object|Source) \"", re.MULTILINE),
         frames=(
-            re.compile(r"\s*#\d+ +Object \"(?P<module>[^\"]*)\", at (?P<addr>0x[0-9a-f]+), in (?P<func>.*?)\s*$"),
-            re.compile(r"\s*#\d+ +Source \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.*?)(?: \[(?P<addr>0x[0-9a-f]+)\])?\s*$"),
+            lazy_re(r"\s*#\d+ +Object \"(?P<module>[^\"]*)\", at (?P<addr>0x[0-9a-f]+), in (?P<func>.*?)\s*$"),
+            lazy_re(r"\s*#\d+ +Source \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.*?)(?: \[(?P<addr>0x[0-9a-f]+)\])?\s*$"),
         ),
         facts=(
-            re.compile(
+            lazy_re(
                 r"^(?P<signal>Segmentation fault|Aborted|Bus error|Floating point exception|Illegal instruction)\b.*?(?:\[(?P<address>0x[0-9a-f]+)\])?"
             ),
         ),
-        thread=re.compile(r"Stack trace \(most recent call last\)"),
+        thread=lazy_re(r"Stack trace \(most recent call last\)"),
         reverse=True,
         first_crashed=True,
     )
@@ -158,15 +157,15 @@ BACKWARD = Lines(
 LLVM = Lines(
     Shape(
         name="llvm",
-        mark=re.compile(r"^\s*#\d+ 0x[0-9a-f]{6,16} (?!in )\S[^\n]*(?:\(\S+\+0x[0-9a-f]+\)|:\d+:\d+)\s*$|^Stack dump", re.MULTILINE),
+        mark=lazy_re(r"^\s*#\d+ 0x[0-9a-f]{6,16} (?!in )\S[^\n]*(?:\(\S+\+0x[0-9a-f]+\)|:\d+:\d+)\s*$|^Stack dump", re.MULTILINE),
         frames=(
-            re.compile(
+            lazy_re(
                 r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) \((?P<module>[^()\s]+)\+(?P<offset>0x[0-9a-f]+)\)\s*$"
             ),
-            re.compile(r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) \((?P<module>[^()\s]+)\+(?P<offset>0x[0-9a-f]+)\)\s*$"),
-            re.compile(r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) (?P<file>/\S+?):(?P<line>\d+):\d+\s*$"),
+            lazy_re(r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) \((?P<module>[^()\s]+)\+(?P<offset>0x[0-9a-f]+)\)\s*$"),
+            lazy_re(r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) (?P<file>/\S+?):(?P<line>\d+):\d+\s*$"),
         ),
-        facts=(re.compile(r"^(?P<signal>Segmentation fault|Aborted|Bus error)"), re.compile(r"^(?P<message>.*Assertion `.*failed\.)")),
+        facts=(lazy_re(r"^(?P<signal>Segmentation fault|Aborted|Bus error)"), lazy_re(r"^(?P<message>.*Assertion `.*failed\.)")),
         first_crashed=True,
     )
 )
@@ -174,12 +173,12 @@ LLVM = Lines(
 PADDLE = Lines(
     Shape(
         name="paddle",
-        mark=re.compile(r"C\+\+ Traceback \(most recent call last\)"),
-        frames=(re.compile(r"(?P<n>\d{1,3}) {2,}(?P<func>[A-Za-z_~?(<].*?)\s*$"),),
+        mark=lazy_re(r"C\+\+ Traceback \(most recent call last\)"),
+        frames=(lazy_re(r"(?P<n>\d{1,3}) {2,}(?P<func>[A-Za-z_~?(<].*?)\s*$"),),
         facts=(
-            re.compile(r"\[SignalInfo: \*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+)\) received by PID (?P<pid>\d+)"),
-            re.compile(r"FatalError: `(?P<signal>[A-Z][a-z -]+)` is detected"),
-            re.compile(r"^(?P<error>[A-Z]\w+Error): (?P<message>.*)"),
+            lazy_re(r"\[SignalInfo: \*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+)\) received by PID (?P<pid>\d+)"),
+            lazy_re(r"FatalError: `(?P<signal>[A-Z][a-z -]+)` is detected"),
+            lazy_re(r"^(?P<error>[A-Z]\w+Error): (?P<message>.*)"),
         ),
         reverse=True,
         first_crashed=True,

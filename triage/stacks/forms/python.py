@@ -6,19 +6,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from triage.lazy_re import lazy_re
 from triage.stacks.forms.interface import decimal, number
 from triage.stacks.forms.lines import Lines, Shape
 from triage.stacks.model import Frame, Stacks, Thread
 
-_FATAL = re.compile(r"Fatal Python error: (?P<message>.*)")
-_THREAD = re.compile(
+_FATAL = lazy_re(r"Fatal Python error: (?P<message>.*)")
+_THREAD = lazy_re(
     r"(?P<current>Current thread|Thread) (?P<handle>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])?(?: \((?P<state>[^)]*)\))? ?\(most recent call first\):|(?P<current2>Current thread|Thread) (?P<handle2>0x[0-9a-f]+)"
 )
-_FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>.*\S)')
-_C_STACK = re.compile(r"Current thread's C stack trace \(most recent call first\):")
-_C_FRAME = re.compile(
-    r'\s+Binary file "(?P<module>[^"]*)"(?:, at (?P<func>[^+\s]*)(?:\+(?P<plus>0x[0-9a-f]+))?)? \[(?P<addr>0x[0-9a-f]+)\]'
-)
+_FRAME = lazy_re(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>.*\S)')
+_C_STACK = lazy_re(r"Current thread's C stack trace \(most recent call first\):")
+_C_FRAME = lazy_re(r'\s+Binary file "(?P<module>[^"]*)"(?:, at (?P<func>[^+\s]*)(?:\+(?P<plus>0x[0-9a-f]+))?)? \[(?P<addr>0x[0-9a-f]+)\]')
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS", "Illegal instruction": "SIGILL", "Floating-point exception": "SIGFPE",
     "Floating point exception": "SIGFPE",
@@ -27,7 +26,7 @@ _SIGNALS = {
 
 class FaultHandler:
     name = "faulthandler"
-    mark = re.compile(
+    mark = lazy_re(
         r"^\s*(?:Fatal Python error: |(?:Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\)|Current thread's C stack)",
         re.MULTILINE,
     )
@@ -98,16 +97,16 @@ def _native(match: re.Match[str]) -> Frame:
 _PYSTACK = Lines(
     Shape(
         name="pystack",
-        mark=re.compile(r"^\s*\((?:C|Python)\) File \"", re.MULTILINE),
+        mark=lazy_re(r"^\s*\((?:C|Python)\) File \"", re.MULTILINE),
         frames=(
-            re.compile(r"\s*\(C\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?: \((?P<module>[^()]+)\))?\s*$"),
-            re.compile(r"\s*\(Python\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?P<module>)\s*$"),
+            lazy_re(r"\s*\(C\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?: \((?P<module>[^()]+)\))?\s*$"),
+            lazy_re(r"\s*\(Python\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?P<module>)\s*$"),
         ),
-        thread=re.compile(r"Traceback for thread (?P<tid>\d+)(?: \((?P<name>[^)]*)\))? \[(?P<state>[^\]]*)\]"),
+        thread=lazy_re(r"Traceback for thread (?P<tid>\d+)(?: \((?P<name>[^)]*)\))? \[(?P<state>[^\]]*)\]"),
         facts=(
-            re.compile(r"The process died due (?:to )?receiving signal (?P<signal>SIG\w+)(?:.*address: (?P<address>0x[0-9a-fA-F]+))?"),
-            re.compile(r"^pid: (?P<pid>\d+)"),
-            re.compile(r"arguments: (?P<command>.*\S)"),
+            lazy_re(r"The process died due (?:to )?receiving signal (?P<signal>SIG\w+)(?:.*address: (?P<address>0x[0-9a-fA-F]+))?"),
+            lazy_re(r"^pid: (?P<pid>\d+)"),
+            lazy_re(r"arguments: (?P<command>.*\S)"),
         ),
         reverse=True,
     )

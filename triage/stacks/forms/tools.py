@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import re
 
+from triage.lazy_re import lazy_re
 from triage.stacks.forms.lines import Lines, Shape
 
 SANITIZER = Lines(
     Shape(
         name="asan",
-        mark=re.compile(r"(?:ERROR|WARNING): (?:\w+Sanitizer|libFuzzer): |runtime error: "),
+        mark=lazy_re(r"(?:ERROR|WARNING): (?:\w+Sanitizer|libFuzzer): |runtime error: "),
         frames=(
-            re.compile(
+            lazy_re(
                 r"[\s.]*#(?P<n>\d+) (?P<addr>0x[0-9a-f]+)(?: in (?P<func>.*?))?(?:\s+\((?P<module>[^()\s]+?)(?::\w+)?\+(?P<offset>0x[0-9a-f]+)\)"
                 r"(?: \(BuildId: (?P<build>[0-9a-f]+)\))?|\s+(?P<file>(?:/|<null>|\.\.?/|\w)[^\s()]*?):(?P<line>\d+)(?::\d+)?)?\s*$"
             ),
-            re.compile(
+            lazy_re(
                 r"\s*#(?P<n>\d+) (?P<func>[A-Za-z_~(<].*?) (?P<file>[^\s()]+?)(?::(?P<line>\d+))?(?::\d+)?"
                 r" \((?P<module>[^()\s]+?)\+(?P<offset>0x[0-9a-f]+)\)(?: \(BuildId: (?P<build>[0-9a-f]+)\))?\s*$"
             ),
         ),
-        thread=re.compile(
+        thread=lazy_re(
             r"\s*(?:freed by thread|previously allocated by|allocated by thread|Previous (?:write|read)|Thread T\d+ .*created by|Uninitialized value was)"
         ),
         facts=(
-            re.compile(
-                r"==(?P<pid>\d+)==\s?ERROR: \w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address (?P<address>0x[0-9a-f]+))?"
-            ),
-            re.compile(r"WARNING: ThreadSanitizer: (?P<error>[\w -]+?) \(pid=(?P<pid>\d+)\)"),
-            re.compile(r"(?:ERROR|WARNING): \w+Sanitizer: (?P<error>[\w -]+)"),
-            re.compile(r"(?P<error>runtime error): (?P<message>.*)"),
+            lazy_re(r"==(?P<pid>\d+)==\s?ERROR: \w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address (?P<address>0x[0-9a-f]+))?"),
+            lazy_re(r"WARNING: ThreadSanitizer: (?P<error>[\w -]+?) \(pid=(?P<pid>\d+)\)"),
+            lazy_re(r"(?:ERROR|WARNING): \w+Sanitizer: (?P<error>[\w -]+)"),
+            lazy_re(r"(?P<error>runtime error): (?P<message>.*)"),
         ),
         first_crashed=True,
     )
@@ -39,24 +38,24 @@ SANITIZER = Lines(
 COMPUTE_SANITIZER = Lines(
     Shape(
         name="memcheck",
-        mark=re.compile(r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |.*Host Frame)", re.MULTILINE),
+        mark=lazy_re(r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |.*Host Frame)", re.MULTILINE),
         frames=(
-            re.compile(r"=========\s+at (?P<func>.+?)\+(?P<plus>0x[0-9a-f]+)(?: in (?P<file>\S+?):(?P<line>\d+))?\s*$"),
-            re.compile(r"=========\s+at (?P<plus>0x[0-9a-f]+) in (?:(?P<file>\S+?):(?P<line>\d+):)?(?P<func>.+?)\s*$"),
-            re.compile(
+            lazy_re(r"=========\s+at (?P<func>.+?)\+(?P<plus>0x[0-9a-f]+)(?: in (?P<file>\S+?):(?P<line>\d+))?\s*$"),
+            lazy_re(r"=========\s+at (?P<plus>0x[0-9a-f]+) in (?:(?P<file>\S+?):(?P<line>\d+):)?(?P<func>.+?)\s*$"),
+            lazy_re(
                 r"=========\s+Host Frame: ?(?P<func>[^\[\]]*?)(?: in (?P<file>\S+?):(?P<line>\d+))? \[(?P<offset>0x[0-9a-f]+)\](?: in (?P<module>\S+))?\s*$"
             ),
-            re.compile(
+            lazy_re(
                 r"=========\s+Host Frame: ?(?P<module>[^\s()]+) \((?P<func>[^+()]*)?(?: ?\+ ?(?P<plus>0x[0-9a-f]+))?\) \[(?P<offset>0x[0-9a-f]+)\]\s*$"
             ),
         ),
         facts=(
-            re.compile(
+            lazy_re(
                 r"========= (?P<error>Invalid __\w+__ (?:read|write|atomic)|Program hit \w+|Race reported|Uninitialized __\w+__ memory read)(?P<message>.*)"
             ),
-            re.compile(r"Address (?P<address>0x[0-9a-f]+) is (?:out of bounds|misaligned)"),
+            lazy_re(r"Address (?P<address>0x[0-9a-f]+) is (?:out of bounds|misaligned)"),
         ),
-        thread=re.compile(r"=========\s*(?:Invalid __|Program hit |Race reported|Uninitialized __)"),
+        thread=lazy_re(r"=========\s*(?:Invalid __|Program hit |Race reported|Uninitialized __)"),
         first_crashed=True,
     )
 )
@@ -64,37 +63,37 @@ COMPUTE_SANITIZER = Lines(
 EU_STACK = Lines(
     Shape(
         name="eu-stack",
-        mark=re.compile(r"^TID \d+.*:$", re.MULTILINE),
+        mark=lazy_re(r"^TID \d+.*:$", re.MULTILINE),
         frames=(
-            re.compile(
+            lazy_re(
                 r"#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+)(?: - \d+)?(?: (?P<func>[^\s].*?))?(?: - (?P<module>\S+?))?(?: ?\[(?P<build>[0-9a-f]{8,64})\]"
                 r"(?:[^+]*\+(?P<offset>0x[0-9a-f]+))?)?\s*$"
             ),
         ),
-        thread=re.compile(r"TID (?P<tid>\d+)(?: \"?(?P<name>[^\":]*)\"?)?:$"),
-        facts=(re.compile(r"^PID (?P<pid>\d+) - core"),),
+        thread=lazy_re(r"TID (?P<tid>\d+)(?: \"?(?P<name>[^\":]*)\"?)?:$"),
+        facts=(lazy_re(r"^PID (?P<pid>\d+) - core"),),
     )
 )
 
 LLDB = Lines(
     Shape(
         name="lldb",
-        mark=re.compile(r"^\s*\*? *(?:thread #\d+|frame #\d+: 0x[0-9a-f]+ [^\n]*`)", re.MULTILINE),
+        mark=lazy_re(r"^\s*\*? *(?:thread #\d+|frame #\d+: 0x[0-9a-f]+ [^\n]*`)", re.MULTILINE),
         frames=(
-            re.compile(
+            lazy_re(
                 r"[\s*]*frame #(?P<n>\d+): (?P<addr>0x[0-9a-f]+) (?P<module>[^\s`]+)`(?P<func>.+?)(?: \+ (?P<plus>\d+))?(?: at (?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?)?"
                 r"(?: \[(?:opt|inlined|artificial)\])*\s*$"
             ),
-            re.compile(r"[\s*]*frame #(?P<n>\d+): (?P<addr>0x[0-9a-f]+)(?: (?P<module>\S+))?\s*$"),
+            lazy_re(r"[\s*]*frame #(?P<n>\d+): (?P<addr>0x[0-9a-f]+)(?: (?P<module>\S+))?\s*$"),
         ),
-        thread=re.compile(
+        thread=lazy_re(
             r"\s*(?P<crashed>\*)? *thread #(?P<id>\d+)(?:[:,] tid = (?:0x[0-9a-f]+|(?P<tid>\d+)))?(?:, (?:[^,']*`[^,]*, )?name = '(?P<name>[^']*)')?"
             r"(?:, queue = '[^']*')?(?:, stop reason = (?P<state>.*?))?\s*$"
         ),
         facts=(
-            re.compile(r"stop reason = signal (?P<signal>SIG\w+)(?:.*?(?:fault )?address[:=] ?(?P<address>0x[0-9a-f]+))?"),
-            re.compile(r"stop reason = (?P<signal>EXC_BAD_ACCESS)(?: \(code=\d+, address=(?P<address>0x[0-9a-f]+)\))?"),
-            re.compile(r"Process (?P<pid>\d+) stopped"),
+            lazy_re(r"stop reason = signal (?P<signal>SIG\w+)(?:.*?(?:fault )?address[:=] ?(?P<address>0x[0-9a-f]+))?"),
+            lazy_re(r"stop reason = (?P<signal>EXC_BAD_ACCESS)(?: \(code=\d+, address=(?P<address>0x[0-9a-f]+)\))?"),
+            lazy_re(r"Process (?P<pid>\d+) stopped"),
         ),
         signals={"EXC_BAD_ACCESS": "SIGSEGV", "EXC_CRASH": "SIGABRT"},
     )
@@ -103,16 +102,16 @@ LLDB = Lines(
 SYSTEMD = Lines(
     Shape(
         name="systemd",
-        mark=re.compile(r"Stack trace of thread \d+:|^\s*#\d+ +0x[0-9a-f]+ \S+ \(\S+ \+ 0x[0-9a-f]+\)", re.MULTILINE),
-        frames=(re.compile(r"\s*#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+) (?P<func>\S.*?) \((?P<module>\S+) \+ (?P<offset>0x[0-9a-f]+)\)\s*$"),),
-        thread=re.compile(r".*Stack trace of thread (?P<tid>\d+):"),
+        mark=lazy_re(r"Stack trace of thread \d+:|^\s*#\d+ +0x[0-9a-f]+ \S+ \(\S+ \+ 0x[0-9a-f]+\)", re.MULTILINE),
+        frames=(lazy_re(r"\s*#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+) (?P<func>\S.*?) \((?P<module>\S+) \+ (?P<offset>0x[0-9a-f]+)\)\s*$"),),
+        thread=lazy_re(r".*Stack trace of thread (?P<tid>\d+):"),
         facts=(
-            re.compile(
+            lazy_re(
                 r"Process (?P<pid>\d+) \((?P<command>[^)]*)\) of user \d+ (?:dumped core|terminated abnormally with signal (?P<signal>\d+))"
             ),
-            re.compile(r"^\s*Signal: (?P<signal>\d+) \("),
-            re.compile(r"^\s*PID: (?P<pid>\d+) "),
-            re.compile(r"^\s*Command Line: (?P<command>.*\S)"),
+            lazy_re(r"^\s*Signal: (?P<signal>\d+) \("),
+            lazy_re(r"^\s*PID: (?P<pid>\d+) "),
+            lazy_re(r"^\s*Command Line: (?P<command>.*\S)"),
         ),
         first_crashed=True,
     )
@@ -122,39 +121,35 @@ SYSTEMD = Lines(
 STACKCORE = Lines(
     Shape(
         name="stackcore",
-        mark=re.compile(r"^crash reason: ?(?:signal )?\d+", re.MULTILINE),
+        mark=lazy_re(r"^crash reason: ?(?:signal )?\d+", re.MULTILINE),
         frames=(
-            re.compile(
+            lazy_re(
                 r"#(?P<n>\d+) +(?:(?P<addr>0x[0-9a-f]+) +)?(?P<func>[A-Za-z_~(<?].*?)(?: in (?P<file>[^\s:]+)(?::(?P<line>\d+))?)? from (?P<module>\S+)\s*$"
             ),
-            re.compile(r"#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+)(?: +(?P<base>0x[0-9a-f]+))? +(?P<module>/\S+|\S+\.so\S*)\s*$"),
+            lazy_re(r"#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+)(?: +(?P<base>0x[0-9a-f]+))? +(?P<module>/\S+|\S+\.so\S*)\s*$"),
         ),
-        thread=re.compile(r"Thread (?P<id>\d+) \((?P<tid>\d+)(?:, ?(?P<name>[^)]*))?\)"),
+        thread=lazy_re(r"Thread (?P<id>\d+) \((?P<tid>\d+)(?:, ?(?P<name>[^)]*))?\)"),
         facts=(
-            re.compile(r"^crash reason: ?(?:signal )?(?P<signal>\d+)"),
-            re.compile(r"^crash pid: ?(?P<pid>\d+)"),
-            re.compile(r"^crash tid: ?(?P<tid>\d+)"),
-            re.compile(r"^crash task: ?(?P<command>\S+)"),
+            lazy_re(r"^crash reason: ?(?:signal )?(?P<signal>\d+)"),
+            lazy_re(r"^crash pid: ?(?P<pid>\d+)"),
+            lazy_re(r"^crash tid: ?(?P<tid>\d+)"),
+            lazy_re(r"^crash task: ?(?P<command>\S+)"),
         ),
-        ends=re.compile(r"\[maps\]"),
+        ends=lazy_re(r"\[maps\]"),
     )
 )
 
 JVM = Lines(
     Shape(
         name="jvm",
-        mark=re.compile(r"^\s+at [\w$.<>/]+\([^()\n]*\)\s*$|^# Problematic frame:", re.MULTILINE),
+        mark=lazy_re(r"^\s+at [\w$.<>/]+\([^()\n]*\)\s*$|^# Problematic frame:", re.MULTILINE),
         frames=(
-            re.compile(
-                r"\s+at (?:[\w.-]+/)?(?P<func>[\w$.<>]+)\((?:(?P<file>[\w$]+\.\w+)(?::(?P<line>\d+))?|[^()]*)\)(?: ~?\[[^\]]*\])?\s*$"
-            ),
+            lazy_re(r"\s+at (?:[\w.-]+/)?(?P<func>[\w$.<>]+)\((?:(?P<file>[\w$]+\.\w+)(?::(?P<line>\d+))?|[^()]*)\)(?: ~?\[[^\]]*\])?\s*$"),
         ),
-        thread=re.compile(r"(?:Caused by: |Exception in thread \"(?P<name>[^\"]*)\" |\"(?P<id>[^\"]+)\" (?:daemon |prio=|#\d+))"),
+        thread=lazy_re(r"(?:Caused by: |Exception in thread \"(?P<name>[^\"]*)\" |\"(?P<id>[^\"]+)\" (?:daemon |prio=|#\d+))"),
         facts=(
-            re.compile(
-                r"^(?:Exception in thread \"[^\"]*\" )?(?P<error>[a-z][\w$]*(?:\.[\w$]+)+(?:Exception|Error))(?:: (?P<message>.*))?$"
-            ),
-            re.compile(r"^#\s+(?P<signal>SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=\S+, pid=(?P<pid>\d+), tid=(?P<tid>\d+)"),
+            lazy_re(r"^(?:Exception in thread \"[^\"]*\" )?(?P<error>[a-z][\w$]*(?:\.[\w$]+)+(?:Exception|Error))(?:: (?P<message>.*))?$"),
+            lazy_re(r"^#\s+(?P<signal>SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=\S+, pid=(?P<pid>\d+), tid=(?P<tid>\d+)"),
         ),
         first_crashed=True,
         language="java",
@@ -165,16 +160,16 @@ JVM = Lines(
 HS_ERR = Lines(
     Shape(
         name="hs-err",
-        mark=re.compile(r"^[#\s]*[CVvjJ]  \[\S+\+0x[0-9a-f]+\]", re.MULTILINE),
+        mark=lazy_re(r"^[#\s]*[CVvjJ]  \[\S+\+0x[0-9a-f]+\]", re.MULTILINE),
         frames=(
-            re.compile(
+            lazy_re(
                 r"[#\s]*[CVvJj]  \[(?P<module>[^\]\s]+)\+(?P<offset>0x[0-9a-f]+)\](?: +(?P<func>\S.*?)(?:\+(?P<plus>0x[0-9a-f]+))?)?\s*$"
             ),
         ),
-        thread=re.compile(r"Native frames:|# Problematic frame:"),
+        thread=lazy_re(r"Native frames:|# Problematic frame:"),
         facts=(
-            re.compile(r"^#\s+(?P<signal>SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=\S+, pid=(?P<pid>\d+)"),
-            re.compile(r"si_addr: (?P<address>0x[0-9a-f]+)"),
+            lazy_re(r"^#\s+(?P<signal>SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=\S+, pid=(?P<pid>\d+)"),
+            lazy_re(r"si_addr: (?P<address>0x[0-9a-f]+)"),
         ),
         first_crashed=True,
     )

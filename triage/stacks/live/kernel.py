@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.stacks.live.model import Call, State
 
 
@@ -39,7 +39,7 @@ RULES: tuple[Rule, ...] = (
     Rule("network", "waiting for the network", r"\w*poll\w*|sk_wait_data|sk_stream_wait\w*|inet_\w+|tcp_\w+|unix_\w+|__skb_\w+|sock_\w+|wait_woken|do_accept"),
     Rule("kernel", "waiting for a lock in the kernel", r"_*mutex_lock\w*|rwsem_\w+|_*down_\w+|schedule_preempt_disabled"),
 )  # fmt: skip
-_COMPILED = tuple((rule, re.compile(rule.function)) for rule in RULES)
+_COMPILED = tuple((rule, lazy_re(rule.function)) for rule in RULES)
 _ON_FILES = """read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 fsync fdatasync sync_file_range ftruncate fallocate
 lseek sendfile copy_file_range splice openat open unlink unlinkat rename renameat renameat2 stat lstat newfstatat fstat statx getdents64 mkdir
 mkdirat rmdir close msync truncate statfs fstatfs utimensat chmod fchmod link linkat symlink readlink readlinkat access faccessat"""
@@ -62,9 +62,9 @@ _DRIVERS = (
     ("/dev/hisi_hdc", "in the NPU driver"),
     ("/dev/infiniband", "in the driver of the fabric"),
 )
-_ENTRY = re.compile(r"__(?:x64|arm64|se|do)_sys_(\w+)|ksys_(\w+)|vfs_(\w+)")
+_ENTRY = lazy_re(r"__(?:x64|arm64|se|do)_sys_(\w+)|ksys_(\w+)|vfs_(\w+)")
 # On its way back from an interrupt: it ran, and waits for nothing.
-_RETURNING = re.compile(r"irqentry_\w+|exit_to_user_mode\w*|syscall_exit_\w+|asm_\w+|sysvec_\w+")
+_RETURNING = lazy_re(r"irqentry_\w+|exit_to_user_mode\w*|syscall_exit_\w+|asm_\w+|sysvec_\w+")
 TELLING = frozenset(("io", "kernel", "memory", "pipe", "lock", "subprocess", "stopped", "dead"))
 """States that say more than the stack above them does; everybody sleeps in futex or poll."""
 

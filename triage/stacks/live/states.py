@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from triage.lazy_re import lazy_re
 from triage.stacks.live import kernel
 from triage.stacks.live.model import KERNEL_TOOLS, Call, Process, State, Thread, is_native, place
 from triage.stacks.model import Frame
@@ -71,7 +72,7 @@ RULES: tuple[Rule, ...] = (
     Rule("io", "in {op}", r"(?:__)?(?:libc_)?(?:pread|pwrite|read|write|fsync|fdatasync|open|openat|unlink|rename|stat|fstat)(?:64|v|v2)?(?:_nocancel)?", native=True),
     Rule("network", "waiting for the network", r"(?:__)?(?:libc_)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)", native=True),
 )  # fmt: skip
-_COMPILED = tuple((rule, re.compile(rule.function), re.compile(rule.file)) for rule in RULES)
+_COMPILED = tuple((rule, lazy_re(rule.function), lazy_re(rule.file)) for rule in RULES)
 
 WAITING = frozenset(("collective", "rendezvous", "device-sync"))
 """What one does for the others: somebody else decides how long it takes."""
@@ -104,12 +105,12 @@ STUCK = frozenset(
 )
 """States in which one can stay without end and which are nobody's collective."""
 _RAW = frozenset(("lock", "gil"))
-_BARE = re.compile(r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_?PyMutex_Lock\w*|take_gil")
+_BARE = lazy_re(r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_?PyMutex_Lock\w*|take_gil")
 _WHERE = frozenset(("lock", "gil", "join", "queue", "subprocess", "network", "sleep", "io", "futex"))
 """States of which it helps to know the function of the user's program that is in them."""
 _WEAK = frozenset(("backward", "futex", "lock", "queue", "join", "sleep", "network", "io"))
 
-_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<")
+_LIBRARY = lazy_re(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<")
 _STDLIB = frozenset(
     [
         "threading",
@@ -161,7 +162,7 @@ def state_of(process: Process) -> State:
     return found
 
 
-_OPS = re.compile(
+_OPS = lazy_re(
     r"c10d::Async(\w+?)(?:CUDA)?Work::\w+|c10d::ops::(\w+?)_?|gloo::(?:\{anon\}::|\(anonymous namespace\)::)?"
     r"(allreduce|broadcast|allgatherv?|barrier|gather|scatter|reduce|alltoallv?)|p?nccl(All\w+|Broadcast|Reduce\w*|Send|Recv)|Hccl(All\w+|Broadcast|Reduce\w*|Send|Recv)"
 )

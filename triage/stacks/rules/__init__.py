@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from triage.errors import TriageError
+from triage.lazy_re import lazy_re
 
 CLASSES: tuple[str, ...] = (
     "signal",  # first: what is above it is dropped whole
@@ -28,7 +29,7 @@ CLASSES: tuple[str, ...] = (
 _REMEMBERED = 1 << 14
 _LONGEST = 512  # of a name that is compared with patterns
 HERE = Path(__file__).parent
-_LINE = re.compile(r"(?P<pattern>\S.*?)(?: +@(?P<library>\S+))?(?: +-> +(?P<kind>[a-z][a-z-]*))?$")
+_LINE = lazy_re(r"(?P<pattern>\S.*?)(?: +@(?P<library>\S+))?(?: +-> +(?P<kind>[a-z][a-z-]*))?$")
 
 
 class RuleError(TriageError):
