@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +48,8 @@ def rules() -> Rules:
 
 def read(path: Path) -> Rules:
     """The rules in a file. Raises CatalogError naming file and line of what is wrong."""
+    import tomllib
+
     text = path.read_text(encoding="utf-8")
     try:
         data = tomllib.loads(text)

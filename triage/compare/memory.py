@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
 from triage.compare.quantities import Value
@@ -24,6 +23,8 @@ def out_of_memory(facts: Sequence[Evidence]) -> bool:
 
 def imbalanced(values: Values) -> list[Evidence]:
     """One inference for the fullest ranks, if they are much fuller than the median; of one quantity only."""
+    import statistics
+
     told = of_worth(values.ends, "memory")
     for key in sorted(told, key=lambda key: (key.lower().replace("_", " ") not in _ORDER, key)):
         last = _last(told[key])

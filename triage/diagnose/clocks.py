@@ -8,7 +8,6 @@ differences, so that a shifted clock changes no answer.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -85,6 +84,8 @@ def clocks(steps: Iterable[tuple[Origin, int]], hosts: Iterable[str], unsure: Ma
 
 def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float]:
     """From the first host by name outwards: each host that shares a step with one that is placed already."""
+    import statistics
+
     middle = {host: {step: statistics.median(times) for step, times in steps.items()} for host, steps in sorted(seen.items())}
     if not middle:
         return {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import re
 from collections.abc import Collection
 
@@ -38,6 +37,8 @@ class Pseudonyms:
         return text
 
     def _address(self, match: re.Match[str]) -> str:
+        import ipaddress
+
         try:
             address = ipaddress.ip_address(match.group())
         except ValueError:  # a version, a time

@@ -7,7 +7,6 @@ they scatter is how sure it is. Nothing here orders events closer than that.
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -80,6 +79,8 @@ class Clocks:
 
     def _differences(self) -> dict[tuple[str, str], list[float]]:
         """For two hosts (either way round) how much later the second's stamps of the same events are."""
+        import statistics
+
         pairs: dict[tuple[str, str], list[float]] = defaultdict(list)
         for by_host in self._seen.values():
             once = {host: statistics.median(times) for host, times in by_host.items() if max(times) - min(times) <= _ONCE}
@@ -91,6 +92,8 @@ class Clocks:
 
 
 def _clock(differences: list[float]) -> Clock:
+    import statistics
+
     middle = statistics.median(differences)
     spread = statistics.median(abs(difference - middle) for difference in differences)
     few = len(differences) < _FEW

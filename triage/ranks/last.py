@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -100,6 +99,8 @@ def fell_silent(last: Mapping[int, float], finished: Collection[int]) -> dict[in
 
     `last` are the times of the last lines; ranks that said they were done have a right to be silent. Of two ranks none is most.
     """
+    import statistics
+
     if len(last) < 3:
         return {}
     usual = statistics.median(last.values())
