@@ -11,7 +11,7 @@ from types import MappingProxyType
 from triage import evidence
 from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin, Source, Warning
-from triage.ranks import headless, maps, wrapped
+from triage.ranks import cuts, headless, maps, wrapped
 from triage.ranks.blocks import build
 from triage.ranks.files import origin_of
 from triage.ranks.identity import JobMap, short
@@ -90,7 +90,8 @@ def harvest(
         _learn_edges(result, source, scan, read, year, opening)
         text = Text(source.name, read, scan.size, year, layout)
         hits, lost = _repeats(_named(scan.hits, literals), read)
-        hits = sorted([*hits, *_broken(scan.tail, layout.width, literals)]) if layout.width else hits  # it is small: the tail is all of it
+        if layout.width or (layout.cut and len(scan.tail) == scan.size):  # it is small: the tail is all of it
+            hits = sorted([*hits, *_broken(scan.tail, layout, literals)])
         loose = _headless(source, scan, read, year, layout) if small else ()
         for block, more in build(text, hits, loose):
             facts = evidence.read(block)
@@ -113,11 +114,11 @@ def _headless(source: Source, scan: Scanned, read: Read, year: int, layout: Layo
     return list(headless.runs(Text(source.name, lambda offset, length: data[offset : offset + length], len(data), year, layout)))
 
 
-def _broken(data: bytes, width: int, literals: Sequence[str]) -> list[Named]:
-    """Hits that the scan could not see, because a terminal broke the line within what is sought."""
+def _broken(data: bytes, layout: Layout, literals: Sequence[str]) -> list[Named]:
+    """Hits that the scan could not see, because a terminal or a collector broke the line within what is sought."""
     found = []
-    for begin, end, text, pieces in wrapped.lines_of(width, data):
-        named = tuple(literal for literal in literals if literal in text and not any(literal in piece for piece in pieces))
+    for begin, end, text, shown in wrapped.lines_of(layout.width, data) if layout.width else cuts.lines_of(data, layout.table):
+        named = tuple(literal for literal in literals if literal in text and not any(literal in piece for piece in shown))
         if named:
             found.append((begin, end, named, 0))
     return found

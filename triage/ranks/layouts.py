@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triage.lazy_re import lazy_re
+from triage.ranks import cuts
 from triage.ranks.envelopes import Kind, Opened, kind_of, open_json
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.habits import SAMPLED, UNLABELLED, table_of
@@ -18,16 +19,21 @@ _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`table` are the grammars for its lines; `envelope` what they lie in; `width` where a terminal broke them."""
+    """`table` are the grammars for its lines; `envelope` what they lie in; `width` where a terminal broke them.
+
+    `cut`: a collector stands before them that cuts long ones; `escaped`: one that writes several lines as one.
+    """
 
     table: Table
     envelope: Kind = ""
     width: int = 0
+    cut: bool = False
+    escaped: bool = False
 
     @property
     def dressed(self) -> bool:
         """Is there more around its lines than the grammars that any file may have?"""
-        return bool(self.envelope or self.width) or not (self.table is BY_START or self.table is UNLABELLED)
+        return bool(self.envelope or self.width or self.escaped) or not (self.table is BY_START or self.table is UNLABELLED)
 
 
 PLAIN = Layout(BY_START)
@@ -49,7 +55,11 @@ def layout_of(head: bytes, tail: bytes = b"") -> Layout:
     if envelope == "export":
         fields = (head + tail).decode("utf-8", "replace").split("\n")
         table = table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :])
-    return PLAIN if table is BY_START and not envelope else Layout(table, envelope)
+    if envelope:
+        return Layout(table, envelope)
+    longest = max(len(line) for data in (head, tail) for line in data.split(b"\n"))
+    found = Layout(table, "", 0, cuts.may_cut(lines, table, longest), cuts.may_escape(lines, table))
+    return PLAIN if table is BY_START and not (found.cut or found.escaped) else found
 
 
 def _unbroken(width: int, data: bytes) -> list[bytes]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from triage.lazy_re import lazy_re
 from triage.ranks import wrapped
+from triage.ranks.cuts import Cuts, unescaped
 from triage.ranks.envelopes import Opened, joined, unwrap
 from triage.ranks.glue import BAR_END, RUN_ON, TAG, begins, runs_on
 from triage.ranks.grammars import BY_START, Table
@@ -111,6 +112,7 @@ class Text:
         self.year = year
         self.layout = layout
         self._read = read
+        self._cuts = Cuts(read, size, layout.table) if layout.cut else None
         self._pages: OrderedDict[int, _Page] = OrderedDict()
 
     def lines_from(self, offset: int, reach: int, start: bytes = b"", gap: int = 1 << 30) -> Iterator[Line]:
@@ -155,9 +157,11 @@ class Text:
         """One physical line in its parts. `whole`: of a line in pieces all, though `offset` be that of a later one; it is the first one's else."""
         kind, table = self.layout.envelope, self.layout.table
         width = self.layout.width
-        if not kind and not width:
+        if not (kind or width or self._cuts or self.layout.escaped):
             return split_line(data, offset, self.year, table)
-        if width:
+        if self._cuts:
+            pieces = self._cuts.joined(data, offset)
+        elif width:
             pieces = wrapped.joined(width, data, offset, self.size, self._read)
         else:
             pieces = joined(kind, data, offset, self.size, self._read) if kind in ("cri", "json") else None
@@ -167,7 +171,10 @@ class Text:
             data, begin, stop = pieces
             if begin != offset and not whole:
                 return []
-        opened = unwrap(kind, data, begin, self.year, table, self._read)
+        if self.layout.escaped:
+            opened: Sequence[Opened] | None = unescaped(data, self.year, table)
+        else:
+            opened = unwrap(kind, data, begin, self.year, table, self._read)
         lines = split_line(data, begin, self.year, table) if opened is None else _unwrapped(opened, data, begin, self.year, table)
         if lines:
             lines[-1].stop = stop

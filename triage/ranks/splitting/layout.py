@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from triage.model import Origin
+from triage.ranks import cuts
 from triage.ranks.grammars import BY_START, Grammar, Table
 from triage.ranks.habits import SAMPLED, table_of
 from triage.ranks.nesting import nested
@@ -86,7 +87,7 @@ class Layout:
     """Of one source. `launchers` are names of layers, outermost first; `blanks` how many trailing blanks belong to each.
 
     `mark` is what all outermost launcher
-    prefixes begin with. `inner`: lines behind one launcher prefix come from several ranks that tags inside of it tell apart.
+    prefixes begin with. `cut`: a launcher cuts long lines. `inner`: lines behind one launcher prefix come from several ranks that tags inside of it tell apart.
     """
 
     launchers: tuple[str, ...] = ()
@@ -94,6 +95,7 @@ class Layout:
     inner: bool = True
     writers: int = 0
     mark: str = ""
+    cut: bool = False
     table: Table = field(default_factory=lambda: BY_START)
 
     @property
@@ -119,8 +121,8 @@ class Layout:
         return layer.end - max(0, own - self.blanks.get(layer.grammar.name, own))
 
 
-def learn(heads: Sequence[str]) -> tuple[Layout, list[list[Layer]]]:
-    """The layout that a sample of lines shows, and the layers of each of them."""
+def learn(heads: Sequence[str], longest: int = 0) -> tuple[Layout, list[list[Layer]]]:
+    """The layout that a sample of lines shows, and the layers of each of them. `longest`: how long the longest line there is, in bytes."""
     kept = [head for head in heads if head.strip()]
     table = nested(table_of(kept[:: max(1, len(kept) // SAMPLED)][:SAMPLED]), "\n".join(kept).encode("utf-8", "replace"))
     told = [layers(head, table) for head in kept]
@@ -140,7 +142,8 @@ def learn(heads: Sequence[str]) -> tuple[Layout, list[list[Layer]]]:
     writers = {grammar.name for grammar in layout.grammars if grammar.writer}
     inner = writers.isdisjoint(launchers) or any(_several(counts) for counts in groups.values())
     outermost = {found[0].text for found in told if layout.outer(found)}
-    return Layout(launchers, layout.blanks, inner, len(groups), _common(outermost).rstrip("0123456789"), table), told
+    cut = longest <= cuts.LONGEST and not cuts.CUTTING.isdisjoint(launchers)
+    return Layout(launchers, layout.blanks, inner, len(groups), _common(outermost).rstrip("0123456789"), cut, table), told
 
 
 def _launchers(stacks: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from triage.lazy_re import lazy_re
 from triage.model import Origin
-from triage.ranks import glue
+from triage.ranks import cuts, glue
 from triage.ranks.envelopes import CRI
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.automaton import ANY_DIGIT, LONGEST, Automaton, alike
@@ -86,10 +86,11 @@ class Router:
         self._glue = _gluing(layout)
         self._nobody = self._entry(0, 0, False, False)
         self._arrays: tuple[Ints, Bools] | None = None
+        self._awaited: dict[int, tuple[int, int]] = {}  # where in what comes next a line goes on, whose it is, and how long its prefix
         self._going_on: dict[bytes, int] = {}  # streams whose last piece goes on, and whose it is
 
-    def route(self, data: bytes) -> Routed:
-        """Of whole lines (the last one may lack its newline)."""
+    def route(self, data: bytes, ahead: bytes = b"") -> Routed:
+        """Of whole lines (the last one may lack its newline). `ahead`: some of what follows, where the launcher cuts lines."""
         import numpy as np
 
         padded = np.zeros(len(data) + LONGEST + 1, np.uint8)
@@ -111,6 +112,8 @@ class Router:
         if partial or self._going_on:
             self._continue(data, starts, partial, keys, begins)
             partial = [] if self.keep else partial
+        if self.layout.cut and not self.keep:
+            partial = sorted([*partial, *self._mend(data, ahead, starts, breaks, keys, begins)])
         ends = [int(index) for index in np.searchsorted(breaks, np.array(opened, np.intp))] if opened else []
         return Routed(begins, breaks, keys, ends, partial, lines)
 
@@ -136,6 +139,43 @@ class Router:
                 else:
                     self._going_on.pop(piece[1], None)
             index += 1
+
+    def _mend(self, data: bytes, ahead: bytes, starts: Places, breaks: Places, keys: Ints, begins: Places) -> list[int]:
+        """The pieces of lines that the launcher cut, but for the last ones: what follows of a line is by whoever wrote its first piece."""
+        import numpy as np
+
+        awaited, self._awaited = {**self._awaited}, {}
+        partial = []
+        lengths = breaks - starts
+        pieces = np.flatnonzero((lengths > cuts.SHORTEST) & (lengths <= cuts.LONGEST + 1)).tolist()
+        for index in pieces:
+            later = self._take(awaited, starts[index], starts, keys, begins)
+            end = int(breaks[index])
+            line = data[starts[index] : end]
+            piece = cuts.piece_of(line[:-1], self.layout.table) if line.endswith(b"\n") else None
+            after = data[end : end + cuts.REACH] if end + cuts.REACH <= len(data) else data[end:] + ahead
+            place = cuts.following(after, 0, piece, self.layout.table) if piece is not None else None
+            if piece is None or place is None:
+                continue
+            rest = after[place[0] + piece.start : place[1]]
+            if cuts.goes_on(piece, line[:-1], rest, self.layout.table, later):
+                partial.append(index)
+                awaited[end + place[0]] = int(keys[index]), piece.start
+        for at in list(awaited):
+            self._take(awaited, at, starts, keys, begins)
+        self._awaited = {at - len(data): found for at, found in awaited.items()}
+        return partial
+
+    def _take(self, awaited: dict[int, tuple[int, int]], at: int, starts: Places, keys: Ints, begins: Places) -> bool:
+        """Give the line at `at` to the writer that it is awaited from, if it is."""
+        import numpy as np
+
+        index = int(np.searchsorted(starts, at))
+        if at in awaited and index < len(starts) and starts[index] == at:
+            key, strip = awaited.pop(int(at))
+            keys[index], begins[index] = key, at + strip
+            return True
+        return False
 
     def _slowly(self, data: bytes, padded: Bytes, starts: Places, breaks: Places, entry: Ints, stop: Places) -> None:
         """Look at the lines that no known prefix settles, one by one, and teach the automaton what they begin with."""

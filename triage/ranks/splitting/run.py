@@ -129,7 +129,7 @@ class _Splitting:
                 self._unpack(file)
 
     def _learn(self, name: str, sample: Sample) -> Layout:
-        layout, told = layouts.learn(sample.lines)
+        layout, told = layouts.learn(sample.lines, sample.longest)
         self.job.learn(name, Origin())
         maps.take_head(self.job, name, sample.first, of_source.Layout(layout.table))
         for found in [*told, *(layouts.layers(head, layout.table) for head in sample.tagged)]:
@@ -225,7 +225,7 @@ class _Splitting:
             )
         if joined:
             self.warnings.append(
-                Warning("partial-lines", None, f"{joined:,} partial lines (of container runtimes) were joined with what follows")
+                Warning("partial-lines", None, f"{joined:,} pieces of lines that a container runtime or a launcher had cut were joined")
             )
         opened = sum(tally.opened for _, _, tally in self.tallies if tally.opened < 0)
         if opened:

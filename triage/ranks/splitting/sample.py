@@ -24,24 +24,26 @@ _FEWER_TAGGED = 16
 _TAGGED = lazy_re(rb"(?m)^([^\n]{1,160}?\[rank\d{1,6}\]:)[^\n]*")
 
 
-def heads(path: str, size: int, most: int) -> tuple[list[str], list[str]]:
-    """The beginnings of at most `most` lines from the begin, the end and between, and of tagged ones there."""
+def heads(path: str, size: int, most: int) -> tuple[list[str], list[str], int]:
+    """The beginnings of at most `most` lines from the begin, the end and between, of tagged ones there, and the longest one's length."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:
-        return [], []
-    found: tuple[list[str], list[str]]
+        return [], [], 0
     try:
         last = max(0, size - _WINDOW)
         places = [last * place // (_PLACES - 1) for place in range(_PLACES if last else 1)]
-        found = ([], [])
+        lines: list[str] = []
+        tagged: list[str] = []
+        longest = 0
         for at in places:
             data = os.pread(fd, _WINDOW, at)
-            found[0].extend(_thin(data, at, most // len(places) + 1))
-            found[1].extend(_tagged(data, most))
-        return found
+            lines += _thin(data, at, most // len(places) + 1)
+            tagged += _tagged(data, most)
+            longest = max(longest, _longest(data))
+        return lines, tagged, longest
     except OSError:
-        return [], []
+        return [], [], 0
     finally:
         os.close(fd)
 
@@ -49,13 +51,14 @@ def heads(path: str, size: int, most: int) -> tuple[list[str], list[str]]:
 class Sample(NamedTuple):
     """How the lines of a source are packed, the beginnings of some of them from all over, and its first bytes, opened.
 
-    `tagged`: of further lines that name their rank behind something else.
+    `tagged`: of further lines that name their rank behind something else. `longest`: bytes of the longest line that was looked at.
     """
 
     kind: Kind
     lines: list[str]
     first: bytes
     tagged: list[str]
+    longest: int
 
 
 def sampled(path: str, size: int, most: int) -> Sample:
@@ -64,12 +67,12 @@ def sampled(path: str, size: int, most: int) -> Sample:
         with open(path, "rb") as file:
             first = file.read(_STREAM)
     except OSError:
-        return Sample("", [], b"", [])
+        return Sample("", [], b"", [], 0)
     found = _opened(first, most)
     if found.kind:
         return found
-    lines, tagged = heads(path, size, most)
-    return Sample("", lines, first, tagged)
+    lines, tagged, longest = heads(path, size, most)
+    return Sample("", lines, first, tagged, longest)
 
 
 def sampled_of(stream: BinaryIO) -> Sample:
@@ -81,7 +84,11 @@ def sampled_of(stream: BinaryIO) -> Sample:
 def _opened(first: bytes, most: int) -> Sample:
     kind = kind_of(first[:_HEAD])
     data = Opened(io.BytesIO(first), kind).read(_STREAM) if kind else first
-    return Sample(kind, _thin(data, 0, most), data, _tagged(data, most))
+    return Sample(kind, _thin(data, 0, most), data, _tagged(data, most), _longest(data))
+
+
+def _longest(data: bytes) -> int:
+    return max(map(len, data.split(b"\n")))
 
 
 def _tagged(data: bytes, most: int) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from triage.model import Origin
+from triage.ranks import cuts
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.layout import Layout
 from triage.ranks.splitting.opened import Kind, Opened
@@ -68,11 +69,18 @@ class Stretch:
         self._long: int | None = None
         self._routed: list[tuple[bytes, Routed]] = []
         self._held = 0
+        self._waiting = b""
         self.tally = Tally()
 
     def feed(self, data: bytes) -> None:
-        """Lines in order, whole but for the last one of the stretch."""
-        routed = self._router.route(data)
+        """Lines in order, whole but for the last one of the stretch. What a launcher cut may go on in the next chunk, so that this one waits."""
+        if self._router.layout.cut:
+            data, self._waiting = self._waiting, data
+        if data:
+            self._take(data, self._waiting)
+
+    def _take(self, data: bytes, ahead: bytes) -> None:
+        routed = self._router.route(data, ahead[: cuts.REACH])
         self.tally.bytes += len(data)
         self.tally.lines += routed.lines
         self.tally.glued += len(routed.open)
@@ -117,7 +125,7 @@ class Stretch:
 
     def feed_long(self, data: bytes, begins: bool) -> None:
         """A piece of a line too long to hold: the first piece says whose it is."""
-        self.flush()
+        self.flush_all()
         if begins:
             routed = self._router.route(data)
             self._long = int(routed.keys[0])
@@ -130,8 +138,15 @@ class Stretch:
         else:
             self._parts.append(key, data, int(begins))
 
-    def finish(self) -> Tally:
+    def flush_all(self) -> None:
+        """Write all that came."""
+        if self._waiting:
+            data, self._waiting = self._waiting, b""
+            self._take(data, b"")
         self.flush()
+
+    def finish(self) -> Tally:
+        self.flush_all()
         self.tally.keys = list(self._router.keys)
         self.tally.learned = list(dict.fromkeys(self._router.learned))
         self.tally.differing = sorted(self._router.differing)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
+from triage.ranks import cuts
 from triage.ranks.envelopes import CRI
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.layout import Layout
@@ -24,6 +25,7 @@ from triage.ranks.splitting.stretch import LONGEST_LINE, Plan, Tally, split
 Advance = Callable[[int], None]
 _POLL_SECONDS = 0.1
 _COUNT = 8
+_MOST_MOVES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,25 @@ def stretches(source: str, path: str, size: int, count: int, layout: Layout, who
             data = file.readline(LONGEST_LINE)
             while (piece := CRI.match(data[data.rfind(b"\n", 0, -1) + 1 :])) is not None and piece[2] == b"P":
                 data += file.readline(LONGEST_LINE)  # a line in pieces is not parted
+            data += _unparted(file, at + len(data), layout) if layout.cut else b""
             if data.endswith(b"\n") and at + len(data) < size:
                 cuts.append(at + len(data))
     return [Task(source, path, start, stop - start, layout, whole) for start, stop in zip(cuts, [*cuts[1:], size], strict=True)]
+
+
+def _unparted(file: BinaryIO, at: int, layout: Layout) -> bytes:
+    """What else belongs before a cut at `at`, so that no line is parted that a launcher cut. Few lines are that long."""
+    data = b""
+    for _ in range(_MOST_MOVES):
+        place = at + len(data)
+        start = max(0, place - cuts.REACH)
+        file.seek(start)
+        more = start + cuts.quiet_from(file.read(place - start), layout.table) - place
+        file.seek(place)
+        if more <= 0:
+            break
+        data += file.read(more) + file.readline(LONGEST_LINE)
+    return data
 
 
 def run(tasks: Sequence[Task], job: Job, workers: int, advance: Advance) -> Iterator[tuple[Task, Tally]]:
