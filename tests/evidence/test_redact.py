@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 import triage
 from triage.errors import OptionError
 from triage.evidence import from_text
+from triage.evidence import redact as door
 from triage.evidence.pseudonyms import Pseudonyms
 from triage.evidence.redact import counted, redact, redact_all, using
 from triage.evidence.redaction import Redaction
+from triage.evidence.secrets import has_key_line
 
 ROOT = Path(__file__).parents[2]
 
@@ -133,6 +135,29 @@ def test_ordinary_lines_stay(text: str) -> None:
 def test_surroundings_do_not_hide_a_secret(case: tuple[str, str, str], before: str, after: str) -> None:
     """Whatever stands before and after, the secret goes."""
     assert case[2] not in redact(f"{before} {case[1]} {after}")
+
+
+_PIECES = (
+    [text for _, text, _ in SECRETS]
+    + ORDINARY
+    + ["client_key_data: ", "--apikey ", "HF-TOKEN=", "idtoken=", "Pass_Phrase", "x7q9-longer-value"]
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(_PIECES), st.sampled_from([str, str.upper, str.title])), max_size=4).map(
+        lambda parts: [f(t) for t, f in parts]
+    )
+)
+def test_hints_hide_no_secret(parts: list[str]) -> None:
+    """What is redacted is what all patterns together would, hinted at or not."""
+    for text in (" ".join(parts), "".join(parts)):
+        clean = text
+        for pattern, mask in door._COMPILED:
+            clean = pattern.sub(mask, clean)
+        if has_key_line(clean):
+            clean = door._KEY.sub("[redacted private-key]", clean)
+        assert redact(text) == clean or len(text) < door.SHORTEST
 
 
 @given(st.text())

@@ -17,7 +17,14 @@ _SUFFIX = r"(?![a-z0-9_]{0,32}(?:error|exception|warning)\b)[a-z0-9_]{0,32}"
 _VALUE = rf"(?:\"(?P<v1>{_NOT}[^\"\n]{{4,}})\"|'(?P<v2>{_NOT}[^'\n]{{4,}})'|(?P<v3>{_NOT}[^\s\"',;&]{{6,}}))"
 
 _KEY_LINE = 64
-_WORDS = ("passw", "passphrase", "passcode", "secret", "key", "token", "credential")
+# What _NAME can begin with, spelled out.
+_KEYS = ("api", "access", "account", "private", "encryption", "signing", "client")
+_TOKENS = ("auth", "access", "refresh", "session", "bearer", "security", "api", "bot", "hub", "hf", "id")
+_NAMES = (
+    *("passwd", "password", "passphrase", "passcode", "secret", "credential"),
+    *(f"{word}{sign}key" for word in _KEYS for sign in ("", "_", "-")),
+    *(f"{word}{sign}token" for word in _TOKENS for sign in ("", "_", "-")),
+)
 
 # (kind, hints, pattern)
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -92,11 +99,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("wandb-key", ("wandb",), r"(?i)\bwandb[: ](?:login|key)\b[^\n]{0,20}?(?P<v>\b[0-9a-f]{40}\b)"),
     (
         "option",
-        tuple(f"{sign}{word}" for word in _WORDS for sign in "-_"),
+        tuple(f"{sign}{word}" for word in (*_NAMES, "token") for sign in "-_"),
         rf"(?i)(?<!\S)--?(?:[a-z0-9_-]{{0,64}}[_-])?(?:{_NAME}|token)[ =](?P<v>(?!-|None\b|\*|<|\[redacted)[^\s\"',;&]{{6,}})",
     ),
     ("netrc", ("machine ",), r"(?i)\bmachine \S{1,200} login \S{1,200} password (?P<v>(?!\[redacted)\S+)"),
-    ("assignment", _WORDS, rf"(?i){_NAME}{_SUFFIX}[\"']?\s{{0,3}}(?:[=:]|=>)\s{{0,3}}{_VALUE}"),
+    ("assignment", _NAMES, rf"(?i){_NAME}{_SUFFIX}[\"']?\s{{0,3}}(?:[=:]|=>)\s{{0,3}}{_VALUE}"),
     ("assignment", ("_token", "_pass", "_pwd"), rf"(?<=[A-Z0-9])_(?:TOKEN|PASS|PWD)[\"']?\s{{0,3}}[=:]\s{{0,3}}{_VALUE}"),
     (  # a token alone is a word in this trade: only what has letters and digits and is long
         "assignment",
