@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -11,42 +12,51 @@ from triage.model import Evidence
 from triage.stacks import parse, reduce
 
 CORPUS = sorted((Path(__file__).parents[1] / "artifacts" / "backtraces").glob("*.txt"))
-# What is not put together in a log, and why.
-GAPS = {
-    "caffe2-interleaved": "its frame numbers look like the tags of ranks",
-    "jvm-spark-prefix": "the exception's line is a failure of its own, so the frames alone do not say its type",
-    "systemd-journal": "the line with the signal has journald's prefix, the frames have none",
+DRESSES = {
+    "as it was printed": "",
+    "a collector's stamp and a rank": "2026-11-21T10:00:05.123Z [rank{rank}]: ",
+    "a stamp and torchrun's tee": "2026-11-21 10:00:05 [default{rank}]:",
+    "a stamp alone": "2026-11-21 10:00:05 ",
 }
+INSIDE = ("gdb-rank-prefix", "c10-rank-prefix-and-colour")  # these say themselves which rank they are of
 
 
-# With a stamp of its own before each line as well; some forms then are taken for records of a logger.
-STAMPED = {
-    *("c10-rank-prefix-and-colour", "caffe2-single", "compute-sanitizer-oob", "compute-sanitizer-source", "faulthandler-prefixed"),
-    *("gdb-rank-prefix", "hs-err", "paddle-enforce", "ray-absl-twice"),
-}
+def dressed(path: Path, dress: str, rank: int) -> list[str]:
+    lines = ["step 1 loss 2.0", *path.read_text("utf-8").rstrip().split("\n")]
+    return [f"{dress.format(rank=rank)}{line}\n" for line in lines]
 
 
-def read(directory: Path, dress: str) -> dict[str, list[Evidence]]:
-    """The facts of each sample, all read in one go: every one is the log of a rank, with a step before it."""
-    for rank, path in enumerate(CORPUS):
-        lines = ["step 1 loss 2.0", *path.read_text("utf-8").rstrip().split("\n")]
-        (directory / f"rank{rank}.log").write_text("".join(f"{dress.format(rank=rank)}{line}\n" for line in lines), "utf-8")
+def crashes(directory: Path) -> list[Evidence]:
     known = pipeline._read([str(directory)], pipeline.Options(), None)
+    facts = (*known.harvest.facts, *known.result.facts)
+    return [fact for fact in facts if fact.kind in ("crash", "terminate", "fatal-python", "stack")]
+
+
+@pytest.fixture(scope="module", params=DRESSES.values(), ids=DRESSES.keys())
+def facts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Evidence]]:
+    """The facts of each sample, all read in one go: every one is the log of a rank, with a step before it."""
+    directory = tmp_path_factory.mktemp("job")
+    for rank, path in enumerate(CORPUS):
+        (directory / f"rank{rank}.log").write_text("".join(dressed(path, request.param, rank)), "utf-8")
     found: dict[str, list[Evidence]] = {path.stem: [] for path in CORPUS}
-    for fact in (*known.harvest.facts, *known.result.facts):
-        if fact.kind in ("crash", "terminate", "fatal-python", "stack"):
-            found[CORPUS[int(Path(fact.source).stem.removeprefix("rank"))].stem].append(fact)
+    for fact in crashes(directory):
+        found[CORPUS[int(Path(fact.source).stem.removeprefix("rank"))].stem].append(fact)
     return found
 
 
 @pytest.fixture(scope="module")
-def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Evidence]]:
-    return read(tmp_path_factory.mktemp("job"), "")
-
-
-@pytest.fixture(scope="module")
-def stamped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Evidence]]:
-    return read(tmp_path_factory.mktemp("job"), "2026-11-21T10:00:05.123Z [rank{rank}]: ")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Evidence]]:
+    """The same, two ranks in one file, a line of each in turn."""
+    directory = tmp_path_factory.mktemp("job")
+    found: dict[str, list[Evidence]] = {path.stem: [] for path in CORPUS}
+    both = [dressed(path, "[rank{rank}]: ", rank) for rank, path in enumerate(CORPUS)]
+    for number in range(0, len(both), 2):
+        lines = itertools.chain.from_iterable(itertools.zip_longest(*both[number : number + 2], fillvalue=""))
+        (directory / f"job{number}.log").write_text("".join(lines), "utf-8")
+    for fact in crashes(directory):
+        if fact.origin.rank is not None:
+            found[CORPUS[fact.origin.rank].stem].append(fact)
+    return found
 
 
 def is_found(name: str, facts: dict[str, list[Evidence]]) -> bool:
@@ -58,11 +68,32 @@ def is_found(name: str, facts: dict[str, list[Evidence]]) -> bool:
 
 @pytest.mark.parametrize("name", [path.stem for path in CORPUS])
 def test_a_backtrace_in_a_log_is_found(name: str, facts: dict[str, list[Evidence]]) -> None:
-    """The crash point is the one that the text alone gives; the gaps are exactly those that are known."""
-    assert is_found(name, facts) is (name not in GAPS), facts[name]
+    """The crash point is the one that the text alone gives, whatever a launcher or a collector put before every line."""
+    assert is_found(name, facts), facts[name]
 
 
-@pytest.mark.parametrize("name", [path.stem for path in CORPUS])
-def test_a_backtrace_whose_lines_are_stamped_is_found(name: str, stamped: dict[str, list[Evidence]]) -> None:
-    """A collector's stamp and a rank before every line; the gaps are exactly those that are known."""
-    assert is_found(name, stamped) is (name not in STAMPED | GAPS.keys()), stamped[name]
+@pytest.mark.parametrize("name", [path.stem for path in CORPUS if path.stem not in INSIDE])
+def test_a_backtrace_between_the_lines_of_another_rank_is_found(name: str, mixed: dict[str, list[Evidence]]) -> None:
+    """Two ranks die at once and their lines alternate: each has its own crash point."""
+    assert is_found(name, mixed), mixed[name]
+
+
+JOURNAL = """\
+Nov 04 10:00:00 node3 systemd-coredump[5150]: Process 5100 (python3) of user 1000 terminated abnormally with signal 11/SEGV, processing...
+Nov 04 10:00:00 node3 systemd-coredump[5151]: Process 5101 (python3) of user 1000 terminated abnormally with signal 7/BUS, processing...
+Nov 04 10:00:01 node3 systemd-coredump[5150]: [?] Process 5100 (python3) of user 1000 dumped core.
+                                              \n"""
+MODULES = "".join(f"                                              Module lib{n}.so from deb x-1.{n}.amd64\n" for n in range(80))
+STACK = """\
+                                              Stack trace of thread 5100:
+                                              #0  0x00007fd21f0aa111 decode_png (libimage.so + 0x1f111)
+                                              #1  0x00007fd21e029d90 __libc_start_call_main (libc.so.6 + 0x29d90)
+"""
+
+
+def test_a_crash_in_the_journal_is_that_of_its_process(tmp_path: Path) -> None:
+    """The signal stands in other records, with modules and another process's record between; the pid is that of the process that died."""
+    (tmp_path / "journal.log").write_text(JOURNAL + MODULES + STACK, "utf-8")
+    crash = crashes(tmp_path)[0]
+    assert (crash.fields["signal"], crash.fields["crash_kind"], crash.fields["frame"]) == ("SIGSEGV", "segv", "decode_png")
+    assert (crash.origin.host, crash.origin.pid) == ("node3", 5100)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from triage.evidence import live
 from triage.evidence.interface import evidence
 from triage.lazy_re import lazy_re
@@ -27,6 +29,8 @@ def read(block: Block) -> list[Evidence]:
     if found is None:
         return []
     stacks, crash = found
+    if stacks.form == "systemd" and stacks.pid is not None:  # the lines are systemd-coredump's, and about this process
+        block = dataclasses.replace(block, origin=dataclasses.replace(block.origin, pid=stacks.pid))
     handled = crash.thread is not None and bool(crash.key) and any(frame.function == HANDLER for frame in crash.thread.frames)
     crashed = bool(stacks.signal or stacks.error) or stacks.form in _CRASHES or crash.kind not in _KINDS or handled
     if (stacks.form in _ALIVE and not stacks.signal and not _UNCAUGHT.search(block.lines[0])) or stacks.error == "data race":

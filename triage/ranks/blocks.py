@@ -23,7 +23,7 @@ from triage.ranks.unmix import FRAME
 # How far a block may reach, in bytes of the file, lines of others included.
 REACH = 1 << 19
 _STAMP_REACH = 1 << 12
-_HEAD = 6  # lines before a backtrace that say what it is about
+_HEAD_REACH = 1 << 15  # for the lines above a backtrace that say what it is about
 _FEW = 8
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 5
@@ -71,9 +71,10 @@ def _continuing(pattern: str, most: int) -> Callable[[Text, Line], Collected]:
     def collect(text: Text, first: Line) -> Collected:
         lines = [first]
         # A record of several lines has the stamp and the `[rank3]:` of c10d on its first line only.
-        writer = _C10D_RANK.sub("", first.parsed.writer) if first.parsed.record else None
+        stamped = _stamped(text, first)
+        writer = _C10D_RANK.sub("", first.parsed.writer) if first.parsed.record and not stamped else None
         for line in same_writer(text, first, writer, gap=400):
-            if line.parsed.record or len(lines) >= most or not compiled.match(line.parsed.text):
+            if (line.parsed.record and not stamped) or len(lines) >= most or not compiled.match(line.parsed.text):
                 break
             lines.append(line)
         return Collected(lines, first)
@@ -90,6 +91,10 @@ def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4
     for line in text.lines_from(first.end, REACH, _start(first, writer), gap):
         if line.offset > first.offset and line.parsed.writer == writer:
             yield line
+
+
+def _stamped(text: Text, first: Line) -> bool:
+    return first.parsed.record and backtraces.stamped(first, same_writer(text, first, gap=400))
 
 
 def _start(line: Line, writer: str) -> bytes:
@@ -150,23 +155,20 @@ def _is_hook(text: Text, first: Line) -> bool:
     return nearest is None or tracebacks.is_exception(nearest.text) or nearest.text.startswith(" ")
 
 
-_DIED = lazy_re(r"\s*(?:Segmentation fault|Aborted|Bus error|Floating point exception)\b")
+_DIED = lazy_re(
+    r"\s*(?:(?:Segmentation fault|Aborted|Bus error|Floating point exception)\b|(?:[a-z][\w$]*\.)+[\w$]+(?:Exception|Error)(?:: |$))"
+)
 
 
 def _stack_below(text: Text, line: Line) -> Line | None:
-    """The line that opens a backtrace right behind one that names the signal: they are one."""
+    """The line that opens a backtrace right behind one that names the signal or Java's exception: they are one."""
     below = next(same_writer(text, line, gap=400), None) if _DIED.match(line.parsed.text) else None
     return below if below is not None and backtraces.opens(below) else None
 
 
 def _backtrace(text: Text, first: Line) -> Collected:
-    head: list[Line] = []
-    for line in text.lines_before(first.offset, _STAMP_REACH, _start(first, first.parsed.writer)):
-        if line.parsed.writer == first.parsed.writer:
-            if len(head) == _HEAD or not backtraces.leads(line):
-                break
-            head.append(line)
-    return Collected([*reversed(head), *backtraces.collect(first, same_writer(text, first, gap=400))], first)
+    head = backtraces.head(first, text.lines_before(first.offset, _HEAD_REACH, _start(first, first.parsed.writer)))
+    return Collected([*head, *backtraces.collect(first, same_writer(text, first, gap=400), _stamped(text, first))], first)
 
 
 def _pytest(text: Text, first: Line) -> Collected:

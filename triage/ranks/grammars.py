@@ -96,6 +96,15 @@ GRAMMARS: tuple[Grammar, ...] = (
         needs="]:[rank",
     ),
     grammar(
+        "a rank before a rank",
+        "writer",
+        "torch 2.2",
+        "[a",
+        "[rank8]: [rank8]: Traceback (most recent call last):",
+        r"\[rank\d+\]: (?=\[rank\d+\]:)",
+        needs="]: [rank",
+    ),
+    grammar(
         "c10d rank",
         "writer",
         "torch 2.2",
@@ -362,12 +371,20 @@ GRAMMARS: tuple[Grammar, ...] = (
         needs=" >>",
     ),
     grammar(
+        "stamp before a writer",
+        "carrier",
+        "Kubernetes collectors",
+        "date [d",
+        ("2026-11-21T03:07:45.372Z [rank2]: step 3", "2026-11-21 03:07:45 (RayTrainWorker pid=412) step 3"),
+        rf"\[?{ISO}\]?(?: ?[-:|])? +(?=(?:\[rank\d+\]|\[[A-Za-z_][\w.-]*:\d{{1,4}}\]|\[default\d+\]|\[\d+,\d+\]<std\w+>):|\([^()=\n]{{1,60}} pid=\d+[,)])",
+    ),
+    grammar(
         "stamp",
         "record",
         "any",
         "date [d",
         "2026-11-21 03:07:45,372 [rank2] INFO trainer: step 3",
-        rf"\[?{ISO}\]?(?: ?[-:|])?(?: +(?!File )(?=[A-Z\[({{<|-])| |$)",
+        rf"\[?{ISO}\]?(?: ?[-:|])?(?: +(?!File |Binary file )(?=[A-Z\[({{<|-])| |$)",
     ),
     grammar("Kaggle", "carrier", "Kaggle", "d", "704.7s\t1460\tstep 3", r"\d+\.\d+s\t\d+\t", needs="s\t"),
     grammar(

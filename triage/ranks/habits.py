@@ -74,6 +74,11 @@ def _ranks(values: Sequence[str], _: Sequence[str]) -> bool:
     return not _rising(values)
 
 
+def _tags(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """Ranks, and not the numbers of caffe2's frames with threads mixed."""
+    return _ranks(values, lines) and not any(re.match(r"\[\d+\] \S.*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", line) for line in lines)
+
+
 def _counter(values: Sequence[str], _: Sequence[str]) -> bool:
     return _rising(values) and len(set(values)) >= 5
 
@@ -162,7 +167,7 @@ HABITS: tuple[Habit, ...] = (
         _sample("[{}] step 3"),
         r"\[(?P<rank>\d{1,6})\](?: |$)",
         "rank",
-        _ranks,
+        _tags,
     ),
     _habit(
         "CloudWatch export to S3",
