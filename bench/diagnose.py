@@ -52,7 +52,7 @@ def measure(ranks: int) -> tuple[float, float]:
     """Wall seconds and peak memory in MB of one diagnosis, reports included, without the start of Python and the reading of the catalog."""
     from triage import summary
     from triage.catalog.load import load
-    from triage.diagnose import diagnose, report
+    from triage.diagnose import diagnose, report, states
     from triage.model import Evidence, Origin
     from triage.ranks.identity import JobMap
     from triage.ranks.last import Word
@@ -74,7 +74,7 @@ def measure(ranks: int) -> tuple[float, float]:
     _, root = report.root_cause(result)
     report.findings(result)
     report.timeline(result)
-    report.states(result, job)
+    states.states(result, job)
     seconds = time.perf_counter() - start
     if root is None or (root.signature, root.ranks) != ("torch.lagging-rank", (ranks // 3,)):
         sys.exit(f"bench: the diagnosis of {ranks} ranks is wrong: {root and (root.signature, root.ranks[:9], root.why)}")

@@ -12,7 +12,7 @@ from triage import artifacts, compare, evidence, sources, summary
 from triage.catalog import applies
 from triage.catalog.load import load
 from triage.catalog.setting import configured
-from triage.diagnose import diagnose, report
+from triage.diagnose import diagnose, report, states
 from triage.diagnose import timeline as timelines
 from triage.diagnose.explain import explanation
 from triage.errors import OptionError
@@ -62,7 +62,7 @@ def _told(read: Read, started: float) -> Diagnosis:
             findings=tuple(reading.placed(finding) for finding in known),
             unknown=tuple(reading.placed(finding) for finding in unknown),
             timeline=report.timeline(read.result),
-            ranks=report.states(read.result, read.harvest.job),
+            ranks=states.states(read.result, read.harvest.job),
             warnings=read.warnings,
             stats=replace(read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=summary.peak_memory()),
         )
@@ -87,7 +87,7 @@ def timeline(paths: Sequence[str], options: Options = Options(), progress: Repor
     read = _read(paths, options, progress)
     with read.reading as reading:
         lasts = [replace(line, text=redact(line.text)) for line in reading.last_lines(read.harvest.words, read.harvest.job)]
-        return timelines.timeline(read.result, read.job, report.states(read.result, read.harvest.job), lasts, read.warnings)
+        return timelines.timeline(read.result, read.job, states.states(read.result, read.harvest.job), lasts, read.warnings)
 
 
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.catalog.model import Catalog
-from triage.diagnose import Result, explain, report
+from triage.diagnose import Result, explain, report, states
 from triage.evidence.inference import inferred
 from triage.model import Evidence, Finding
 
@@ -122,8 +122,8 @@ def test_any_facts_give_a_whole_report(catalog: Catalog, facts: list[Evidence], 
         assert len(one.evidence) <= report.EVIDENCE_PER_FINDING
     if finding is not None and finding.signature and known:
         assert known[0].signature == finding.signature
-    states = report.states(result, job_of(size, range(6)))
-    assert [state.rank for state in states] == list(range(size))
+    told = states.states(result, job_of(size, range(6)))
+    assert [state.rank for state in told] == list(range(size))
 
 
 @given(FACTS)

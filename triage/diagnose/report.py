@@ -1,4 +1,4 @@
-"""From the result of reasoning to the parts of the Diagnosis: findings, unknown failures, timeline, states of ranks."""
+"""From the result of reasoning to the parts of the Diagnosis: findings, unknown failures, timeline. (States of ranks: states.py.)"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triage.diagnose.graph import tier
 from triage.diagnose.reason import Result
 from triage.diagnose.say import say_ranks
 from triage.lazy_re import lazy_re
-from triage.model import Evidence, Finding, Moment, RankState, Remediation, Verdict, Warning
+from triage.model import Evidence, Finding, Moment, Remediation, Verdict, Warning
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
 from triage.ranks.last import fell_silent
@@ -259,46 +259,6 @@ def timeline(result: Result) -> tuple[Moment, ...]:
         moments.append(Moment(outcome.last_time[rank], rank, f"its last line{step}; the others went on for {seconds:.0f} s", None))
     moments.sort(key=lambda moment: moment.time or 0.0)
     return tuple(moments)
-
-
-def states(result: Result, job: JobMap) -> tuple[RankState, ...]:
-    """What became of each rank."""
-    size = job.world_size() or 0
-    ranks = sorted(job.ranks | set(range(min(size, 1 << 17))))
-    failed = {
-        fact.origin.rank for c in result.candidates if c.role != "noise" for fact in c.facts if fact.kind not in ("exit", "inference")
-    }
-    killed = {fact.origin.rank for fact in result.facts if fact.kind == "exit" and fact.fields.get("signal")}
-    failed |= {
-        fact.origin.rank
-        for fact in result.facts
-        if fact.kind == "exit" and fact.fields.get("exitcode", "0") not in ("0", "") and not fact.fields.get("signal")
-    }
-    stalled = {fact.origin.rank for fact in result.facts if fact.kind == "inference" and fact.fields.get("rule") == "never-joined"}
-    out = []
-    for rank in ranks:
-        hosts = job.hosts.get(rank, set())
-        state = (
-            "stalled"
-            if rank in stalled
-            else "failed"
-            if rank in failed
-            else "killed"
-            if rank in killed
-            else "ok"
-            if rank in job.ranks
-            else "silent"
-        )
-        out.append(
-            RankState(
-                rank,
-                next(iter(hosts)) if len(hosts) == 1 else None,
-                state,  # type: ignore[arg-type]
-                result.outcome.last_step.get(rank),
-                result.outcome.last_time.get(rank),
-            )
-        )
-    return tuple(out)
 
 
 def remarks(result: Result, job: JobMap) -> list[Warning]:

@@ -1,0 +1,72 @@
+"""What became of each rank, from facts."""
+
+from __future__ import annotations
+
+from diagnose.making import GLOO, TIMEOUT, fact, job_of, left, raised, solve
+from triage.catalog.model import Catalog
+from triage.diagnose import states
+from triage.model import Evidence, Origin
+
+PG = "[PG ID 0 PG GUID 0(default_pg) Rank {0}] "
+WATCHDOG = PG + (
+    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000)"
+    " ran for 600041 milliseconds before timing out."
+)
+
+
+def picture(facts: list[Evidence], catalog: Catalog, size: int = 4, seen: list[int] | None = None) -> str:
+    """One letter a rank: the first of its state."""
+    result = solve(facts, catalog, size, seen)
+    return "".join(state.state[:2] for state in states.states(result, job_of(size, seen)))
+
+
+def waiting(rank: int, seq: int = 812) -> Evidence:
+    return fact(WATCHDOG.format(rank, seq), rank, component="c10d")
+
+
+def test_those_that_wait_and_the_one_waited_for_are_stalled(catalog: Catalog) -> None:
+    """A rank that timed out in a collective and was then aborted is stalled, and so is the rank that never came."""
+    facts = [one for rank in (0, 1, 3) for one in (waiting(rank), left(rank, -6, signal="SIGABRT"))]
+    assert picture([*facts, left(2, -15, signal="SIGTERM", by="agent")], catalog) == "stststst"
+
+
+def test_the_rank_that_failed_stands_out_of_those_that_waited(catalog: Catalog) -> None:
+    """One rank raised, the others timed out waiting for it: one failed, three stalled."""
+    assert picture([raised("ValueError: shard 3 is empty", 2), *map(waiting, (0, 1, 3))], catalog) == "ststfast"
+
+
+def test_one_behind_in_sequence_numbers(catalog: Catalog) -> None:
+    """Everybody waits, one of them in an older collective: all are stalled."""
+    status = PG + " failure detected by watchdog at work sequence id: {1} PG status: last enqueued work: {1}, last completed work: 809"
+    facts = [one for rank in range(4) for one in (waiting(rank, 810 + (rank != 1)), fact(status.format(rank, 810 + (rank != 1)), rank))]
+    assert picture(facts, catalog) == "stststst"
+
+
+def test_killed_and_crashed_differ(catalog: Catalog) -> None:
+    """A signal from outside kills; one that a process brings upon itself is a failure; one of the launcher's own only cleans up."""
+    assert picture([left(1, -9, signal="SIGKILL"), left(2, -15, signal="SIGTERM", by="agent")], catalog) == "okkikiok"
+    assert picture([left(1, -11, signal="SIGSEGV"), left(2, -15, signal="SIGTERM", by="agent")], catalog) == "okfakiok"
+
+
+def test_what_a_rank_says_last_of_a_lost_peer_is_a_failure(catalog: Catalog) -> None:
+    """Who lost a peer has failed, whoever went first without a word is silent."""
+    assert picture([raised(GLOO, rank) for rank in (0, 1, 2)], catalog) == "fafafasi"
+
+
+def test_a_rank_of_which_no_file_is_is_silent(catalog: Catalog) -> None:
+    """A rank that left no trace is silent, even where the others waited for it."""
+    facts = [raised(TIMEOUT, rank) for rank in (0, 1, 2)]
+    assert picture(facts, catalog, 5, [0, 1, 2, 4]) == "stststsist"
+
+
+def test_those_that_a_dump_shows_waiting(catalog: Catalog) -> None:
+    """A conclusion from a Flight Recorder dump names who is missing and who waits for it: both are stalled."""
+    told = {"rule": "never-joined", "ranks": "3", "ground": "measured", "waiting": "0,1"}
+    missing = Evidence("inference", "flight-recorder", "rank 3 never joined", Origin(rank=3), "dump3", 0, fields=told)
+    assert picture([missing], catalog) == "ststokst"
+
+
+def test_only_the_attempt_that_is_told_of_counts(catalog: Catalog) -> None:
+    """Who failed in the first attempt and not in the last is not shown as failed."""
+    facts = [raised("ValueError: shard 3 is empty", 0, attempt=1), raised("KeyError: 'x'", 2, attempt=2)]
+    assert picture(facts, catalog) == "okokfaok"
