@@ -5,16 +5,20 @@ from __future__ import annotations
 from triage.diagnose.reason import Result
 from triage.diagnose.say import say_ranks
 from triage.model import Evidence, Warning
-from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS
-from triage.stacks.live.states import HELPERS
 
 _SHOWN = 5
 
 
 def remarks(result: Result) -> list[Warning]:
     """One sentence, so that a job that hangs without a word is not called clean and nothing more."""
-    dumps = [fact for fact in result.facts if fact.kind == "stack" and fact.fields.get("words") and fact.fields["state"] not in HELPERS]
+    dumps = [fact for fact in result.facts if fact.kind == "stack" and fact.fields.get("words")]
     if not dumps or result.candidates:
+        return []
+    from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS
+    from triage.stacks.live.states import HELPERS
+
+    dumps = [fact for fact in dumps if fact.fields["state"] not in HELPERS]
+    if not dumps:
         return []
     # Of several dumps of a process the one that shows its program.
     dumps.sort(key=lambda fact: (fact.component in KERNEL_TOOLS, fact.component not in PYTHON_TOOLS, fact.source, fact.offset))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
-from triage.evidence import live
 from triage.evidence.interface import evidence
 from triage.lazy_re import lazy_re
 from triage.model import Block, Evidence
-from triage.stacks import HANDLER, Crash, Stacks, parse, reduce
-from triage.stacks.live.native import process
-from triage.stacks.write import frame
+
+if TYPE_CHECKING:
+    from triage.stacks import Crash, Stacks
 
 FORMS = frozenset(("backtrace", "received-signal"))
 _FRAMES = 24
@@ -24,7 +24,10 @@ _KINDS = ("unknown", "")
 def read(block: Block) -> list[Evidence]:
     """A crash where the stack shows one; a plain stack (of a process that hangs, or was looked at) where it does not."""
     if block.form not in FORMS:
-        return []
+        return []  # most blocks: what reads stacks is imported for the others
+    from triage.stacks import HANDLER
+    from triage.stacks.write import frame
+
     found = crash_of(block.lines)
     if found is None:
         return []
@@ -39,6 +42,9 @@ def read(block: Block) -> list[Evidence]:
     shown = [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])] if crash.thread is not None else []
     text = "\n".join([*head, *([f"crash point: {crash.text}"] if crashed and crash.key else []), *shown])
     if not crashed:
+        from triage.evidence import live
+        from triage.stacks.live.native import process
+
         told = live.fields(process(stacks, block.source))
         return [
             evidence(
@@ -57,6 +63,8 @@ def read(block: Block) -> list[Evidence]:
 
 def crash_of(lines: tuple[str, ...]) -> tuple[Stacks, Crash] | None:
     """The first stacks in the lines that give a crash point, else the first at all."""
+    from triage.stacks import parse, reduce
+
     found = [(stacks, reduce(stacks)) for stacks in parse("\n".join(lines))]
     return next((pair for pair in found if pair[1].key), found[0] if found else None)
 
