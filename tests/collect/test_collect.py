@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 import triage
+from tests.artifacts.crashing import build, needs
 from triage.cli import main
 from triage.collect import collect, logs, steps
 from triage.collect.processes import Target, targets
@@ -52,7 +53,10 @@ def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A place that is all of PATH."""
-    place = tmp_path / "bin"
+    return only(tmp_path / "bin", monkeypatch)
+
+
+def only(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     monkeypatch.setattr(steps.shutil, "which", lambda name, path=None: str(place / name) if (place / name).exists() else None)
     return place
@@ -236,3 +240,69 @@ def test_nobody_there_is_an_error_with_a_hint(tmp_path: Path, capsys: pytest.Cap
     assert main(["collect", "--pid", str(2**22 + 7), "-o", str(tmp_path / "x.tar.zst")]) == 2
     assert "pgrep" in capsys.readouterr().err
     assert os.listdir(tmp_path) == []
+
+
+DEADLOCK = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static void *save(void *x) { pthread_mutex_lock(&b); pthread_barrier_wait(&both); pthread_mutex_lock(&a); return x; }
+int main(void) {
+    pthread_t t;
+    pthread_barrier_init(&both, 0, 2);
+    pthread_mutex_lock(&a);
+    pthread_create(&t, 0, save, 0);
+    pthread_barrier_wait(&both);
+    puts("step 7 loss 2.5"); fflush(stdout);
+    pthread_mutex_lock(&b);
+}
+"""
+
+
+def test_threads_that_wait_for_the_mutexes_of_each_other_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads of C in a deadlock: the bundle of a node without any tool says so, since the kernel tells the lock and the lock its holder."""
+    needs("gcc")
+    program = build(tmp_path, "train", DEADLOCK)
+    only(tmp_path / "bin", monkeypatch)
+    log = tmp_path / "rank2.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([str(program)], env={"RANK": "2", "WORLD_SIZE": "4"}, stdout=output)
+    try:
+        deadline = time.monotonic() + 20
+        while _sleeping(process.pid) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        collect(tmp_path / "node.tar.zst", [process.pid])
+    finally:
+        process.kill()
+        process.wait()
+    root = triage.ingest(tmp_path / "node.tar.zst").root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("torch.thread-deadlock", (2,))
+    assert any("for one of the main thread" in why for why in root.why)
+
+
+def _sleeping(pid: int) -> int:
+    """How many threads wait for a mutex: the second and third argument of futex."""
+    calls = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/syscall")]
+    return sum(call[2:4] == ["0x80", "0x2"] for call in calls)
+
+
+def test_a_process_behind_a_chroot_says_why_py_spy_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """py-spy looks for the program by its path, which is another one outside; the reason names the root directory."""
+    needs("gcc")
+    if os.getuid():
+        pytest.skip("only root may change the root directory")
+    build(tmp_path, "train", "#include <unistd.h>\nint main(void) { return pause(); }", "-static")
+    tools = only(tmp_path / "bin", monkeypatch)
+    (tools / "py-spy").write_text("#!/bin/sh\necho 'Error: No such file or directory (os error 2)' >&2\nexit 1\n")
+    (tools / "py-spy").chmod(0o755)
+    process = subprocess.Popen(["/train"], preexec_fn=lambda: os.chroot(tmp_path))
+    try:
+        done = collect(tmp_path / "node.tar.zst", [process.pid])
+    finally:
+        process.kill()
+        process.wait()
+    [reason] = [why for name, why in done.missing if name.endswith("py-spy.txt")]
+    assert str(tmp_path) in reason

@@ -85,7 +85,7 @@ def _opened(pid: int) -> Iterator[Found]:
 
 def _nccl(target: Target, pattern: str, owner: int) -> Iterator[Found]:
     where = _link(target.pid, "cwd", "") or "/"
-    pids = dict.fromkeys((_inner_pid(target.pid), str(target.pid)))
+    pids = dict.fromkeys((inner_pid(PROC / str(target.pid)), str(target.pid)))
     hosts = dict.fromkeys(name.partition(".")[0] for name in ((target.environ or {}).get("HOSTNAME", ""), os.uname().nodename) if name)
     for host in hosts:
         for pid in pids:
@@ -102,7 +102,7 @@ def _nccl(target: Target, pattern: str, owner: int) -> Iterator[Found]:
 def _hccl(target: Target, told: dict[str, str], owner: int) -> Iterator[Found]:
     chosen = told.get("ASCEND_PROCESS_LOG_PATH") or (f"{told['ASCEND_WORK_PATH']}/log" if told.get("ASCEND_WORK_PATH") else "")
     root = os.path.join(_link(target.pid, "cwd", "") or "/", chosen or f"{told.get('HOME', '')}/ascend/log")
-    pids = dict.fromkeys((_inner_pid(target.pid), str(target.pid)))
+    pids = dict.fromkeys((inner_pid(PROC / str(target.pid)), str(target.pid)))
     found: dict[str, Path] = {}
     for base in (PROC / str(target.pid) / "root", Path("/")):
         top = base / root.lstrip("/")
@@ -124,10 +124,10 @@ def _inside(pid: int, name: str) -> Path | None:
     return next((place for place in places if _is_file(place)), None)
 
 
-def _inner_pid(pid: int) -> str:
-    """The pid by which the process knows itself, in its container."""
-    found = re.search(r"^NSpid:.*?(\d+)$", _text(PROC / str(pid) / "status"), re.MULTILINE)
-    return found[1] if found else str(pid)
+def inner_pid(place: Path) -> str:
+    """The pid by which a process (or thread) knows itself, in its container; `place` is its directory in /proc."""
+    found = re.search(r"^NSpid:.*?(\d+)$", _text(place / "status"), re.MULTILINE)
+    return found[1] if found else place.name
 
 
 def _link(pid: int, name: str, folder: str = "fd") -> str:

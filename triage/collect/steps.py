@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import struct
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from triage.artifacts.cores import engine
-from triage.collect.logs import Log
+from triage.collect.logs import Log, inner_pid
 from triage.collect.processes import PROC, Target
 from triage.evidence.redact import redact
 from triage.lazy_re import lazy_re
@@ -58,6 +59,8 @@ def py_spy(target: Target, seconds: float) -> str:
     except Missing as reason:
         if "Failed to find python version" in str(reason):
             raise Missing("it is no Python process, as far as py-spy can tell") from reason
+        if "No such file" in str(reason) and (root := _link(PROC / str(target.pid) / "root")) not in ("", "/"):
+            raise Missing(f"py-spy finds no program of a process whose root directory is {root}; run it inside of that") from reason
         return run(("py-spy", "dump", "--pid", str(target.pid)), seconds)
 
 
@@ -90,11 +93,32 @@ def _call(place: Path, syscall: str) -> str:
     name = _CALLS.get(os.uname().machine, {}).get(int(number), "") if number.isdecimal() else ""
     if not name:
         return ""
+    if name == "futex":
+        owner = _owner(place, rest.split())
+        return f" call futex owner {owner}" if owner else " call futex"
     try:
         descriptor = int(rest.partition(" ")[0], 16)
         return f" call {name} {descriptor} {redact(os.readlink(place / 'fd' / str(descriptor)))}" if name in _ON_FILES else f" call {name}"
     except (OSError, ValueError):
         return f" call {name}"
+
+
+def _owner(place: Path, given: Sequence[str]) -> int | None:
+    """The thread that holds the mutex for which a thread waits: a FUTEX_WAIT for a lock with waiters (2), and glibc's `__owner` behind it.
+
+    The mutex lies in the memory of the process: int __lock, unsigned __count, int __owner (glibc's struct_mutex.h, x86-64 and aarch64).
+    """
+    try:
+        address, operation, value = (int(part, 16) for part in given[:3])
+        if operation & 0x7F or value != 2:
+            return None
+        with (place / "mem").open("rb", buffering=0) as memory:
+            memory.seek(address)
+            lock, _, owner = struct.unpack("<iIi", memory.read(12))
+        tasks = {inner_pid(task): int(task.name) for task in _listed(place / "task")}
+    except (OSError, OverflowError, ValueError, struct.error, Missing):
+        return None
+    return tasks.get(str(owner)) if lock == 2 else None
 
 
 def files(target: Target, seconds: float) -> str:
@@ -177,6 +201,13 @@ def run(command: Sequence[str], seconds: float) -> str:
 def _read(path: Path) -> str:
     try:
         return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _link(place: Path) -> str:
+    try:
+        return os.readlink(place)
     except OSError:
         return ""
 

@@ -20,8 +20,16 @@ def remarks(result: Result) -> list[Warning]:
     dumps = [fact for fact in dumps if fact.fields["state"] not in HELPERS]
     if not dumps:
         return []
-    # Of several dumps of a process the one that shows its program.
-    dumps.sort(key=lambda fact: (fact.component in KERNEL_TOOLS, fact.component not in PYTHON_TOOLS, fact.source, fact.offset))
+    # Of several dumps of a process the one that shows a deadlock, else its program.
+    dumps.sort(
+        key=lambda fact: (
+            fact.fields.get("op") != "cycle",
+            fact.component in KERNEL_TOOLS,
+            fact.component not in PYTHON_TOOLS,
+            fact.source,
+            fact.offset,
+        )
+    )
     processes: dict[int | str | None, Evidence] = {}
     for fact in dumps:
         processes.setdefault(fact.origin.rank if fact.origin.rank is not None else fact.fields.get("pid"), fact)

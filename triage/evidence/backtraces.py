@@ -45,7 +45,7 @@ def read(block: Block) -> list[Evidence]:
         from triage.evidence import live
         from triage.stacks.live.native import process
 
-        told = live.fields(process(stacks, block.source))
+        told = live.fields(process(stacks, block.source, "\n".join(block.lines)))
         return [
             evidence(
                 block,

@@ -125,13 +125,16 @@ def _standing(member: Member) -> tuple[str, ...]:
 
 
 def conclusions(members: Sequence[Member]) -> list[Conclusion]:
-    """For the catalog; only ranks that are known by number are blamed, nobody on the word of one dump, and nobody of whom the kernel alone
-    tells that it sleeps: so does everybody who waits.
+    """For the catalog; only ranks that are known by number are blamed, nobody on the word of one dump (but for threads that hold each other's
+    locks), and nobody of whom the kernel alone tells that it sleeps: so does everybody who waits.
     """
     ranks = {member.rank: member.state for member in members if member.rank is not None and not member.moved}
     waiting = {rank: state for rank, state in ranks.items() if state.kind in WAITING}
     mute = {member.rank for member in members if member.process.tool in KERNEL_TOOLS and member.state.kind not in TELLING}
     absent = {rank: state for rank, state in ranks.items() if state.kind not in WAITING and rank not in mute}
+    proven = {rank: state for rank, state in ranks.items() if state.op == "cycle"}
+    if proven and (len(ranks) < 2 or not waiting):
+        return [Conclusion("thread-deadlock", tuple(sorted(proven)), _told(proven))]
     if len(ranks) < 2:
         return []
     if not waiting:

@@ -15,7 +15,7 @@ from triage.stacks.live.model import Call, Process, Thread
 
 _TASK = lazy_re(
     r"tid (?P<tid>\d{1,9}) comm (?P<comm>.*?) state (?P<run>\S)(?: \([^)]*\))? wchan (?P<wchan>\S+) syscall (?P<syscall>.*?)"
-    r"(?: call (?P<name>\w+)(?: (?P<fd>\d{1,7}) (?P<path>.*))?)?$"
+    r"(?: call (?P<name>\w+)(?: (?P<fd>\d{1,7}) (?P<path>.*)| owner (?P<owner>\d{1,9}))?)?$"
 )
 _OF = lazy_re(r"Tgid:\s*(\d{1,9})")
 _BEGAN = lazy_re(r"began (\d{1,9}) s before this was taken$")  # of `triage collect`, about the one process of its file
@@ -34,6 +34,7 @@ class _Task:
 
     comm: str = ""
     call: Call = field(default_factory=Call)
+    owner: int | None = None
 
 
 def of_text(text: str, source: str) -> list[Process]:
@@ -74,6 +75,7 @@ def of_text(text: str, source: str) -> list[Process]:
 
 def _told(task: _Task, found: re.Match[str]) -> None:
     task.comm = found["comm"]
+    task.owner = int(found["owner"]) if found["owner"] else None
     run = found["run"]
     path = (found["path"] or "").strip()
     channel = found["wchan"] if found["wchan"] not in ("0", "?", "-") else ""
@@ -109,7 +111,7 @@ def _row(tasks: dict[int | None, dict[int | None, _Task]], columns: list[str], l
 def _process(source: str, pid: int | None, tasks: dict[int | None, _Task], age: int | None) -> Process:
     main = pid if pid in tasks else min(tasks, key=lambda tid: tid or 0)
     threads = tuple(
-        Thread("MainThread" if tid == main else task.comm, tid, call=task.call)
+        Thread("MainThread" if tid == main else task.comm, tid, call=task.call, lock=0 if task.owner else None, owner=task.owner)
         for tid, task in sorted(tasks.items(), key=lambda item: (item[0] != main, item[0] or 0))
     )
     return Process(source, "proc", pid if pid is not None else main, threads, tasks[main].comm, age=age)

@@ -52,7 +52,7 @@ def _spied(text: str, source: str) -> list[Process]:
 
 
 def _printed(text: str, source: str) -> list[Process]:
-    return [native(stacks, source) for stacks in parse(text)[:1]]
+    return [native(stacks, source, text) for stacks in parse(text)[:1]]
 
 
 # In this order: the first that finds a process in the text is believed.

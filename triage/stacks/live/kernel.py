@@ -65,7 +65,7 @@ _DRIVERS = (
 _ENTRY = lazy_re(r"__(?:x64|arm64|se|do)_sys_(\w+)|ksys_(\w+)|vfs_(\w+)")
 # On its way back from an interrupt: it ran, and waits for nothing.
 _RETURNING = lazy_re(r"irqentry_\w+|exit_to_user_mode\w*|syscall_exit_\w+|asm_\w+|sysvec_\w+")
-TELLING = frozenset(("io", "kernel", "memory", "pipe", "lock", "subprocess", "stopped", "dead"))
+TELLING = frozenset(("io", "kernel", "memory", "pipe", "lock", "subprocess", "stopped", "dead", "deadlock"))
 """States that say more than the stack above them does; everybody sleeps in futex or poll."""
 
 

@@ -32,7 +32,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """`frames` innermost first. `status` as the tool says it (active, idle); `gil`: it holds Python's global lock."""
+    """`frames` innermost first. `status` as the tool says it (active, idle); `gil`: it holds Python's global lock.
+
+    `lock`: the address of a mutex that it waits for, 0 where that is not known; `owner`: the tid of the thread that holds it.
+    """
 
     name: str
     tid: int | None
@@ -40,6 +43,8 @@ class Thread:
     status: str = ""
     gil: bool = False
     call: Call | None = None
+    lock: int | None = None
+    owner: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

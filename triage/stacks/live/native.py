@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from triage.stacks.live import locks
 from triage.stacks.live.model import Process, Thread
 from triage.stacks.model import Frame, Stacks
 from triage.stacks.model import Thread as Printed
 from triage.stacks.names import normal
 
 
-def process(stacks: Stacks, source: str = "") -> Process:
-    """The same threads with comparable names; the main one is called MainThread where it is known."""
+def process(stacks: Stacks, source: str = "", text: str = "") -> Process:
+    """The same threads with comparable names; the main one is called MainThread where it is known. `text` is what they were read from."""
     main = _main(stacks)
     pid = (
         stacks.pid if stacks.pid is not None else stacks.threads[main].tid if main is not None and stacks.threads[main].id == "1" else None
     )
     threads = tuple(
-        Thread("MainThread" if index == main else thread.name, thread.tid, tuple(map(_frame, thread.frames)), thread.state)
+        Thread(
+            "MainThread" if index == main else thread.name,
+            thread.tid,
+            tuple(map(_frame, thread.frames)),
+            thread.state,
+            lock=locks.address(thread.frames),
+        )
         for index, thread in enumerate(stacks.threads)
     )
-    return Process(source, stacks.form, pid, threads, stacks.command)
+    return locks.with_owners(Process(source, stacks.form, pid, threads, stacks.command), text)
 
 
 def _frame(frame: Frame) -> Frame:

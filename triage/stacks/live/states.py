@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triage.lazy_re import lazy_re
-from triage.stacks.live import kernel
+from triage.stacks.live import kernel, locks
 from triage.stacks.live.model import KERNEL_TOOLS, Call, Process, State, Thread, is_native, place
 from triage.stacks.model import Frame
 from triage.stacks.names import library
@@ -67,7 +67,8 @@ RULES: tuple[Rule, ...] = (
     Rule("network", "waiting for the network", r".*", r"(?:^|/)(?:ssl|socket|http/client)\.py|urllib3/|requests/|botocore/|aiohttp/|grpc/"),
     Rule("import", "importing a module", r"_find_and_load|_load_unlocked|exec_module", r"<frozen importlib"),
     Rule("backward", "in backward", r"_engine_run_backward|backward", r"torch/autograd/"),
-    Rule("futex", "in futex", r".*futex.*|_*pthread_(?:cond_\w*wait\w*|mutex_lock\w*|rwlock_\w+)|__lll_lock_wait\w*|std::condition_variable::wait\w*", native=True),
+    Rule("lock", "waiting for a lock held elsewhere", r"_*(?:GI_+)?(?:pthread_mutex_(?:timed|clock)?lock\w*|lll_lock_wait\w*)|lll_mutex_lock\w*", native=True),
+    Rule("futex", "in futex", r".*futex.*|_*pthread_(?:cond_\w*wait\w*|rwlock_\w+)|std::condition_variable::wait\w*", native=True),
     Rule("sleep", "asleep", r"_*(?:clock_)?nanosleep\w*|time_sleep|pysleep|_*sleep", native=True),
     Rule("io", "in {op}", r"(?:__)?(?:libc_)?(?:pread|pwrite|read|write|fsync|fdatasync|open|openat|unlink|rename|stat|fstat)(?:64|v|v2)?(?:_nocancel)?", native=True),
     Rule("network", "waiting for the network", r"(?:__)?(?:libc_)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)", native=True),
@@ -101,10 +102,13 @@ STUCK = frozenset(
         "stopped",
         "dead",
         "exit",
+        "deadlock",
     ]
 )
 """States in which one can stay without end and which are nobody's collective."""
 _RAW = frozenset(("lock", "gil"))
+_ASLEEP = frozenset(("lock", "futex", "join", "queue", "idle", "exit", "gil"))
+"""States of a main thread for which a lock of its threads may be the reason."""
 _BARE = lazy_re(r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_?PyMutex_Lock\w*|take_gil")
 _WHERE = frozenset(("lock", "gil", "join", "queue", "subprocess", "network", "sleep", "io", "futex"))
 """States of which it helps to know the function of the user's program that is in them."""
@@ -146,10 +150,13 @@ def state_of(process: Process) -> State:
     if main is None:
         return State("unknown", "without any thread in its dump")
     if process.tool in KERNEL_TOOLS:
-        return kernel.state_of(main.call or Call())
+        found = kernel.state_of(main.call or Call())
+        return (locks.told(process, main, found) or found) if found.kind == "futex" else found
     found = _of_thread(main)
     if found.kind == "collective" and not found.op and not own_place(main.frames):
         found = _named(found, process)
+    if found.kind in _ASLEEP and (by_lock := locks.told(process, main, found)) is not None:
+        return by_lock
     if found.kind in _RAW and (other := _deadlock(process, main)):
         return State(
             "deadlock", f"{found.words} while its thread {other.name or other.tid} is {_of_thread(other).words}", found.op, found.place
@@ -184,6 +191,8 @@ def joined(state: State, below: State | None) -> State:
     """What the program does, and what the kernel does for it, in one state: `in a checkpoint write to /mnt/ckpt.pt`."""
     if below is None:
         return state
+    if below.op == "cycle":
+        return State(below.kind, below.words, below.op, state.place, below.detail)
     if state.kind in WAITING or state.kind in HELPERS or below.kind not in kernel.TELLING:
         return state
     if state.kind == "checkpoint":
