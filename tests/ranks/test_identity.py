@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.model import Origin
+from triage.ranks.conflicts import remarks
 from triage.ranks.identity import JobMap, Member, learn_all
 
 OPTIONAL = st.one_of(st.none(), st.integers(0, 3))
@@ -242,3 +243,21 @@ def test_local_ranks_of_one_node_of_several_are_no_ranks() -> None:
             job.learn("job.log", Origin(local_rank=local))
         job.settle()
         assert job.complete("job.log", Origin(local_rank=1)).rank == expected
+
+
+def test_local_ranks_of_several_files_without_hosts_are_no_ranks() -> None:
+    """Two files with a local rank 1 can be of two nodes; what one process writes to two streams, or in two attempts, is one's."""
+    for names, rank in (
+        (("out.0.txt", "out.1.txt"), None),
+        (("a/train.log", "b/train.log"), None),
+        (("job.out", "job.err"), 1),
+        (("train-attempt0.log", "train-attempt1.log"), 1),
+        (("train.log", "train.log.1", "train.log.2.gz"), 1),
+    ):
+        job = JobMap()
+        for name in names:
+            for local in (0, 1):
+                job.learn(name, Origin(local_rank=local))
+        job.settle()
+        assert job.complete(names[0], Origin(local_rank=1)).rank == rank
+        assert [remark.code for remark in remarks(job)] == ([] if rank else ["identity-unknown"])

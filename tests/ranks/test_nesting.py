@@ -28,6 +28,20 @@ def test_labels_that_agree_with_what_is_inside_are_ranks() -> None:
     assert nested(BY_START, b"1: worker [default0]: is what it said\n") is BY_START
 
 
+def test_a_label_around_ranks_or_their_starter_is_a_tasks() -> None:
+    """torch's tag of another rank than the label, or torchrun's own lines behind it; rank 0 of task 0 says nothing."""
+    tags = b"0: step 1\n1: step 1\n0: [rank0]: boom\n"
+    assert told("1: step 1", tags).rank == 1
+    assert told("1: step 1", tags + b"1: [rank8]: boom\n") == Origin(host="task1")
+    assert told("1: [rank9]: boom", tags + b"1: [rank8]: boom\n") == Origin(rank=9, host="task1")
+    assert told("1: step 1", tags + b"1: [rank1]: boom\n0: [rank1]: was said by another\n").rank == 1
+    starter = b"1: W1121 03:07:43.356000 14671 torch/distributed/run.py:874] Setting OMP_NUM_THREADS\n"
+    assert told("0: step 1", tags + starter) == Origin(host="task0")
+    assert told("[1,0]<stderr>:step 1", starter.replace(b"1: ", b"[1,1]<stderr>:")).host == "task0"
+    assert told("0: step 1", b'0:   File "/usr/lib/torch/distributed/run.py", line 1\n').host == "task0"
+    assert told("0: step 1", b'0:   File "/usr/lib/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 1\n').rank == 0
+
+
 def test_torchrun_with_the_role_rank_tags_local_ranks() -> None:
     """torch's own tag behind the launcher's says another rank, so that all tags in front are local ranks."""
     data = b"[rank0]:step 1\n" * 9 + b"[rank0]:[rank8]: Traceback (most recent call last):\n"

@@ -17,6 +17,7 @@ def remarks(job: JobMap) -> list[Warning]:
         ("identity-conflict", "taken for no rank, because the files contradict each other: ", itertools.chain(_pids(job), _locals(job))),
         ("identity-conflict", "the lines are believed, not the name of their file: ", _files(job)),
         ("identity-conflict", "", _sizes(job)),
+        ("identity-unknown", "", _scattered(job)),
         ("missing-ranks", "", _missing(job)),
         ("clock-skew", "", _clocks(job)),
     )
@@ -47,6 +48,11 @@ def _files(job: JobMap) -> Iterator[str]:
 def _sizes(job: JobMap) -> Iterator[str]:
     if job.sizes and job.ranks and max(job.ranks) >= max(job.sizes):
         yield f"rank {max(job.ranks)} is named, though the largest size of the world that is stated is {max(job.sizes)}"
+
+
+def _scattered(job: JobMap) -> Iterator[str]:
+    if files := job.scattered():
+        yield f"{files} files have lines of the same local ranks and do not say of which host, so that these are taken for no ranks"
 
 
 def _missing(job: JobMap) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Nothing is guessed: a rank that no map gives stays None. One convention is used and said: when only one host is seen,
 every known pair of local and global rank is equal and the world is not several times as large, local ranks are taken as ranks. Where hosts are not named, each run
-directory of torchrun counts as one, because the agent of every host makes its own.
+directory of torchrun counts as one, because the agent of every host makes its own; and where several files have a local rank 3 and name no
+host, they may be of several hosts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from triage.ranks.clocks import Clocks
 from triage.ranks.files import TASK, origin_of
 
 _RUN = lazy_re(r"(?P<run>.*?)/?attempt_\d+/\d+/")
+# What the files of one process differ in: its stream, its attempt, and the age of what was rotated.
+_SAME = lazy_re(r"(?i)std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|restart[_-]?\d+")
 _PCI = lazy_re(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
 
 
@@ -65,6 +68,7 @@ class JobMap:
     _of_local_rank: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     _local_is_rank: bool = True
     _locals: set[int] = field(default_factory=set)
+    _bare: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # local rank to files that name no host
 
     def learn_member(self, member: Member) -> None:
         """What a process says of a communicator; it counts if that turns out to be the one of all ranks."""
@@ -114,6 +118,8 @@ class JobMap:
             if unplaced is not None:
                 self._locals.add(unplaced)
                 self._unplaced.add((source, origin.host or named.host, unplaced))
+                if origin.host is None and named.host is None and not _RUN.match(source):
+                    self._bare[unplaced].add(_SAME.sub("", source))
             return
         self.ranks.add(rank)
         host = origin.host or named.host
@@ -220,7 +226,12 @@ class JobMap:
         return here > 0 and size > here and size % here == 0 and self._locals == set(range(here))
 
     def _one_place(self) -> bool:
-        return len(self._machines) <= 1 and len(self.runs) <= 1
+        return len(self._machines) <= 1 and len(self.runs) <= 1 and not self.scattered()
+
+    def scattered(self) -> int:
+        """How many files have the same local rank and name no host; 0 where none has what another has."""
+        most = max(map(len, self._bare.values()), default=0)
+        return most if most > 1 else 0
 
     def _of_pid(self, host: str | None, pid: int | None) -> set[int]:
         """Pids count within a host: a rank that is known to be on another one is not meant."""

@@ -1,6 +1,7 @@
 """Labels that are no ranks, which only some lines of a file give away: what stands inside of them says another number.
 
-`srun --label torchrun …` numbers the nodes: `1: [default0]:` is local rank 0 of task 1. `torchrun --role rank` (torchtitan's scripts) tags
+`srun --label torchrun …` numbers the nodes: `1: [default0]:` is local rank 0 of task 1. Without tee, torch's own tag shows it, or that
+torchrun itself speaks behind a label. `torchrun --role rank` (torchtitan's scripts) tags
 local ranks as torch tags ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. A container's or replica's name around a launcher's
 prefix, `trainer-1  | [default0]:`, is where its local ranks count.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 
 from triage.lazy_re import lazy_re
@@ -20,6 +22,11 @@ _TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:")
 _NUMBERED = lazy_re(rb"\d\]:")  # a quick look for what _TEE ends with
 _TWICE = lazy_re(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
 _MOST = 256
+# Behind a label: torch's tag, and what starts the processes of a node.
+_TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d+)\]:")
+_STARTER = lazy_re(
+    rb"(?m)^([^\n]{1,60}?: ?)[^\n]{0,80}?(?:torch[./]distributed[./](?:run|elastic(?!.multiprocessing.errors)|launcher)\b|\[launch\.py:\d+:\w+\])"
+)
 # What of a name stands for its host: `i.pretrain/0` is replica `pretrain/0`. Names of hosts end at their first dot.
 _HOUSE = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"
 _HET = "srun --label of het jobs"
@@ -34,7 +41,7 @@ def nested(found: Table, data: bytes) -> Table:
     heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _NUMBERED.search(data) else []
     step = len(heads) // _MOST + 1
     told = [head.decode("utf-8", "replace") for head in heads[::step]]
-    scoped = any(_differ(head, found) for head in told)
+    scoped = any(_differ(head, found) for head in told) or _of_nodes(data, found)
     housed = any(_has_house(head, found) for head in told)
     return _amended(_in_order(found), role, scoped, housed) if role or scoped or housed else found
 
@@ -45,6 +52,22 @@ def _differ(head: str, found: Table) -> bool:
     if parsed.layers[-1:] not in TEES or parsed.origin.rank in (None, parsed.origin.local_rank):
         return False
     return any(_is_label(entry) for start in found.values() for entry in start if entry.name in parsed.layers[:-1])
+
+
+def _of_nodes(data: bytes, found: Table) -> bool:
+    """Do the labels number nodes? A starter of processes speaks behind one, or each tag (but for that of rank 0) is another number than its label."""
+    if any(_label(match[1], found) is not None for match in itertools.islice(_STARTER.finditer(data), _MOST)):
+        return True
+    tags = {match.groups() for match in _TAGGED.finditer(data)} if b"[rank" in data else set()
+    pairs = {(label, int(tag)) for before, tag in sorted(tags)[:_MOST] if (label := _label(before, found)) is not None}
+    return any(label != tag for label, tag in pairs) and not any(label == tag for label, tag in pairs if label)
+
+
+def _label(before: bytes, found: Table) -> int | None:
+    """The number of the label that a line begins with, if that is all that it begins with."""
+    parsed = parse(before.decode("utf-8", "replace") + "x", table=found)
+    labels = {entry.name for start in found.values() for entry in start if _is_label(entry)}
+    return parsed.origin.rank if parsed.text == "x" and labels.issuperset(parsed.layers[-1:]) and parsed.layers else None
 
 
 def _in_order(found: Table) -> tuple[Grammar, ...]:

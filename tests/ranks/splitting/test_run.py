@@ -260,13 +260,20 @@ def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Spli
 def test_what_a_line_calls_itself_is_believed(splitting: Split) -> None:
     """A tag inside of another rank's prefix takes its line to its own rank, and a warning says so; only that line, and with any number of workers."""
     lines = mixed(9000, 2, b"%d: step %d\n")
-    data = lines + b"0: [rank3]: ValueError: boom\n" + lines
+    data = b"1: [rank1]: the labels are of ranks\n" + lines + b"0: [rank3]: ValueError: boom\n" + lines
     result, found = splitting({"job.log": data})
     assert found["rank_3.log"] == b"[rank3]: ValueError: boom\n"
     assert len(found["rank_0.log"].splitlines()) == 9000
     assert "`0:` of rank 0 says rank 3" in next(warning.message for warning in result.warnings if warning.code == "identity-conflict")
     with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=1000):
         assert splitting({}, Options(workers=3, force=True))[1] == found
+
+
+def test_what_stands_behind_the_labels_of_nodes_goes_to_its_rank(splitting: Split) -> None:
+    """One task a node: tagged lines are the tagged rank's, all others nobody's but the task's."""
+    _, found = splitting({"job.log": mixed(60, 2, b"%d: step %d\n") + b"1: [rank9]: ValueError: boom\n1: [rank8]: ValueError: boom\n"})
+    assert set(found) == {"rank_8.log", "rank_9.log", "writer_0.log", "writer_1.log"}
+    assert found["rank_9.log"] == b"[rank9]: ValueError: boom\n"
 
 
 def test_local_ranks_that_became_other_ranks_are_none(splitting: Split) -> None:

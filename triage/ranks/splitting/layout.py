@@ -140,7 +140,9 @@ def learn(heads: Sequence[str], longest: int = 0) -> tuple[Layout, list[list[Lay
             said = origin_of_layers(inside)
             groups[key][(said.rank, said.local_rank)] += 1
     writers = {grammar.name for grammar in layout.grammars if grammar.writer}
-    inner = writers.isdisjoint(launchers) or any(_several(counts) for counts in groups.values())
+    keys = {key for grammar in layout.grammars if grammar.name in launchers for key in grammar.says}
+    nodes = "task" in keys and keys.isdisjoint(_TELLS)  # several ranks lie behind each label
+    inner = writers.isdisjoint(launchers) or nodes or any(_several(counts) for counts in groups.values())
     outermost = {found[0].text for found in told if layout.outer(found)}
     cut = longest <= cuts.LONGEST and not cuts.CUTTING.isdisjoint(launchers)
     return Layout(launchers, layout.blanks, inner, len(groups), _common(outermost).rstrip("0123456789"), cut, table), told
