@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from types import MappingProxyType
 from triage import evidence
 from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin, Source, Warning
-from triage.ranks import cuts, headless, maps, wrapped
+from triage.ranks import cuts, headless, maps, shuffled, wrapped
 from triage.ranks.blocks import build
 from triage.ranks.files import origin_of
 from triage.ranks.identity import JobMap, short
@@ -90,7 +91,7 @@ def harvest(
         _learn_edges(result, source, scan, read, year, opening)
         text = Text(source.name, read, scan.size, year, layout)
         hits, lost = _repeats(_named(scan.hits, literals), read)
-        if layout.width or (layout.cut and len(scan.tail) == scan.size):  # it is small: the tail is all of it
+        if layout.width or len(scan.tail) == scan.size:  # it is small: the tail is all of it
             hits = sorted([*hits, *_broken(scan.tail, layout, literals)])
         loose = _headless(source, scan, read, year, layout) if small else ()
         for block, more in build(text, hits, loose):
@@ -115,9 +116,13 @@ def _headless(source: Source, scan: Scanned, read: Read, year: int, layout: Layo
 
 
 def _broken(data: bytes, layout: Layout, literals: Sequence[str]) -> list[Named]:
-    """Hits that the scan could not see, because a terminal or a collector broke the line within what is sought."""
+    """Hits that the scan could not see, because a terminal, a collector or another writer broke the line within what is sought."""
+    if layout.width:
+        lines = wrapped.lines_of(layout.width, data)
+    else:
+        lines = itertools.chain(cuts.lines_of(data, layout.table) if layout.cut else (), shuffled.lines_of(data))
     found = []
-    for begin, end, text, shown in wrapped.lines_of(layout.width, data) if layout.width else cuts.lines_of(data, layout.table):
+    for begin, end, text, shown in lines:
         named = tuple(literal for literal in literals if literal in text and not any(literal in piece for piece in shown))
         if named:
             found.append((begin, end, named, 0))

@@ -17,6 +17,7 @@ from triage.model import Block, Origin
 from triage.ranks import backtraces, headless, pytests, tracebacks
 from triage.ranks.files import origin_of
 from triage.ranks.last import FINISHED, PROGRESS, STEP
+from triage.ranks.shuffled import is_torn
 from triage.ranks.text import Line, Text
 from triage.ranks.unmix import FRAME
 
@@ -304,7 +305,7 @@ def _block(text: Text, form: str, collected: Collected) -> Block:
         form=form,
         lines=tuple(line.parsed.text for line in collected.lines),
         origin=_with_inner(origin, collected.lines),
-        ambiguous=collected.ambiguous,
+        ambiguous=collected.ambiguous or is_torn(headline.parsed.text),
         writers=collected.writers,
         aside=aside,
         dated=dated,

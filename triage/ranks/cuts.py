@@ -78,7 +78,8 @@ def piece_of(line: bytes, table: Table) -> Piece | None:
         start = len(line) - width
         found = parse(line[:start].decode("latin-1") + "x", 1970, table) if start > 0 else None
         if found is not None and found.text == "x" and found.layers[-1:] and found.layers[-1] in CUTTING:
-            return Piece(start, line[:start], found.writer, width, found.layers[-1] in _LABELS)
+            label = found.layers[-1] in _LABELS
+            return Piece(start, line[:start], found.writer, width, label) if width == _WIDTHS[0] or not label else None
     return None
 
 
@@ -98,11 +99,11 @@ def rest_of(line: bytes, piece: Piece, table: Table) -> bytes | None:
 def goes_on(piece: Piece, line: bytes, rest: bytes, table: Table, later: bool) -> bool:
     """Does `rest`, the next that the writer of `line` wrote, belong to it? `later`: the line goes on with another one itself."""
     if not rest:
-        return piece.label and piece.width == _WIDTHS[0]
+        return piece.label
     found = parse(rest[: 2 * _PREFIX].decode("latin-1"), 1970, table)
     if found.layers or rest.startswith((b"Traceback (", b'  File "')):
         return False
-    if later or len(rest) == piece.width or (piece.label and piece.width == _WIDTHS[0]):
+    if later or len(rest) == piece.width or piece.label:
         return True
     if _WORD.match(line[-1:]) and _WORD.match(rest):
         return True

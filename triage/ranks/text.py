@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 from triage.lazy_re import lazy_re
-from triage.ranks import wrapped
+from triage.ranks import shuffled, wrapped
 from triage.ranks.cuts import Cuts, unescaped
 from triage.ranks.envelopes import Opened, joined, unwrap
 from triage.ranks.glue import BAR_END, RUN_ON, TAG, begins, runs_on
@@ -219,14 +219,42 @@ def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> 
     """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued to the first."""
     glued = [*_glued(data), *_behind_bars(data, year, table)]
     if b"\r" not in data and not glued:
-        return [Line(offset, data, year, table)]
+        line = Line(offset, data, year, table)
+        return _of_several(line) if shuffled.may_be(data) else [line]
     lines = []
     cuts = sorted({0, *glued, *(match.end() for match in _RETURN.finditer(data)), len(data)})
     for begin, end in itertools.pairwise(cuts):
         part = data[begin:end]
         if part.strip(b"\r"):
             lines.append(Line(offset + begin, part.strip(b"\r"), year, table))
+    if glued and len(lines) == 2 and (told := _same_text(*lines)):
+        return told
     return lines or [Line(offset, b"", year, table)]
+
+
+def _of_several(line: Line) -> list[Line]:
+    """A line without a prefix that several wrote, word by word, as often as they did. Each has a place of its own, as the bytes of one line go."""
+    text, writers = shuffled.unshuffled(line.raw)
+    if not writers or line.parsed.layers:
+        return [line]
+    last = writers - 1
+    parts = [line.data[index : index + 1] if index < last else line.data[last:] for index in range(writers)]
+    lines = [Line(line.offset + index, part, line.year, line.table) for index, part in enumerate(parts)]
+    for one in lines:
+        one._raw = text
+    return lines
+
+
+def _same_text(one: Line, other: Line) -> list[Line]:
+    """Two writers' prefixes on a line, and their one text cut into each other: `[rank0]: Trace[rank1]: Traceback (most …back (most …`."""
+    begun = one.parsed.text
+    text, writers = shuffled.unshuffled(begun + other.parsed.text)
+    if writers != 2 or not text.startswith(begun) or one.parsed.layers != other.parsed.layers:
+        return []
+    for line, own in ((one, begun), (other, other.parsed.text)):
+        line._raw = line.raw[: len(line.raw) - len(own)] + text
+        line._parsed = None
+    return [one, other]
 
 
 def _glued(data: bytes) -> list[int]:
