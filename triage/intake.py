@@ -30,6 +30,7 @@ _WRITER = lazy_re(
 _NO_OUTPUT = lazy_re(
     r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$", re.I
 )
+_WHOLE = (b"PATH=", b"PWD=")  # what every shell has in its environment
 _LISTING = "!/COLLECTED.md"
 _UNHAD = lazy_re(r"- \S*/(?P<piece>[^\s/]+): (?P<why>.+)")
 _NAMED = 5
@@ -65,12 +66,13 @@ class _Container:
             if source.name.endswith(_LISTING) and stream is not None:
                 self.intake.warnings.extend(uncollected(stream.read(_EDGE).decode("utf-8", "replace"), source.name))
                 continue
-            if self.intake.is_aside(source.name):
+            content = _content(source, stream) if source.kind not in ("text", "empty") else None
+            if self.intake.is_aside(source.name, content):
                 continue
             if source.kind == "text" and stream is not None:
                 yield source, stream
-            elif source.kind != "empty":
-                self.intake.artifacts.append(_content(source, stream))
+            elif content is not None:
+                self.intake.artifacts.append(content)
                 yield source, None
 
 
@@ -95,7 +97,7 @@ class Intake:
         self.warnings: list[Warning] = []
         self.artifacts: list[Artifact] = []
         self.aside: set[str] = set()
-        self.files = [file for file in files if not self.is_aside(file.name)]
+        self.files = [file for file in files if file.kind == "environment" or not self.is_aside(file.name)]
         if self.aside and all(file.kind in ("empty", "binary", "elf") for file in self.files):
             hint = "Give the directory that the job's stdout and stderr were written to, or one of these files itself."
             raise InputError("only programs, settings or documents, no logs", hint=hint, path=", ".join(given[:3]) or None)
@@ -103,9 +105,13 @@ class Intake:
     def containers(self) -> list[_Container]:
         return [_Container(file, self, in_place(file) if file.kind == "text" else None) for file in self.files]
 
-    def is_aside(self, name: str) -> bool:
-        """Is it by its name something that people write, not jobs? What the user names as a path of its own is read whatever it is."""
+    def is_aside(self, name: str, content: Artifact | None = None) -> bool:
+        """Is it by its name something that people write, not jobs? What the user names as a path of its own is read whatever it is,
+        and so is a whole environment (`export -p > env.sh`).
+        """
         if name in self.given or _NO_OUTPUT.search(name.removesuffix(".gz")) is None:
+            return False
+        if content is not None and content.source.kind == "environment" and all(sure in content.data for sure in _WHOLE):
             return False
         self.aside.add(name)
         return True

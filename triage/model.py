@@ -230,7 +230,7 @@ class Episode:
 class Deviation:
     """Something about settings or versions that may harm: what `triage env` lists.
 
-    `rule` is env-mismatch, determinism-incomplete or dangerous-setting; `names` the variables or programs it is about; `text` the sentence;
+    `rule` is env-mismatch, determinism-incomplete, dangerous-setting or device-unhealthy; `names` the variables or programs it is about; `text` the sentence;
     `why` what may come of it. `values` pairs what stands there with those who have it; `ranks`, `hosts` are the odd ones.
     """
 

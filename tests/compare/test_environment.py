@@ -186,3 +186,88 @@ def test_collect_env_is_read_whole(tmp_path: Path) -> None:
     """Paths of libraries between its lines do not make it a log."""
     found = audit(tmp_path, {f"gpu{n}.collect_env": COLLECTED.format(20 + n // 2) for n in range(3)})
     assert of(found, "nccl").text == "nccl is 2.20.5 on gpu0, gpu1 and 2.21.5 on gpu2"
+
+
+NPU_TABLE = "+----+\n| npu-smi 24.1.0                   Version: 24.1.0     |\n+----+\n"
+NPU_ROW = "| {0}     910B3               | {1:<13} | 94.6    38     0 / 0 |\n| 0        | 0000:C{0}:00.0  | 0      0 / 0   3355 / 65536 |\n+===+\n"
+QUERY = """==============NVSMI LOG==============
+
+Timestamp                                 : Wed Mar  4 05:00:02 2026
+Attached GPUs                             : 1
+GPU 00000000:1B:00.0
+    ECC Mode
+        Pending                           : Enabled
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 7
+            DRAM Uncorrectable            : {0}
+    Retired Pages
+        Pending Page Blacklist            : No
+    Remapped Rows
+        Correctable Error                 : 3
+        Uncorrectable Error               : {1}
+        Pending                           : {2}
+        Remapping Failure Occurred        : No
+"""
+
+
+def ailing(found: Audit) -> list[tuple[str, str]]:
+    return [(item.severity, item.text) for item in found.deviations if item.rule == "device-unhealthy"]
+
+
+def test_an_npu_that_is_not_well_is_named_with_its_host(tmp_path: Path) -> None:
+    """npu-smi's health is told where it is anything else than OK."""
+    states = {"npu01": ("OK", "Warning"), "npu02": ("Critical", "OK"), "npu03": ("OK", "Alarm")}
+    files = {f"npu-smi.{node}.txt": NPU_TABLE + "".join(map(NPU_ROW.format, range(2), both)) for node, both in states.items()}
+    assert ailing(audit(tmp_path, files)) == [
+        ("error", "NPU 0 (0000:C0:00.0) on npu02: health is Critical"),
+        ("error", "NPU 1 (0000:C1:00.0) on npu03: health is Alarm"),
+        ("warning", "NPU 1 (0000:C1:00.0) on npu01: health is Warning"),
+    ]
+
+
+def test_a_gpu_with_ecc_errors_is_named_with_the_rank_that_uses_it(tmp_path: Path) -> None:
+    """nvidia-smi counts them by PCI address, and NCCL says which rank has the GPU there; a sensor that does not answer counts too."""
+    rows = [
+        GPU.format(0),
+        GPU.format(1).replace("     0 |", "    12 |"),
+        GPU.format(2),
+        "| ERR!  ERR!  P0   71W / 700W | 2MiB / 81559MiB | 0% Default |\n",
+    ]
+    init = "node1:41:41 [{0}] NCCL INFO comm 0x55d rank {1} nranks 16 cudaDev {0} nvmlDev {0} busId {0}8000 commId 0x9 - Init START\n"
+    files = {f"nvidia-smi.{node}.txt": SMI + "".join(rows if node == "node1" else rows[:1]) for node in ("node0", "node1")}
+    files["node1.log"] = init.format(0, 8) + init.format(1, 9)
+    assert ailing(audit(tmp_path, files)) == [
+        ("error", "GPU 1 (00000000:18:00.0) on node1, used by rank 9: uncorrectable ECC errors since the driver was loaded: 12"),
+        ("error", "GPU 2 (00000000:28:00.0) on node1: a sensor does not answer (ERR!)"),
+    ]
+
+
+def test_the_long_form_of_nvidia_smi_tells_of_errors_and_remapped_rows(tmp_path: Path) -> None:
+    """Counts that are 0, corrected errors and modes are no news; the place is the line that says it."""
+    found = audit(tmp_path, {"smi.txt": QUERY.format(0, 0, "No"), "smi-q.txt": QUERY.format(2, 1, "Yes")})
+    assert ailing(found) == [
+        ("error", "GPU 0 (00000000:1B:00.0) in smi-q.txt: rows wait for a reset to be remapped"),
+        ("error", "GPU 0 (00000000:1B:00.0) in smi-q.txt: uncorrectable ECC errors since the driver was loaded: 2"),
+        ("warning", "GPU 0 (00000000:1B:00.0) in smi-q.txt: rows remapped after uncorrectable errors: 1"),
+    ]
+    assert [item.evidence[0].line for item in found.deviations] == [17, 11, 16]
+
+
+def test_the_health_of_a_device_fails_no_job(tmp_path: Path) -> None:
+    """`triage ingest` warns of it and does not make it the cause."""
+    told = triage.ingest(write(tmp_path, {"smi-q.txt": QUERY.format(2, 0, "No"), "rank0.log": "ValueError: shard 3 is empty\n"}))
+    assert [warning.message for warning in told.warnings if warning.code == "device-unhealthy"] == [
+        "GPU 0 (00000000:1B:00.0) in smi-q.txt: uncorrectable ECC errors since the driver was loaded: 2"
+    ]
+    assert not any(finding.domain == "config" for finding in told.findings)
+
+
+def test_a_whole_environment_is_read_from_a_script(tmp_path: Path) -> None:
+    """`export -p > rank0.sh` is a dump; a script of a few settings is something that people write, and no dump."""
+    dump = 'declare -x HOME="/root"\ndeclare -x PATH="/usr/bin"\ndeclare -x PWD="/work"\ndeclare -x RANK="{}"\ndeclare -x NCCL_ALGO="{}"\n'
+    files = {f"rank{rank}.sh": dump.format(rank, "Tree" if rank == 2 else "Ring") for rank in range(3)}
+    found = audit(tmp_path, {**files, "setup.sh": "export NCCL_ALGO=Ring\nexport NCCL_DEBUG=INFO\nexport NCCL_PROTO=LL\n"})
+    assert of(found, "NCCL_ALGO").ranks == (2,)
+    assert found.speakers == ("rank 0", "rank 1", "rank 2")
+    assert "setup.sh" in next(warning.message for warning in found.warnings if warning.code == "no-output")

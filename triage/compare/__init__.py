@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from triage.compare.devices import UNHEALTHY
 from triage.compare.environment import audit
 from triage.compare.memory import imbalanced, out_of_memory
 from triage.compare.rules import Rules, RulesError, load
@@ -13,7 +14,7 @@ from triage.compare.said import Read, said
 from triage.compare.values import Values, diverged
 from triage.evidence.collect import Harvest
 from triage.evidence.inference import inferred
-from triage.model import Audit, Deviation, Evidence, Source
+from triage.model import Audit, Deviation, Evidence, Source, Warning
 from triage.scan.interface import Scanned
 
 __all__ = ["Rules", "RulesError", "inferences", "load", "look"]
@@ -44,6 +45,7 @@ def look(
     )
     told = dumps + said(texts, read_of, gathered.year)
     found = audit(told, gathered.job, rules, gathered.versions)
+    gathered.warnings.extend(Warning(item.rule, item.evidence[0].source, item.text) for item in found.deviations if item.rule == UNHEALTHY)
     facts = [*gathered.facts, *(fact for fact in artifacts if fact.kind != "environment")]
     memory = out_of_memory(facts)
     values = Values(texts, read_of, gathered.year, gathered.job, memory=memory)
@@ -53,8 +55,12 @@ def look(
 
 
 def inferences(found: Audit) -> list[Evidence]:
-    """What the audit found, as facts for the catalog: one for each odd rank. What is only worth knowing makes none."""
-    return [fact for deviation in found.deviations if deviation.severity in GRAVE for fact in _facts(deviation)]
+    """What the audit found, as facts for the catalog: one for each odd rank. What is only worth knowing makes none, nor does the health of a
+    device, for it was looked at some time before or after.
+    """
+    return [
+        fact for deviation in found.deviations if deviation.severity in GRAVE and deviation.rule != UNHEALTHY for fact in _facts(deviation)
+    ]
 
 
 def _facts(deviation: Deviation) -> Iterable[Evidence]:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from triage.compare.devices import unhealthy
 from triage.compare.rules import Condition, Rules
 from triage.compare.words import say_who
+from triage.evidence.settings import HEALTH
 from triage.model import Audit, Deviation, Evidence, Origin, Severity
 from triage.ranks.identity import JobMap
 
@@ -40,7 +42,8 @@ class Writer:
 
 def audit(facts: Iterable[Evidence], job: JobMap, rules: Rules, versions: Mapping[str, str]) -> Audit:
     """Compare the facts of kind `environment`. `versions` are those of the job as a whole, for ranks that state none."""
-    writers = _writers(facts, job)
+    told = list(facts)
+    writers = _writers(told, job)
     deviations: list[Deviation] = []
     agreed: dict[str, str] = {}
     for name in sorted({name for writer in writers for name in writer.told}):
@@ -49,9 +52,9 @@ def audit(facts: Iterable[Evidence], job: JobMap, rules: Rules, versions: Mappin
             deviations.append(found)
         elif (
             rules.of(name)[0] != "own"
-            and len(told := {_alike(writer.told[name][0]): writer.told[name][0] for writer in writers if name in writer.told}) == 1
+            and len(values := {_alike(writer.told[name][0]): writer.told[name][0] for writer in writers if name in writer.told}) == 1
         ):
-            agreed[name] = min(told.values())
+            agreed[name] = min(values.values())
     deviations = _packages_as_one(deviations, rules)
     hosts = {writer.host for writer in writers if writer.host} | {name for names in job.hosts.values() for name in names}
     common = {**versions, "hosts": str(len(hosts))}
@@ -59,6 +62,7 @@ def audit(facts: Iterable[Evidence], job: JobMap, rules: Rules, versions: Mappin
         deviations += _by_rank(writers, partial(_missing, group.conditions), "determinism-incomplete", "warning", group.why)
     for danger in rules.dangers:
         deviations += _by_rank(writers, partial(_met, danger.conditions, common), "dangerous-setting", danger.severity, danger.why)
+    deviations += unhealthy((fact for fact in told if fact.component != "log"), job)
     deviations.sort(key=lambda found: (_ORDER[found.severity], found.rule != "env-mismatch", found.names, found.text))
     return Audit(tuple(writer.name for writer in writers), agreed, tuple(deviations))
 
@@ -72,6 +76,8 @@ def _writers(facts: Iterable[Evidence], job: JobMap) -> list[Writer]:
         writer = found.setdefault((kind, key), Writer(kind, origin.rank, origin.host, key))
         writer.forms.add(fact.component)
         for name, value in fact.fields.items():
+            if name.startswith(HEALTH):
+                continue
             writer.values[name] = writer.told.setdefault(name, (value, fact))[0]
     folder = _folder([writer.name for writer in found.values() if writer.kind == "source"])
     for writer in found.values():

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from triage.evidence import health
 from triage.evidence.redact import redact
 from triage.lazy_re import lazy_re
 
@@ -20,6 +21,7 @@ _RELEVANT = lazy_re(
     r"|LD_PRELOAD|LD_LIBRARY_PATH|HOSTNAME|PATH"
 )
 _SECRET = lazy_re(r"(?i)key|token|secret|passw|credential|auth|cookie|session")
+HEALTH = "health-"  # begins the names under which a dump tells of devices that are not well
 LONGEST = 400
 LINE = 1 << 14
 
@@ -97,6 +99,10 @@ def of_dump(data: bytes) -> dict[str, tuple[str, int, int]]:
             if name == "device":
                 found["devices"] = (str(1 + int(found.get("devices", ("0",))[0])), offset, number)
         offset += len(raw) + 1
+    for number, trouble in enumerate(
+        health.troubles(data.decode("utf-8", "replace")) if b"smi " in data.lower() or b"NVSMI" in data else ()
+    ):
+        found[f"{HEALTH}{number}"] = (health.packed(trouble), 0, trouble.line)
     return found
 
 

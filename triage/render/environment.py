@@ -59,7 +59,11 @@ def as_text(audit: Audit, *, width: int | None = None, color: bool = False) -> s
         told = [f"{name}={value}" if name.isupper() else f"{name} {value}" for name, value in audit.agreed.items() if value]
         more = f" and {len(told) - AGREED} more" if len(told) > AGREED else ""
         blocks.append(labelled("Equal", [safe_line(", ".join(clip(item, 80) for item in told[:AGREED]) + more)], columns, paint, "bold"))
-    notes = [f"- {w.source + ': ' if w.source else ''}{w.message} ({w.code})" for w in audit.warnings if w.code != "handled"]
+    notes = [
+        f"- {w.source + ': ' if w.source else ''}{w.message} ({w.code})"
+        for w in audit.warnings
+        if w.code not in ("handled", "device-unhealthy")
+    ]
     if notes:
         blocks.append(labelled("Warnings", [clip(safe_line(note), columns * 2) for note in notes[:8]], columns, paint, "bold", "yellow"))
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"

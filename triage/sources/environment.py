@@ -1,6 +1,6 @@
 """Is a file a dump of settings or versions and nothing else? Told by all of its lines, so that no log is ever taken for one.
 
-Known: `env`, `printenv`, `export -p`, `declare -x`, /proc/PID/environ, `pip freeze`, `pip list`, `nvidia-smi`, `npu-smi info`,
+Known: `env`, `printenv`, `export -p`, `declare -x`, /proc/PID/environ, `pip freeze`, `pip list`, `nvidia-smi` (also -q), `npu-smi info`,
 torch.utils.collect_env.
 """
 
@@ -23,6 +23,7 @@ _REPORT = lazy_re(
     rb"[A-Z][\w /'().-]*:|\[(?:pip|conda)\d?\]|  ?\S|Collecting environment|Versions of relevant|\[|GPU \d+:|CPU:|/\S+$|=+$"
     rb"|(?:vLLM|cuDNN) [A-Zv]|[A-Z][A-Z0-9_]+=|(?:GPU|NIC)\d+[ \t]"
 )
+_QUERY = lazy_re(rb"=+NVSMI LOG=+$|GPU [0-9A-Fa-f:.]+$| +\S|[A-Z][\w ]+ : ")
 _NO_DUMP = lazy_re(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
 _FEWEST = 3
 
@@ -38,6 +39,8 @@ def is_environment(head: bytes, *, whole: bool) -> bool:
         return _all(head, _PAIR, whole, sure=_SURE)
     if b"NVIDIA-SMI" in start or b"npu-smi " in start:
         return _all(head, _TABLE, whole)
+    if start.startswith(b"=") and b"NVSMI LOG" in start[:64]:
+        return _all(head, _QUERY, whole)
     if start.startswith((b"Collecting environment information", b"PyTorch version:", b"<frozen runpy>")):
         return _all(head, _REPORT, whole, strict=True)
     if _PACKAGE.match(start):

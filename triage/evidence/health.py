@@ -1,0 +1,129 @@
+"""What dumps of `nvidia-smi`, `nvidia-smi -q` and `npu-smi info` say of devices that are not well.
+
+Layouts as the tools print them: a table of boxes, the ECC count in its last column and ERR! where a sensor does not answer; with -q indented
+`Name : value` under `GPU <PCI address>`; npu-smi with the health in the second column (OK, Warning, Alarm, Critical).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+from triage.lazy_re import lazy_re
+from triage.model import Severity
+
+_GPU_ROW = lazy_re(
+    r"^\| +(?P<index>\d+) +\S.*\| +(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) +\S+ +\| +(?P<ecc>\d+|N/A|Off|ERR!) +\|"
+)
+_SENSORS = lazy_re(r"^\| *(?:ERR!|\S+ +ERR!|.*\bUnknown Error\b)")
+_NPU_ROW = lazy_re(r"^\| *(?P<index>\d+)(?: +\d+)? +(?P<name>\S+) +\| *(?P<health>[A-Za-z]+) +\|")
+_NPU_BUS = lazy_re(r"^\| *\d+(?: +\d+)? +\| *(?P<bus>[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) +\|")
+_GPU_HEAD = lazy_re(r"^GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
+_LOST = lazy_re(
+    r"(?:GPU ?(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d): (?P<what>GPU is lost|Unknown Error|GPU requires reset|Not Found))"
+)
+_ENTRY = lazy_re(r"^(?P<indent> +)(?P<name>\S[^:]*?) *(?:: (?P<value>.*))?$")
+_NONE = ("0", "N/A", "No", "None", "Not Active", "[N/A]", "")
+# Of -q: the sections and names that tell of a fault (in small letters), how it is said, and how grave it is.
+_QUERY: tuple[tuple[str, str, str, Severity], ...] = (
+    ("ecc errors/volatile", "uncorrectable", "uncorrectable ECC errors since the driver was loaded", "error"),
+    ("ecc errors/volatile", "double bit", "double bit ECC errors since the driver was loaded", "error"),
+    ("ecc errors/aggregate", "uncorrectable", "uncorrectable ECC errors in its life", "warning"),
+    ("retired pages", "double bit ecc", "pages retired after double bit errors", "warning"),
+    ("retired pages", "pending", "pages wait for a reset to be retired", "error"),
+    ("remapped rows", "uncorrectable error", "rows remapped after uncorrectable errors", "warning"),
+    ("remapped rows", "pending", "rows wait for a reset to be remapped", "error"),
+    ("remapped rows", "remapping failure occurred", "a row could not be remapped", "error"),
+    ("ecc errors", "sram threshold exceeded", "more SRAM errors than the part may have", "error"),
+    ("gpu reset status", "reset required", "it must be reset", "error"),
+    ("reasons", "hw thermal slowdown", "it is slowed down by heat", "warning"),
+    ("reasons", "hw power brake slowdown", "it is slowed down by the power supply", "warning"),
+    ("", "gpu recovery action", "the driver asks for a recovery", "error"),
+)
+_HEALTH: dict[str, Severity] = {"warning": "warning", "alarm": "error", "critical": "error", "unknown": "warning"}
+
+
+class Trouble(NamedTuple):
+    """One thing that ails one device: `number` as the tool counts it (None: only its PCI address is said), `bus` its PCI address if told."""
+
+    kind: str
+    number: int | None
+    bus: str
+    text: str
+    severity: Severity
+    line: int
+
+
+def troubles(text: str) -> list[Trouble]:
+    """The unhealthy devices of one dump, in the order of its lines; none of a dump of something else."""
+    lines = text.splitlines()
+    if "NVSMI LOG" in text[:4096]:
+        return [*_of_query(lines)]
+    if "npu-smi " in text[:4096]:
+        return [*_of_npu(lines)]
+    return [*_of_table(lines)] if "NVIDIA-SMI" in text[:4096] else []
+
+
+def _of_table(lines: list[str]) -> Iterator[Trouble]:
+    index, bus = None, ""
+    for number, line in enumerate(lines, 1):
+        lost = _LOST.search(line)
+        if lost is not None:
+            yield Trouble("GPU", None, lost["bus"], lost["what"], "error", number)
+        row = _GPU_ROW.match(line)
+        if row is not None:
+            index, bus = int(row["index"]), row["bus"]
+            if row["ecc"].isdecimal() and int(row["ecc"]):
+                yield Trouble("GPU", index, bus, f"uncorrectable ECC errors since the driver was loaded: {row['ecc']}", "error", number)
+        elif index is not None and _SENSORS.match(line):
+            yield Trouble("GPU", index, bus, "a sensor does not answer (ERR!)", "error", number)
+            index = None
+
+
+def _of_npu(lines: list[str]) -> Iterator[Trouble]:
+    for number, line in enumerate(lines, 1):
+        row = _NPU_ROW.match(line)
+        severity = _HEALTH.get(row["health"].lower()) if row is not None else None
+        if row is not None and severity is not None:
+            below = _NPU_BUS.match(lines[number]) if number < len(lines) else None
+            yield Trouble("NPU", int(row["index"]), below["bus"] if below else "", f"health is {row['health']}", severity, number)
+
+
+def _of_query(lines: list[str]) -> Iterator[Trouble]:
+    bus, index = "", -1
+    above: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, 1):
+        head = _GPU_HEAD.match(line.rstrip())
+        if head is not None:
+            bus, index, above = head["bus"], index + 1, []
+            continue
+        entry = _ENTRY.match(line.rstrip()) if bus else None
+        if entry is None:
+            continue
+        indent, name = len(entry["indent"]), entry["name"].lower()
+        above = [(depth, title) for depth, title in above if depth < indent]
+        value = (entry["value"] or "").strip()
+        if entry["value"] is None:
+            above.append((indent, name))
+        elif value not in _NONE:
+            said = _said("/".join(title for _, title in above), name, value)
+            if said is not None:
+                yield Trouble("GPU", index, bus, *said, number)
+
+
+def _said(section: str, name: str, value: str) -> tuple[str, Severity] | None:
+    for where, what, text, severity in _QUERY:
+        path = f"{section}/{name}"
+        if where in path and what in path[path.index(where) + len(where) :]:
+            return (text if value in ("Yes", "Active") else f"{text}: {value}"), severity
+    return None
+
+
+def packed(trouble: Trouble) -> str:
+    """As the value of a field."""
+    return f"{trouble.severity}|{trouble.kind}|{'' if trouble.number is None else trouble.number}|{trouble.bus}|{trouble.text}"
+
+
+def unpacked(value: str, line: int = 0) -> Trouble:
+    severity, kind, index, bus, text = value.split("|", 4)
+    return Trouble(kind, int(index) if index else None, bus, text, cast(Severity, severity), line)
