@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triage.catalog.model import Catalog
 from triage.diagnose.report import _fill
+from triage.diagnose.say import say_ranks
 
 
 def test_braces_of_commands_stay(catalog: Catalog) -> None:
@@ -13,3 +14,9 @@ def test_braces_of_commands_stay(catalog: Catalog) -> None:
             assert _fill(text, {}) == text
     said = "on {host}: docker inspect -f '{{.Name}}' {0..7} {unknown}"
     assert _fill(said, {"host": "node1"}) == "on node1: docker inspect -f '{{.Name}}' {0..7} {unknown}"
+
+
+def test_a_sentence_names_a_few_of_very_many_ranks() -> None:
+    """Ranges are named up to a number, the rest is counted: a `why` of 10,000 ranks stays a sentence."""
+    assert say_ranks(range(0, 8000, 2)).endswith("28, 30 and 3984 more")
+    assert say_ranks([*range(5000), 7000]) == "ranks 0-4999, 7000"

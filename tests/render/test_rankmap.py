@@ -57,3 +57,11 @@ def test_it_is_told_in_words() -> None:
 def test_one_rank_needs_no_map() -> None:
     """There is nothing to draw of less than two ranks."""
     assert rankmap.draw(states("failed")) == rankmap.draw([]) == ""
+
+
+def test_the_row_of_a_blamed_rank_is_marked_and_its_frame_grows_with_the_drawing() -> None:
+    """Among ten thousand ranks, shown smaller, the one where it began can still be found."""
+    few, many = (rankmap.draw(states(*["stalled"] * size), [7]) for size in (64, 10_000))
+    assert all(drawing.count('class="row"') == 1 for drawing in (few, many))
+    widths = [int(drawing.split('class="blamed" stroke-width="')[1].split('"')[0]) for drawing in (few, many)]
+    assert widths[0] < widths[1]

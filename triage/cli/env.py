@@ -27,7 +27,7 @@ def env(
 
     Reads what logs state (NCCL's "set by environment" lines, exports, banners) and dumps of one rank or node each: env, printenv,
     /proc/PID/environ, pip freeze, nvidia-smi, npu-smi, torch.utils.collect_env. Says what differs between ranks that must agree,
-    what is set on some only, and what is dangerous. Values of secrets are never shown.
+    what is set on some only, what is dangerous, and which devices are not well. Values of secrets are never shown.
 
     \b
     Examples:

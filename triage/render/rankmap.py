@@ -25,7 +25,8 @@ STYLE = """
   .triage-ranks .stalled { fill: var(--stalled) } .triage-ranks .silent { fill: var(--silent) }
   .triage-ranks .ok { fill: var(--ok) }
   .triage-ranks .gaps { fill: none; stroke: var(--page, #fff); stroke-width: 2 }
-  .triage-ranks .blamed { fill: none; stroke: currentColor; stroke-width: 2 }
+  .triage-ranks .blamed { fill: none; stroke: currentColor }
+  .triage-ranks .row { fill: currentColor }
   @media (prefers-color-scheme: dark) {
     .triage-ranks .gaps { stroke: var(--page, #0d1117) }
     .triage-ranks { color: #e6edf3; --failed: #ff7b72; --killed: #d2a8ff; --stalled: #e3b341; --silent: #6e7681; --ok: #2f6f43 }
@@ -64,10 +65,17 @@ def draw(states: Sequence[RankState], blamed: Iterable[int] = (), *, style: bool
             if (path := _path([rank for rank, own in state_of.items() if own == state], width))
         ),
         f'<path class="gaps" d="{_gaps(min(width, last + 1), rows)}"/>',
-        *([f'<path class="blamed" d="{_path(marked, width)}"/>'] if marked else []),
+        *(_frames(marked, width) if marked else []),
         "</svg>",
     ]
     return "\n".join(parts)
+
+
+def _frames(marked: Sequence[int], width: int) -> Iterator[str]:
+    """Frames around these ranks, thicker where a drawing of many is shown smaller, and a tip before each of their rows."""
+    yield f'<path class="blamed" stroke-width="{2 * width // 64 + width // 128}" d="{_path(marked, width)}"/>'
+    rows = sorted({rank // width for rank in marked})
+    yield f'<path class="row" d="{"".join(f"M{LABEL - 5} {TOP + row * CELL}l4 {CELL // 2 - 1}l-4 {CELL // 2 - 1}z" for row in rows)}"/>'
 
 
 def described(states: Sequence[RankState], blamed: Sequence[int]) -> str:
