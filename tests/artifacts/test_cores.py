@@ -323,6 +323,14 @@ def test_the_command(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--exe" in error
 
 
+def test_a_recursion_is_shown_in_two_lines(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same frame again and again is counted, so that the page holds what is around it."""
+    assert main(["core", str(lab.core("overflow")), "--timeout", "120"]) == 0
+    text, _ = capsys.readouterr()
+    assert text.count("in walk ()") <= 3
+    assert "times more, up to #" in text
+
+
 HOSTILE = """
 import pathlib
 pathlib.Path({marker!r}).write_text("ran")

@@ -242,6 +242,14 @@ def test_nobody_there_is_an_error_with_a_hint(tmp_path: Path, capsys: pytest.Cap
     assert os.listdir(tmp_path) == []
 
 
+def test_what_started_us_is_no_rank(sleeper: subprocess.Popen[bytes]) -> None:
+    """A pattern that stands on our own command line, and on that of sudo before us, finds neither."""
+    code = f"from triage.collect.processes import targets; print([target.pid for target in targets((), {MARK!r})])"
+    shell = f"{sys.executable} -c '{code.replace(chr(39), chr(34))}'; true"
+    said = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [f"[{sleeper.pid}]"]
+
+
 DEADLOCK = r"""
 #include <pthread.h>
 #include <stdio.h>

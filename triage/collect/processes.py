@@ -44,7 +44,8 @@ def targets(pids: Sequence[int], match: str | None) -> list[Target]:
             raise InputError(f"no process {', '.join(map(str, gone))}", hint="`pgrep -af python` lists those that run")
         found = [target for target in wanted if target is not None]
     else:
-        running = [_target(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit() and int(entry.name) != os.getpid()]
+        ours = _ancestors()  # `sudo triage collect --match train.py` matches itself
+        running = [_target(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit() and int(entry.name) not in ours]
         alive = [target for target in running if target is not None]
         found = [target for target in alive if (pattern.search(target.command) if pattern else _is_rank(target, alive))]
     if not found:
@@ -60,6 +61,16 @@ def _is_rank(target: Target, alive: Sequence[Target]) -> bool:
         return False
     above = parent(target.pid)
     return not any(other.pid == above and other.rank == target.rank and "WORLD_SIZE" in (other.environ or {}) for other in alive)
+
+
+def _ancestors() -> set[int]:
+    """This process, and those that started it."""
+    found: set[int] = set()
+    pid: int | None = os.getpid()
+    while pid and pid not in found:
+        found.add(pid)
+        pid = parent(pid)
+    return found
 
 
 def parent(pid: int) -> int | None:

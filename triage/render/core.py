@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from triage.evidence.redact import redact
@@ -131,7 +132,9 @@ def _report(report: Report, explain: bool, all_threads: bool, columns: int, pain
     program = core.executable.path if core.executable is not None else core.program or "not known"
     described = [
         safe_line(redact(core.command)),
-        safe_line(f"{program}, {core.machine}, pid {core.pid}, {len(stacks.threads)} threads, {len(core.modules)} programs and libraries"),
+        safe_line(
+            f"{program}, {core.machine}, pid {core.pid}, {len(stacks.threads)} thread{'s' if len(stacks.threads) != 1 else ''}, {len(core.modules)} programs and libraries"
+        ),
     ]
     sections.append(labelled("Process", described, columns, paint, "bold"))
     shown = (
@@ -154,6 +157,19 @@ def _stack(thread: Thread, report: Report, paint: Paint) -> list[str]:
     how = "unwound by gdb" if report.engine == "gdb" else "from the core's notes"
     tid = f" (LWP {thread.tid})" if thread.tid is not None else ""
     lines = [paint(safe_line(f"Thread {thread.id or '?'}{tid}{name}, {how}:"), "bold")]
-    lines += [safe_line(f"#{level:<3}{written(frame)}") for level, frame in enumerate(thread.frames[:SHOWN])]
-    more = len(thread.frames) - SHOWN
-    return lines + ([f"… {more} more frames"] if more > 0 else [])
+    told = list(itertools.islice(_frames(thread), SHOWN + 1))
+    lines += [safe_line(line) for _, line in told[:SHOWN]]
+    return lines + ([f"… {len(thread.frames) - told[SHOWN][0]} more frames"] if len(told) > SHOWN else [])
+
+
+def _frames(thread: Thread) -> Iterator[tuple[int, str]]:
+    """The frames with their levels; of one that comes again and again (a recursion) the first, and how often it follows."""
+    level = 0
+    for _, run in itertools.groupby(thread.frames, key=lambda frame: (frame.function, frame.module, frame.file, frame.line, frame.offset)):
+        same = list(run)
+        yield level, f"#{level:<3}{written(same[0])}"
+        if len(same) == 2:
+            yield level + 1, f"#{level + 1:<3}{written(same[1])}"
+        elif len(same) > 2:
+            yield level + 1, f"    the same {len(same) - 1} times more, up to #{level + len(same) - 1}"
+        level += len(same)
