@@ -59,7 +59,7 @@ _GOES_ON = lazy_re(
     r"\s*(?:> ?)*(?:$|#(?:$| )|  (?:File \"|<no Python frame>|\.\.\.|Binary file)|Current thread 0x|Extension modules: |\[Inferior |#\d+[ :]|\*?\s*(?:frame|thread) #|"
     r"Thread \d|\[New |\[Current|\[Switching|\[Thread debugging|Using host|\((?:gdb|lldb)\)|--+Type|Missing separate|Core was generated|"
     r"Program terminated|Backtrace stopped|\(More stack|No (?:locals|symbol)|PID \d|TID \d|(?:Write|Read|Previous \w+|Location|Mutex \w+) (?:of|is|at|\w+ created)|"
-    r"(?:PC: )?@ +0x|(?:logging\.cc:\d+: )(?:PC: )?\s*@ |\.\.\. \d+ (?:more|common)|Caused by: |Suppressed: |siginfo: |[CVvJjA]  \[|Native frames|"
+    r"(?:PC: )?@ +0x|(?:logging\.cc:\d+: )(?:PC: )?\s*@ |\.\.\. \d+ (?:more|common)|Caused by: |Suppressed: |siginfo: |[CVvJjA]  \[|Native frames|SIG[A-Z]+\(\d+\), PID: |"
     r"\((?:C|Python)\) File|Traceback for thread|\d\.\s+\S|Exception raised from |(?:thread|process) #\d|<omitting|\[\w+:\d+ ?:\d*:\d+\] )|"
     r"\s+(?:at|from|in) |\s{3,}\S|\d+\t|warning:|"
     r"\s*\[ ?\d+\]|.*@ +0x|PC: @|=+|\s*\d{1,3} {1,}\S|Stack (?:trace|dump)|\s*\[bt\]|\S+\([^)\s]*\) ?\[0x|Segmentation fault|FatalError|Error Message|-{5,}|"

@@ -19,7 +19,7 @@ FORMS: tuple[Form, ...] = (
     LLVM,
     Gdb(),  # behind all that number their frames with #
     LLDB,
-    C10,
+    C10(),
     CAFFE2,
     UCX,
     OPEN_MPI,

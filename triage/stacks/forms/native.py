@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from triage.lazy_re import lazy_re
 from triage.stacks.forms.lines import Lines, Shape
+from triage.stacks.model import Stacks
 
 _WHAT = lazy_re(r"^\s*what\(\):\s*(?P<message>.*\S)")
 _TERMINATE = lazy_re(r"terminate called after throwing an instance of '(?P<error>[^']+)'")
 
 # c10/util/Backtrace.cpp; with TORCH_SYMBOLIZE the frames come as `#4 f from x.cpp:12`.
-C10 = Lines(
+_C10 = Lines(
     Shape(
         name="c10",
         mark=lazy_re(r"^\s*frame #\d+: .|^Exception raised from |^C\+\+ CapturedTraceback:", re.MULTILINE),
@@ -21,7 +24,9 @@ C10 = Lines(
             ),
             lazy_re(r"\s*(?:frame )?#(?P<n>\d+):? (?P<func>[^`]+?) from (?P<file>\S+?):(?P<line>\d+)\s*$"),
         ),
+        thread=lazy_re(r".*?\bSIG[A-Z]+\(\d+\), PID: \d+, Thread (?P<tid>\d+):"),
         facts=(
+            lazy_re(r"\b(?P<signal>SIG[A-Z]+)\(\d+\), PID: (?P<pid>\d+), Thread \d+:"),
             lazy_re(r"Exception raised from (?P<raised>\S.*?) at (?P<place>\S+):\d+ \(most recent call first\)"),
             _TERMINATE,
             _WHAT,
@@ -32,6 +37,26 @@ C10 = Lines(
     )
 )
 
+
+class C10:
+    """c10's frames: of an exception, or (its handler of fatal signals) of all threads, where the one that the signal met is not the first."""
+
+    name = "c10"
+    mark = _C10.mark
+
+    def read(self, lines: Iterable[str]) -> Stacks | None:
+        stacks = _C10.read(lines)
+        hit = (
+            next((thread for thread in stacks.threads if any(_HANDLER in frame.function for frame in thread.frames)), None)
+            if stacks
+            else None
+        )
+        if stacks is None or hit is None:
+            return stacks
+        return replace(stacks, threads=tuple(replace(thread, crashed=thread is hit) for thread in stacks.threads))
+
+
+_HANDLER = "FatalSignalHandler::fatalSignalHandler"
 _SYMBOLS = (
     # path(symbol+0x12) [0x7f], path(+0x12)[0x7f], path() [0x7f]
     lazy_re(
