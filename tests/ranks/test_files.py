@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.model import Origin
-from triage.ranks.files import NAMINGS, Naming, origin_of
+from triage.ranks.files import NAMINGS, Naming, is_taken, origin_of
 
 CASES = {
     "gpu0.log": Origin(),
@@ -86,3 +86,14 @@ def test_the_samples_of_a_naming_are_read(naming: Naming) -> None:
         origin = origin_of(f"logs/{sample}")
         for key, value in match.groupdict().items():
             assert value is None or key == "task" or str(getattr(origin, key)) == value.lstrip("0") or getattr(origin, key) in (value, 0)
+
+
+def test_what_was_taken_of_a_process_is_not_what_it_wrote() -> None:
+    """By the names that tools and people give it, and a status of /proc by its first lines."""
+    assert all(
+        is_taken(name, b"x") for name in ("node1/rank3.procstatus.txt", "rank_2_status.txt", "processes/412/files.txt", "rank1.lsof.txt")
+    )
+    assert is_taken("rank3.txt", b"Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\n")
+    assert not any(
+        is_taken(name, b"Name: step 3\n") for name in ("rank3.txt", "stdout.txt", "status.log", "node1/stderr.log", "laptop.txt")
+    )

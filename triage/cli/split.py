@@ -31,7 +31,8 @@ def split(
     """Write what every rank wrote to a file of its own.
 
     Lines are told apart by what launchers, schedulers and containers put before them, which comes off; the rest stays byte for byte. Files of
-    one rank are merged by their stamps. Lines that nothing gives to a writer go to nobody.log.
+    one rank are merged by their stamps. Lines that nothing gives to a writer go to nobody.log, or to
+    nobody.HOST.log where their file is named after a host.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin, Source, Warning
 from triage.ranks import cuts, headless, maps, shuffled, wrapped
 from triage.ranks.blocks import build
-from triage.ranks.files import origin_of
+from triage.ranks.files import is_taken, origin_of
 from triage.ranks.identity import JobMap, short
 from triage.ranks.last import Word, back, words
 from triage.ranks.layouts import Layout, layout_of
@@ -174,8 +174,9 @@ def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, yea
         result.job.learn(source.name, word.origin)
     absent = set() if one else {word.writer for word in head} - {word.writer for word in tail}
     earlier = back(read, scan.size - len(scan.tail), sorted(absent), year, layout) if absent else []
-    result.words.extend((source.name, word) for word in (*earlier, *tail))
-    result.heads.extend((source.name, word) for word in head)
+    if not is_taken(source.name, scan.head or scan.tail):
+        result.words.extend((source.name, word) for word in (*earlier, *tail))
+        result.heads.extend((source.name, word) for word in head)
     head_text = scan.head.decode("utf-8", "replace")
     _learn_text(result, source.name, head_text)
     _learn_addresses(result.job, head_text)

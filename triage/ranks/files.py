@@ -111,6 +111,11 @@ NAMINGS: tuple[Naming, ...] = (
     # A task's number or that of an array's job: the name alone does not say, see identity.py.
     TASK,
 )
+# What tools took of a process from outside: none of it did the process write.
+_TAKEN = lazy_re(
+    r"(?:^|[/._-])(?:(?:proc)?status|environ|env|files|fds|lsof|strace|ltrace|gdb|py-?spy|stacks?|wchan|maps|smaps|limits|ps|pstack|top|dmesg|\w+-smi)\.txt$"
+)
+_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t")
 _NUMBERS = ("rank", "local_rank", "pid", "attempt")
 
 
@@ -132,3 +137,8 @@ def origin_of(name: str) -> Origin:
         stream=told.get("stream"),
         attempt=numbers.get("attempt", 0),
     )
+
+
+def is_taken(name: str, head: bytes) -> bool:
+    """Does a file that begins with `head` show a process from outside, such as its `/proc/PID/status`, so that it holds no last words?"""
+    return _TAKEN.search(name) is not None or _STATUS.match(head) is not None

@@ -52,6 +52,13 @@ def test_lines_of_nobody_have_their_own_file(splitting: Split) -> None:
     assert (result.lines, result.left_out) == (42, 0)
 
 
+def test_lines_of_nobody_in_the_file_of_a_host_stay_apart(splitting: Split) -> None:
+    """What two containers wrote without saying who they are is not one text."""
+    tagged = b"[rank%d]: a\n[rank%d]: b\n"
+    _, found = splitting({f"train-worker-{pod}.log": b"of %d\n" % pod + tagged % (2 * pod, 2 * pod + 1) for pod in (0, 1)})
+    assert (found["nobody.train-worker-0.log"], found["nobody.train-worker-1.log"]) == (b"of 0\n", b"of 1\n")
+
+
 def test_prefixes_can_be_kept(splitting: Split) -> None:
     """--keep-prefix writes lines as they stood."""
     _, found = splitting({"job.log": mixed(40, 2)}, Options(keep_prefix=True, workers=1))

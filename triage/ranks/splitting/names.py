@@ -35,7 +35,8 @@ def of(key: Key, source: str, job: JobMap, told: Collection[tuple[str, int]] = (
     `told` are ranks that lines of a source name themselves: nothing orders those lines and such of a local rank, so that these stay apart.
     """
     if key == NOBODY:
-        return None, NOBODYS
+        host = job.complete(source, Origin()).host  # that the file is named after
+        return None, f"nobody.{_slug(host)}.log" if host else NOBODYS
     rank = key.rank
     whole = job.complete(source, Origin(local_rank=key.local_rank, host=key.host, pid=key.pid))
     if rank is None and (key.local_rank is not None or key.pid is not None) and (source, whole.rank) not in told:
@@ -50,7 +51,7 @@ def of(key: Key, source: str, job: JobMap, told: Collection[tuple[str, int]] = (
 
 def order(name: str) -> tuple[str | int, ...]:
     """Ranks by number, nobody last."""
-    return (name == NOBODYS, *(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)))
+    return (name.startswith("nobody."), *(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)))
 
 
 def _slug(text: str) -> str:
