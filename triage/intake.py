@@ -174,7 +174,7 @@ class Reading:
         """Of every rank the last line that it wrote: the latest by its stamp, and within a source the last by its place."""
         best: dict[int, tuple[tuple[float, str, int], str, Word]] = {}
         for name, word in words:
-            origin = job.complete(name, word.origin)
+            origin = job.on_one_clock(job.complete(name, word.origin))
             if origin.rank is None or name not in self._by_name:
                 continue
             before = best.get(origin.rank)

@@ -11,6 +11,7 @@ import pytest
 from triage.cli.options import seconds
 from triage.errors import OptionError
 
+SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "jobs"
 Command = Callable[..., tuple[int, str, str]]
 LOG = "".join(f"2026-11-21 03:00:0{second} [rank{rank}] INFO trainer: step {second}\n" for second in range(9) for rank in (0, 1)) + "".join(
     f"[rank1]: {line}\n"
@@ -80,3 +81,16 @@ def test_other_times_are_refused(text: str) -> None:
     """With what to write instead."""
     with pytest.raises(OptionError, match="no time"):
         seconds(text)
+
+
+def test_hosts_in_other_zones_and_ranks_that_fell_silent(command: Command, tmp_path: Path) -> None:
+    """Times are told by one clock, last lines too, and what the reader must know of it is said."""
+    job = SAMPLES / "nccl_rank_missing_two_nodes" / "job"
+    (tmp_path / "node1.log").write_text((job / "node1.log").read_text())
+    (tmp_path / "node2.log").write_text((job / "node2.log").read_text().replace("-05 00:", "-05 01:").replace("0305 00:", "0305 01:"))
+    bare, shifted = (command("timeline", str(path), "--width", "200")[1] for path in (job, tmp_path))
+    assert shifted.splitlines()[1:-4] == bare.splitlines()[1:-2]
+    assert "stamps of node2 are 3600 s ahead of those of node1 (another time zone)" in shifted
+    assert (
+        shifted.splitlines()[-1] == bare.splitlines()[-1] == "Wrote nothing any more before the others' last lines: rank 6 600 s (step 12)."
+    )

@@ -17,6 +17,8 @@ __all__ = ["SCHEMA", "as_json", "as_text"]
 SCHEMA = "triage.timeline/1"
 WIDTH, NARROWEST = 100, 40
 _LINES = 3
+# Warnings about what the timeline itself shows: clocks that are apart, ranks that were silent before the others.
+_OF_TIME = ("clock-skew", "fell-silent")
 
 
 def as_json(told: Timeline) -> str:
@@ -63,6 +65,9 @@ def as_text(told: Timeline, *, width: int | None = None, color: bool = False) ->
         lines += ["", *wrap("+: without a stamp of its own; at the time of the stamp before it, or later.", columns)]
     if len({state.host for state in told.ranks} - {None}) > 1:
         lines += ["", *wrap("Several hosts: their order is only as good as their clocks agree.", columns)]
+    for warning in told.warnings:
+        if warning.code in _OF_TIME:
+            lines += ["", *wrap(safe_line(f"{warning.message[:1].upper()}{warning.message[1:]}."), columns)]
     return "\n".join(lines).rstrip() + "\n"
 
 
