@@ -78,6 +78,27 @@ int main() {
     last.join();
 }
 """
+# With an argument it ends itself once both threads wait.
+DEADLOCK = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static void *save(void *x) { pthread_mutex_lock(&b); pthread_barrier_wait(&both); pthread_mutex_lock(&a); return x; }
+static volatile int *locks[] = {&a.__data.__lock, &b.__data.__lock};
+static void *end(void *x) { while (*locks[0] != 2 || *locks[1] != 2) usleep(1000); usleep(100000); abort(); return x; }
+int main(int argc, char **argv) {
+    pthread_t t;
+    pthread_barrier_init(&both, 0, 2);
+    pthread_mutex_lock(&a);
+    pthread_create(&t, 0, save, 0);
+    if (argc > 1) pthread_create(&t, 0, end, argv);
+    pthread_barrier_wait(&both);
+    if (write(1, "step 7 loss 2.5\n", 16) != 16) return 1;
+    pthread_mutex_lock(&b);
+}
+"""
 EXTENSION = r"""
 #include <Python.h>
 static int *nowhere;

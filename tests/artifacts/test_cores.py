@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 import triage
-from tests.artifacts.crashing import CXX, LOADER, C, build, build_extension, core_of, needs
+from tests.artifacts.crashing import CXX, DEADLOCK, LOADER, C, build, build_extension, core_of, needs
 from triage.artifacts.cores import engine, gdb, python, spool
 from triage.artifacts.cores.engine import Limits, run
 from triage.artifacts.cores.files import Where
@@ -329,6 +329,17 @@ def test_a_recursion_is_shown_in_two_lines(lab: Lab, capsys: pytest.CaptureFixtu
     text, _ = capsys.readouterr()
     assert text.count("in walk ()") <= 3
     assert "times more, up to #" in text
+
+
+def test_threads_that_wait_for_the_mutexes_of_each_other_are_named(lab: Lab, tmp_path: Path) -> None:
+    """The core of a process in a deadlock says which threads, with gdb and without."""
+    core = core_of(tmp_path, str(build(tmp_path, "train", DEADLOCK)), "end")
+    for use_gdb in (True, False):
+        report = read(str(core), "core", use_gdb=use_gdb, limits=PATIENT)
+        [sentence] = [sentence for code, sentence in report.remarks if code == "core-deadlock"]
+        assert sentence.endswith("wait for locks of each other")
+        assert "(in main)" in sentence or not use_gdb
+    assert not [code for code, _ in lab.read("threads", use_gdb=False).remarks if code == "core-deadlock"]
 
 
 HOSTILE = """

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 import triage
-from tests.artifacts.crashing import build, needs
+from tests.artifacts.crashing import DEADLOCK, build, needs
 from triage.cli import main
 from triage.collect import collect, logs, steps
 from triage.collect.processes import Target, targets
@@ -248,25 +248,6 @@ def test_what_started_us_is_no_rank(sleeper: subprocess.Popen[bytes]) -> None:
     shell = f"{sys.executable} -c '{code.replace(chr(39), chr(34))}'; true"
     said = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout
     assert said.split() == [f"[{sleeper.pid}]"]
-
-
-DEADLOCK = r"""
-#include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
-static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
-static pthread_barrier_t both;
-static void *save(void *x) { pthread_mutex_lock(&b); pthread_barrier_wait(&both); pthread_mutex_lock(&a); return x; }
-int main(void) {
-    pthread_t t;
-    pthread_barrier_init(&both, 0, 2);
-    pthread_mutex_lock(&a);
-    pthread_create(&t, 0, save, 0);
-    pthread_barrier_wait(&both);
-    puts("step 7 loss 2.5"); fflush(stdout);
-    pthread_mutex_lock(&b);
-}
-"""
 
 
 def test_threads_that_wait_for_the_mutexes_of_each_other_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,9 +235,16 @@ def _registers(machine: str, desc: bytes) -> Registers:
     tid = struct.unpack_from("<i", desc, 32)[0]
     if machine == "aarch64":
         values = struct.unpack_from("<33Q", desc, 112) if len(desc) >= 112 + 33 * 8 else (0,) * 33
-        return Registers(tid, pc=values[32], sp=values[31], fp=values[29], link=values[30])
+        lock = _lock(values[8] == 98, values[0], values[1], values[2])
+        return Registers(tid, pc=values[32], sp=values[31], fp=values[29], link=values[30], lock=lock)
     values = struct.unpack_from("<27Q", desc, 112)
-    return Registers(tid, pc=values[16], sp=values[19], fp=values[4])
+    lock = _lock(values[15] == 202, values[14], values[13], values[12])
+    return Registers(tid, pc=values[16], sp=values[19], fp=values[4], lock=lock)
+
+
+def _lock(futex: bool, address: int, operation: int, value: int) -> int:
+    """The address of a FUTEX_WAIT for a lock with waiters (2), as glibc's mutexes call it; 0 for all else."""
+    return address if futex and not operation & 0x7F and value & 0xFFFFFFFF == 2 else 0
 
 
 def _mappings(desc: bytes, damage: list[str]) -> list[Mapping]:

@@ -58,13 +58,17 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """The registers of one thread that say where it was; `link` is the return address that aarch64 keeps in a register."""
+    """The registers of one thread that say where it was; `link` is the return address that aarch64 keeps in a register.
+
+    `lock`: the address of a lock with waiters that it asked the kernel to wait for.
+    """
 
     tid: int
     pc: int
     sp: int
     fp: int
     link: int = 0
+    lock: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from triage.artifacts.cores import elf, fault, gdb, python
+from triage.artifacts.cores import elf, fault, gdb, locks, python
 from triage.artifacts.cores.engine import Limits
 from triage.artifacts.cores.files import Found, Where, find
 from triage.artifacts.cores.model import Core, Module
@@ -43,6 +43,7 @@ def read(path: str, name: str, where: Where = Where(), use_gdb: bool = True, use
         remarks = _remarks(core, found, where)
         message = abort_message(core, memory, found)
         walked = Walker(core, memory, found).threads()
+        held = locks.owners(core, memory)
     meant = fault.meaning(core)
     threads = walked
     engine = "notes"
@@ -70,6 +71,8 @@ def read(path: str, name: str, where: Where = Where(), use_gdb: bool = True, use
         threads, why = python.merge(threads, path, core, found, where, limits)
         remarks += why
     stacks = replace(facts, form="core" if engine == "gdb" else "core-notes", threads=threads)
+    if blocked := locks.deadlock(stacks, held):
+        remarks.append(("core-deadlock", blocked))
     crash = reduce(stacks)
     if meant.word == "stack-overflow" and crash.kind == "segv":
         crash = _as_overflow(stacks, crash)

@@ -6,7 +6,7 @@ where it has glibc's debug information; its holder is `__owner` of the mutex, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from triage.lazy_re import lazy_re
@@ -79,9 +79,7 @@ def told(process: Process, main: Thread, state: State) -> State | None:
         )
         return State("deadlock", words, "cycle", state.place)
     if len(threads) > 1:
-        return State(
-            "deadlock", f"{state.words} while {' and '.join(map(_called, threads))} wait for locks of each other", "cycle", state.place
-        )
+        return State("deadlock", f"{state.words} while {sentence(threads)}", "cycle", state.place)
     owner = next((thread for thread in process.threads if thread.tid == main.owner and thread is not main), None) if main.owner else None
     if owner is not None:
         return State("lock", f"waiting for a lock that {_called(owner)} holds", state.op, state.place, state.detail)
@@ -91,6 +89,13 @@ def told(process: Process, main: Thread, state: State) -> State | None:
             state, detail=f"lock {main.lock:#x}" + (f", with {too} other threads" if too > 1 else ", with another thread" if too else "")
         )
     return None
+
+
+def sentence(threads: Sequence[Thread]) -> str:
+    """What the threads of a ring do, "" of none."""
+    if len(threads) < 2:
+        return f"{_called(threads[0])} waits for a lock that it holds itself" if threads else ""
+    return f"{', '.join(map(_called, threads[:-1]))} and {_called(threads[-1])} wait for locks of each other"
 
 
 def _called(thread: Thread) -> str:
