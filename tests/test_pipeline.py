@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import triage
@@ -27,6 +27,7 @@ from triage.testing.jobs import JobBuilder
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "jobs"
 FOUR = ("exception_one_rank_tee", "sigkill_redirects", "dtype_mismatch_detail_perrank", "assertion_all_ranks_interleaved")
+SEVERAL = sorted(path.name for path in SAMPLES.iterdir() if sum(file.is_file() for file in path.glob("job/**/*")) > 1)
 ENGINES = ("auto", "hyperscan", "re2")
 
 
@@ -60,11 +61,19 @@ def essence(diagnosis: Diagnosis) -> tuple[object, ...]:
     return diagnosis.verdict, root and (root.signature, root.cluster, root.ranks, root.confidence), shown, diagnosis.job.id
 
 
-@pytest.mark.parametrize("name", FOUR)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 1 << 30), workers=st.integers(1, 4), chunk=st.integers(12, 22), engine=st.sampled_from(ENGINES))
+@settings(max_examples=24, deadline=None)
+@given(
+    name=st.sampled_from(SEVERAL),
+    seed=st.integers(0, 1 << 30),
+    workers=st.integers(1, 4),
+    chunk=st.integers(12, 22),
+    engine=st.sampled_from(ENGINES),
+)
 def test_order_workers_chunks_and_engine_change_nothing(name: str, seed: int, workers: int, chunk: int, engine: str) -> None:
-    """The report is the same, byte for byte, for any order of the paths, number of threads, size of chunks and automaton."""
+    """The report is the same, byte for byte, for any order of the paths, number of threads, size of chunks and automaton.
+
+    Each run draws other samples of all that have several files.
+    """
     files = files_of(SAMPLES / name / "job")
     random.Random(seed).shuffle(files)
     chunk_bytes = (1 << chunk) + seed % 4096

@@ -27,6 +27,13 @@ def test_the_recorder_is_named_as_its_version_names_it(torch: str, name: str) ->
     assert "TRACE_BUFFER_SIZE=2000 (TORCH_FR_BUFFER_SIZE since torch 2.9)" in told(fact(NCCL, 0))
 
 
+def test_before_the_recorder_there_was_the_desync_report() -> None:
+    """Torch 2.1 has no flight recorder: it is not asked for one."""
+    said = told(fact(NCCL, 0), torch="2.1.2")
+    assert "set NCCL_DESYNC_DEBUG=1" in said
+    assert "TORCH_NCCL" not in said
+
+
 @pytest.mark.parametrize(
     ("text", "name", "asked"), [(NCCL, "nccl", "NCCL_DEBUG"), (HCCL, "hccl", "HCCL_ENTRY_LOG"), (GLOO, "gloo", "DETAIL")]
 )

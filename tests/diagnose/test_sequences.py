@@ -13,6 +13,11 @@ from triage.model import Evidence, Origin
 OLD = "[PG 0 (default_pg) Rank {local}] Exception (either an error or timeout) detected by watchdog at work: 9, last enqueued NCCL work: {e}, last completed NCCL work: {c}."
 NEW = "[PG ID 0 PG GUID 0(default_pg) Rank {local}]  failure detected by watchdog at work sequence id: 9 PG status: last enqueued work: {e}, last completed work: {c}"
 
+DUMP = (
+    "[PG ID 0 PG GUID 0(default_pg) Rank {local}] Received a dump signal due to a collective timeout from  rank 1 and we will try our best to dump the "
+    "debug info. Last enqueued NCCL work: {e}, last completed NCCL work: {c}.This is most likely caused by incorrect usages of collectives"
+)
+
 
 def facts(progress: Mapping[int, tuple[int, int]], form: str = NEW) -> list[Evidence]:
     """The line of each rank for (enqueued, completed)."""
@@ -42,6 +47,12 @@ def test_all_at_the_same_place_is_no_bad_rank() -> None:
     assert conclude(dict.fromkeys(range(4), (100, 99))) == ("stuck-in-collective", frozenset(range(4)))
     assert conclude(dict.fromkeys(range(4), (100, 100))) == ("outside-collectives", frozenset(range(4)))
     assert conclude(dict.fromkeys(range(4), (-1, -1))) == ("outside-collectives", frozenset(range(4)))
+
+
+def test_the_numbers_of_a_dump_signal_count_as_well() -> None:
+    """A rank that hangs elsewhere times out in nothing, but says how far it had come when the others ask for a dump."""
+    assert conclude(dict.fromkeys(range(4), (512, 512)), form=DUMP) == ("outside-collectives", frozenset(range(4)))
+    assert conclude({0: (512, 511), 1: (512, 511), 2: (510, 510), 3: (512, 511)}, form=DUMP) == ("lagging-rank", frozenset({2}))
 
 
 def test_nothing_is_said_without_a_majority_or_with_ranks_missing() -> None:

@@ -16,6 +16,7 @@ _DUMPS = frozenset(("flight", "flight-recorder"))
 _STACKS = frozenset(("stack", "stacks", "core"))
 # torch 2.9 renamed the variable of the flight recorder's buffer, and lets it record by default.
 _RENAMED = (2, 9)
+_RECORDED = (2, 2)  # the first torch with a flight recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ def recorder(left: Left) -> str:
     """How far each rank had come in its collectives: the flight recorder, which gloo has not."""
     if left.kinds() & _DUMPS:
         return ""
+    if backend(left) == "nccl" and () < _torch(left) < _RECORDED:
+        return "set NCCL_DESYNC_DEBUG=1, so that a time-out says which ranks are missing (torch 2.2 and newer have a flight recorder)"
     if backend(left) == "nccl":
         size = "TORCH_FR_BUFFER_SIZE" if _torch(left) >= _RENAMED else "TORCH_NCCL_TRACE_BUFFER_SIZE"
         both = "" if left.versions.get("torch") else " (TORCH_FR_BUFFER_SIZE since torch 2.9)"

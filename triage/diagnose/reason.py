@@ -168,6 +168,7 @@ def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], kn
         ranks=frozenset(job.map.ranks),
         world_size=job.map.world_size(),
         failed=frozenset(rank for one in known if one.role in ("either", "confirmation") for rank in one.shown_by),
+        complaining=frozenset(rank for one in known if one.role != "noise" for rank in one.shown_by),
         finished=frozenset(job.outcome.finished),
         one_host=job.map.one_host(),
         last_step=job.outcome.last_step,

@@ -20,7 +20,7 @@ LONG = 10.0  # a log that stopped so many seconds before the others', while they
 class Scene:
     """`matched`: by what they tell (`tells` of a signature) the indices of facts; `ranks`: those that left a trace.
 
-    `failed` are the ranks with a failure of their own, `finished` those that said they were done. `hosts`: rank to the hosts on which
+    `failed` are the ranks with a failure of their own, `complaining` those that show any, `finished` those that said they were done. `hosts`: rank to the hosts on which
     it was seen; `devices`: GPU (host and PCI address, as text) to its ranks. Steps and times are those of each rank's last lines,
     `doing` what it was about there (a name of ranks.last.DOING). Times of different ranks are comparable as `clocks` says. `handled`
     are facts that did not end the job, `files` host to the sources that are named after it, `addresses` IP address to hosts,
@@ -32,6 +32,7 @@ class Scene:
     ranks: frozenset[int]
     world_size: int | None
     failed: frozenset[int]
+    complaining: frozenset[int] = frozenset()
     finished: frozenset[int] = frozenset()
     one_host: bool = False
     last_step: Mapping[int, int] = field(default_factory=dict)

@@ -15,7 +15,8 @@ from triage.lazy_re import lazy_re
 from triage.model import Evidence
 
 _GROUP = lazy_re(r"\[PG (?:ID )?(\d+)(?: PG GUID (\w+))?(?: ?\(([^)]*)\))? Rank \d+\]")
-_WORK = lazy_re(r"last enqueued (?:[NH]CCL )?work: (-?\d+), last completed (?:[NH]CCL )?work: (-?\d+)")
+_WORK = lazy_re(r"[Ll]ast enqueued (?:[NH]CCL )?work: (-?\d+), last completed (?:[NH]CCL )?work: (-?\d+)")
+SAID = "ast enqueued"  # with a large L where the watchdog of another rank asked for a dump
 _ABSURD = 1 << 40
 
 
@@ -41,7 +42,7 @@ def by_group(facts: Iterable[Evidence]) -> dict[str, list[Progress]]:
     """What tells a group apart (see group_of) to the progress of the ranks that reported it, ascending by rank; of several reports of a rank the first."""
     groups: dict[str, dict[int, Progress]] = {}
     for fact in facts:
-        work = _WORK.search(fact.text) if "last enqueued" in fact.text else None
+        work = _WORK.search(fact.text) if SAID in fact.text else None
         if work is None or fact.origin.rank is None:
             continue
         enqueued, completed = int(work[1]), int(work[2])

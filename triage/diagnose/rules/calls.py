@@ -138,7 +138,7 @@ def odd_group(scene: Scene) -> list[Evidence]:
 
 def numbers(scene: Scene) -> list[Evidence]:
     """The watchdogs print how far each rank had come: somebody is ahead, behind, or all are at the same place."""
-    found = sequences.conclude(scene.saying("last enqueued"), scene.everybody)
+    found = sequences.conclude(scene.saying(sequences.SAID), scene.everybody)
     return conclude(found.rule, found.ranks, found.basis, f"{say_ranks(found.ranks)} {found.text}", "measured") if found else []
 
 

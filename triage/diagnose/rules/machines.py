@@ -149,14 +149,17 @@ def inner_error(case: Case) -> None:
 
 
 def all_ranks(case: Case) -> None:
-    """The same error on all ranks at once is one of the program or the configuration, not of a rank."""
+    """The same error on all ranks at once is one of the program or the configuration (of hardware: of what they share), not of a rank."""
     everybody = case.scene.everybody
     for candidate in case.candidates:
         if candidate.suspects is not None or candidate.role == "symptom" or candidate.inferred or len(candidate.shown_by) < 2:
             continue
         if len(candidate.shown_by) > 2 and set(candidate.shown_by) >= everybody:
-            candidate.why.append(
-                f"all ranks ({say_ranks(candidate.shown_by)}) show it: a program or configuration error rather than a bad rank"
-            )
+            common = "a fault of something that they share" if _of_a_machine(candidate) else "a program or configuration error"
+            candidate.why.append(f"all ranks ({say_ranks(candidate.shown_by)}) show it: {common} rather than a bad rank")
         elif everybody:
             candidate.why.append(f"{say_ranks(candidate.shown_by)} show it, of {len(everybody)}")
+
+
+def _of_a_machine(candidate: Candidate) -> bool:
+    return candidate.signature is not None and candidate.signature.domain in ("gpu", "fabric", "host", "slurm")

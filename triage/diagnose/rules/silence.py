@@ -119,7 +119,8 @@ def never_joined(scene: Scene) -> list[Evidence]:
     if basis is None:
         return []
     steps = _steps(scene, absent, waiting)
-    text = f"{say_ranks(waiting)} timed out waiting in a collective; {say_ranks(absent)} printed no error and did not join it{steps}"
+    said = "printed no error and" if not absent & scene.complaining else "did not say so and"
+    text = f"{say_ranks(waiting)} timed out waiting in a collective; {say_ranks(absent)} {said} did not join it{steps}"
     return conclude("never-joined", absent, basis, text)
 
 
