@@ -64,6 +64,14 @@ def test_all_ranks_in_one_file(tmp_path: Path) -> None:
     assert "at step 900: rank 5 has" in found.evidence[0].text
 
 
+def test_a_number_before_a_name_is_no_part_of_it(tmp_path: Path) -> None:
+    """Times of a step differ on all ranks: what follows them is compared none the less."""
+    odd = diverging(2, 17)
+    found = root(job(tmp_path / "norm", 4, 30, lambda rank, step: f"step_time=0.5{rank}{step} {odd(rank, step)}"))
+    assert found is not None
+    assert (found.ranks, found.captures["quantity"]) == ((2,), "grad_norm")
+
+
 def test_two_ranks_have_no_odd_one(tmp_path: Path) -> None:
     """Of two ranks that agreed before, nobody can say which is wrong: both are named."""
     found = root(job(tmp_path, 2, 50, diverging(1, 20)))

@@ -77,7 +77,7 @@ def _told(memory: bool) -> re.Pattern[str]:
     wanted = sorted((name for name, worth in names().items() if (worth == "memory") == memory), key=lambda name: (-len(name), name))
     spelled = "|".join(_spelled(name) for name in wanted)
     value = f"(?P<value>{_NUMBER}){_UNIT}" if memory else rf"(?P<value>0x[0-9a-f]{{4,64}}|[0-9a-f]{{8,64}}(?![\w.])|{_NUMBER})"
-    label = r"(?:(?P<of>\w+(?:\.\w+)+)[ :.'\"]{1,3})?"
+    label = r"(?:(?<![\w.])(?P<of>[^\W\d]\w*(?:\.\w+)+)[ :.'\"]{1,3})?"
     return re.compile(rf"(?i){label}(?<![a-z0-9])(?P<name>{spelled})['\"]?(?: ?\(\w+\))? ?(?:[:=]|is|->)? ?['\"]?{value}(?![\w.]*\w\()")
 
 

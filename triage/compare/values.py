@@ -30,7 +30,7 @@ _STEPS = 6  # common steps that are judged at either end
 _LOOKED_AT = 6  # files in which the first step is looked for
 _ALL = 64  # files that are all read at the step that was found
 _SOME = 8  # texts whose starts show whether all others are worth reading
-_LISTS = lazy_re(r"(?P<quantity>\S+) (?:(?:is|are|was|were) )?inconsistent: \[(?P<values>[^\]\n]*)")
+_LISTS = lazy_re(r"(?P<quantity>\S*\w)[^\s\w]* (?:(?:is|are|was|were) )?inconsistent: \[(?P<values>[^\]\n]*)")
 
 
 class Values:
@@ -185,10 +185,12 @@ def _basis(value: Value) -> Evidence:
 def _listed(facts: Sequence[Evidence]) -> list[Evidence]:
     """`WARNING: w inconsistent: [1.0, 1.0, 1.5, 1.0]`: one rank prints the values of all, in the order of the ranks."""
     found: list[Evidence] = []
+    told: set[str] = set()
     for fact in facts:
-        match = _LISTS.search(fact.text)
-        if match is None or any(fact.text == other.excerpt for other in found):
+        match = _LISTS.search(fact.text) if "inconsistent: [" in fact.text else None
+        if match is None or match["values"] in told:
             continue
+        told.add(match["values"])
         texts = [text.strip() for text in match["values"].split(",")]
         usual = max(sorted(set(texts)), key=texts.count)
         odd = [rank for rank, text in enumerate(texts) if text != usual]
