@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.model import Diagnosis, Evidence, Origin, Remediation
-from triage.render import json, text
+from triage.render import html, json, text
 from triage.render.layout import columns
 
-from .samples import ALL, CAUSE, CLEAN, KNOWN, SYMPTOMS, UNKNOWN_ROOT, diagnoses, evidence
+from .samples import ALL, CAUSE, CLEAN, KNOWN, SYMPTOMS, UNKNOWN, UNKNOWN_ROOT, diagnoses, evidence
 
 widths = st.sampled_from([40, 60, 80, 100, 160])
 CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -173,3 +173,11 @@ def test_markup_like_text_is_shown_as_it_is() -> None:
 def test_no_line_ends_in_a_space(diagnosis: Diagnosis) -> None:
     """Copying from the terminal brings no trailing space."""
     assert not re.search(r" $", text.render(diagnosis), re.MULTILINE)
+
+
+def test_an_unknown_failure_beside_the_root_says_why_it_lost() -> None:
+    """Who lost is told with the reason, whether a signature knows it or not."""
+    lost = replace(UNKNOWN, why=("began 7 s after cuda.out-of-memory",))
+    told = replace(KNOWN, unknown=(lost,))
+    assert "(began 7 s after cuda.out-of-memory)" in " ".join(text.render(told, width=200).split())
+    assert "(began 7 s after cuda.out-of-memory)" in html.render(told)

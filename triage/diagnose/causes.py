@@ -138,7 +138,8 @@ def _why_lost(root: Candidate, other: Candidate, effects: Counter[str], scene: S
         common = root.began.keys() & other.began.keys()
         return f"began {min(other.began[clock] - root.began[clock] for clock in common):.0f} s after {root.id}" if common else "began later"
     if effects[other.id] < effects[root.id]:
-        return f"stands beside {root.id}, which explains more ({effects[root.id]} findings, this one {effects[other.id]})"
+        more = f"{effects[root.id]} finding{'s' if effects[root.id] != 1 else ''}"
+        return f"stands beside {root.id}, which explains more ({more}, this one {effects[other.id]})"
     if _stopped(scene, root, other):
         return f"{say_ranks(other.ranks)} went on for more than {LONG:.0f} s after the last line of {say_ranks(root.ranks)}"
     return f"stands beside {root.id} with nothing in the files that puts one before the other"

@@ -65,7 +65,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         *_section(
             "Before that" if diagnosis.verdict == "clean" else "Also considered", _findings(groups.considered, diagnosis, reasons=True)
         ),
-        *_section("Unknown", _findings(words.others(diagnosis), diagnosis)),
+        *_section("Unknown", _findings(words.others(diagnosis), diagnosis, reasons=True)),
         *_section("Set aside", _findings(groups.noise, diagnosis)),
         *_section("Warnings", _items(_warning(*told) for told in words.warnings(diagnosis))),
         "</main>",

@@ -131,7 +131,7 @@ class _Page:
     def _listed(self, findings: list[Finding], reasons: bool = False) -> list[str]:
         shown = []
         for finding in findings[:LISTED]:
-            lost = f" ({'; '.join(finding.why)})" if reasons and finding.why else ""
+            lost = _reasons(finding) if reasons else ""
             shown.append(f"{words.summary(finding)}: {clip(safe_line(finding.title), self.width)}{lost}")
         return shown + _more(len(findings))
 
@@ -148,7 +148,7 @@ class _Page:
         for finding in others[:LISTED]:
             first = next(iter(finding.evidence), None)
             at = f", {words.place(first, self.diagnosis)}" if first is not None else ""
-            lines.append(f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width)}")
+            lines.append(f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width)}{_reasons(finding)}")
         return self.section("Unknown", lines + _more(len(others)), "bold", "yellow")
 
     def timeline(self) -> list[str]:
@@ -223,6 +223,10 @@ def _line(evidence: Evidence, diagnosis: Diagnosis) -> str:
 def _also(evidence: Evidence, diagnosis: Diagnosis) -> str:
     rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
     return words.place(evidence, diagnosis) + rank
+
+
+def _reasons(finding: Finding) -> str:
+    return f" ({safe_line('; '.join(finding.why))})" if finding.why else ""
 
 
 def _more(count: int) -> list[str]:
