@@ -89,8 +89,8 @@ Unknown      u-7f3a9c on rank 3, job.log:61: ValueError: shard 7 is bad
 In order     03:00:26 rank 1: data.worker-killed
              03:00:27 rank 0: gloo.connection-closed-by-peer
 
-Ranks        0-1  FK
-             F failed (1)   K killed (1)
+Ranks        0-1  FK  < 1
+             F failed (1)   K killed (1)   < where it began
 
 Set aside    nccl.advice (3×)
 

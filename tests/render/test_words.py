@@ -88,3 +88,12 @@ def test_clock_says_the_day_when_the_job_has_several() -> None:
     assert words.clock(KNOWN.job.first_time, KNOWN) == "03:00:00"
     assert words.clock(0.0, KNOWN) == "1970-01-01 00:00:00"
     assert words.clock(1e300, KNOWN) == ""
+
+
+def test_the_line_of_the_rank_where_it_began_stands_apart() -> None:
+    """Where all ranks hang, the one that is to blame can be found without colour."""
+    states = [RankState(rank, None, "stalled") for rank in range(512)]
+    grid = words.rank_grid(states, 64, [170])
+    assert [(line.first, line.last) for line in grid] == [(0, 127), (128, 191), (192, 511)]
+    assert [words.began_here(line, [170], 20) for line in grid] == ["", "  < 170", ""]
+    assert words.began_here(grid[1], range(128, 190, 2), 20) == "  <"

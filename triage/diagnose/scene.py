@@ -32,7 +32,6 @@ class Scene:
     ranks: frozenset[int]
     world_size: int | None
     failed: frozenset[int]
-    complaining: frozenset[int] = frozenset()
     finished: frozenset[int] = frozenset()
     one_host: bool = False
     last_step: Mapping[int, int] = field(default_factory=dict)
@@ -47,6 +46,7 @@ class Scene:
     local: Mapping[tuple[str, int], Collection[int]] = field(default_factory=dict)
     pids: Mapping[int, Collection[int]] = field(default_factory=dict)
     writes: Mapping[str, Collection[int]] = field(default_factory=dict)
+    complaining: frozenset[int] = frozenset()
 
     def evidence_of(self, *tells: str) -> Sequence[Evidence]:
         known = self._told.get(tells)

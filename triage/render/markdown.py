@@ -167,8 +167,13 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
     if len(diagnosis.ranks) < 2:
         return []
     digits = len(str(max(state.rank for state in diagnosis.ranks)))
-    lines = [f"{line.first:>{digits}}-{line.last:<{digits}}  {line.marks}" for line in words.rank_grid(diagnosis.ranks, 64)]
-    return ["**Ranks**", "```text\n" + "\n".join([*lines, words.legend(diagnosis.ranks)]) + "\n```"]
+    began = words.beginners(diagnosis)
+    lines = [
+        f"{line.first:>{digits}}-{line.last:<{digits}}  {line.marks}{words.began_here(line, began, 40)}"
+        for line in words.rank_grid(diagnosis.ranks, 64, began)
+    ]
+    legend = words.legend(diagnosis.ranks) + ("   < where it began" if began else "")
+    return ["**Ranks**", "```text\n" + "\n".join([*lines, legend]) + "\n```"]
 
 
 def _warning(sources: list[str], message: str, marker: str) -> str:

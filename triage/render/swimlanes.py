@@ -80,7 +80,8 @@ def lanes_of(diagnosis: Diagnosis) -> tuple[list[Lane], int]:
     for lane in lanes.values():
         lane.state = states.get(lane.rank) if lane.rank is not None else None
     ordered = sorted(lanes.values(), key=lambda lane: (lane.rank not in blamed, _first(lane), lane.rank is None, lane.rank or 0))
-    return ordered[:LANES], max(0, len(ordered) - LANES)
+    hurt = sum(state.state != "ok" for state in diagnosis.ranks)  # of thousands the first moments only are kept
+    return ordered[:LANES], max(0, max(hurt, len(ordered)) - LANES) if len(ordered) > LANES else 0
 
 
 def _first(lane: Lane) -> float:

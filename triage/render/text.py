@@ -167,14 +167,16 @@ class _Page:
         room = self.width - LABEL - 2 * digits - 3
         cells = next(size for size in (64, 32, 16, 8) if size <= max(room, 8))
         lines = []
-        for line in words.rank_grid(states, cells):
-            lines.append(f"{line.first:>{digits}}-{line.last:<{digits}}  {self._marks(line)}")
+        began = words.beginners(self.diagnosis)
+        for line in words.rank_grid(states, cells, began):
+            here = words.began_here(line, began, room - len(line.marks))
+            lines.append(f"{line.first:>{digits}}-{line.last:<{digits}}  {self._marks(line)}{here}")
         head, *rest = lines
         margin = " " * LABEL
         return [
             self.paint("Ranks", "bold") + " " * (LABEL - 5) + head,
             *(margin + line for line in rest),
-            *(margin + line for line in fold(words.legend(states), self.width - LABEL)),
+            *(margin + line for line in fold(words.legend(states) + ("   < where it began" if began else ""), self.width - LABEL)),
         ]
 
     def _marks(self, line: words.GridLine) -> str:

@@ -262,8 +262,8 @@ class GridLine:
     marks: str
 
 
-def rank_grid(states: Sequence[RankState], cells: int) -> list[GridLine]:
-    """One character a rank, `cells` to a line, each line starting at a multiple of `cells`; equal lines are one.
+def rank_grid(states: Sequence[RankState], cells: int, began: Iterable[int] = ()) -> list[GridLine]:
+    """One character a rank, `cells` to a line, each line starting at a multiple of `cells`; equal lines are one, but for those of ranks in `began`.
 
     A rank of which nothing is said is a space inside a line; a line without any rank is left out.
     """
@@ -272,14 +272,29 @@ def rank_grid(states: Sequence[RankState], cells: int) -> list[GridLine]:
         row = rows.setdefault(state.rank // cells, [" "] * cells)
         row[state.rank % cells] = STATE_MARKS[state.state]
     out: list[GridLine] = []
+    here = {rank // cells for rank in began}
     for number in sorted(rows):
         marks = "".join(rows[number]).rstrip()
         first, last = number * cells, number * cells + len(marks) - 1
-        if out and out[-1].marks == marks and len(marks) == cells and out[-1].last == first - 1:
+        alone = not here.isdisjoint((number, number - 1))
+        if not alone and out and out[-1].marks == marks and len(marks) == cells and out[-1].last == first - 1:
             out[-1] = GridLine(out[-1].first, last, marks)
         else:
             out.append(GridLine(first, last, marks))
     return out
+
+
+def beginners(diagnosis: Diagnosis) -> tuple[int, ...]:
+    """The ranks where it began, unless that is (nearly) all of them."""
+    blamed = diagnosis.root_cause.ranks if diagnosis.root_cause is not None else ()
+    return blamed if 2 * len(blamed) <= len(diagnosis.ranks) else ()
+
+
+def began_here(line: GridLine, began: Iterable[int], room: int) -> str:
+    """What stands behind a line of marks: `  < 170`; empty where it began elsewhere, or where there is no room."""
+    here = [rank for rank in began if line.first <= rank <= line.last]
+    told = f"  < {rank_list(here)}" if here else ""
+    return told if len(told) <= room else "  <" if room > 2 else ""
 
 
 def legend(states: Sequence[RankState]) -> str:
