@@ -21,6 +21,7 @@ LOGS = {
     "settings, then a log": DUMPS["env"] + b"step 1 loss 5.3\n",
     "settings, then a traceback": DUMPS["env"] * 50 + b"Traceback (most recent call last):\n",
     "a banner in a log": DUMPS["nvidia-smi"] + b"[rank0]: step 1\n",
+    "a padded label before all lines": b" 0: [rank0]: npu-smi is not there\n 0: [rank0]: step 1\n 0: [rank0]: step 2\n",
     "collect_env in a log": DUMPS["collect_env"] + b"RuntimeError: no device\n",
     "hyperparameters": b"lr=0.1\nbatch=8\nepochs=3\n",
     "metrics": b"loss  5.3\nloss  5.2\nloss  5.1\n",

@@ -18,13 +18,14 @@ _SURE = lazy_re(
 )
 _PACKAGE = lazy_re(rb"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[\w,]+\])?(?:==\d| @ \S)|-e \S+[+@/]|# ")
 _LISTED = lazy_re(rb"[A-Za-z0-9][A-Za-z0-9._-]* +\d|Package +Version|-+ +-+")
-_TABLE = lazy_re(rb"[|+= \t-]|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
+_TABLE = lazy_re(rb"[|+=-]|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
 _REPORT = lazy_re(
     rb"[A-Z][\w /'().-]*:|\[(?:pip|conda)\d?\]|  ?\S|Collecting environment|Versions of relevant|\[|GPU \d+:|CPU:|/\S+$|=+$"
     rb"|(?:vLLM|cuDNN) [A-Zv]|[A-Z][A-Z0-9_]+=|(?:GPU|NIC)\d+[ \t]"
 )
 _QUERY = lazy_re(rb"=+NVSMI LOG=+$|GPU [0-9A-Fa-f:.]+$| +\S|[A-Z][\w ]+ : ")
 _NO_DUMP = lazy_re(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
+_SMI = lazy_re(rb"\| *(?:NVIDIA-SMI|npu-smi) \d")
 _FEWEST = 3
 
 
@@ -37,7 +38,7 @@ def is_environment(head: bytes, *, whole: bool) -> bool:
         return b"=" in start[:128] and _PAIR.match(start) is not None and _is_environ(head, whole)
     if _PAIR.match(start.split(b"\n", 1)[0]):
         return _all(head, _PAIR, whole, sure=_SURE)
-    if b"NVIDIA-SMI" in start or b"npu-smi " in start:
+    if _SMI.search(start):
         return _all(head, _TABLE, whole)
     if start.startswith(b"=") and b"NVSMI LOG" in start[:64]:
         return _all(head, _QUERY, whole)
