@@ -26,6 +26,7 @@ REACH = 1 << 19
 _STAMP_REACH = 1 << 12
 _HEAD_REACH = 1 << 15  # for the lines above a backtrace that say what it is about
 _FEW = 8
+_NEAR = 64
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 5
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
@@ -150,7 +151,7 @@ def _is_hook(text: Text, first: Line) -> bool:
     """Is the tag before the line that of torch's excepthook, which tags tracebacks only? Not where output before it has the same tag."""
     if "c10d rank" not in first.parsed.layers:
         return False
-    before = text.lines_before(first.offset, REACH >> 3, _start(first, first.parsed.writer))
+    before = itertools.islice(text.lines_before(first.offset, REACH >> 3, _start(first, first.parsed.writer)), _NEAR)
     same = (line.parsed for line in before if line.parsed.writer == first.parsed.writer and line.parsed.text.strip())
     nearest = next((parsed for parsed in same if not parsed.record), None)
     return nearest is None or tracebacks.is_exception(nearest.text) or nearest.text.startswith(" ")

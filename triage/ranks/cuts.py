@@ -43,18 +43,12 @@ class Piece:
     label: bool
 
 
-def may_cut(lines: Sequence[str], table: Table, longest: int) -> bool:
-    """Does a collector that cuts stand before most of the sampled lines of a source, and is none longer than it lets them be?"""
-    return longest <= LONGEST and _before_most(lines, table, CUTTING)
-
-
-def may_escape(lines: Sequence[str], table: Table) -> bool:
-    """Does syslog stand before most of them? Then `#012` in the others is a newline, as rsyslog writes it."""
-    return _before_most(lines, table, _SYSLOG)
-
-
-def _before_most(lines: Sequence[str], table: Table, names: frozenset[str]) -> bool:
-    return 2 * sum(not names.isdisjoint(parse(line, 1970, table).layers) for line in lines) >= len(lines) > 0
+def told(lines: Sequence[str], table: Table, longest: int) -> tuple[bool, bool]:
+    """What stands before most of the sampled lines of a source: a collector that cuts, where none is longer than it lets them be;
+    and syslog, so that `#012` in the others is a newline, as rsyslog writes it."""
+    layers = [parse(line, 1970, table).layers for line in lines]
+    cutting, escaping = (2 * sum(not names.isdisjoint(found) for found in layers) >= len(lines) > 0 for names in (CUTTING, _SYSLOG))
+    return cutting and longest <= LONGEST, escaping
 
 
 def unescaped(data: bytes, year: int, table: Table) -> list[tuple[str, Parsed]] | None:

@@ -58,7 +58,7 @@ def layout_of(head: bytes, tail: bytes = b"") -> Layout:
     if envelope:
         return Layout(table, envelope)
     longest = max(len(line) for data in (head, tail) for line in data.split(b"\n"))
-    found = Layout(table, "", 0, cuts.may_cut(lines, table, longest), cuts.may_escape(lines, table))
+    found = Layout(table, "", 0, *cuts.told(lines, table, longest))
     return PLAIN if table is BY_START and not (found.cut or found.escaped) else found
 
 

@@ -27,6 +27,7 @@ _TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d+)\]:")
 _STARTER = lazy_re(
     rb"(?m)^([^\n]{1,60}?: ?)[^\n]{0,80}?(?:torch[./]distributed[./](?:run|elastic(?!.multiprocessing.errors)|launcher)\b|\[launch\.py:\d+:\w+\])"
 )
+_STARTERS = (b"torch/distributed/", b"torch.distributed.", b"[launch.py:")
 # What of a name stands for its host: `i.pretrain/0` is replica `pretrain/0`. Names of hosts end at their first dot.
 _HOUSE = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"
 _HET = "srun --label of het jobs"
@@ -56,9 +57,11 @@ def _differ(head: str, found: Table) -> bool:
 
 def _of_nodes(data: bytes, found: Table) -> bool:
     """Do the labels number nodes? A starter of processes speaks behind one, or each tag (but for that of rank 0) is another number than its label."""
-    if any(_label(match[1], found) is not None for match in itertools.islice(_STARTER.finditer(data), _MOST)):
+    starting = _STARTER.finditer(data) if any(word in data for word in _STARTERS) else ()  # the patterns are slow on what has neither
+    if any(_label(match[1], found) is not None for match in itertools.islice(starting, _MOST)):
         return True
-    tags = {match.groups() for match in _TAGGED.finditer(data)} if b"[rank" in data else set()
+    tagged = data.count(b"[rank") > data.count(b"\n[rank") + data.startswith(b"[rank")
+    tags = {match.groups() for match in _TAGGED.finditer(data)} if tagged else set()
     pairs = {(label, int(tag)) for before, tag in sorted(tags)[:_MOST] if (label := _label(before, found)) is not None}
     return any(label != tag for label, tag in pairs) and not any(label == tag for label, tag in pairs if label)
 
