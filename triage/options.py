@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ ENGINES = ("auto", "hyperscan", "re2")
 class Options:
     """`workers` defaults to the number of cores; `engine` chooses the scan's automaton. Neither changes the answer.
 
+    `fork`: the program has no other threads, so that processes may be forked for long work.
     `settings` is a file with rules for the environment, laid over the shipped ones (triage/compare/settings.txt).
     """
 
@@ -24,10 +26,16 @@ class Options:
     chunk_bytes: int = 1 << 18
     engine: str = "auto"
     settings: Path | None = None
+    fork: bool = False
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise OptionError(f"no scan engine is called {self.engine!r}", hint="one of " + ", ".join(ENGINES))
+
+    @property
+    def cores(self) -> int:
+        """How many threads or processes work at a time."""
+        return max(1, self.workers or os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)

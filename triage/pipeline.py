@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -109,7 +108,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Re
     scan = Scan(
         forms,
         writer_key,
-        workers=max(1, options.workers or os.cpu_count() or 1),
+        workers=options.cores,
         chunk_bytes=options.chunk_bytes,
         windows=known.windows,
         generic=frozenset(range(len(evidence.TRIGGERS))),
@@ -126,7 +125,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Re
 def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: Seen) -> Read:
     known, scanned = texts.catalog, texts.scanned
     reading = Reading(scanned)
-    gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings)
+    gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings, options.cores if options.fork else 1)
     facts, notes = found = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)

@@ -44,7 +44,7 @@ def env(
     from triage import pipeline
 
     with progress.shown(quiet) as callback:
-        found = pipeline.audit(paths, pipeline.Options(workers=workers, settings=rules), callback)
+        found = pipeline.audit(paths, pipeline.Options(workers=workers, fork=True, settings=rules), callback)
     if format is options.PlainFormat.json:
         streams.deliver(environment.as_json(found), output, utf8=True)
     else:

@@ -79,7 +79,7 @@ def pipeline_options(catalog: list[Path] | None, workers: int | None, chunk_size
     size = options.byte_count(chunk_size)
     from triage.pipeline import Options
 
-    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size)
+    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True)
 
 
 def remembered(diagnosis: Diagnosis, given: Path | None) -> Diagnosis:

@@ -45,7 +45,9 @@ def timeline(
     from triage.diagnose.timeline import cut
 
     with progress.shown(quiet) as callback:
-        told = cut(pipeline.timeline(paths, pipeline.Options(catalogs=tuple(catalog or ()), workers=workers), callback), window, ranks)
+        told = cut(
+            pipeline.timeline(paths, pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True), callback), window, ranks
+        )
     if format is options.PlainFormat.json:
         streams.deliver(rendering.as_json(told), output, utf8=True)
     else:

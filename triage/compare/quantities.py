@@ -22,6 +22,8 @@ _NAME = lazy_re(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|nan|inf)"
 _UNIT = r"(?: ?(?P<unit>[KMGT]i?B))"
 _LOOK_BACK = 1 << 11
+# Then this far back, the last as far as a tail can reach.
+_REACHES = (1 << 12, 1 << 13, 1 << 14, 1 << 62)
 _NEAR = 8
 Complete = Callable[[str, Origin], Origin]
 
@@ -116,12 +118,17 @@ def _ends(data: bytes, memory: bool, most: int) -> list[tuple[int, int]]:
         if not start or len(found) == most:
             return found[::-1]
         end = start - 1
-    return list(_places(data, memory))[-most:]
+    for reach in _REACHES:
+        start = data.rfind(b"\n", 0, max(0, len(data) - reach)) + 1
+        found = list(_places(data, memory, start))
+        if not start or len(found) >= most:
+            break
+    return found[-most:]
 
 
-def _places(data: bytes, memory: bool) -> Iterator[tuple[int, int]]:
+def _places(data: bytes, memory: bool, start: int = 0) -> Iterator[tuple[int, int]]:
     done = -1
-    for match in gate(memory).finditer(data):
+    for match in gate(memory).finditer(data, start):
         if match.start() >= done:
             start = data.rfind(b"\n", 0, match.start()) + 1
             end = data.find(b"\n", match.end())

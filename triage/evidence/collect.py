@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from triage import evidence
+from triage.forks import each
 from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin, Source, Warning
 from triage.ranks import cuts, headless, maps, shuffled, wrapped
@@ -46,6 +47,9 @@ _VERSIONS = (
 )
 _REPEATED = lazy_re(rb"\[repeated (\d{1,7})x across cluster\]")
 _READ_HEAD_LINES = 60
+# From so many hits on, of which a file costs some, several processes are faster than one.
+_WORTH_FORKING = 400
+_FILE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,20 @@ class Opening:
     layout: Layout
     year: int
     words: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one source says by itself: its first and last words, those `earlier` of writers that its end does not show, and the facts.
+
+    `lost` counts lines that Ray left out.
+    """
+
+    head: tuple[Word, ...]
+    tail: tuple[Word, ...]
+    earlier: tuple[Word, ...]
+    facts: tuple[Evidence, ...]
+    lost: int
 
 
 @dataclass
@@ -77,34 +95,62 @@ def harvest(
     literals: Sequence[str],
     read_of: Callable[[Source, Scanned], Read],
     openings: Mapping[str, Opening] = MappingProxyType({}),
+    processes: int = 1,
 ) -> Harvest:
     """Read the blocks of every source, in the order given (sorted by name). `openings` are those that are known already."""
     year = year_of(scanned)
     result = Harvest(year=year)
     small = sum(scan.size for _, scan in scanned) <= headless.SMALL
-    for source, scan in scanned:
-        result.job.learn(source.name, Origin())
-        opening = openings.get(source.name)
-        if opening is None or opening.year != year:
-            opening = opening_of(source.name, scan, year)
-        layout, read = opening.layout, read_of(source, scan)
-        _learn_edges(result, source, scan, read, year, opening)
-        text = Text(source.name, read, scan.size, year, layout)
-        hits, lost = _repeats(_named(scan.hits, literals), read)
-        if layout.width or len(scan.tail) == scan.size:  # it is small: the tail is all of it
-            hits = sorted([*hits, *_broken(scan.tail, layout, literals)])
-        loose = _headless(source, scan, read, year, layout) if small else ()
-        for block, more in build(text, hits, loose):
-            facts = evidence.read(block)
-            if facts and more:
-                facts[-1:] = [evidence.seen_again(facts[-1], more)]
-            for fact in facts:
-                _learn(result, fact)
-            result.facts.extend(fact for fact in facts if not _is_map(fact))
-        result.warnings.extend((*_limits(source, scan), *_left_out(source, lost)))
+    given = [None if (opening := openings.get(source.name)) is None or opening.year != year else opening for source, _ in scanned]
+
+    def read(number: int) -> Told:
+        source, scan = scanned[number]
+        return told(source, scan, literals, read_of(source, scan), year, given[number], small=small)
+
+    costs = sum(_FILE + len(scan.hits) for _, scan in scanned)
+    for (source, scan), found in zip(scanned, each(read, len(scanned), processes if costs > _WORTH_FORKING else 1), strict=True):
+        _join(result, source, scan, found)
     _compare_clocks(result)
     result.job.settle()
     return result
+
+
+def told(
+    source: Source, scan: Scanned, literals: Sequence[str], read: Read, year: int, opening: Opening | None = None, *, small: bool
+) -> Told:
+    """Everything that can be read in one source without the others. `small`: all are, so that it may be read whole."""
+    opening = opening or opening_of(source.name, scan, year)
+    layout = opening.layout
+    head, tail, earlier = _edges(source, scan, read, year, opening)
+    text = Text(source.name, read, scan.size, year, layout)
+    hits, lost = _repeats(_named(scan.hits, literals), read)
+    if layout.width or len(scan.tail) == scan.size:  # it is small: the tail is all of it
+        hits = sorted([*hits, *_broken(scan.tail, layout, literals)])
+    loose = _headless(source, scan, read, year, layout) if small else ()
+    facts: list[Evidence] = []
+    for block, more in build(text, hits, loose):
+        found = evidence.read(block)
+        if found and more:
+            found[-1:] = [evidence.seen_again(found[-1], more)]
+        facts += found
+    return Told(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost)
+
+
+def _join(result: Harvest, source: Source, scan: Scanned, found: Told) -> None:
+    """What one source says, beside the others: its first and last lines place its ranks, and the last say how far each came."""
+    result.job.learn(source.name, Origin())
+    for word in (*found.head, *found.tail):
+        result.job.learn(source.name, word.origin)
+    if not is_taken(source.name, scan.head or scan.tail):
+        result.words.extend((source.name, word) for word in (*found.earlier, *found.tail))
+        result.heads.extend((source.name, word) for word in found.head)
+    head_text = scan.head.decode("utf-8", "replace")
+    _learn_text(result, source.name, head_text)
+    _learn_addresses(result.job, head_text)
+    for fact in found.facts:
+        _learn(result, fact)
+    result.facts.extend(fact for fact in found.facts if not _is_map(fact))
+    result.warnings.extend((*_limits(source, scan), *_left_out(source, found.lost)))
 
 
 def _headless(source: Source, scan: Scanned, read: Read, year: int, layout: Layout) -> list[list[Line]]:
@@ -164,22 +210,14 @@ def opening_of(name: str, scan: Scanned, year: int) -> Opening:
     return Opening(layout, year, tuple(said))
 
 
-def _learn_edges(result: Harvest, source: Source, scan: Scanned, read: Read, year: int, opening: Opening) -> None:
-    """The first and last lines of a source place its ranks, and the last say how far each came."""
+def _edges(source: Source, scan: Scanned, read: Read, year: int, opening: Opening) -> tuple[Sequence[Word], Sequence[Word], Sequence[Word]]:
+    """The first words of a source, the last, and further back the last of writers whom its end does not show."""
     layout = opening.layout
     one = origin_of(source.name).rank is not None
     head = opening.words if len(scan.tail) < scan.size else ()
     tail = words(scan.tail, scan.size - len(scan.tail), year, layout, one=one)
-    for word in (*head, *tail):
-        result.job.learn(source.name, word.origin)
     absent = set() if one else {word.writer for word in head} - {word.writer for word in tail}
-    earlier = back(read, scan.size - len(scan.tail), sorted(absent), year, layout) if absent else []
-    if not is_taken(source.name, scan.head or scan.tail):
-        result.words.extend((source.name, word) for word in (*earlier, *tail))
-        result.heads.extend((source.name, word) for word in head)
-    head_text = scan.head.decode("utf-8", "replace")
-    _learn_text(result, source.name, head_text)
-    _learn_addresses(result.job, head_text)
+    return head, tail, back(read, scan.size - len(scan.tail), sorted(absent), year, layout) if absent else ()
 
 
 def _learn_addresses(job: JobMap, text: str) -> None:

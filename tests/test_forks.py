@@ -1,0 +1,73 @@
+"""Work by forked processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from triage.forks import each
+from triage.model import Diagnosis
+from triage.options import Options
+from triage.pipeline import ingest
+from triage.render import render
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_results_come_in_order(processes: int) -> None:
+    """Whatever the number of processes."""
+    assert list(each(lambda number: number * number, 100, processes)) == [number * number for number in range(100)]
+    assert list(each(str, 0, processes)) == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_it_raises_is_raised_here(processes: int) -> None:
+    """An error is not lost with its process."""
+
+    def fails(number: int) -> int:
+        return 1 // (number - 7)
+
+    with pytest.raises(ZeroDivisionError):
+        list(each(fails, 20, processes))
+
+
+def test_the_rest_is_done_where_a_process_dies() -> None:
+    """Killed for want of memory, say: every result is there all the same, once."""
+    here = os.getpid()
+
+    def dies(number: int) -> int:
+        if number == 30 and os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    assert list(each(dies, 64, 2)) == list(range(64))
+
+
+def test_forked_reading_says_the_same(tmp_path: Path) -> None:
+    """A job of many files gives the same report by one process and by several, and the command leaves none behind."""
+    for rank in range(24):
+        lines = [
+            f"[rank{rank}]:[E1120 10:15:{n:02d}.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: "
+            f"WorkNCCL(SeqNum={n}, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+            for n in range(20)
+        ]
+        (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
+
+    def told(diagnosis: Diagnosis) -> str:
+        report = render(diagnosis, "json")
+        return report[: report.index('"stats"')] if isinstance(report, str) else ""
+
+    alone = told(ingest([str(tmp_path)], Options(workers=2)))
+    code = (
+        "import sys; from triage.options import Options; from triage.pipeline import ingest; from triage.render import render;"
+        f"print(render(ingest([{str(tmp_path)!r}], Options(workers=2, fork=True)), 'json'))"
+    )
+    forked = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert forked.stdout[: forked.stdout.index('"stats"')] == alone
+    assert "Watchdog" in alone
