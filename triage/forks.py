@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -15,10 +16,11 @@ _work: Callable[[int], Any] = int
 def each(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
     """`work(0)`, `work(1)` … `work(count - 1)`, in this order. What it gives must be picklable; what it raises is raised here.
 
-    Only a program without other threads may ask for more than one process. Where a process dies, or none can be forked, this one goes on.
+    One process does it alone where others cannot be forked, or not safely beside threads; it goes on where one of them dies.
     """
     done = 0
-    if processes > 1 and count > 1 and "fork" in multiprocessing.get_all_start_methods():
+    able = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+    if able and processes > 1 and count > 1:
         for found in _forked(work, count, min(processes, count)):
             yield found
             done += 1

@@ -50,8 +50,8 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
-def advance(progress: Report | None, total: int) -> Callable[[int], None]:
-    """A counter of bytes for the threads of a scan."""
+def advance(progress: Report | None, total: int, stage: str = "scan") -> Callable[[int], None]:
+    """A counter of bytes for the threads of a stage."""
     done = 0
     lock = threading.Lock()
 
@@ -60,6 +60,6 @@ def advance(progress: Report | None, total: int) -> Callable[[int], None]:
         with lock:
             done += count
             if progress is not None:
-                progress(Progress("scan", done, total))
+                progress(Progress(stage, done, total))
 
     return add

@@ -117,15 +117,15 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Re
         failed=intake.failed,
     )
     scanned, _ = scan.run(intake.containers())
-    return _reasoned(
-        paths, options, intake, Seen(known, literals, scanned, len(found.files), sum(file.size for file in found.files), found.warnings)
-    )
+    seen = Seen(known, literals, scanned, len(found.files), sum(file.size for file in found.files), found.warnings)
+    return _reasoned(paths, options, intake, seen, progress)
 
 
-def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: Seen) -> Read:
+def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: Seen, progress: Report | None = None) -> Read:
     known, scanned = texts.catalog, texts.scanned
     reading = Reading(scanned)
-    gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings, options.cores if options.fork else 1)
+    done = advance(progress, sum(scan.size for _, scan in scanned), "read")
+    gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings, options.cores if options.fork else 1, done)
     facts, notes = found = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)

@@ -96,8 +96,12 @@ def harvest(
     read_of: Callable[[Source, Scanned], Read],
     openings: Mapping[str, Opening] = MappingProxyType({}),
     processes: int = 1,
+    advance: Callable[[int], None] = lambda size: None,
 ) -> Harvest:
-    """Read the blocks of every source, in the order given (sorted by name). `openings` are those that are known already."""
+    """Read the blocks of every source, in the order given (sorted by name). `openings` are those that are known already.
+
+    `advance` is told the size of each source that is done.
+    """
     year = year_of(scanned)
     result = Harvest(year=year)
     small = sum(scan.size for _, scan in scanned) <= headless.SMALL
@@ -110,6 +114,7 @@ def harvest(
     costs = sum(_FILE + len(scan.hits) for _, scan in scanned)
     for (source, scan), found in zip(scanned, each(read, len(scanned), processes if costs > _WORTH_FORKING else 1), strict=True):
         _join(result, source, scan, found)
+        advance(scan.size)
     _compare_clocks(result)
     result.job.settle()
     return result
