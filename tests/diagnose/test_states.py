@@ -64,6 +64,9 @@ def test_those_that_a_dump_shows_waiting(catalog: Catalog) -> None:
     told = {"rule": "never-joined", "ranks": "3", "ground": "measured", "waiting": "0,1"}
     missing = Evidence("inference", "flight-recorder", "rank 3 never joined", Origin(rank=3), "dump3", 0, fields=told)
     assert picture([missing], catalog) == "ststokst"
+    last = fact("last call of rank 2: ALLREDUCE #7 of tp, not done", 2, kind="flight", component="flight-recorder", waits="yes")
+    assert picture([missing, last], catalog) == "stststst"
+    assert picture([last], catalog) == "okokokok"  # nothing failed, as far as is known: the call may be done a moment later
 
 
 def test_only_the_attempt_that_is_told_of_counts(catalog: Catalog) -> None:

@@ -107,6 +107,7 @@ def _signs(result: Result, job: JobMap) -> dict[Sign, set[int]]:
         shown["stopped"] = {rank for rank in job.ranks if not hosts or hosts & job.hosts.get(rank, set())}
     shown["finished"] = set(result.outcome.finished)
     if failures:
+        shown["blocked"] |= {fact.origin.rank for fact in result.facts if "waits" in fact.fields and fact.origin.rank is not None}
         shown["quiet"] |= fell_silent(result.outcome.last_time, result.outcome.finished).keys()
     shown["wrote"] = set(job.ranks)
     shown["absent"] = set(range(min(job.world_size() or 0, _WORLD))) - job.ranks

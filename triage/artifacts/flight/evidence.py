@@ -56,14 +56,15 @@ def _all_done(recording: Recording) -> str:
 
 
 def _progress(recording: Recording, dump: Dump) -> Evidence:
-    text = f"the dump of rank {dump.rank} holds no call"
+    text, waits = f"the dump of rank {dump.rank} holds no call", {}
     if dump.entries:
         table, row = recording.table, dump.end - 1
         name, state = name_of(recording.ops[int(table.op[row])]), "done" if table.done[row] else "not done"
         group = recording.groups[int(table.group[row])].label
         where = at(recording.stacks[int(table.stack[row])])
         text = f"last call of rank {dump.rank}: {name} #{int(table.seq[row])} of {group}{where}, {state}"
-    fields = {"version": dump.version, "entries": str(dump.entries)}
+        waits = {} if table.done[row] else {"waits": "yes"}
+    fields = {"version": dump.version, "entries": str(dump.entries), **waits}
     return Evidence("flight", COMPONENT, text, Origin(rank=dump.rank), dump.source, 0, fields=fields)
 
 
