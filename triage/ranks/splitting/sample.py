@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import os
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -21,7 +20,8 @@ _STREAM = 4 << 20
 _HEAD = 1 << 16
 _LINES = 4000
 _FEWER_TAGGED = 16
-_TAGGED = lazy_re(rb"(?m)^([^\n]{1,160}?\[rank\d{1,6}\]:)[^\n]*")
+_TAG = lazy_re(rb"\[rank\d{1,6}\]:")
+_BEFORE_TAG = 160
 
 
 def heads(path: str, size: int, most: int) -> tuple[list[str], list[str], int]:
@@ -68,9 +68,8 @@ def sampled(path: str, size: int, most: int) -> Sample:
             first = file.read(_STREAM)
     except OSError:
         return Sample("", [], b"", [], 0)
-    found = _opened(first, most)
-    if found.kind:
-        return found
+    if kind_of(first[:_HEAD]):
+        return _opened(first, most)
     lines, tagged, longest = heads(path, size, most)
     return Sample("", lines, first, tagged, longest)
 
@@ -93,7 +92,15 @@ def _longest(data: bytes) -> int:
 
 def _tagged(data: bytes, most: int) -> list[str]:
     """One line for each beginning with torch's tag behind another prefix: what tells which rank a local rank is."""
-    found = {match[1]: match[0] for match in itertools.islice(_TAGGED.finditer(data), most // _FEWER_TAGGED)}
+    found: dict[bytes, bytes] = {}
+    begun = -1
+    for match in _TAG.finditer(data):
+        begin = data.rfind(b"\n", 0, match.start()) + 1
+        if begun < begin < match.start() <= begin + _BEFORE_TAG and (before := data[begin : match.end()]) not in found:
+            found[before] = data[begin : begin + HEAD].split(b"\n", 1)[0]
+            if len(found) == most // _FEWER_TAGGED:
+                break
+        begun = begin if begin < match.start() else begun
     return [line[:HEAD].rstrip(b"\r").decode("latin-1") for line in found.values()]
 
 
