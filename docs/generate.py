@@ -82,6 +82,17 @@ Each tells what it knows of who wrote the line and when. The inner one knows bet
 
 A layout of kind *writer* stands before all lines of one process, so that lines of others in between are passed over. One of kind *record*
 opens a message that may have further lines. A *carrier* stands before every line, whoever wrote it.
+
+Some layouts also change the text, and where it decides how, that is taken back:
+
+- **Cut lines.** srun --label, logger and syslog write a line of more than 1,024 bytes (logger of BusyBox and BSD: 1,023) as several, each behind
+  its prefix. They are joined, also by `triage split`, where what follows goes on within a word, behind a comma or in another piece of full length;
+  behind a label of srun always. A line of just that length stays alone where nothing says that it goes on, or where longer lines are near.
+- **Escaped lines.** Behind syslog's prefix `#012` is a newline.
+- **Two writers in a line.** A second prefix in the middle begins another writer's text. Without prefixes the same words by up to eight writers
+  (`RuntimeErrorRuntimeError: : NCCL …`) are taken apart where exactly one text fits; else the line stays as it is and is said to be ambiguous.
+- **Labels that are no ranks.** `1: ` is a task, not rank 1, where torchrun or DeepSpeed's launcher speaks behind it, or torch's tags or local ranks
+  behind it are other numbers. Local ranks that several files share and no host goes with are no ranks, which a warning says.
 """
 
 
