@@ -1,0 +1,91 @@
+"""`triage ingest` on a job of many ranks, each a file with 300 steps and some 25 lines of failure: what the platform team sees.
+
+One rank runs out of memory, all others time out, their sockets close, and they abort. `growth` compares the seconds a rank at the two sizes:
+1.0 means that twice the ranks take twice as long. The last line is for machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SIZES = (500, 2_000)
+STEPS = 300
+ECHOES = 4
+GUILTY = 3
+
+
+def lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
+    """The log of one rank."""
+    tag, speaker = f"[rank{rank}]:", f"node{rank // 8}:{1000 + rank}:{2000 + rank} [{rank % 8}]"
+    told = [f"{speaker} NCCL INFO comm 0x55 rank {rank} nranks {ranks} cudaDev {rank % 8} nvmlDev {rank % 8} busId {rank % 8:x}000 commId 0xabc - Init COMPLETE"]  # fmt: skip
+    told += [
+        f"{tag} 2026-11-20 10:{step // 60:02d}:{step % 60:02d},123 - INFO - iteration {step}/ 10000 | elapsed time per iteration (ms): "
+        f"{draw.random() * 1000:.1f} | loss: 2.{step:04d} | grad norm: 1.{draw.randrange(999)} | tokens per sec 15123"
+        for step in range(STEPS)
+    ]
+    trace = [f"{tag} Traceback (most recent call last):", f'{tag}   File "/w/train.py", line 88, in <module>', f"{tag}     loss.backward()"]
+    if rank == GUILTY:
+        return [*told, *trace, f"{tag} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 79.15 GiB of which 2.00 MiB is free."]  # fmt: skip
+    group = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
+    for second in range(ECHOES):
+        stamp = f"{tag}[E1120 10:15:{second:02d}.123456789 ProcessGroupNCCL.cpp:"
+        told += [
+            f"{stamp}632] {group} Watchdog caught collective operation timeout: WorkNCCL(SeqNum={STEPS}, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.",
+            f"{stamp}1785] {group} Exception (either an error or timeout) detected by watchdog at work: {STEPS}, last enqueued NCCL work: {STEPS}, last completed NCCL work: {STEPS - 1}.",
+            f"{stamp}1834] {group} Timeout at NCCL work: {STEPS}, last enqueued NCCL work: {STEPS}, last completed NCCL work: {STEPS - 1}.",
+            f"{speaker} NCCL WARN socketProgress: Connection closed by remote peer node0<50000>",
+            f"{speaker} NCCL INFO transport/net_socket.cc:490 -> 6",
+        ]  # fmt: skip
+    return [*told, *trace, f"{tag} torch.distributed.DistBackendError: NCCL communicator was aborted on rank {rank}.", "terminate called after throwing an instance of 'c10::DistBackendError'", "Fatal Python error: Aborted"]  # fmt: skip
+
+
+def write(directory: Path, ranks: int) -> int:
+    """The job's files; the bytes in them."""
+    draw, size = random.Random(1), 0
+    for rank in range(ranks):
+        size += (directory / f"rank_{rank}.log").write_text("\n".join(lines(rank, ranks, draw)) + "\n")
+    return size
+
+
+def measure(ranks: int) -> tuple[float, float]:
+    """Wall seconds and peak memory in MB of one diagnosis, which must name the rank."""
+    directory = Path(tempfile.mkdtemp())
+    try:
+        size = write(directory, ranks)
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "triage", "ingest", str(directory), "--format", "json", "--no-store"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        report = json.load(process.stdout) if process.stdout else {}
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+    finally:
+        shutil.rmtree(directory)
+    if os.waitstatus_to_exitcode(status) or report["root_cause"]["ranks"] != [GUILTY]:
+        sys.exit(f"bench: the root cause of {ranks} ranks was not found")
+    print(
+        f"{ranks:6d} ranks, {size / 1e6:4.0f} MB: {wall:6.2f} s, {usage.ru_maxrss / 1e3:5.0f} MB, {wall / ranks * 1e3:.1f} ms a rank",
+        flush=True,
+    )
+    return wall, usage.ru_maxrss / 1e3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, nargs="+", default=SIZES)
+    sizes = sorted(parser.parse_args().ranks)
+    walls = {ranks: measure(ranks) for ranks in sizes}
+    first, (last, peak) = walls[sizes[0]][0], walls[sizes[-1]]
+    print(f"BENCH ranks={sizes[-1]} ranks_s={last:.1f} ranks_mb={peak:.0f} ranks_growth={last / sizes[-1] / (first / sizes[0]):.2f}")
+
+
+if __name__ == "__main__":
+    main()
