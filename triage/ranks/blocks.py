@@ -26,7 +26,7 @@ REACH = 1 << 19
 _STAMP_REACH = 1 << 12
 _HEAD_REACH = 1 << 15  # for the lines above a backtrace that say what it is about
 _FEW = 8
-_NEAR = 64
+_NEAR = 16
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 5
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")

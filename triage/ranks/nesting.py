@@ -27,7 +27,7 @@ _TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d+)\]:")
 _STARTER = lazy_re(
     rb"(?m)^([^\n]{1,60}?: ?)[^\n]{0,80}?(?:torch[./]distributed[./](?:run|elastic(?!.multiprocessing.errors)|launcher)\b|\[launch\.py:\d+:\w+\])"
 )
-_STARTERS = (b"torch/distributed/", b"torch.distributed.", b"[launch.py:")
+_STARTERS = (*(b"distributed%c%s" % (sign, name) for sign in b"./" for name in (b"run", b"elastic", b"launcher")), b"[launch.py:")
 # What of a name stands for its host: `i.pretrain/0` is replica `pretrain/0`. Names of hosts end at their first dot.
 _HOUSE = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"
 _HET = "srun --label of het jobs"
