@@ -7,7 +7,7 @@ they scatter is how sure it is. Nothing here orders events closer than that.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 # Stamps of glog and torchelastic are whole seconds, so that two of them can be a second apart and mean the same moment.
@@ -41,25 +41,31 @@ class Clocks:
             self._seen[event][host].append(time)
 
     def settle(self) -> None:
-        """Estimate every clock against the host that shares most events with others; hosts that share none with it, through one that does."""
-        pairs = self._differences()
+        """Estimate every clock against the host that shares most events with others; hosts that share none with it, through one that does.
+
+        Thousands of hosts may see thousands of events: no two hosts are compared that need not be.
+        """
+        events = [once for by_host in self._seen.values() if len(once := _once(by_host)) > 1]
         shared: dict[str, int] = defaultdict(int)
-        for (one, other), differences in pairs.items():
-            shared[one] += len(differences)
-            shared[other] += len(differences)
+        of_host: dict[str, list[dict[str, float]]] = defaultdict(list)
+        for once in events:
+            for host in once:
+                shared[host] += 2 * (len(once) - 1)
+                of_host[host].append(once)
         self.reference = min(shared, key=lambda host: (-shared[host], host), default=None)
         if self.reference is None:
             return
         self.by_host = {self.reference: Clock(0.0, 0.0, shared[self.reference])}
-        pending = [self.reference]
-        while pending:
-            known = pending.pop(0)
-            for (one, other), differences in sorted(pairs.items()):
-                if one == known and other not in self.by_host:
-                    found = _clock(differences)
-                    base = self.by_host[known]
-                    self.by_host[other] = Clock(round(base.ahead + found.ahead, 3), round(base.doubt + found.doubt, 3), found.events)
-                    pending.append(other)
+        unknown = set(shared) - {self.reference}
+        pending = deque([self.reference])
+        while pending and unknown:
+            known = pending.popleft()
+            base = self.by_host[known]
+            for other, differences in sorted(_differences(known, of_host[known], unknown).items()):
+                found = _clock(differences)
+                self.by_host[other] = Clock(round(base.ahead + found.ahead, 3), round(base.doubt + found.doubt, 3), found.events)
+                pending.append(other)
+            unknown -= self.by_host.keys()
         self._seen.clear()
 
     def ahead(self, host: str | None) -> float:
@@ -77,18 +83,21 @@ class Clocks:
         mine, theirs = self.by_host.get(one or ""), self.by_host.get(other or "")
         return None if mine is None or theirs is None else max(RESOLUTION, mine.doubt + theirs.doubt)
 
-    def _differences(self) -> dict[tuple[str, str], list[float]]:
-        """For two hosts (either way round) how much later the second's stamps of the same events are."""
-        import statistics
 
-        pairs: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for by_host in self._seen.values():
-            once = {host: statistics.median(times) for host, times in by_host.items() if max(times) - min(times) <= _ONCE}
-            for one in once:
-                for other in once:
-                    if one != other:
-                        pairs[one, other].append(once[other] - once[one])
-        return pairs
+def _once(by_host: dict[str, list[float]]) -> dict[str, float]:
+    """When each host saw an event, without the hosts that saw it at several times."""
+    import statistics
+
+    return {host: statistics.median(times) for host, times in by_host.items() if max(times) - min(times) <= _ONCE}
+
+
+def _differences(known: str, events: list[dict[str, float]], unknown: set[str]) -> dict[str, list[float]]:
+    """Of the unknown hosts how much later their stamps of these events are than those of the known one."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for once in events:
+        for other in once.keys() & unknown if len(unknown) > len(once) else [host for host in unknown if host in once]:
+            found[other].append(once[other] - once[known])
+    return found
 
 
 def _clock(differences: list[float]) -> Clock:
