@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -19,8 +19,7 @@ def each(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
     One process does it alone where others cannot be forked, or not safely beside threads; it goes on where one of them dies.
     """
     done = 0
-    able = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
-    if able and processes > 1 and count > 1:
+    if processes > 1 and count > 1 and hasattr(os, "fork") and threading.active_count() == 1:
         for found in _forked(work, count, min(processes, count)):
             yield found
             done += 1
@@ -29,6 +28,7 @@ def each(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
 
 def _forked(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
     """As many of the results as there are until a process dies."""
+    import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
