@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,23 @@ def test_the_rest_is_done_where_a_process_dies() -> None:
         return number
 
     assert list(each(dies, 64, 2)) == list(range(64))
+
+
+def test_an_interrupt_ends_all_at_once() -> None:
+    """Ctrl-C, which every process of the terminal gets, leaves none behind and one traceback, that of the program."""
+    code = "import time; from triage.forks import each; print('on', flush=True); list(each(lambda n: time.sleep(0.5), 200, 2))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.7)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)  # both hundred would take 50 s
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def test_forked_reading_says_the_same(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ def each(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
     One process does it alone where others cannot be forked, or not safely beside threads; it goes on where one of them dies.
     """
     done = 0
-    if processes > 1 and count > 1 and hasattr(os, "fork") and threading.active_count() == 1:
+    if processes > 1 and count > 1 and sys.platform == "linux" and threading.active_count() == 1:
         for found in _forked(work, count, min(processes, count)):
             yield found
             done += 1
@@ -34,11 +35,20 @@ def _forked(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]
 
     global _work
     _work = work  # forked with the rest: nothing of it is pickled
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-        try:
-            yield from pool.map(_call, range(count), chunksize=max(1, count // (processes * _TURNS)))
-        except (BrokenProcessPool, BlockingIOError):  # killed, such as for want of memory; no more processes allowed
-            return
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), initializer=_deaf)
+    try:
+        yield from pool.map(_call, range(count), chunksize=max(1, count // (processes * _TURNS)))
+    except (BrokenProcessPool, BlockingIOError):  # killed, such as for want of memory; no more processes allowed
+        return
+    finally:
+        for child in multiprocessing.active_children():  # all is told, or nobody listens any more
+            child.kill()
+        pool.shutdown(cancel_futures=True)
+
+
+def _deaf() -> None:
+    """Ctrl-C is for the process that forked this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _call(number: int) -> Any:
