@@ -27,6 +27,7 @@ _STAMP_REACH = 1 << 12
 _HEAD_REACH = 1 << 15  # for the lines above a backtrace that say what it is about
 _FEW = 8
 _NEAR = 16
+_BEHIND = 24
 # Other ranks take a step or two more before they wait for the one that failed, never so many.
 _STEPS_ON = 5
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
@@ -96,7 +97,14 @@ def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4
 
 
 def _stamped(text: Text, first: Line) -> bool:
-    return first.parsed.record and backtraces.stamped(first, same_writer(text, first, gap=400))
+    return first.parsed.record and backtraces.stamped(first, _right_behind(text, first))
+
+
+def _right_behind(text: Text, first: Line) -> Iterator[Line]:
+    """The lines by the same writer among the few that follow."""
+    writer = first.parsed.writer
+    following = (line for line in text.lines_from(first.end, REACH, _start(first, writer), 400) if line.offset > first.offset)
+    return (line for line in itertools.islice(following, _BEHIND) if line.parsed.writer == writer)
 
 
 def _start(line: Line, writer: str) -> bytes:
@@ -164,7 +172,7 @@ _DIED = lazy_re(
 
 def _stack_below(text: Text, line: Line) -> Line | None:
     """The line that opens a backtrace right behind one that names the signal or Java's exception: they are one."""
-    below = next(same_writer(text, line, gap=400), None) if _DIED.match(line.parsed.text) else None
+    below = next(_right_behind(text, line), None) if _DIED.match(line.parsed.text) else None
     return below if below is not None and backtraces.opens(below) else None
 
 
