@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -96,22 +97,29 @@ def _root(
         raise typer.Exit(2)
 
 
-def build() -> typer.Typer:
-    """The application; plain help, for rich would take longer to import than the help takes to read."""
+def build(only: str = "") -> typer.Typer:
+    """The application, or the one command of it that is called: reading the options of all takes longer than a small job.
+
+    Plain help, for rich would take longer to import than the help takes to read.
+    """
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_root)
     for name, command in COMMANDS:
-        app.command(name)(command)
+        if only in ("", name):
+            app.command(name)(command)
     for name, group in GROUPS:
-        app.add_typer(group, name=name)
+        if only in ("", name):
+            app.add_typer(group, name=name)
     return app
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run a command line; usage errors and what the commands raise come out as exceptions."""
-    command: Any = get_command(build())
+    given = sys.argv[1:] if argv is None else list(argv)
+    called = given[0] if given and given[0] in dict([*COMMANDS, *GROUPS]) else ""
+    command: Any = get_command(build(called))
     try:
-        status = command.main(None if argv is None else list(argv), prog_name="triage", standalone_mode=False)
+        status = command.main(given, prog_name="triage", standalone_mode=False)
     except typer.Abort:
         raise KeyboardInterrupt from None
     if status == failure.INTERRUPTED:
