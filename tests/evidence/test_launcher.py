@@ -47,6 +47,16 @@ def test_the_table_of_one_node() -> None:
     assert {f.origin.time for f in facts} == {1795241189.0}
 
 
+@pytest.mark.parametrize(
+    ("stamp", "expected"), [("2026-11-21T03:06:31Z", -3 * 3600), ("2026-11-21T06:36:31Z", 1800), ("2026-11-21T06:09:31Z", 0)]
+)
+def test_the_table_s_time_is_in_the_zone_of_its_host(stamp: str, expected: int) -> None:
+    """Behind a collector's stamps the hours between them are the zone; the minutes that a table comes later are none."""
+    text = table(root=entry(0, 1, 1, "-9 (pid: 19)  (SIGKILL)"))
+    (fact,) = exits("".join(f"{stamp} stderr F {line}\n" for line in text.splitlines()))
+    assert fact.origin.time == 1795241189.0 + expected
+
+
 def test_the_tables_of_two_nodes() -> None:
     """Global and local ranks differ on the second node, and both are kept."""
     facts = exits(

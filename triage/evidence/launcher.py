@@ -13,6 +13,7 @@ from triage.evidence import python
 from triage.evidence.interface import evidence
 from triage.lazy_re import lazy_re
 from triage.model import Block, Evidence, Origin
+from triage.ranks.stamps import agreed
 
 _TABLE = lazy_re(r"^[\w.]*ChildFailedError\b", re.M)
 # What `@record` kept belongs to the process, not to the launcher that quotes it.
@@ -20,6 +21,7 @@ _QUOTED = lazy_re(r"(  traceback : )Traceback \(most recent call last\):\n.*?(?=
 _RANK = lazy_re(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
 _EXIT = lazy_re(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
 _HOST = lazy_re(r"host\s+: (\S+)")
+_ZONE = 1200  # seconds; the table is printed soon after the failures
 _TIME = lazy_re(r"time\s+: (\d{4})-(\d\d)-(\d\d)_(\d\d):(\d\d):(\d\d)")
 _FAILED = lazy_re(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
 _STOPPED = lazy_re(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
@@ -83,7 +85,7 @@ def _elastic(block: Block, text: str) -> list[Evidence]:
         local_rank=int(rank[2]) if rank else None,
         host=host[1] if host and host[1] != "localhost" else None,
         pid=int(exit_[2]),
-        time=_seconds(time) if time else block.origin.time,
+        time=_placed(_seconds(time), block) if time else block.origin.time,
     )
     return [_exit(block, origin, int(exit_[1]), exit_[3] or "", exit_[2])]
 
@@ -107,6 +109,13 @@ def _seconds(match: re.Match[str]) -> float:
     import calendar
 
     return float(calendar.timegm((*(int(part) for part in match.groups()), 0, 0, 0)))
+
+
+def _placed(local: float, block: Block) -> float:
+    """The time in the table is that of the host's zone. A stamp that a collector put before its line tells the zone where hours are between them."""
+    if not block.dated or block.origin.time is None or abs(block.origin.time - local) < _ZONE:
+        return local
+    return agreed(local, block.origin.time)
 
 
 def _failed(block: Block, match: re.Match[str]) -> list[Evidence]:
