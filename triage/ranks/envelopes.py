@@ -127,10 +127,13 @@ ENVELOPES: tuple[Envelope, ...] = (
 )
 
 
+def exported(data: bytes) -> bool:
+    """Are these lines in the journal's export format?"""
+    return any(data.startswith(mark) or b"\n" + mark in data for mark in (b"__REALTIME_TIMESTAMP=", b"__CURSOR="))
+
+
 def kind_of(lines: Sequence[str], table: Table) -> Kind:
-    """How the lines of a source are wrapped, told by some of them."""
-    if any(line.startswith(("__REALTIME_TIMESTAMP=", "__CURSOR=")) for line in lines):
-        return "export"
+    """How the lines of a source are wrapped, told by some of them, where it is not the journal's export format."""
     if any(open_json(parse(line, 1970, table), 1970) for line in lines if "{" in line and '"' in line):
         return "json"
     if sum(_OWN_LINE.match(line) is not None for line in lines) >= _FEW:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from triage.lazy_re import lazy_re
 from triage.ranks import cuts
-from triage.ranks.envelopes import Kind, Opened, kind_of, open_json
+from triage.ranks.envelopes import Kind, Opened, exported, kind_of, open_json
 from triage.ranks.grammars import BY_START, Table
 from triage.ranks.habits import SAMPLED, UNLABELLED, table_of
 from triage.ranks.nesting import nested
@@ -41,6 +41,9 @@ PLAIN = Layout(BY_START)
 
 def layout_of(head: bytes, tail: bytes = b"") -> Layout:
     """The layout of a source that begins with `head` and ends with `tail`; both may be cut anywhere behind their first line."""
+    if exported(head or tail):
+        fields = (head + tail).decode("utf-8", "replace").split("\n")
+        return Layout(table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :]), "export")
     width = width_of(tail or head) if not (head and tail) else 0
     if width:
         whole = b"\n".join(_unbroken(width, tail or head))
@@ -52,9 +55,6 @@ def layout_of(head: bytes, tail: bytes = b"") -> Layout:
         opened = [open_json(parse(line, 1970, table), 1970) for line in lines]
         messages = [message for line, inside in zip(lines, opened, strict=True) for message in _messages(line, inside)]
         table = nested(table_of(messages), "\n".join(messages).encode("utf-8", "replace"))
-    if envelope == "export":
-        fields = (head + tail).decode("utf-8", "replace").split("\n")
-        table = table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :])
     if envelope:
         return Layout(table, envelope)
     longest = max(len(line) for data in (head, tail) for line in data.split(b"\n"))
@@ -79,9 +79,15 @@ def _messages(line: str, opened: Sequence[Opened] | None) -> list[str]:
 
 
 def _sample(data: bytes, most: int) -> list[str]:
-    """Some lines, evenly spread; one cut off at the end is left out where there are others."""
+    """Some lines, spread out; one cut off at the end is left out where there are others.
+
+    The distances between them differ, so that of records of several lines each line has its turn.
+    """
     lines = data.split(b"\n")
     lines = (lines[:-1] or lines) if lines[-1] else lines
     full = [line for line in lines if line.strip()]
     step = max(1, len(full) // most)
-    return [_COLOUR.sub("", line[: 1 << 11].replace(b"\0", b"").decode("utf-8", "replace")) for line in full[::step][:most]]
+    return [
+        _COLOUR.sub("", line[: 1 << 11].replace(b"\0", b"").decode("utf-8", "replace"))
+        for line in (full[number * step + number * number % step] for number in range(len(full) // step))
+    ][:most]
