@@ -48,7 +48,7 @@ def look(
     gathered.warnings.extend(Warning(item.rule, item.evidence[0].source, item.text) for item in found.deviations if item.rule == UNHEALTHY)
     facts = [*gathered.facts, *(fact for fact in artifacts if fact.kind != "environment")]
     memory = out_of_memory(facts)
-    values = Values(texts, read_of, gathered.year, gathered.job, memory=memory)
+    values = Values(texts, read_of, gathered, memory=memory)
     facts += diverged(values, facts)
     facts += imbalanced(values) if memory else []
     return Seen(facts, inferences(found), found)

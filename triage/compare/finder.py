@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from triage.compare.quantities import Complete, Value, observe
 from triage.model import Source
 from triage.ranks.last import STEP
+from triage.ranks.text import Text
 from triage.scan.interface import Scanned
 
 WINDOW = 1 << 13
@@ -22,7 +23,7 @@ class Finder:
     source: Source
     scan: Scanned
     read: Callable[[int, int], bytes]
-    year: int
+    text: Text
     complete: Complete
 
     def at(self, key: str, step: int) -> list[Value]:
@@ -39,7 +40,7 @@ class Finder:
         return min(steps, key=lambda found: (abs(found - step), found), default=None)
 
     def _values(self, data: bytes, base: int) -> list[Value]:
-        return observe(self.source, data, base, self.year, self.complete, most=1, last=False)
+        return observe(self.text, self.source, data, base, self.complete, most=1, last=False)
 
     def _around(self, key: str, step: int) -> tuple[int, bytes]:
         """The bytes around the place where a step must be, from the start of a line."""

@@ -14,7 +14,7 @@ from triage.compare.rules import RulesError
 from triage.lazy_re import lazy_re
 from triage.model import Origin, Source
 from triage.ranks.last import STEP
-from triage.ranks.text import Line, split_line
+from triage.ranks.text import Line, Text
 
 FILE = Path(__file__).with_name("quantities.txt")
 Worth = Literal["exact", "must", "maybe", "memory"]
@@ -96,13 +96,13 @@ def gate(memory: bool) -> Any:
 
 
 def observe(
-    source: Source, data: bytes, base: int, year: int, complete: Complete, *, most: int, last: bool, memory: bool = False
+    text: Text, source: Source, data: bytes, base: int, complete: Complete, *, most: int, last: bool, memory: bool = False
 ) -> list[Value]:
     """The values in `data`, which starts at `base` of the source: of the last (or first) `most` lines that may tell one."""
     places = _ends(data, memory, most) if last else list(itertools.islice(_places(data, memory), most))
     found: list[Value] = []
     for start, end in places:
-        for line in split_line(data[start:end], base + start, year):
+        for line in text.whole(data[start:end], base + start):
             found += _of_line(source, line, data, start, complete, memory)
     return found
 

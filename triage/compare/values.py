@@ -14,10 +14,12 @@ from triage.compare.finder import Finder
 from triage.compare.quantities import Value, gate, observe
 from triage.compare.table import Judged, Row
 from triage.compare.words import say_ranks
+from triage.evidence.collect import Harvest, opening_of
 from triage.evidence.inference import inferred
 from triage.lazy_re import lazy_re
 from triage.model import Evidence, Source
-from triage.ranks.identity import JobMap
+from triage.ranks.layouts import PLAIN
+from triage.ranks.text import Text
 from triage.scan.interface import Scanned
 
 Read = Callable[[int, int], bytes]
@@ -36,9 +38,10 @@ _LISTS = lazy_re(r"(?P<quantity>\S*\w)[^\s\w]* (?:(?:is|are|was|were) )?inconsis
 class Values:
     """What the ranks of a job print: near the ends of their texts at once, near the starts when somebody asks."""
 
-    def __init__(self, texts: Texts, read_of: Callable[[Source, Scanned], Read], year: int, job: JobMap, *, memory: bool) -> None:
+    def __init__(self, texts: Texts, read_of: Callable[[Source, Scanned], Read], gathered: Harvest, *, memory: bool) -> None:
         found = texts if _probe(texts, memory) else ()
-        self.finders = {source.name: Finder(source, scan, read_of(source, scan), year, job.complete) for source, scan in found}
+        job = gathered.job
+        self.finders = {source.name: _finder(source, scan, read_of(source, scan), gathered) for source, scan in found}
         self._share = _BUDGET // max(1, len(self.finders))
         self._writers = {name: max(1, len(job.by_source.get(name, ()))) for name in self.finders}
         self._memory = memory
@@ -57,12 +60,17 @@ class Values:
         source, scan = finder.source, finder.scan
         most = max(self._share, _LAST * self._writers[source.name])
         base = scan.size - len(scan.tail)
-        return observe(source, scan.tail, base, finder.year, finder.complete, most=most, last=True, memory=self._memory)
+        return observe(finder.text, source, scan.tail, base, finder.complete, most=most, last=True, memory=self._memory)
 
     def _start(self, finder: Finder) -> list[Value]:
         source = finder.source
         most = max(self._share // 2, _FIRST * self._writers[source.name])
-        return observe(source, finder.scan.head, 0, finder.year, finder.complete, most=most, last=False)
+        return observe(finder.text, source, finder.scan.head, 0, finder.complete, most=most, last=False)
+
+
+def _finder(source: Source, scan: Scanned, read: Read, gathered: Harvest) -> Finder:
+    layout = opening_of(source.name, scan, gathered.year).layout if source.name in gathered.dressed else PLAIN
+    return Finder(source, scan, read, Text(source.name, read, scan.size, gathered.year, layout), gathered.job.complete)
 
 
 def of_worth(values: Iterable[Value], *worth: str) -> dict[str, list[Value]]:

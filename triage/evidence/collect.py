@@ -65,7 +65,7 @@ class Opening:
 class Told:
     """What one source says by itself: its first and last words, those `earlier` of writers that its end does not show, and the facts.
 
-    `lost` counts lines that Ray left out.
+    `lost` counts lines that Ray left out; `dressed`: there is more around its lines than in other files.
     """
 
     head: tuple[Word, ...]
@@ -73,6 +73,7 @@ class Told:
     earlier: tuple[Word, ...]
     facts: tuple[Evidence, ...]
     lost: int
+    dressed: bool
 
 
 @dataclass
@@ -88,6 +89,7 @@ class Harvest:
     moments: list[tuple[str, str, Origin]] = field(default_factory=list)
     warnings: list[Warning] = field(default_factory=list)
     year: int = 1970  # for stamps without one
+    dressed: set[str] = field(default_factory=set)  # sources with more around their lines than others have
 
 
 def harvest(
@@ -138,7 +140,7 @@ def told(
         if found and more:
             found[-1:] = [evidence.seen_again(found[-1], more)]
         facts += found
-    return Told(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost)
+    return Told(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.dressed)
 
 
 def _join(result: Harvest, source: Source, scan: Scanned, found: Told) -> None:
@@ -155,6 +157,7 @@ def _join(result: Harvest, source: Source, scan: Scanned, found: Told) -> None:
     for fact in found.facts:
         _learn(result, fact)
     result.facts.extend(fact for fact in found.facts if not _is_map(fact))
+    result.dressed |= {source.name} if found.dressed else set()
     result.warnings.extend((*_limits(source, scan), *_left_out(source, found.lost)))
 
 
