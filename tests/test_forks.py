@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from triage.forks import each
-from triage.model import Diagnosis
+from triage.evidence.collect import Told, pack, unpack
+from triage.forks import each as each_packed
+from triage.model import Diagnosis, Evidence, Origin
 from triage.options import Options
 from triage.pipeline import ingest
+from triage.ranks.last import Word
 from triage.render import render
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def each(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
+    """Where JSON carries what the work gives."""
+    return each_packed(work, count, processes, lambda found: found, lambda found: found)
 
 
 @pytest.mark.parametrize("processes", [1, 3])
@@ -52,7 +63,7 @@ def test_the_rest_is_done_where_a_process_dies() -> None:
 
 def test_an_interrupt_ends_all_at_once() -> None:
     """Ctrl-C, which every process of the terminal gets, leaves none behind and one traceback, that of the program."""
-    code = "import time; from triage.forks import each; print('on', flush=True); list(each(lambda n: time.sleep(0.5), 200, 2))"
+    code = "import time; from triage.forks import each; print('on', flush=True); list(each(lambda n: time.sleep(0.5), 200, 2, int, int))"
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -65,6 +76,15 @@ def test_an_interrupt_ends_all_at_once() -> None:
     assert errors.rstrip().endswith("KeyboardInterrupt")
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_what_is_packed_comes_out_whole() -> None:
+    """Through JSON and back, every field of words and facts is as it was, text that no UTF-8 can carry included."""
+    origin = Origin(3, 1, "node1", 412, "stderr", 1.5, 2)
+    word = Word(origin, 7, "[rank3]:", None, True, "checkpoint", "/mnt/x")
+    fact = Evidence("exception", "python", "é \udc80\n", origin, "a.log", 1, 9, {"type": "E"}, "x", 4, 5, 6)
+    told = Told((word,), (), (word, word), (fact,), 8, True)
+    assert unpack(json.loads(json.dumps(pack(told)))) == told
 
 
 def test_forked_reading_says_the_same(tmp_path: Path) -> None:

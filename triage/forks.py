@@ -1,55 +1,76 @@
-"""Long work in Python by several processes, forked so that they have all that this one has; only what they find is sent back."""
+"""Long work in Python by several processes, forked so that they have all that this one has; only what they find is sent back, as JSON."""
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TextIO, TypeVar
 
 T = TypeVar("T")
 
-_TURNS = 16  # pieces of work for each process, so that long ones even out
-_work: Callable[[int], Any] = int
 
+def each(work: Callable[[int], T], count: int, processes: int, pack: Callable[[T], Any], unpack: Callable[[Any], T]) -> Iterator[T]:
+    """`work(0)`, `work(1)` … `work(count - 1)`, in this order; `pack` makes of a result what JSON can carry, `unpack` the result again.
 
-def each(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
-    """`work(0)`, `work(1)` … `work(count - 1)`, in this order. What it gives must be picklable; what it raises is raised here.
-
-    One process does it alone where others cannot be forked, or not safely beside threads; it goes on where one of them dies.
+    One process does it alone where others cannot be forked, or not safely beside threads. It does itself what one leaves undone that dies
+    or meets an error, which so is raised here.
     """
-    done = 0
-    if processes > 1 and count > 1 and sys.platform == "linux" and threading.active_count() == 1:
-        for found in _forked(work, count, min(processes, count)):
-            yield found
-            done += 1
-    yield from map(work, range(done, count))
-
-
-def _forked(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
-    """As many of the results as there are until a process dies."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    global _work
-    _work = work  # forked with the rest: nothing of it is pickled
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), initializer=_deaf)
-    try:
-        yield from pool.map(_call, range(count), chunksize=max(1, count // (processes * _TURNS)))
-    except (BrokenProcessPool, BlockingIOError):  # killed, such as for want of memory; no more processes allowed
+    if processes < 2 or count < 2 or sys.platform != "linux" or threading.active_count() > 1:
+        yield from map(work, range(count))
         return
+    children: list[_Child] = []
+    try:
+        for first in range(min(processes, count)):
+            children.append(_fork(lambda number: pack(work(number)), range(first, count, min(processes, count))))
+        for number in range(count):
+            line = children[number % len(children)].pipe.readline()
+            yield unpack(json.loads(line)) if line.endswith("\n") else work(number)
     finally:
-        for child in multiprocessing.active_children():  # all is told, or nobody listens any more
-            child.kill()
-        pool.shutdown(cancel_futures=True)
+        for child in children:
+            child.end()
 
 
-def _deaf() -> None:
-    """Ctrl-C is for the process that forked this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@dataclass
+class _Child:
+    """A copy of this process. The pipe holds what it has found and nobody asked for yet; where that is much, it waits."""
+
+    pid: int
+    pipe: TextIO
+
+    def end(self) -> None:
+        """All is told, or nobody listens any more."""
+        self.pipe.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
 
 
-def _call(number: int) -> Any:
-    return _work(number)
+def _fork(work: Callable[[int], Any], numbers: range) -> _Child:
+    """A child that does these. Ctrl-C, which all processes of a terminal get, is for this one alone."""
+    reading, writing = os.pipe()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pid = os.fork()
+        if not pid:
+            _be_child(work, numbers, reading, writing)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    os.close(writing)
+    return _Child(pid, os.fdopen(reading, encoding="ascii"))
+
+
+def _be_child(work: Callable[[int], Any], numbers: range, reading: int, writing: int) -> None:
+    """Never returns, and leaves what this process would do at its end undone. After an error the parent, which waits, does the rest."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.close(reading)
+        with os.fdopen(writing, "w", encoding="ascii") as pipe:
+            for number in numbers:
+                pipe.write(json.dumps(work(number)) + "\n")
+                pipe.flush()
+    finally:
+        os._exit(0)

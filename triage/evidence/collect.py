@@ -6,8 +6,9 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import Any
 
 from triage import evidence
 from triage.forks import each
@@ -50,6 +51,7 @@ _READ_HEAD_LINES = 60
 # From so many hits on, of which a file costs some, several processes are faster than one.
 _WORTH_FORKING = 400
 _FILE = 5
+_ORIGIN = 3  # its place among the fields of Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,9 @@ def harvest(
         return told(source, scan, literals, read_of(source, scan), year, given[number], small=small)
 
     costs = sum(_FILE + len(scan.hits) for _, scan in scanned)
-    for (source, scan), found in zip(scanned, each(read, len(scanned), processes if costs > _WORTH_FORKING else 1), strict=True):
+    for (source, scan), found in zip(
+        scanned, each(read, len(scanned), processes if costs > _WORTH_FORKING else 1, pack, unpack), strict=True
+    ):
         _join(result, source, scan, found)
         advance(scan.size)
     _compare_clocks(result)
@@ -141,6 +145,23 @@ def told(
             found[-1:] = [evidence.seen_again(found[-1], more)]
         facts += found
     return Told(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.dressed)
+
+
+def pack(found: Told) -> list[Any]:
+    """What one process tells another, as JSON can carry it."""
+    return [*([_row(item) for item in part] for part in (found.head, found.tail, found.earlier, found.facts)), found.lost, found.dressed]
+
+
+def unpack(packed: list[Any]) -> Told:
+    """What was packed."""
+    head, tail, earlier = (tuple(Word(Origin(*row[0]), *row[1:]) for row in part) for part in packed[:3])
+    facts = (Evidence(*[*row[:_ORIGIN], Origin(*row[_ORIGIN]), *row[_ORIGIN + 1 :]]) for row in packed[3])
+    return Told(head, tail, earlier, tuple(facts), *packed[4:])
+
+
+def _row(item: Word | Evidence | Origin) -> list[Any]:
+    values = (getattr(item, part.name) for part in fields(item))
+    return [_row(value) if isinstance(value, Origin) else value for value in values]
 
 
 def _join(result: Harvest, source: Source, scan: Scanned, found: Told) -> None:
