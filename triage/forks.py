@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO, TypeVar
 
@@ -25,8 +26,9 @@ def each(work: Callable[[int], T], count: int, processes: int, pack: Callable[[T
         return
     children: list[_Child] = []
     try:
-        for first in range(min(processes, count)):
-            children.append(_fork(lambda number: pack(work(number)), range(first, count, min(processes, count))))
+        with _uninterrupted():  # else an interrupt could come before a child is known
+            for first in range(min(processes, count)):
+                children.append(_fork(lambda number: pack(work(number)), range(first, count, min(processes, count))))
         for number in range(count):
             line = children[number % len(children)].pipe.readline()
             yield unpack(json.loads(line)) if line.endswith("\n") else work(number)
@@ -49,16 +51,21 @@ class _Child:
         os.waitpid(self.pid, 0)
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _fork(work: Callable[[int], Any], numbers: range) -> _Child:
     """A child that does these. Ctrl-C, which all processes of a terminal get, is for this one alone."""
     reading, writing = os.pipe()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        pid = os.fork()
-        if not pid:
-            _be_child(work, numbers, reading, writing)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    pid = os.fork()
+    if not pid:
+        _be_child(work, numbers, reading, writing)
     os.close(writing)
     return _Child(pid, os.fdopen(reading, encoding="ascii"))
 
