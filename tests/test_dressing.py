@@ -15,13 +15,14 @@ from dressing import LAYOUTS, RANKED, Place
 
 import triage
 from triage.model import Diagnosis
+from triage.pipeline import timeline
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "jobs"
 HOST = "train-worker-0"
 # One console for all ranks, a directory for each, a file for each, and a job that ended well after a failure.
 CONSOLES = ("dataloader_worker_killed_tee", "segfault_faulthandler_tee", "exception_one_rank_tee", "restarted_then_finished_tee")
-OTHERS = ("assertion_all_ranks_interleaved", "memory_limit_redirects", "sigkill_perrank", "healthy_handled_plain")
-PERRANK = ("nan_one_rank_perrank", "monitored_barrier_perrank", "ranks_missing_perrank")
+OTHERS = ("slurm_time_limit", "assertion_all_ranks_interleaved", "memory_limit_redirects", "sigkill_perrank", "healthy_handled_plain")
+PERRANK = ("divergence_gradient_perrank", "nan_one_rank_perrank", "monitored_barrier_perrank", "ranks_missing_perrank")
 CHANGES_LINES = {"docker json-file, cut", "CRI, cut", "journald export", "CloudWatch export", "aws logs get-log-events"}
 STACKS = [
     ("docker compose", "GitHub Actions"),
@@ -89,3 +90,12 @@ def test_layouts_that_name_ranks_tell_them(layout: str, tmp_path: Path) -> None:
         path.unlink()
     (tmp_path / "job" / "console.log").write_bytes(b"".join(line for turn in zip_longest(*lines, fillvalue=b"") for line in turn))
     assert answer(triage.ingest(tmp_path / "job")) == answer(bare(case)), case
+
+
+def test_last_lines_are_shown_without_what_is_around_them(tmp_path: Path) -> None:
+    """`triage timeline` shows what a rank wrote, not the JSON or the fields that a collector made of it."""
+    for layout in ("docker json-file", "journald export"):
+        dressed("nan_one_rank_perrank", [layout], tmp_path / layout)
+        told = [event.text for event in timeline([str(tmp_path / layout / "job")]).events]
+        assert any("step" in text for text in told)
+        assert not any(mark in text for text in told for mark in ('{"log"', "MESSAGE="))

@@ -11,11 +11,11 @@ from typing import BinaryIO, TypeVar
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact, Keeper
 from triage.errors import InputError
+from triage.evidence.collect import Harvest, text_of
 from triage.lazy_re import lazy_re
 from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
-from triage.ranks.identity import JobMap
 from triage.ranks.last import Word
-from triage.ranks.text import Line
+from triage.ranks.text import LONGEST, Text
 from triage.ranks.windows import Windows
 from triage.scan.interface import Scanned
 from triage.sources.interface import in_place
@@ -35,7 +35,7 @@ _LISTING = "!/COLLECTED.md"
 _UNHAD = lazy_re(r"- \S*/(?P<piece>[^\s/]+): (?P<why>.+)")
 _NAMED = 5
 _EDGE = 1 << 16
-_LAST_BYTES = 1 << 10
+_LAST = 1 << 10
 _Placed = TypeVar("_Placed", Finding, Deviation)
 
 
@@ -170,10 +170,11 @@ class Reading:
             return lambda offset, length: self._files.read_at(path, offset, length)
         return self._window(source.name, scan).read
 
-    def last_lines(self, words: Iterable[tuple[str, Word]], job: JobMap) -> list[LastLine]:
+    def last_lines(self, gathered: Harvest) -> list[LastLine]:
         """Of every rank the last line that it wrote: the latest by its stamp, and within a source the last by its place."""
+        job, texts = gathered.job, dict[str, Text]()
         best: dict[int, tuple[tuple[float, str, int], str, Word]] = {}
-        for name, word in words:
+        for name, word in gathered.words:
             origin = job.on_one_clock(job.complete(name, word.origin))
             if origin.rank is None or name not in self._by_name:
                 continue
@@ -184,9 +185,11 @@ class Reading:
                 best[origin.rank] = key, name, word
         lines = []
         for rank, ((time, _, _), name, word) in sorted(best.items()):
-            data = self.read_of(*self._by_name[name])(word.offset, _LAST_BYTES).split(b"\n", 1)[0]
-            text = Line(word.offset, data, 1970).parsed.text.rstrip()
-            lines.append(LastLine(rank, time if time != float("-inf") else None, word.step, text, name))
+            read = self.read_of(*self._by_name[name])
+            text = texts[name] = texts.get(name) or text_of(*self._by_name[name], read, gathered)
+            parts = text.whole(read(word.offset, LONGEST).split(b"\n", 1)[0], word.offset)
+            said = parts[-1].parsed.text[:_LAST].rstrip() if parts else ""
+            lines.append(LastLine(rank, time if time != float("-inf") else None, word.step, said, name))
         return lines
 
     def _window(self, name: str, scan: Scanned) -> Windows:

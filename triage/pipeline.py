@@ -85,7 +85,7 @@ def timeline(paths: Sequence[str], options: Options = Options(), progress: Repor
     """What happened to the ranks of the job under `paths`, failures and last lines, in the order of their clocks."""
     read = _read(paths, options, progress)
     with read.reading as reading:
-        lasts = [replace(line, text=redact(line.text)) for line in reading.last_lines(read.harvest.words, read.harvest.job)]
+        lasts = [replace(line, text=redact(line.text)) for line in reading.last_lines(read.harvest)]
         return timelines.timeline(read.result, read.job, states.states(read.result, read.harvest.job), lasts, read.warnings)
 
 

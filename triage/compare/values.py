@@ -14,12 +14,10 @@ from triage.compare.finder import Finder
 from triage.compare.quantities import Value, gate, observe
 from triage.compare.table import Judged, Row
 from triage.compare.words import say_ranks
-from triage.evidence.collect import Harvest, opening_of
+from triage.evidence.collect import Harvest, text_of
 from triage.evidence.inference import inferred
 from triage.lazy_re import lazy_re
 from triage.model import Evidence, Source
-from triage.ranks.layouts import PLAIN
-from triage.ranks.text import Text
 from triage.scan.interface import Scanned
 
 Read = Callable[[int, int], bytes]
@@ -41,7 +39,10 @@ class Values:
     def __init__(self, texts: Texts, read_of: Callable[[Source, Scanned], Read], gathered: Harvest, *, memory: bool) -> None:
         found = texts if _probe(texts, memory) else ()
         job = gathered.job
-        self.finders = {source.name: _finder(source, scan, read_of(source, scan), gathered) for source, scan in found}
+        reads = [(source, scan, read_of(source, scan)) for source, scan in found]
+        self.finders = {
+            source.name: Finder(source, scan, read, text_of(source, scan, read, gathered), job.complete) for source, scan, read in reads
+        }
         self._share = _BUDGET // max(1, len(self.finders))
         self._writers = {name: max(1, len(job.by_source.get(name, ()))) for name in self.finders}
         self._memory = memory
@@ -66,11 +67,6 @@ class Values:
         source = finder.source
         most = max(self._share // 2, _FIRST * self._writers[source.name])
         return observe(finder.text, source, finder.scan.head, 0, finder.complete, most=most, last=False)
-
-
-def _finder(source: Source, scan: Scanned, read: Read, gathered: Harvest) -> Finder:
-    layout = opening_of(source.name, scan, gathered.year).layout if source.name in gathered.dressed else PLAIN
-    return Finder(source, scan, read, Text(source.name, read, scan.size, gathered.year, layout), gathered.job.complete)
 
 
 def of_worth(values: Iterable[Value], *worth: str) -> dict[str, list[Value]]:

@@ -19,7 +19,7 @@ from triage.ranks.blocks import build
 from triage.ranks.files import is_taken, origin_of
 from triage.ranks.identity import JobMap, short
 from triage.ranks.last import Word, back, words
-from triage.ranks.layouts import Layout, layout_of
+from triage.ranks.layouts import PLAIN, Layout, layout_of
 from triage.ranks.text import Line, Text
 from triage.ranks.tracebacks import HEADER
 from triage.scan.interface import Hit, Scanned
@@ -237,6 +237,12 @@ def opening_of(name: str, scan: Scanned, year: int) -> Opening:
     layout = layout_of(head, scan.tail) if head else layout_of(scan.tail)
     said = words(scan.head, 0, year, layout, one=origin_of(name).rank is not None)[:_READ_HEAD_LINES]
     return Opening(layout, year, tuple(said))
+
+
+def text_of(source: Source, scan: Scanned, read: Read, gathered: Harvest) -> Text:
+    """A source as lines, dressed as they were when its facts were read."""
+    layout = opening_of(source.name, scan, gathered.year).layout if source.name in gathered.dressed else PLAIN
+    return Text(source.name, read, scan.size, gathered.year, layout)
 
 
 def _edges(source: Source, scan: Scanned, read: Read, year: int, opening: Opening) -> tuple[Sequence[Word], Sequence[Word], Sequence[Word]]:
