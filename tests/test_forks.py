@@ -63,7 +63,10 @@ def test_the_rest_is_done_where_a_process_dies() -> None:
 
 def test_an_interrupt_ends_all_at_once() -> None:
     """Ctrl-C, which every process of the terminal gets, leaves none behind and one traceback, that of the program."""
-    code = "import time; from triage.forks import each; print('on', flush=True); list(each(lambda n: time.sleep(0.5), 200, 2, int, int))"
+    code = (  # a shell's background jobs ignore interrupts: this one does not
+        "import signal, time; from triage.forks import each; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "print('on', flush=True); list(each(lambda n: time.sleep(0.5), 200, 2, int, int))"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
