@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re2
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from triage.catalog.derive import derive
@@ -52,6 +52,7 @@ def test_every_line_is_matched(lines: list[str]) -> None:
         st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1, max_size=60).filter(str.strip), min_size=1, max_size=4
     )
 )
+@example(["\U000112f0"])  # a digit to Python, none to RE2
 def test_any_text_is_matched(lines: list[str]) -> None:
     """Signs that mean something in a pattern mean themselves."""
     pattern = derive([line.strip() for line in lines]).pattern

@@ -14,10 +14,11 @@ from triage.lazy_re import lazy_re
 
 MOST_TOKENS = 120  # of a line; the rest of a long one does not count
 FEWEST_FOR_CONSTANT = 3  # lines that must agree before a number among them may be taken for a part of the message
+# Digits are those of RE2, which are ASCII; others are letters here.
 _TOKEN = lazy_re(
-    r"(?P<address>0x[0-9a-fA-F]+)|(?P<ip>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?)|(?P<path>(?<![\w/])(?:/[\w.@+=-]+){2,}/?)"
-    r"|(?P<id>\b(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
-    r"|(?P<word>[^\W\d]+(?:\d+[^\W\d]+)*)|(?P<space>[ \t\f]+)|(?P<sign>.)"
+    r"(?P<address>0x[0-9a-fA-F]+)|(?P<ip>(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?)|(?P<path>(?<![\w/])(?:/[\w.@+=-]+){2,}/?)"
+    r"|(?P<id>\b(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b)|(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<word>[^\W0-9]+(?:[0-9]+[^\W0-9]+)*)|(?P<space>[ \t\f]+)|(?P<sign>.)"
 )
 _OPEN = {
     "address": r"0x[0-9a-fA-F]+",
