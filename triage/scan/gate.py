@@ -29,6 +29,9 @@ _BY_HAND = 256
 # In a storm, the usual literals are in the first bytes of a slice.
 _START = 1 << 14
 _NO_MATCH = (_UNLIMITED, -1)
+# Hyperscan steps by what its shortest literal allows: by two bytes if that has three. Steps of four would miss half of a window's pairs,
+# and all that passes by chance has to be looked at again (2.5 times the time with 400 windows).
+_PACE = b"\xfe\xff\xfe"
 
 
 class HyperscanGate:
@@ -41,7 +44,7 @@ class HyperscanGate:
         import hyperscan
 
         self._hyperscan = hyperscan
-        self._expressions = {"windows": complete(windows, literals), "all": list(literals), "first": list(literals)}
+        self._expressions = {"windows": [*complete(windows, literals), _PACE], "all": list(literals), "first": list(literals)}
         self._databases: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._scratches: dict[str, tuple[Any, Any]] = {}
