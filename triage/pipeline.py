@@ -113,6 +113,7 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Re
         windows=known.windows,
         generic=frozenset(range(len(evidence.TRIGGERS))),
         engine=options.engine,
+        fork=options.fork,
         advance=advance(progress, sum(file.size for file in intake.files)),
         failed=intake.failed,
     )

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 from unittest import mock
@@ -68,7 +68,7 @@ def small(**more: int) -> Iterator[None]:
         yield
 
 
-def writer(line: bytes) -> Hashable:
+def writer(line: bytes) -> bytes:
     """The first bracket of a line."""
     return line[: line.find(b"]") + 1]
 
@@ -128,7 +128,8 @@ def scan(
     engine: str = "hyperscan",
     windows: Sequence[str] = (),
     generic: frozenset[int] = frozenset(),
-    key: Callable[[bytes], Hashable] = writer,
+    key: Callable[[bytes], bytes] = writer,
+    fork: bool = False,
 ) -> Told:
     """Run a scan."""
     told = Told([], [], 0, [])
@@ -144,6 +145,7 @@ def scan(
         windows=windows,
         generic=generic,
         engine=engine,
+        fork=fork,
         advance=advance,
         failed=lambda name, error: told.failures.append((name, error)),
     )

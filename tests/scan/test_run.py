@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triage import forks
 from triage.model import Source
 from triage.scan import run as module
 
@@ -26,6 +27,26 @@ def test_neither_workers_nor_chunks_nor_engine_change_the_answer(data: bytes, wo
     with small(), file(data) as path:
         expected = one(plain(path))
         assert one(plain(path), workers=workers, chunk_bytes=chunk, engine=engine) == expected
+
+
+@given(st.lists(LONG, min_size=1, max_size=3), st.integers(2, 4), st.integers(1, 2000))
+@settings(max_examples=30)
+def test_forked_processes_give_the_same(texts: list[bytes], workers: int, chunk: int) -> None:
+    """What other processes scan comes back whole, and a file that cannot be read is told once for each of its spans."""
+    with small(), file(b"") as path, pytest.MonkeyPatch.context() as patch:
+        containers = [plain(path, size=4 * SMALL["SPAN"], name="shrunk")]
+        for index, data in enumerate(texts):
+            with open(f"{path}{index}", "wb") as out:
+                out.write(data)
+            containers.append(plain(f"{path}{index}", name=f"log{index}"))
+        expected = scan(containers)
+        patch.setattr(module, "_WORTH_FORKING", 0)
+        patch.setattr(forks.threading, "active_count", lambda: 1)  # a test's runner may have others, which do not matter here
+        forked = scan(containers, workers=workers, chunk_bytes=chunk, fork=True)
+    assert forked.scanned == expected.scanned
+    assert list(map(str, forked.failures)) == list(map(str, expected.failures))
+    assert len(expected.failures) == 4
+    assert forked.advanced == expected.advanced
 
 
 @given(LONG, st.integers(1, 2000), st.sampled_from(["hyperscan", "re2"]))

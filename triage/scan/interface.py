@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,7 +32,7 @@ HEAD = 1 << 13
 TAIL = 1 << 15
 
 # Given the bytes of a hit line, names its writer as far as can be told in a microsecond.
-WriterKey = Callable[[bytes], Hashable]
+WriterKey = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ those with the same literals and the same writer the first and the last few are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from triage.scan.interface import CELL, KEEP, KEEP_ALIKE, MAX_LINE, OVERLAP, SLICE, SPAN, SPAN_LINES, WRITER_BYTES, Gate, Hit, WriterKey
 
@@ -43,7 +44,8 @@ class Kept:
 # After so many lines looked at for nothing a span is searched for whole literals.
 MAX_WRONG = 1000
 
-Kinds = dict[tuple[tuple[int, ...], Hashable], Kept]
+Kinds = dict[tuple[tuple[int, ...], bytes], Kept]
+"""Kept lines by their literals and their writer."""
 
 
 class Collector:
@@ -168,6 +170,25 @@ def _bounds(data: bytearray, end: int, stop: int) -> tuple[int, int]:
     begin = data.rfind(b"\n", 0, end) + 1
     finish = data.find(b"\n", end - 1, stop)
     return begin, stop if finish < 0 else finish
+
+
+def rows(kinds: Kinds) -> list[Any]:
+    """Kinds as JSON can carry them."""
+    return [
+        [literals, writer.decode("latin-1"), kept.keep, [[hit.start, hit.end, hit.more] for hit in kept.hits()]]
+        for (literals, writer), kept in kinds.items()
+    ]
+
+
+def kept_of(rows: list[Any]) -> Kinds:
+    """The kinds that these rows stand for."""
+    kinds: Kinds = {}
+    for literals, writer, keep, hits in rows:
+        kind = tuple(literals), writer.encode("latin-1")
+        kept = kinds[kind] = Kept(keep)
+        for start, end, more in hits:
+            kept.see(start, end, kind[0], more)
+    return kinds
 
 
 def merge(spans: Iterable[Kinds]) -> tuple[tuple[Hit, ...], int]:

@@ -1,4 +1,4 @@
-"""The scan of all sources with a few threads. Threads, not processes: the automaton and the reads work without the GIL."""
+"""The scan of all sources by a few processes or threads. The automaton and the reads work without the GIL, but what is done for every hit needs it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
+from triage.forks import each
 from triage.model import Source
 from triage.scan.gate import build
 from triage.scan.interface import HEAD, SPAN, TAIL, Scanned, WriterKey
-from triage.scan.lines import Collector, merge
+from triage.scan.lines import Kinds, kept_of, merge, rows
 from triage.scan.spans import SpanReader
 
 
@@ -31,16 +32,25 @@ class Container(Protocol):
     def streams(self) -> Iterator[tuple[Source, BinaryIO | None]]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """What the lines that start in one span of a plain file gave, and why it could not be read to its end."""
+
+    kinds: Kinds
+    sampled: int = 0
+    problem: OSError | None = None
+
+
 @dataclass
 class _Plain:
     source: Source
     size: int
-    spans: list[Collector | None] = field(default_factory=list)
-    head: bytes = b""
-    tail: bytes = b""
+    spans: list[_Span] = field(default_factory=list)
 
 
 _WORTH_FITTING = 1 << 26
+# From so many bytes on, processes are worth their start.
+_WORTH_FORKING = 1 << 26
 _SAMPLES = 32
 _SAMPLE_BYTES = 1 << 14
 
@@ -49,7 +59,10 @@ Failed = Callable[[str, OSError], None]
 
 
 class Scan:
-    """One scan: tasks are handed out from a shared iterator, results are put together in the order of the names."""
+    """One scan: tasks are handed out to processes or threads, results are put together in the order of the names.
+
+    `fork`: the program has no other threads, so that processes may be forked where much is to be read.
+    """
 
     def __init__(
         self,
@@ -61,6 +74,7 @@ class Scan:
         windows: Sequence[str] = (),
         generic: frozenset[int] = frozenset(),
         engine: str = "auto",
+        fork: bool = False,
         advance: Advance,
         failed: Failed,
     ) -> None:
@@ -71,6 +85,7 @@ class Scan:
         self.writer = writer
         self.workers = workers
         self.chunk_bytes = chunk_bytes
+        self.fork = fork
         self._advance = advance
         self._failed = failed
         self._lock = threading.Lock()
@@ -82,7 +97,31 @@ class Scan:
     def run(self, containers: Sequence[Container]) -> tuple[list[tuple[Source, Scanned]], list[Source]]:
         """Scan everything; gives the scanned texts and the sources that are not text, each sorted by name."""
         self._gate = build(self.literals, self.engine, self.windows, _sample(containers))
-        tasks = iter(self._tasks(containers))
+        packed = [container for container in containers if container.plain is None]
+        spans = list(self._spans(containers))
+        if self.fork and not packed and sum(plain.size for plain in self._plain.values()) >= _WORTH_FORKING:
+            self._scan_by_processes(spans)
+        else:
+            self._scan_by_threads(sorted(packed, key=lambda container: (-container.size, container.name)), spans)
+        scanned = [self._streams[name] for name in self._streams] + [self._put_together(name, plain) for name, plain in self._plain.items()]
+        return sorted(scanned, key=lambda pair: pair[0].name), sorted(self._others, key=lambda source: source.name)
+
+    def _spans(self, containers: Sequence[Container]) -> Iterator[tuple[str, int]]:
+        """The spans of plain files, each file's in order."""
+        for container in containers:
+            if container.plain is not None:
+                count = max(1, -(-container.size // SPAN))
+                self._plain[container.name] = _Plain(container.plain, container.size, [_Span({})] * count)
+                yield from ((container.name, number) for number in range(count))
+
+    def _scan_by_processes(self, spans: Sequence[tuple[str, int]]) -> None:
+        scan = self._scanner()
+        for (name, number), span in zip(spans, each(lambda task: scan(*spans[task]), len(spans), self.workers, _packed, _unpacked), strict=True):
+            self._keep(name, number, span)
+
+    def _scan_by_threads(self, packed: Sequence[Container], spans: Sequence[tuple[str, int]]) -> None:
+        """Streams first (they cannot be shared out), largest first, then the spans of plain files."""
+        tasks: Iterator[Container | tuple[str, int]] = iter([*packed, *spans])
         threads = [threading.Thread(target=self._work, args=(tasks,), daemon=True) for _ in range(self.workers - 1)]
         for thread in threads:
             thread.start()
@@ -91,51 +130,53 @@ class Scan:
             thread.join()
         if self._errors:
             raise self._errors[0]
-        scanned = [self._streams[name] for name in self._streams] + [self._put_together(plain) for plain in self._plain.values()]
-        return sorted(scanned, key=lambda pair: pair[0].name), sorted(self._others, key=lambda source: source.name)
 
-    def _tasks(self, containers: Sequence[Container]) -> list[tuple[Container, int | None]]:
-        """Streams first (they cannot be shared out), largest first, then the spans of plain files."""
-        packed = [container for container in containers if container.plain is None]
-        tasks: list[tuple[Container, int | None]] = [(container, None) for container in sorted(packed, key=lambda c: (-c.size, c.name))]
-        for container in containers:
-            if container.plain is not None:
-                count = max(1, -(-container.size // SPAN))
-                self._plain[container.name] = _Plain(container.plain, container.size, [None] * count)
-                tasks.extend((container, number) for number in range(count))
-        return tasks
-
-    def _work(self, tasks: Iterator[tuple[Container, int | None]]) -> None:
+    def _work(self, tasks: Iterator[Container | tuple[str, int]]) -> None:
         try:
-            reader = SpanReader(self._gate.for_thread(), self.writer, self.chunk_bytes, self.generic)
-            files = _OpenFile()
+            reader, scan = self._reader(), self._scanner()
             while not self._errors:
                 with self._lock:
                     task = next(tasks, None)
                 if task is None:
                     break
-                container, number = task
-                if number is None:
-                    self._scan_streams(reader, container)
+                if isinstance(task, tuple):
+                    self._keep(*task, scan(*task))
                 else:
-                    self._scan_span(reader, files, container.name, number)
-            files.close()
+                    self._scan_streams(reader, task)
         except BaseException as error:  # a thread must not die in silence; `run` raises it again
             self._errors.append(error)
 
-    def _scan_span(self, reader: SpanReader, files: _OpenFile, name: str, number: int) -> None:
-        plain = self._plain[name]
+    def _reader(self) -> SpanReader:
+        return SpanReader(self._gate.for_thread(), self.writer, self.chunk_bytes, self.generic)
+
+    def _scanner(self) -> Callable[[str, int], _Span]:
+        """Scans spans of plain files for one process or thread, which makes its own reader when it has something to do."""
+        files = _OpenFile()
+        readers: list[SpanReader] = []
+
+        def scan(name: str, number: int) -> _Span:
+            if not readers:
+                readers.append(self._reader())
+            return self._scan_span(readers[0], files, self._plain[name], number)
+
+        return scan
+
+    def _scan_span(self, reader: SpanReader, files: _OpenFile, plain: _Plain, number: int) -> _Span:
+        collector = None
         try:
             fd = files.get(plain.source.path or "")
-            plain.spans[number] = reader.span(fd, number * SPAN, plain.size)
-            if number == 0:
-                plain.head = os.pread(fd, HEAD, 0)
-            if number == len(plain.spans) - 1:
-                plain.tail = os.pread(fd, TAIL, max(0, plain.size - TAIL))
+            collector = reader.span(fd, number * SPAN, plain.size)
             if os.fstat(fd).st_size < plain.size:
                 raise OSError(errno.ENODATA, "it became shorter while it was read")
-        except OSError as error:
-            self._failed(name, error)
+        except OSError as problem:
+            return _Span(collector.kinds, collector.sampled, problem) if collector else _Span({}, 0, problem)
+        return _Span(collector.kinds, collector.sampled)
+
+    def _keep(self, name: str, number: int, span: _Span) -> None:
+        plain = self._plain[name]
+        plain.spans[number] = span
+        if span.problem is not None:
+            self._failed(name, span.problem)
         self._advance(min(SPAN, plain.size - number * SPAN))
 
     def _scan_streams(self, reader: SpanReader, container: Container) -> None:
@@ -149,11 +190,26 @@ class Scan:
             self._failed(container.name, error)
         self._advance(container.size)
 
-    def _put_together(self, plain: _Plain) -> tuple[Source, Scanned]:
-        spans = [span for span in plain.spans if span is not None]
-        hits, matched = merge(span.kinds for span in spans)
-        sampled = sum(span.sampled for span in spans)
-        return plain.source, Scanned(hits, plain.size, plain.head, plain.tail, sampled, matched)
+    def _put_together(self, name: str, plain: _Plain) -> tuple[Source, Scanned]:
+        hits, matched = merge(span.kinds for span in plain.spans)
+        head = tail = b""
+        try:
+            with open(plain.source.path or "", "rb", buffering=0) as file:
+                head, tail = os.pread(file.fileno(), HEAD, 0), os.pread(file.fileno(), TAIL, max(0, plain.size - TAIL))
+        except OSError as error:
+            if not any(span.problem for span in plain.spans):
+                self._failed(name, error)
+        return plain.source, Scanned(hits, plain.size, head, tail, sum(span.sampled for span in plain.spans), matched)
+
+
+def _packed(span: _Span) -> list[Any]:
+    """A span as JSON can carry it."""
+    return [rows(span.kinds), span.sampled, span.problem and [span.problem.errno, span.problem.strerror]]
+
+
+def _unpacked(packed: list[Any]) -> _Span:
+    kinds, sampled, problem = packed
+    return _Span(kept_of(kinds), sampled, problem and OSError(*problem))
 
 
 def _sample(containers: Sequence[Container]) -> bytes:
