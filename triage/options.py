@@ -23,7 +23,7 @@ class Options:
 
     catalogs: tuple[Path, ...] = ()
     workers: int | None = None
-    chunk_bytes: int = 1 << 20
+    chunk_bytes: int = 1 << 18
     engine: str = "auto"
     settings: Path | None = None
     fork: bool = False

@@ -53,24 +53,6 @@ def test_engines_agree_on_the_literals_inside_a_line(search: tuple[list[bytes], 
     assert few == hyperscan.inside(data[start:stop]) == Re2Gate(literals).inside(data[start:stop]) == expected
 
 
-@given(searches(), st.sampled_from([0, 1, 1000]))
-def test_lines_asked_for_together_hold_what_each_holds(search: tuple[list[bytes], bytes, int, int], many: int) -> None:
-    """`inside_each` gives for any lines of the data, ascending, what `inside` gives for each, however many they are."""
-    literals, data, _, _ = search
-    literals = [literal.replace(b"\n", b" ") for literal in literals]
-    lines = []
-    at = 0
-    for number, line in enumerate(data.split(b"\n")):
-        if number % 3:
-            lines.append((at, at + len(line)))
-        at += len(line) + 1
-    expected = [Re2Gate(literals).inside(data[start:end]) for start, end in lines]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gate_module, "_MANY", many)
-        for gate in (HyperscanGate(literals, []), Re2Gate(literals)):
-            assert lines == [] or gate.inside_each(bytearray(data), lines) == expected
-
-
 @given(searches())
 def test_engines_agree_on_the_first_place_of_every_literal(search: tuple[list[bytes], bytes, int, int]) -> None:
     """Both engines give the first end of each literal in the range, ascending, relative to the whole data."""
@@ -106,19 +88,22 @@ def test_a_storm_gives_the_same_first_places(words: list[bytes], start_bytes: in
 
 @given(searches(), st.binary(max_size=60), st.integers(1, 5))
 def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, int, int], healthy: bytes, limit: int) -> None:
-    """Whatever the engine, the windows and the sample, `find` is ascending and meets each line that holds a literal, up to where `limit` stopped it."""
+    """Whatever the engine, the windows and the sample, `find` is ascending and names in each line all its literals, up to where `limit` stopped it."""
     literals, data, start, stop = search
     fitted = HyperscanGate(literals, choose(literals, healthy), data * 4 + healthy)
     for gate in (HyperscanGate(literals, []), HyperscanGate(literals, choose(literals, healthy)), fitted, Re2Gate(literals)):
         for most in (ALL, limit):
             found = gate.find(bytearray(data), start, stop, most)
-            assert found == sorted(found)
-            met = {line_of(data, start, stop, end) for end in found}
-            reached = found[-1] if len(found) >= most else stop
+            assert found == sorted(found, key=lambda place: place[0])
+            met: dict[tuple[int, int], set[int]] = {}
+            for end, named in found:
+                met.setdefault(line_of(data, start, stop, end), set()).update(named)
+            reached = found[-1][0] if len(found) >= most else stop
             at = start
             for line in data[start:stop].split(b"\n"):
-                if at + len(line) < reached and any(literal in line for literal in literals):
-                    assert (at, at + len(line)) in met
+                inside = Re2Gate(literals).inside(line)
+                if at + len(line) < reached and inside:
+                    assert gate.inside(line, met[at, at + len(line)]) == inside
                 at += len(line) + 1
 
 
@@ -126,7 +111,9 @@ def test_a_gate_for_another_thread_gives_the_same() -> None:
     """`for_thread` shares what was compiled and nothing that one scan changes."""
     for gate in (HyperscanGate([b"boom"], []), Re2Gate([b"boom"])):
         other = gate.for_thread()
-        assert gate.find(b"a boom", 0, 6, ALL) == other.find(b"a boom", 0, 6, ALL) == [6]
+        [(end, named)] = gate.find(b"a boom", 0, 6, ALL)
+        assert (end, *named) == (6, 0)
+        assert other.find(b"a boom", 0, 6, ALL) == [(end, named)]
 
 
 def test_auto_takes_re2_where_hyperscan_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.scan.windows import choose, complete, refit
+from triage.scan.windows import choose, complete, holders, refit
 
 LITERALS = st.lists(st.text("abcü ", min_size=1, max_size=12), min_size=1, max_size=12, unique=True).map(
     lambda words: [word.encode() for word in words]
@@ -32,6 +32,12 @@ def test_literals_that_came_later_stand_for_themselves(literals: list[bytes], la
     windows = complete(choose(literals, healthy), later)
     assert all(any(window in literal for window in windows) for literal in later)
     assert set(windows) <= {*choose(literals, healthy), *later}
+
+
+@given(LITERALS, LITERALS)
+def test_holders_are_the_literals_that_contain_a_window(windows: list[bytes], literals: list[bytes]) -> None:
+    """As `in` finds them."""
+    assert holders(windows, literals) == [tuple(at for at, literal in enumerate(literals) if window in literal) for window in windows]
 
 
 @given(LITERALS, st.binary(max_size=80), st.data())

@@ -21,7 +21,7 @@ def ingest(
     fail_on: options.Failing = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
-    chunk_size: options.ChunkSize = "1M",
+    chunk_size: options.ChunkSize = "256K",
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     link: options.Link = "",

@@ -3,8 +3,8 @@
 Hyperscan (in the `hyperscan` wheel) runs without the GIL at several GB/s; google-re2 gives the same answers at about
 a fifth of the speed where no such wheel exists.
 
-The search itself looks for windows, few and short pieces of the literals (see windows.py). A window is only a reason to look
-at its line; which literals the line holds is asked of all of them, so the choice of windows changes the speed and never the answer.
+The search itself looks for windows, pieces of the literals (see windows.py). A window is only a reason to look at its line for the
+literals that contain it, so the choice of windows changes the speed and never the answer.
 """
 
 from __future__ import annotations
@@ -12,26 +12,22 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from triage.scan.interface import OVERLAP, Gate
+from triage.scan.interface import OVERLAP, Gate, Place
 from triage.scan.storm import Storm
-from triage.scan.windows import complete, refit
+from triage.scan.windows import complete, holders, refit
 
 _UNLIMITED = 1 << 60
 _FITTINGS = 3
 _RARE = 2
-# From so many lines in one chunk on, searching the chunk for all literals is faster than calling once a line.
-_MANY = 128
+# In so few bytes, what is common is found sooner by looking for one window after the other than by an automaton that must be built.
+_LITTLE = 1 << 17
 # So many lines are searched for one literal after the other: an automaton of all takes longer to build than a small job to read.
 _BY_HAND = 256
 # In a storm, the usual literals are in the first bytes of a slice.
 _START = 1 << 14
-_NO_MATCH = (_UNLIMITED, -1)
-# Hyperscan steps by what its shortest literal allows: by two bytes if that has three. Steps of four would miss half of a window's pairs,
-# and all that passes by chance has to be looked at again (2.5 times the time with 400 windows).
-_PACE = b"\xfe\xff\xfe"
 
 
 class HyperscanGate:
@@ -44,20 +40,21 @@ class HyperscanGate:
         import hyperscan
 
         self._hyperscan = hyperscan
-        self._expressions = {"windows": [*complete(windows, literals), _PACE], "all": list(literals), "first": list(literals)}
+        self._expressions = {"windows": complete(windows, literals), "all": list(literals), "first": list(literals)}
         self._databases: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._scratches: dict[str, tuple[Any, Any]] = {}
         self._asked = _BY_HAND if sample else 0
         self._storm = Storm()
+        self._holding: list[tuple[int, ...]] | None = None
         self._rest: tuple[Gate, Gate] | None = None  # the gate that the storm knows, and this thread's own of it
         for left in reversed(range(_FITTINGS if sample else 0)):
             common = self._common(sample)
             if not common:
                 break
             self._expressions["windows"] = refit(self._expressions["windows"], common, literals, last=not left)
-            self._databases.pop("windows")
-            self._scratches.pop("windows")
+            self._databases.pop("windows", None)
+            self._scratches.pop("windows", None)
 
     def for_thread(self) -> HyperscanGate:
         gate = copy.copy(self)
@@ -65,8 +62,11 @@ class HyperscanGate:
         gate._rest = None
         return gate
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[int]:
-        return [end for end, _ in self._scan("all" if sure else "windows", data, start, stop, limit)]
+    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[Place]:
+        if sure:
+            return [(end, (literal,)) for end, literal in self._scan("all", data, start, stop, limit)]
+        found = self._scan("windows", data, start, stop, limit)
+        return [(end, self._holders()[window]) for end, window in found] if found else []
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]:
         known = self._storm.known if stop - start > 2 * _START else None
@@ -82,30 +82,24 @@ class HyperscanGate:
             self._storm.learn(frozenset(literal for _, literal in found), lambda usual: self._without(usual, bytes(data[start:stop])))
         return found
 
-    def inside(self, line: bytes) -> tuple[int, ...]:
+    def inside(self, line: bytes, among: Collection[int] | None = None) -> tuple[int, ...]:
+        literals = self._expressions["all"]
+        if among is not None:
+            return tuple(sorted(literal for literal in among if literals[literal] in line))
         if self._asked < _BY_HAND:
             self._asked += 1
-            return tuple(index for index, literal in enumerate(self._expressions["all"]) if literal in line)
+            return tuple(index for index, literal in enumerate(literals) if literal in line)
         found: set[int] = set()
         add = found.add
         database, scratch = self._ready("all")
         database.scan(line, match_event_handler=lambda literal, *_: add(literal), scratch=scratch)
         return tuple(sorted(found))
 
-    def inside_each(self, data: bytearray | bytes, lines: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
-        if len(lines) < _MANY:
-            return [self.inside(bytes(data[start:end])) for start, end in lines]
-        matches = iter(self._scan("all", data, lines[0][0], lines[-1][1], _UNLIMITED))
-        found: list[tuple[int, ...]] = []
-        place, literal = next(matches, _NO_MATCH)
-        for start, end in lines:
-            inside: set[int] = set()
-            while place <= end:
-                if place > start:  # else it lies between the lines asked for
-                    inside.add(literal)
-                place, literal = next(matches, _NO_MATCH)
-            found.append(tuple(sorted(inside)))
-        return found
+    def _holders(self) -> list[tuple[int, ...]]:
+        """For each window the literals that contain it."""
+        if self._holding is None:
+            self._holding = holders(self._expressions["windows"], self._expressions["all"])
+        return self._holding
 
     def _scan(self, name: str, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
@@ -141,6 +135,8 @@ class HyperscanGate:
 
     def _common(self, sample: bytes) -> set[bytes]:
         """The windows that open the gate too often in the sample, on lines that hold no literal."""
+        if len(sample) <= _LITTLE:
+            return {window for window in self._expressions["windows"] if sample.count(window) > _RARE}
         counts: dict[int, int] = {}
         for end, window in self._scan("windows", sample, 0, len(sample), _UNLIMITED):
             line = sample[sample.rfind(b"\n", 0, end) + 1 : end + 256].split(b"\n", 1)[0]
@@ -174,24 +170,22 @@ class Re2Gate:
     def for_thread(self) -> Re2Gate:
         return self
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[int]:
+    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[Place]:
         part = bytes(data[start:stop])
-        found: list[int] = []
+        found: list[Place] = []
+        any_of_them = range(len(self._literals))
         position = 0
         while len(found) < limit and (match := self._any.search(part, position)) is not None:
             position = match.end()
-            found.append(start + position)
+            found.append((start + position, any_of_them))
         return found
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]:
         found = [(data.find(literal, start, stop), index) for index, literal in enumerate(self._literals)]
         return sorted((at + len(self._literals[index]), index) for at, index in found if at >= 0)
 
-    def inside(self, line: bytes) -> tuple[int, ...]:
+    def inside(self, line: bytes, among: Collection[int] | None = None) -> tuple[int, ...]:
         return tuple(index for index, literal in enumerate(self._literals) if literal in line)
-
-    def inside_each(self, data: bytearray | bytes, lines: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
-        return [self.inside(bytes(data[start:end])) for start, end in lines]
 
 
 def build(literals: Sequence[str], engine: str = "auto", windows: Sequence[str] = (), sample: bytes = b"") -> Gate:

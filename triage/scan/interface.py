@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,24 +45,26 @@ class Hit:
     more: int = 0
 
 
+Place = tuple[int, Collection[int]]
+"""Where something ends that may be one of these literals."""
+
+
 class Gate(Protocol):
     """A compiled set of literals.
 
-    `find` gives ends of places in `data[start:stop]`, ascending, such that every line that holds a literal has one (other lines may);
-    it may stop after `limit` of them; `sure` asks for slower search with fewer such other lines. `first` gives for each literal in the range its first (end, literal), ascending.
-    `inside` gives all literals in one line, ascending: engines must agree on that; `inside_each` the same for many lines of `data`,
-    (start, end) ascending. `for_thread` gives a gate that one thread may use beside others.
+    `find` gives places in `data[start:stop]`, ascending, so that every literal there has one, with it among those named, in its line
+    (there may be others); it may stop after `limit` of them; `sure` asks for slower search with fewer others. `first` gives for each
+    literal in the range its first (end, literal), ascending. `inside` gives the literals in one line, ascending: engines must agree on
+    that; `among` are those named at its places, if all are known. `for_thread` gives a gate that one thread may use beside others.
     """
 
     def for_thread(self) -> Gate: ...
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[int]: ...
+    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[Place]: ...
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]: ...
 
-    def inside(self, line: bytes) -> tuple[int, ...]: ...
-
-    def inside_each(self, data: bytearray | bytes, lines: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]: ...
+    def inside(self, line: bytes, among: Collection[int] | None = None) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)

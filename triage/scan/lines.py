@@ -10,7 +10,21 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from triage.scan.interface import CELL, KEEP, KEEP_ALIKE, MAX_LINE, OVERLAP, SLICE, SPAN, SPAN_LINES, WRITER_BYTES, Gate, Hit, WriterKey
+from triage.scan.interface import (
+    CELL,
+    KEEP,
+    KEEP_ALIKE,
+    MAX_LINE,
+    OVERLAP,
+    SLICE,
+    SPAN,
+    SPAN_LINES,
+    WRITER_BYTES,
+    Gate,
+    Hit,
+    Place,
+    WriterKey,
+)
 
 
 class Kept:
@@ -90,17 +104,20 @@ class Collector:
         while start < stop:
             start = self._sample(data, base, start, stop)
 
-    def _exact(self, data: bytearray, base: int, stop: int, found: list[int], stopped: bool) -> int:
-        """Add the lines around `found` that hold literals, in order; the answer is where to go on."""
+    def _exact(self, data: bytearray, base: int, stop: int, found: list[Place], stopped: bool) -> int:
+        """Add the lines around `found` that hold literals, in order; the answer is where to go on. `stopped`: the last line may have more."""
+        lines: list[tuple[int, int, set[int]]] = []
         finish = 0
-        lines: list[tuple[int, int]] = []
-        for end in found:
+        for end, literals in found:
             if end > finish:
                 begin, finish = _bounds(data, end, stop)
-                lines.append((begin, finish))
-        for (begin, end), literals in zip(lines, self.gate.inside_each(data, lines), strict=True):
-            if literals:
-                self._add(data, base, begin, end, literals)
+                lines.append((begin, finish, set(literals)))
+            else:
+                lines[-1][2].update(literals)
+        for begin, end, among in lines:
+            inside = self.gate.inside(bytes(data[begin:end]), None if stopped and end == finish else among)
+            if inside:
+                self._add(data, base, begin, end, inside)
                 if self._lines >= SPAN_LINES:
                     return min(end + 1, stop)
             else:

@@ -116,7 +116,9 @@ class Scan:
 
     def _scan_by_processes(self, spans: Sequence[tuple[str, int]]) -> None:
         scan = self._scanner()
-        for (name, number), span in zip(spans, each(lambda task: scan(*spans[task]), len(spans), self.workers, _packed, _unpacked), strict=True):
+        for (name, number), span in zip(
+            spans, each(lambda task: scan(*spans[task]), len(spans), self.workers, _packed, _unpacked), strict=True
+        ):
             self._keep(name, number, span)
 
     def _scan_by_threads(self, packed: Sequence[Container], spans: Sequence[tuple[str, int]]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 _WIDTH = 8
 # A piece that healthy logs hold so often is no window. Rare ones may be: they let many literals share a window, and the job's own text decides.
@@ -48,7 +48,9 @@ def _shortest(literals: Sequence[bytes]) -> list[bytes]:
 def _costs(pieces: Collection[bytes], healthy: bytes) -> dict[bytes, float]:
     """What a window costs: one, and more the more often its pairs of bytes stand in healthy logs."""
     pairs = Counter(zip(healthy, healthy[1:], strict=False))
-    return {piece: 1 + _CHANCE * sum(pairs[pair] for pair in zip(piece, piece[1:], strict=False)) / max(1, len(healthy)) for piece in pieces}
+    return {
+        piece: 1 + _CHANCE * sum(pairs[pair] for pair in zip(piece, piece[1:], strict=False)) / max(1, len(healthy)) for piece in pieces
+    }
 
 
 def _cover(holders: dict[bytes, set[bytes]], costs: dict[bytes, float]) -> set[bytes]:
@@ -71,9 +73,25 @@ def _cover(holders: dict[bytes, set[bytes]], costs: dict[bytes, float]) -> set[b
 def complete(windows: Collection[bytes], literals: Sequence[bytes]) -> list[bytes]:
     """`windows`, and every literal that contains none of them."""
     known = set(windows)
-    widths = [width for width, _ in Counter(map(len, windows)).most_common()]
-    pieces = ((literal, (literal[at : at + width] for width in widths for at in range(len(literal) - width + 1))) for literal in literals)
-    return sorted(known.union(literal for literal, inside in pieces if known.isdisjoint(inside)))
+    return sorted(
+        known.union(literal for literal, inside in zip(literals, _parts(literals, known), strict=True) if known.isdisjoint(inside))
+    )
+
+
+def holders(windows: Sequence[bytes], literals: Sequence[bytes]) -> list[tuple[int, ...]]:
+    """For each window the numbers of the literals that contain it."""
+    held: dict[bytes, list[int]] = {window: [] for window in windows}
+    for number, inside in enumerate(_parts(literals, held)):
+        for window in held.keys() & inside:
+            held[window].append(number)
+    return [tuple(numbers) for numbers in held.values()]
+
+
+def _parts(literals: Sequence[bytes], windows: Collection[bytes]) -> Iterator[set[bytes]]:
+    """For each literal all its parts that are as long as any of the windows."""
+    widths = set(map(len, windows))
+    for literal in literals:
+        yield {literal[at : at + width] for width in widths for at in range(len(literal) - width + 1)}
 
 
 def refit(windows: Collection[bytes], common: Collection[bytes], literals: Sequence[bytes], *, last: bool) -> list[bytes]:
