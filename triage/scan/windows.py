@@ -8,9 +8,9 @@ from what healthy logs say, and then fitted to the job: those that turn out comm
 from __future__ import annotations
 
 import heapq
-import re
+import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 _WIDTH = 8
 # A piece that healthy logs hold so often is no window. Rare ones may be: they let many literals share a window, and the job's own text decides.
@@ -47,9 +47,9 @@ def _shortest(literals: Sequence[bytes]) -> list[bytes]:
 
 def _costs(pieces: Collection[bytes], healthy: bytes) -> dict[bytes, float]:
     """What a window costs: one, and more the more often its pairs of bytes stand in healthy logs."""
-    pairs = Counter(zip(healthy, healthy[1:], strict=False))
+    pairs = Counter(itertools.pairwise(healthy))
     return {
-        piece: 1 + _CHANCE * sum(pairs[pair] for pair in zip(piece, piece[1:], strict=False)) / max(1, len(healthy)) for piece in pieces
+        piece: 1 + _CHANCE * sum(pairs[pair] for pair in itertools.pairwise(piece)) / max(1, len(healthy)) for piece in pieces
     }
 
 
@@ -72,26 +72,31 @@ def _cover(holders: dict[bytes, set[bytes]], costs: dict[bytes, float]) -> set[b
 
 def complete(windows: Collection[bytes], literals: Sequence[bytes]) -> list[bytes]:
     """`windows`, and every literal that contains none of them."""
-    known = set(windows)
-    return sorted(
-        known.union(literal for literal, inside in zip(literals, _parts(literals, known), strict=True) if known.isdisjoint(inside))
-    )
+    inside = _finder(windows)
+    return sorted({*windows, *(literal for literal in literals if not inside(literal))})
 
 
 def holders(windows: Sequence[bytes], literals: Sequence[bytes]) -> list[tuple[int, ...]]:
     """For each window the numbers of the literals that contain it."""
+    inside = _finder(windows)
     held: dict[bytes, list[int]] = {window: [] for window in windows}
-    for number, inside in enumerate(_parts(literals, held)):
-        for window in held.keys() & inside:
+    for number, literal in enumerate(literals):
+        for window in inside(literal):
             held[window].append(number)
     return [tuple(numbers) for numbers in held.values()]
 
 
-def _parts(literals: Sequence[bytes], windows: Collection[bytes]) -> Iterator[set[bytes]]:
-    """For each literal all its parts that are as long as any of the windows."""
-    widths = set(map(len, windows))
-    for literal in literals:
-        yield {literal[at : at + width] for width in widths for at in range(len(literal) - width + 1)}
+def _finder(windows: Collection[bytes]) -> Callable[[bytes], set[bytes]]:
+    """Finds the windows in a literal. Most are as long as each other and are looked up; the others are tried."""
+    width = max(Counter(map(len, windows)).items(), key=lambda item: item[::-1], default=(1, 0))[0]
+    alike = {window for window in windows if len(window) == width}
+    others = [window for window in windows if len(window) != width]
+
+    def inside(literal: bytes) -> set[bytes]:
+        pieces = {literal[at : at + width] for at in range(len(literal) - width + 1)}
+        return (alike & pieces).union(window for window in others if window in literal)
+
+    return inside
 
 
 def refit(windows: Collection[bytes], common: Collection[bytes], literals: Sequence[bytes], *, last: bool) -> list[bytes]:
