@@ -48,9 +48,7 @@ def _shortest(literals: Sequence[bytes]) -> list[bytes]:
 def _costs(pieces: Collection[bytes], healthy: bytes) -> dict[bytes, float]:
     """What a window costs: one, and more the more often its pairs of bytes stand in healthy logs."""
     pairs = Counter(itertools.pairwise(healthy))
-    return {
-        piece: 1 + _CHANCE * sum(pairs[pair] for pair in itertools.pairwise(piece)) / max(1, len(healthy)) for piece in pieces
-    }
+    return {piece: 1 + _CHANCE * sum(pairs[pair] for pair in itertools.pairwise(piece)) / max(1, len(healthy)) for piece in pieces}
 
 
 def _cover(holders: dict[bytes, set[bytes]], costs: dict[bytes, float]) -> set[bytes]:
