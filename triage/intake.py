@@ -152,7 +152,8 @@ def _content(source: Source, stream: BinaryIO | None) -> Artifact:
 class Reading:
     """Reads around hits, and gives line numbers to what is reported (and only to that)."""
 
-    def __init__(self, scanned: Sequence[tuple[Source, Scanned]]) -> None:
+    def __init__(self, scanned: Sequence[tuple[Source, Scanned]], processes: int = 1) -> None:
+        self._processes = processes
         self._by_name = {source.name: (source, scan) for source, scan in scanned}
         self._windows: dict[str, Windows] = {}
         self._lines: dict[tuple[str, int], int] = {}
@@ -203,10 +204,15 @@ class Reading:
         wanted: dict[str, set[int]] = {}
         for fact in facts:
             if fact.source in self._by_name:
-                wanted.setdefault(fact.source, set()).update((fact.offset, max(fact.offset, fact.end)))
+                offsets = {fact.offset, max(fact.offset, fact.end)}
+                wanted.setdefault(fact.source, set()).update(offset for offset in offsets if (fact.source, offset) not in self._lines)
+        paths = {name: source.path for name in wanted if (source := self._by_name[name][0]).path is not None}
+        plain = sources.line_numbers({path: wanted[name] for name, path in paths.items()}, self._processes)
         for name, offsets in wanted.items():
-            missing = sorted(offset for offset in offsets if (name, offset) not in self._lines)
-            self._lines.update(zip(((name, offset) for offset in missing), self._numbers(name, missing), strict=True))
+            source, scan = self._by_name[name]
+            window = None if source.path is not None else self._window(name, scan)
+            for offset in offsets:
+                self._lines[name, offset] = window.line_number(offset) if window else plain[paths[name]][offset]
 
     def placed(self, finding: _Placed) -> _Placed:
         """The finding (or deviation) with the lines of its evidence."""
@@ -225,11 +231,3 @@ class Reading:
             )
             for fact in facts
         )
-
-    def _numbers(self, name: str, offsets: list[int]) -> list[int]:
-        source, scan = self._by_name[name]
-        if not offsets:
-            return []
-        if source.path is not None:
-            return sources.line_numbers(source.path, offsets)
-        return [self._window(name, scan).line_number(offset) for offset in offsets]

@@ -37,6 +37,11 @@ class Options:
         """How many threads or processes work at a time."""
         return max(1, self.workers or os.cpu_count() or 1)
 
+    @property
+    def processes(self) -> int:
+        """How many processes may share what takes long."""
+        return self.cores if self.fork else 1
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -124,9 +124,9 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Re
 
 def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: Seen, progress: Report | None = None) -> Read:
     known, scanned = texts.catalog, texts.scanned
-    reading = Reading(scanned)
+    reading = Reading(scanned, options.processes)
     done = advance(progress, sum(scan.size for _, scan in scanned), "read")
-    gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings, options.cores if options.fork else 1, done)
+    gathered = harvest(scanned, texts.literals, reading.read_of, texts.openings, options.processes, done)
     facts, notes = found = artifacts.read(intake.artifacts)
     for fact in facts:
         gathered.job.learn(fact.source, fact.origin)

@@ -9,30 +9,41 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage import model
+from triage import forks, model
 from triage.sources import Files, files, line_numbers
 
 from .making import codes, directory
 
 
-@given(st.binary(max_size=300).map(lambda data: data.replace(b"a", b"\n")), st.lists(st.integers(0, 320)).map(sorted), st.integers(1, 50))
-def test_lines_are_those_an_editor_shows(data: bytes, offsets: list[int], chunk: int) -> None:
-    """An offset is on the line after the line feeds before it, whatever the chunk; past the end is the last line."""
+@given(
+    st.lists(st.binary(max_size=300).map(lambda data: data.replace(b"a", b"\n")), max_size=3),
+    st.sets(st.integers(0, 320)),
+    st.integers(1, 50),
+    st.integers(1, 90),
+    st.integers(1, 2),
+)
+def test_lines_are_those_an_editor_shows(texts: list[bytes], offsets: set[int], chunk: int, piece: int, processes: int) -> None:
+    """An offset is on the line after the line feeds before it, whatever the chunk, the pieces and who counts; past the end is the last line."""
     with directory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_CHUNK", chunk)
-        (place / "f").write_bytes(data)
-        assert line_numbers(str(place / "f"), offsets) == [1 + data[:offset].count(b"\n") for offset in offsets]
+        for name, value in (("_CHUNK", chunk), ("_PIECE", piece), ("_FAR", 200)):
+            patch.setattr(files, name, value)
+        patch.setattr(forks.threading, "active_count", lambda: 1)  # a test's runner may have others, which do not matter here
+        paths = {str(place / f"f{number}"): data for number, data in enumerate(texts)}
+        for path, data in paths.items():
+            Path(path).write_bytes(data)
+        found = line_numbers(dict.fromkeys(paths, offsets), processes)
+        assert all(found[path][offset] == 1 + data[:offset].count(b"\n") for path, data in paths.items() for offset in offsets)
 
 
 def test_only_what_is_needed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting stops at the last offset, and reads nothing for none."""
+    """Counting stops at the last offset, and reads nothing for none or for what is gone."""
     (tmp_path / "f").write_bytes(b"x\n" * (2 << 20))
-    read: list[int] = []
+    read: list[tuple[int, int]] = []
     real = os.pread
-    monkeypatch.setattr(os, "pread", lambda fd, size, offset: read.append(offset) or real(fd, size, offset))
-    assert line_numbers(str(tmp_path / "f"), [10]) == [6]
-    assert read == [0]
-    assert line_numbers(str(tmp_path / "missing"), []) == []
+    monkeypatch.setattr(os, "pread", lambda fd, size, offset: read.append((offset, size)) or real(fd, size, offset))
+    assert line_numbers({str(tmp_path / "f"): [10], str(tmp_path / "missing"): [1 << 20]})[str(tmp_path / "f")][10] == 6
+    assert read == [(0, 10)]
+    assert line_numbers({str(tmp_path / "missing"): []}) == {str(tmp_path / "missing"): {0: 1}}
 
 
 def test_any_place_of_many_files_is_read(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class HyperscanGate:
     def inside(self, line: bytes, among: Collection[int] | None = None) -> tuple[int, ...]:
         literals = self._expressions["all"]
         if among is not None:
-            return tuple(sorted(literal for literal in among if literals[literal] in line))
+            return tuple([literal for literal in sorted(among) if literals[literal] in line])
         if self._asked < _BY_HAND:
             self._asked += 1
             return tuple(index for index, literal in enumerate(literals) if literal in line)

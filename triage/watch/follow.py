@@ -217,8 +217,8 @@ def _is_stale(file: Growing) -> bool:
     return file.place >= (2 if file.opened < HEAD + TAIL else 16) * file.opened
 
 
-def _anybody(line: bytes) -> tuple[()]:
-    return ()
+def _anybody(line: bytes) -> bytes:
+    return b""
 
 
 def _identity(path: str | os.PathLike[str]) -> Identity | None:
