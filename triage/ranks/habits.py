@@ -23,6 +23,7 @@ _SHARE = 0.6
 # `3: ` is the label of srun in a file where it stands before every fifth line at least, and the item of a list elsewhere.
 _MANY, _LABELLED_SHARE = 12, 5
 _LABEL = lazy_re(r" {0,5}\d{1,6}: ")
+_NUMBERED = lazy_re(r"\d: ")  # a quick look for what it ends with
 _NO_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
 UNLABELLED = table(_NO_LABEL)
 # These have habits that know better where all lines of a file have them, so that for a look at habits they are left on. (In PRRTE's tag may
@@ -255,7 +256,7 @@ HABITS: tuple[Habit, ...] = (
 
 def table_of(lines: Sequence[str]) -> Table:
     """The grammars for a file of which these lines are a sample."""
-    labelled = len(lines) < _MANY or _labelled(lines) or _labelled([parse(line, 1970, UNLABELLED).text for line in lines])
+    labelled = len(lines) < _MANY or _labelled(lines) or _labelled([_left_of(line) for line in lines])
     plain = BY_START if labelled else UNLABELLED
     if len(lines) < _FEWEST or not _may_have(lines[:: len(lines) // (2 * _FEWEST) or 1]):
         return plain
@@ -277,6 +278,11 @@ def table_of(lines: Sequence[str]) -> Table:
 def _left(lines: Sequence[str], known: Table) -> list[str]:
     """What the grammars leave of the lines. Behind a stamp, a plog or NCCL head `[5108] ` is a thread, not what a launcher put before the line."""
     return [parsed.text for parsed in (parse(line, 1970, known) for line in lines) if not parsed.record]
+
+
+def _left_of(line: str) -> str:
+    """What the grammars leave of a line in which a label may stand."""
+    return parse(line, 1970, UNLABELLED).text if _NUMBERED.search(line) else ""
 
 
 def _labelled(texts: Sequence[str]) -> bool:
