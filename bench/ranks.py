@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -16,6 +15,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from memory import Watched
 
 SIZES = (500, 2_000)
 STEPS = 300
@@ -64,18 +65,19 @@ def measure(ranks: int) -> tuple[float, float]:
         start = time.perf_counter()
         command = [sys.executable, "-m", "triage", "ingest", str(directory), "--format", "json", "--no-store"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        report = json.load(process.stdout) if process.stdout else {}
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
+        with Watched(process, 0.2) as memory:
+            report = json.load(process.stdout) if process.stdout else {}
+            status = process.wait()
+            wall = time.perf_counter() - start
     finally:
         shutil.rmtree(directory)
-    if os.waitstatus_to_exitcode(status) or report["root_cause"]["ranks"] != [GUILTY]:
+    if status or report["root_cause"]["ranks"] != [GUILTY]:
         sys.exit(f"bench: the root cause of {ranks} ranks was not found")
     print(
-        f"{ranks:6d} ranks, {size / 1e6:4.0f} MB: {wall:6.2f} s, {usage.ru_maxrss / 1e3:5.0f} MB, {wall / ranks * 1e3:.1f} ms a rank",
+        f"{ranks:6d} ranks, {size / 1e6:4.0f} MB: {wall:6.2f} s, {memory.peak:5.0f} MB, {wall / ranks * 1e3:.1f} ms a rank",
         flush=True,
     )
-    return wall, usage.ru_maxrss / 1e3
+    return wall, memory.peak
 
 
 def main() -> None:

@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from memory import Watched
+
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 ROUNDS = 3
@@ -51,16 +53,23 @@ def ripgrep() -> str:
     return rg
 
 
-def timed(command: list[str], env: dict[str, str] | None = None) -> tuple[float, float, int]:
-    """Wall seconds, processor seconds and peak memory in bytes of one run; its output goes to a file."""
+def timed(command: list[str]) -> tuple[float, float]:
+    """Wall and processor seconds of one run; its output goes to a file."""
     with (DATA / "out").open("wb") as out:
         start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, env=env)
+        process = subprocess.Popen(command, stdout=out)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
     if os.waitstatus_to_exitcode(status) not in (0, 1):
         sys.exit(f"bench: {' '.join(command[:4])} … ended with {os.waitstatus_to_exitcode(status)}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    return wall, usage.ru_utime + usage.ru_stime
+
+
+def most_memory(command: list[str]) -> float:
+    """The most MB that a run and its processes have together. In a run of its own, which looking slows down."""
+    with (DATA / "out").open("wb") as out, Watched(process := subprocess.Popen(command, stdout=out), 0.01) as memory:
+        process.wait()
+    return memory.peak
 
 
 def compare(name: str, directory: Path, rg: str, pattern_file: Path) -> tuple[float, float]:
@@ -71,12 +80,12 @@ def compare(name: str, directory: Path, rg: str, pattern_file: Path) -> tuple[fl
     runs = [(timed(grep), timed(triage)) for _ in range(ROUNDS)]
     theirs = min(run[0] for run in runs)
     ours = min(run[1] for run in runs)
-    peak = max(run[1][2] for run in runs) / 1e6
+    memory = most_memory(triage)
     size = sum(file.stat().st_size for file in directory.iterdir()) / 1e6
     print(f"{name}: {size:.0f} MB")
-    print(f"  ripgrep        {theirs[0]:6.2f} s wall  {theirs[1]:6.2f} s processor  {theirs[2] / 1e6:6.0f} MB")
-    print(f"  triage ingest  {ours[0]:6.2f} s wall  {ours[1]:6.2f} s processor  {peak:6.0f} MB   ratio {ours[0] / theirs[0]:.2f}")
-    return ours[0] / theirs[0], peak
+    print(f"  ripgrep        {theirs[0]:6.2f} s wall  {theirs[1]:6.2f} s processor  {most_memory(grep):6.0f} MB")
+    print(f"  triage ingest  {ours[0]:6.2f} s wall  {ours[1]:6.2f} s processor  {memory:6.0f} MB   ratio {ours[0] / theirs[0]:.2f}")
+    return ours[0] / theirs[0], memory
 
 
 def generate(name: str, *options: str) -> Path:
@@ -94,8 +103,7 @@ def ripgrep_ratios(gib: float) -> str:
     job = generate(f"job-{gib:g}", "--gib", str(gib))
     storm = generate(f"storm-{gib:g}", "--gib", str(gib / 4), "--storm")
     rg, pattern_file = ripgrep(), DATA / "patterns.txt"
-    # In a process of its own: a child's peak memory is counted from that of the process that starts it.
-    subprocess.run([sys.executable, __file__, "--patterns"], check=True)
+    patterns()
     print(subprocess.run([rg, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0])
     scan, peak = compare("job, 0.05 % failure lines", job, rg, pattern_file)
     rough, storm_peak = compare("storm, 30 % failure lines", storm, rg, pattern_file)
@@ -118,11 +126,7 @@ def other(name: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=1.0, help="size of the job's logs; the storm is a quarter of it")
-    parser.add_argument("--patterns", action="store_true", help="only write ripgrep's pattern file")
     args = parser.parse_args()
-    if args.patterns:
-        patterns()
-        return
     DATA.mkdir(exist_ok=True)
     print("BENCH", ripgrep_ratios(args.gib), *map(other, MORE))
 

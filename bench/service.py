@@ -28,6 +28,7 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).parent))
 
 from filled import ready
+from memory import of_all
 
 ROOT = Path(__file__).resolve().parents[1]
 READERS, THINK, TIMEOUT = 200, 1.0, 30.0
@@ -212,13 +213,7 @@ class Server:
 
     def memory(self) -> float:
         """MB that the processes of the server have for themselves now (proportional set size); the peak is kept."""
-        pids, total = [self.process.pid], 0.0
-        for pid in pids:
-            with contextlib.suppress(OSError, ValueError):
-                pids += [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-                for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-                    if line.startswith("Pss:"):
-                        total += int(line.split()[1]) / 1024
+        total = of_all(self.process.pid) / 1e6
         self.peak = max(self.peak, total)
         return total
 

@@ -7,14 +7,14 @@ The last line is for machines: MB/s of both, and the most memory of triage's pro
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
+
+from memory import Watched
 
 DATA = Path(__file__).parent / "data"
 RANKS = 512
@@ -45,41 +45,16 @@ def write(path: Path, gib: float) -> None:
             size += len(text)
 
 
-def memory(pid: int) -> int:
-    """Bytes of memory of a process and its children, shared pages counted once (Linux)."""
-    try:
-        own = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        children = [
-            child for task in os.listdir(f"/proc/{pid}/task") for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
-        ]
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in own.splitlines() if line.startswith("Pss:")) + sum(
-        memory(int(child)) for child in children
-    )
-
-
 def timed(command: list[str]) -> tuple[float, float]:
     """Wall seconds and peak MB."""
-    peak = 0
     start = time.perf_counter()
     process = subprocess.Popen(command)
-    done = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.2):
-            peak = max(peak, memory(process.pid))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    status = process.wait()
-    wall = time.perf_counter() - start
-    done.set()
-    watcher.join()
+    with Watched(process, 0.2) as memory:
+        status = process.wait()
+        wall = time.perf_counter() - start
     if status:
         sys.exit(f"bench: {' '.join(command[:4])} … ended with {status}")
-    return wall, peak / 1e6
+    return wall, memory.peak
 
 
 def main() -> None:
