@@ -29,6 +29,21 @@ def test_neither_workers_nor_chunks_nor_engine_change_the_answer(data: bytes, wo
         assert one(plain(path), workers=workers, chunk_bytes=chunk, engine=engine) == expected
 
 
+@pytest.mark.parametrize("fork", [False, True])
+def test_no_file_stays_open(tmp_path: Path, fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service scans for months: whoever reads closes, also where the work comes back from a process that died."""
+    monkeypatch.setattr(module, "_WORTH_FORKING", 0)
+    monkeypatch.setattr(forks.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(forks, "_be_child", lambda *_: os._exit(0))
+    containers = []
+    for number in range(5):
+        (tmp_path / str(number)).write_bytes(b"[r1] boom\n")
+        containers.append(plain(str(tmp_path / str(number)), name=str(number)))
+    before = len(os.listdir("/proc/self/fd"))
+    assert [scanned.matched for _, scanned in scan(containers, workers=2, fork=fork).scanned] == [1] * 5
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 @given(st.lists(LONG, min_size=1, max_size=3), st.integers(2, 4), st.integers(1, 2000))
 @settings(max_examples=30)
 def test_forked_processes_give_the_same(texts: list[bytes], workers: int, chunk: int) -> None:

@@ -55,6 +55,7 @@ class HyperscanGate:
             self._expressions["windows"] = refit(self._expressions["windows"], common, literals, last=not left)
             self._databases.pop("windows", None)
             self._scratches.pop("windows", None)
+            self._holding = None
 
     def for_thread(self) -> HyperscanGate:
         gate = copy.copy(self)
@@ -134,13 +135,13 @@ class HyperscanGate:
         return ready
 
     def _common(self, sample: bytes) -> set[bytes]:
-        """The windows that open the gate too often in the sample, on lines that hold no literal."""
+        """The windows that open the gate too often in the sample, on lines that hold none of their literals."""
         if len(sample) <= _LITTLE:
             return {window for window in self._expressions["windows"] if sample.count(window) > _RARE}
         counts: dict[int, int] = {}
         for end, window in self._scan("windows", sample, 0, len(sample), _UNLIMITED):
             line = sample[sample.rfind(b"\n", 0, end) + 1 : end + 256].split(b"\n", 1)[0]
-            if counts.get(window, 0) < _RARE or not self.inside(line):
+            if counts.get(window, 0) < _RARE or not self.inside(line, self._holders()[window]):
                 counts[window] = counts.get(window, 0) + 1
         return {self._expressions["windows"][window] for window, count in counts.items() if count > _RARE}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -115,11 +117,11 @@ class Scan:
                 yield from ((container.name, number) for number in range(count))
 
     def _scan_by_processes(self, spans: Sequence[tuple[str, int]]) -> None:
-        scan = self._scanner()
-        for (name, number), span in zip(
-            spans, each(lambda task: scan(*spans[task]), len(spans), self.workers, _packed, _unpacked), strict=True
-        ):
-            self._keep(name, number, span)
+        reader = functools.cache(self._reader)  # each process makes its own when it has something to do
+        with contextlib.closing(_OpenFile()) as files:
+            found = each(lambda task: self._scan_span(reader(), files, *spans[task]), len(spans), self.workers, _packed, _unpacked)
+            for (name, number), span in zip(spans, found, strict=True):
+                self._keep(name, number, span)
 
     def _scan_by_threads(self, packed: Sequence[Container], spans: Sequence[tuple[str, int]]) -> None:
         """Streams first (they cannot be shared out), largest first, then the spans of plain files."""
@@ -135,36 +137,25 @@ class Scan:
 
     def _work(self, tasks: Iterator[Container | tuple[str, int]]) -> None:
         try:
-            reader, scan = self._reader(), self._scanner()
-            while not self._errors:
-                with self._lock:
-                    task = next(tasks, None)
-                if task is None:
-                    break
-                if isinstance(task, tuple):
-                    self._keep(*task, scan(*task))
-                else:
-                    self._scan_streams(reader, task)
+            reader = self._reader()
+            with contextlib.closing(_OpenFile()) as files:
+                while not self._errors:
+                    with self._lock:
+                        task = next(tasks, None)
+                    if task is None:
+                        break
+                    if isinstance(task, tuple):
+                        self._keep(*task, self._scan_span(reader, files, *task))
+                    else:
+                        self._scan_streams(reader, task)
         except BaseException as error:  # a thread must not die in silence; `run` raises it again
             self._errors.append(error)
 
     def _reader(self) -> SpanReader:
         return SpanReader(self._gate.for_thread(), self.writer, self.chunk_bytes, self.generic)
 
-    def _scanner(self) -> Callable[[str, int], _Span]:
-        """Scans spans of plain files for one process or thread, which makes its own reader when it has something to do."""
-        files = _OpenFile()
-        readers: list[SpanReader] = []
-
-        def scan(name: str, number: int) -> _Span:
-            if not readers:
-                readers.append(self._reader())
-            return self._scan_span(readers[0], files, self._plain[name], number)
-
-        return scan
-
-    def _scan_span(self, reader: SpanReader, files: _OpenFile, plain: _Plain, number: int) -> _Span:
-        collector = None
+    def _scan_span(self, reader: SpanReader, files: _OpenFile, name: str, number: int) -> _Span:
+        plain, collector = self._plain[name], None
         try:
             fd = files.get(plain.source.path or "")
             collector = reader.span(fd, number * SPAN, plain.size)
