@@ -86,11 +86,13 @@ def test_a_storm_gives_the_same_first_places(words: list[bytes], start_bytes: in
                 assert one.first(data, 0, len(data)) == Re2Gate(literals).first(data, 0, len(data))
 
 
-@given(searches(), st.binary(max_size=60), st.integers(1, 5))
-def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, int, int], healthy: bytes, limit: int) -> None:
+@given(searches(), st.binary(max_size=60), st.integers(1, 5), st.sampled_from([0, 1 << 17]))
+def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, int, int], healthy: bytes, limit: int, little: int) -> None:
     """Whatever the engine, the windows and the sample, `find` is ascending and names in each line all its literals, up to where `limit` stopped it."""
     literals, data, start, stop = search
-    fitted = HyperscanGate(literals, choose(literals, healthy), data * 4 + healthy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gate_module, "_LITTLE", little)
+        fitted = HyperscanGate(literals, choose(literals, healthy), data * 4 + healthy)
     for gate in (HyperscanGate(literals, []), HyperscanGate(literals, choose(literals, healthy)), fitted, Re2Gate(literals)):
         for most in (ALL, limit):
             found = gate.find(bytearray(data), start, stop, most)

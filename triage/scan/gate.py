@@ -48,7 +48,8 @@ class HyperscanGate:
         self._storm = Storm()
         self._holding: list[tuple[int, ...]] | None = None
         self._rest: tuple[Gate, Gate] | None = None  # the gate that the storm knows, and this thread's own of it
-        for left in reversed(range(_FITTINGS if sample else 0)):
+        fittings = _FITTINGS if len(sample) > _LITTLE else bool(sample)
+        for left in reversed(range(fittings)):
             common = self._common(sample)
             if not common:
                 break

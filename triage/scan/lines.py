@@ -7,7 +7,7 @@ those with the same literals and the same writer the first and the last few are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from triage.scan.interface import (
@@ -106,18 +106,20 @@ class Collector:
 
     def _exact(self, data: bytearray, base: int, stop: int, found: list[Place], stopped: bool) -> int:
         """Add the lines around `found` that hold literals, in order; the answer is where to go on. `stopped`: the last line may have more."""
-        lines: list[tuple[int, int, set[int]]] = []
+        lines: list[tuple[int, int, Collection[int]]] = []
         finish = 0
         for end, literals in found:
             if end > finish:
                 begin, finish = _bounds(data, end, stop)
-                lines.append((begin, finish, set(literals)))
             else:
-                lines[-1][2].update(literals)
+                _, _, among = lines.pop()
+                literals = literals if among is literals else {*among, *literals}
+            lines.append((begin, finish, literals))
+        inside, add = self.gate.inside, self._add
         for begin, end, among in lines:
-            inside = self.gate.inside(bytes(data[begin:end]), None if stopped and end == finish else among)
-            if inside:
-                self._add(data, base, begin, end, inside)
+            held = inside(bytes(data[begin:end]), None if stopped and end == finish else among)
+            if held:
+                add(data, base, begin, end, held)
                 if self._lines >= SPAN_LINES:
                     return min(end + 1, stop)
             else:
