@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from triage import forks
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 
@@ -39,3 +40,19 @@ def pytest_unconfigure() -> None:
 def catalog() -> Catalog:
     """The catalog that ships."""
     return load((), strict=False)
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The pids of what is forked. Threads of the test's runner, which are idle, hinder nothing."""
+    pids: list[int] = []
+    fork = os.fork
+
+    def noting() -> int:
+        pid = fork()
+        pids.append(pid)
+        return pid
+
+    monkeypatch.setattr(os, "fork", noting)
+    monkeypatch.setattr(forks.threading, "active_count", lambda: 1)
+    return pids

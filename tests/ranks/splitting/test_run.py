@@ -7,11 +7,13 @@ import gzip
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -165,7 +167,7 @@ def test_the_output_is_never_read(tmp_path: Path) -> None:
     assert [file["name"] for file in index["files"]] == ["rank_0.log", "rank_1.log"]
 
 
-def test_chunks_and_processes_do_not_matter(splitting: Split, tmp_path: Path) -> None:
+def test_chunks_and_processes_do_not_matter(splitting: Split, forked: list[int]) -> None:
     """However the bytes are cut, also in lines longer than what is held, the files are the same."""
     data = mixed(3000, 8) + b"[default3]:" + b"x" * 5000 + b"\n" + mixed(3000, 8)
     _, expected = splitting({"job.log": data})
@@ -178,6 +180,32 @@ def test_chunks_and_processes_do_not_matter(splitting: Split, tmp_path: Path) ->
         result, found = splitting({}, Options(workers=2, force=True))
     assert found == expected
     assert result.lines == 6001
+    assert len(forked) == 1
+
+
+def test_what_a_process_leaves_undone_is_done_here(splitting: Split, forked: list[int], tmp_path: Path) -> None:
+    """One that dies in its second file: that is read anew, what it did before counts, and the progress comes to the whole once."""
+    files = {f"job{number}.log": mixed(300, 4) for number in range(4)}
+    _, expected = splitting(files)
+    here, whole, began = os.getpid(), work._one_file, []
+
+    def dies(number: int, *rest: Any) -> stretch.Tally:
+        if os.getpid() == here:
+            began.append(number)
+        elif number == 3:
+            whole(number, *rest)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(number, *rest)
+
+    told: list[tuple[int, int | None]] = []
+    with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=1000), mock.patch.object(work, "_one_file", dies):
+        options = Options(workers=2, force=True)
+        result = split([str(tmp_path / "in")], tmp_path / "out", options, lambda *done: told.append(done))
+    assert {file.name: (tmp_path / "out" / file.name).read_bytes() for file in result.files} == expected
+    assert began[-1] == 3
+    assert len(forked) == 1
+    assert told == sorted(told)
+    assert told[-1] == (sum(map(len, files.values())),) * 2
 
 
 def test_stretches_are_of_whole_lines(tmp_path: Path) -> None:
@@ -248,7 +276,7 @@ def test_journals_are_opened(splitting: Split) -> None:
         assert "record-fields" in codes(result)
 
 
-def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Split) -> None:
+def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Split, forked: list[int]) -> None:
     """The halves of a line that Kubernetes cut are one line also between chunks and between processes; what comes back is as with one."""
     lines = []
     for number in range(300):
@@ -261,10 +289,11 @@ def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Spli
     with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=100, _FIRST=100, HELD=300):
         result, found = splitting({}, Options(workers=3, force=True))
     assert found == expected
+    assert len(forked) == 2
     assert result.lines == 300 == sum(file.lines for file in result.files) - result.added
 
 
-def test_what_a_line_calls_itself_is_believed(splitting: Split) -> None:
+def test_what_a_line_calls_itself_is_believed(splitting: Split, forked: list[int]) -> None:
     """A tag inside of another rank's prefix takes its line to its own rank, and a warning says so; only that line, and with any number of workers."""
     lines = mixed(9000, 2, b"%d: step %d\n")
     data = b"1: [rank1]: the labels are of ranks\n" + lines + b"0: [rank3]: ValueError: boom\n" + lines
@@ -274,6 +303,7 @@ def test_what_a_line_calls_itself_is_believed(splitting: Split) -> None:
     assert "`0:` of rank 0 says rank 3" in next(warning.message for warning in result.warnings if warning.code == "identity-conflict")
     with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=1000):
         assert splitting({}, Options(workers=3, force=True))[1] == found
+    assert len(forked) == 2
 
 
 def test_what_stands_behind_the_labels_of_nodes_goes_to_its_rank(splitting: Split) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from io import BufferedWriter
 
-from triage import sources
+from triage import forks, sources
 from triage.artifacts.flight import shares
 from triage.artifacts.flight.model import Recording
 from triage.artifacts.flight.reader import MAX_BYTES, fill
@@ -20,13 +22,9 @@ def gather(paths: Sequence[str], advance: Callable[[int, int], None] = lambda do
     found = sources.discover(paths)
     warnings = list(found.warnings)
     parts = shares.shares(found.files, lambda file: file.size)
-    copies = [shares.Copy(lambda part=part: _handed(part)) for part in parts[1:]]  # type: ignore[misc]
-    try:
+    with forks.copies(partial(_hand, part) for part in parts[1:]) as pipes:
         builder, more = fill(_dumps(parts[0], warnings, lambda done: advance(done, sum(file.size for file in found.files))))
-        handed = [copy.result() for copy in copies]
-    finally:
-        for copy in copies:
-            copy.close()
+        handed = [shares.handed_over(pipe) for pipe in pipes]
     for part, told in zip(parts[1:], handed, strict=True):
         told = told or _handed(part)
         builder.take(told)
@@ -38,6 +36,10 @@ def gather(paths: Sequence[str], advance: Callable[[int, int], None] = lambda do
         hint = "Give the files that TORCH_FR_DUMP_TEMP_FILE names (older releases: TORCH_NCCL_DEBUG_INFO_TEMP_FILE), or their directory."
         raise InputError(f"no Flight Recorder dump can be read there{reason}", hint=hint, path=", ".join(paths[:3]))
     return recording, warnings
+
+
+def _hand(files: Sequence[sources.File], pipe: BufferedWriter) -> None:
+    shares.hand(_handed(files), pipe)
 
 
 def _handed(files: Sequence[sources.File]) -> shares.Handed:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import struct
-import threading
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from io import BufferedWriter
+from typing import Any, BinaryIO, TypeVar
 
+from triage import forks
 from triage.artifacts.flight.model import Frame, Shape
 from triage.model import Warning
 
@@ -37,9 +37,7 @@ def shares(files: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
 
 
 def _processors() -> int:
-    if not hasattr(os, "fork") or not hasattr(os, "sched_getaffinity") or threading.active_count() > 1:
-        return 1
-    return len(os.sched_getaffinity(0))
+    return forks.possible(len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,43 +50,21 @@ class Handed:
     warnings: list[Warning]
 
 
-class Copy:
-    """A copy of this process that does `work` and hands over what came of it."""
-
-    def __init__(self, work: Callable[[], Handed]) -> None:
-        read, write = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            os.close(read)
-            _inside(work, write)
-        os.close(write)
-        self._pipe = os.fdopen(read, "rb")
-
-    def result(self) -> Handed | None:
-        """Waits for it. None when it died."""
-        try:
-            *ones, (last, _) = _received(self._pipe)
-        except EOFError:
-            return None
-        return Handed(ones, _typed(last["lists"]), [tuple(note) for note in last["notes"]], [Warning(*told) for told in last["warnings"]])
-
-    def close(self) -> None:
-        self._pipe.close()
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+def hand(handed: Handed, pipe: BufferedWriter) -> None:
+    """What a copy does at last."""
+    for told, columns in handed.ones:
+        _send(pipe, told, columns)
+    warnings = [(told.code, told.source, told.message) for told in handed.warnings]
+    _send(pipe, {"lists": handed.lists, "notes": handed.notes, "warnings": warnings}, {})
 
 
-def _inside(work: Callable[[], Handed], write: int) -> NoReturn:
+def handed_over(pipe: BinaryIO) -> Handed | None:
+    """Waits for it. None when the copy died."""
     try:
-        handed = work()
-        with os.fdopen(write, "wb") as pipe:
-            for told, columns in handed.ones:
-                _send(pipe, told, columns)
-            warnings = [(told.code, told.source, told.message) for told in handed.warnings]
-            _send(pipe, {"lists": handed.lists, "notes": handed.notes, "warnings": warnings}, {})
-    finally:
-        os._exit(0)  # what is not whole is seen from its length
+        *ones, (last, _) = _received(pipe)
+    except EOFError:
+        return None
+    return Handed(ones, _typed(last["lists"]), [tuple(note) for note in last["notes"]], [Warning(*told) for told in last["warnings"]])
 
 
 def _send(pipe: BinaryIO, told: dict[str, Any], columns: dict[str, Any]) -> None:

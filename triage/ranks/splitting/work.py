@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
+from triage import forks
 from triage.ranks import cuts
 from triage.ranks.envelopes import CRI
 from triage.ranks.identity import JobMap
@@ -23,8 +23,7 @@ from triage.ranks.splitting.route import Key
 from triage.ranks.splitting.stretch import LONGEST_LINE, Plan, Tally, split
 
 Advance = Callable[[int], None]
-_POLL_SECONDS = 0.1
-_COUNT = 8
+_HEARD = 1 << 16
 _MOST_MOVES = 64
 
 
@@ -95,24 +94,16 @@ def _unparted(file: BinaryIO, at: int, layout: Layout) -> bytes:
 def run(tasks: Sequence[Task], job: Job, workers: int, advance: Advance) -> Iterator[tuple[Task, Tally]]:
     """All stretches, in the order given: shared out between this process and copies of it, where copies can be made."""
     numbered = list(enumerate(tasks))
-    shares = _shares(numbered, workers if hasattr(os, "fork") and threading.active_count() == 1 else 1)
-    children = [_Child(share, job) for share in shares[1:]]
-    try:
-        told: dict[int, Tally] = {}
-        for number, task in shares[0]:
-            told[number] = _one_file(number, task, job, lambda count: advance(count + sum(child.progress() for child in children)))
-        for child in children:
-            while not child.over():
-                advance(child.progress())
-            found = child.result()
-            for number, task in child.share:
-                told[number] = found[number] if found is not None else _again(number, task, job)
-            advance(child.progress())
-    finally:
-        for child in children:
-            child.close()
+    mine, *others = _shares(numbered, forks.possible(workers))
+    told: dict[int, Tally] = {}
+    with forks.copies(partial(_tell, share, job) for share in others) as pipes:
+        copies = [_Copy(pipe, told) for pipe in pipes]
+        for number, task in mine:
+            told[number] = _one_file(number, task, job, lambda count: advance(count + _heard(copies, 0)))
+        while not all(copy.over for copy in copies):
+            advance(_heard(copies, None))
     for number, task in numbered:
-        yield task, told[number]
+        yield task, told[number] if number in told else _again(number, task, job)
 
 
 def _shares(numbered: list[tuple[int, Task]], workers: int) -> list[list[tuple[int, Task]]]:
@@ -126,63 +117,46 @@ def _shares(numbered: list[tuple[int, Task]], workers: int) -> list[list[tuple[i
     return [shares[0], *(share for share in shares[1:] if share)]
 
 
-class _Child:
-    """A copy of this process that does a share, tells how far it is through a pipe, and leaves the result in a file."""
+def _tell(share: list[tuple[int, Task]], job: Job, pipe: BufferedWriter) -> None:
+    """In a copy of this process: does a share, and tells in lines of JSON how many bytes are done, and each stretch's number and tally."""
 
-    def __init__(self, share: list[tuple[int, Task]], job: Job) -> None:
-        self.share = share
-        self._file = job.parts / f"tally{share[0][0]}.json"
-        self._status: int | None = None
-        self._read, write = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            self._work(job, write)
-        os.close(write)
-        os.set_blocking(self._read, False)
+    def say(what: object) -> None:
+        pipe.write(json.dumps(what).encode() + b"\n")
+        pipe.flush()
 
-    def _work(self, job: Job, write: int) -> NoReturn:
-        status = 1
-        try:
-            os.set_blocking(write, False)
+    for number, task in share:
+        say([number, _one_file(number, task, job, say).to_json()])
 
-            def advance(count: int) -> None:
-                with contextlib.suppress(OSError):  # a full pipe: it will hear of the next
-                    os.write(write, count.to_bytes(_COUNT, "little"))
 
-            tallies = {number: _one_file(number, task, job, advance).to_json() for number, task in self.share}
-            self._file.write_text(json.dumps(tallies), "utf-8")
-            status = 0
-        finally:
-            os._exit(status)
+@dataclass
+class _Copy:
+    """A copy of this process, as it is heard in this one."""
 
-    def progress(self) -> int:
-        """Bytes done since the last question."""
-        try:
-            data = os.read(self._read, 1 << 14)
-        except BlockingIOError:
-            return 0
-        return sum(int.from_bytes(data[at : at + _COUNT], "little") for at in range(0, len(data) - _COUNT + 1, _COUNT))
+    pipe: BufferedReader
+    told: dict[int, Tally]
+    over: bool = False
+    _rest: bytes = b""
 
-    def over(self) -> bool:
-        """Waits for a moment."""
-        if self._status is None:
-            select.select([self._read], [], [], _POLL_SECONDS)
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            self._status = status if pid else None
-        return self._status is not None
+    def hear(self) -> int:
+        """Takes what it says, once there is something; gives how many bytes are done since the last time."""
+        data = self.pipe.read1(_HEARD)
+        self.over = not data
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        done = 0
+        for said in map(json.loads, lines):
+            if isinstance(said, int):
+                done += said
+            else:
+                self.told[said[0]] = Tally.from_json(said[1])
+        return done
 
-    def result(self) -> dict[int, Tally] | None:
-        """None when it died."""
-        if self._status != 0:
-            return None
-        told = json.loads(self._file.read_text("utf-8"))
-        return {int(number): Tally.from_json(tally) for number, tally in told.items()}
 
-    def close(self) -> None:
-        os.close(self._read)
-        if self._status is None:
-            os.kill(self._pid, signal.SIGTERM)
-            os.waitpid(self._pid, 0)
+def _heard(copies: Sequence[_Copy], seconds: float | None) -> int:
+    """How many bytes copies say to have done, waiting so long (None: as long as it takes) for the first that says something."""
+    listening = {copy.pipe: copy for copy in copies if not copy.over}
+    if not listening:
+        return 0
+    return sum(listening[pipe].hear() for pipe in select.select(list(listening), [], [], seconds)[0])
 
 
 def _again(number: int, task: Task, job: Job) -> Tally:
