@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.diagnose.facts import settle
+from triage.model import Origin
 from triage.ranks.identity import JobMap
 
 from .making import fact, job_of, left, raised
@@ -103,3 +104,16 @@ def test_the_first_of_two_copies_keeps_its_kind_of_stamp() -> None:
     assert (one.origin.time, one.fields.get("stamp")) == (7.0, "earlier")
     (two,) = settle([own, replace(before, origin=replace(before.origin, time=11.0))], job_of(4))
     assert (two.origin.time, "stamp" in two.fields) == (9.0, False)
+
+
+def test_a_kill_for_memory_is_of_the_only_rank_of_its_host() -> None:
+    """No exit is told: the one rank of the host is meant, if the process may be a rank, and not where two ranks ran."""
+    job = job_of(3)
+    for rank, host in enumerate(("a", "b", "b")):
+        job.learn("job.log", Origin(rank=rank, host=host))
+    for host, name, rank in (("a", "python3", 0), ("a", "mysqld", None), ("b", "python3", None), (None, "python3", None)):
+        line = fact(f"Out of memory: Killed process 42 ({name})", kind="kernel", component="kernel", host=host, pid=42)
+        assert settle([line], job)[0].origin.rank == rank
+    job.learn("job.log", Origin(rank=0, host="a", pid=7))
+    line = fact("Out of memory: Killed process 42 (python3)", kind="kernel", component="kernel", host="a", pid=42)
+    assert settle([line], job)[0].origin.rank is None

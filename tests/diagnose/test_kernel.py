@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import triage
+from triage.testing.jobs import JobBuilder
 
 JOB = Path(__file__).parents[2] / "samples/jobs/sigkill_redirects/job"
 
@@ -56,3 +57,34 @@ def test_a_gpu_is_placed_by_its_pci_address(tmp_path: Path) -> None:
     root = triage.ingest(tmp_path).root_cause
     assert root is not None
     assert (root.signature, root.ranks) == ("gpu.fallen-off-bus", (1,))
+
+
+KILL = "[Sat Nov 21 02:30:10 2026] Out of memory: Killed process {} ({}) total-vm:9000000kB, anon-rss:8000000kB"
+STEP = "{0}: 2026-11-21 02:30:0{1},000 [rank{0}] INFO trainer: step {1} loss 2.5"
+
+
+def test_srun_says_who_was_killed_on_the_host_of_the_kernel(tmp_path: Path) -> None:
+    """No pid is of a rank: of two hosts' ranks it is the one that srun saw killed on the kernel's host, and none if it saw two."""
+    steps = [STEP.format(rank, step) for step in range(1, 5) for rank in range(8)]
+    for name, task, ranks in (("one", "task 5", (5,)), ("two", "tasks 5-6", ()), ("elsewhere", "", ())):
+        (tmp_path / name / "node2").mkdir(parents=True)
+        (tmp_path / name / "node2/dmesg.txt").write_text(KILL.format(4242, "python") + "\n")
+        ends = [f"srun: error: node2: {task}: Killed"] if task else ["srun: error: node1: task 2: Killed"]
+        (tmp_path / name / "slurm-7.out").write_text("\n".join([*steps, *ends]) + "\n")
+        root = triage.ingest(tmp_path / name).root_cause
+        assert root is not None
+        assert (root.signature, root.ranks, root.hosts) == ("host.oom-killer", ranks, ("node2",))
+        assert any("it may be one of ranks 5, 6, which died by SIGKILL there" in why for why in root.why) == (name == "two")
+
+
+def test_torchrun_says_who_was_killed_in_a_container(tmp_path: Path) -> None:
+    """The table gives the killed rank another pid: it is meant where the host is said and the process is called as ranks are."""
+    for process, ranks in (("python3", (2,)), ("mysqld", ())):
+        job = JobBuilder(tmp_path / process, world_size=4).steps(4).elastic_table({2: -9, 0: -15, 1: -15, 3: -15}).write()
+        (job / "node1").mkdir()
+        (job / "node1/dmesg.txt").write_text(KILL.format(4242, process) + "\n")
+        root = triage.ingest(job).root_cause
+        assert root is not None
+        assert (root.signature, root.ranks) == ("host.oom-killer", ranks)
+        assert any("as in a container" in why for why in root.why) == bool(ranks)
+        assert any("kernel says why rank 2 was killed" in why for why in root.why) == bool(ranks)

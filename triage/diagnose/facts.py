@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triage.diagnose.clocks import late
+from triage.diagnose.memory_kills import by_memory_kill
 from triage.lazy_re import lazy_re
 from triage.model import Evidence, Origin
 from triage.ranks.identity import JobMap
@@ -199,6 +200,7 @@ PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
     by_stated_time,
     stopped_by_agent,
     by_exit_status,
+    by_memory_kill,
     as_often_as_ranks,
     last_of_all,
 )

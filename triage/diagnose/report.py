@@ -22,6 +22,11 @@ EVIDENCE_PER_FINDING = 5
 TIMELINE = 200
 SILENT = 5
 REASONS = 5
+_PLACED = {
+    "by the exit status": "the line carries no rank; it is given to the one rank that died this way",
+    "alone on its host": "the line carries no rank; it is given to the one rank that ran on its host",
+    "under another pid": "the rank has another pid in the files, as in a container; it is the one rank of that host that died by SIGKILL",
+}
 _SLOT = lazy_re(r"\{([A-Za-z_]\w*)\}")
 
 
@@ -136,8 +141,7 @@ def _why(candidate: Candidate, result: Result) -> tuple[str, ...]:
             )
         reasons.extend(sorted({fact.text for fact in candidate.facts if fact.kind == "inference"}))
         reasons.extend(_where(candidate))
-        if any(fact.fields.get("placed") for fact in candidate.facts):
-            reasons.append("the line carries no rank; it is given to the one rank that died this way")
+        reasons.extend(sorted({_PLACED[how] for fact in candidate.facts if (how := fact.fields.get("placed"))}))
         if any(fact.fields.get("interleaved") for fact in candidate.facts):
             reasons.append("tracebacks of several writers run together without prefixes: the ranks cannot be told, only counted")
     return tuple(reasons)

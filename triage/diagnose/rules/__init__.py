@@ -75,6 +75,7 @@ WEIGHING: tuple[Weigh, ...] = (
     chains.symptoms_follow,
     chains.outside_after,
     machines.kill_confirmed,
+    machines.nameless_kill,
     links.living_peer,
     machines.all_ranks,
 )

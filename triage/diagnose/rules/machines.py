@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import Case, name
+from triage.diagnose.memory_kills import may_be_rank, process, was_killed
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import LONG, Scene
 from triage.lazy_re import lazy_re
@@ -29,8 +30,9 @@ def kill_confirmed(case: Case) -> None:
         said = [cause for cause in said if any(fact.kind in ("kernel", "scheduler") for fact in cause.facts)]
         for witness in said:
             _place(case, witness, killed)
-            speakers = sorted({fact.component for fact in witness.facts if fact.kind in ("kernel", "scheduler")})
-            witness.why.append(f"{' and '.join(speakers)} says why {say_ranks(killed.ranks)} was killed")
+            if witness.ranks:
+                speakers = sorted({fact.component for fact in witness.facts if fact.kind in ("kernel", "scheduler")})
+                witness.why.append(f"{' and '.join(speakers)} says why {say_ranks(killed.ranks)} {_was(killed.ranks)} killed")
         if not said and not killed.explained_by:
             killed.why.append("nothing in the files says who sent SIGKILL: the logs of kernel, scheduler and container would")
 
@@ -45,7 +47,32 @@ def _place(case: Case, witness: Candidate, killed: Candidate) -> None:
         if fact.origin.rank is not None and (not witness.hosts or fact.origin.host in (None, *witness.hosts))
     }
     if ranks:
-        case.suspect(witness, ranks, f"it names no process; {say_ranks(ranks)} was killed there")
+        case.suspect(witness, ranks, f"it names no process; {say_ranks(ranks)} {_was(ranks)} killed there")
+
+
+def nameless_kill(case: Case) -> None:
+    """The kernel killed a process for memory, with a pid that is of no rank in the files: it may be one of those that died by SIGKILL on that
+    host, or that ran there."""
+    for candidate in case.candidates:
+        killed = {
+            (fact.origin.host or "", *found): fact for fact in candidate.facts if fact.origin.rank is None and (found := process(fact))
+        }
+        for host, pid, program in sorted(killed):
+            one = f"the kernel{f' of {host}' if host else ''} killed process {pid} ({program}), a pid that is of no rank in the files"
+            there = {rank for rank, hosts in case.scene.hosts.items() if host in hosts}
+            dead = {fact.origin.rank for fact in case.scene.exits if fact.origin.rank is not None and was_killed(fact)}
+            dead = {rank for rank in dead if not host or rank in there or rank not in case.scene.hosts}
+            if not may_be_rank(program) or not (dead or there):
+                candidate.why.append(one)
+            else:
+                what = "died by SIGKILL" if dead else "ran"
+                candidate.why.append(
+                    f"{one}: it may be {'one of ' if len(dead or there) > 1 else ''}{say_ranks(dead or there)}, which {what} there"
+                )
+
+
+def _was(ranks: Collection[int]) -> str:
+    return "was" if len(ranks) == 1 else "were"
 
 
 def first_of_burst(case: Case) -> None:
