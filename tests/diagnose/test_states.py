@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import triage
 from diagnose.making import GLOO, TIMEOUT, fact, job_of, left, raised, solve
 from triage.catalog.model import Catalog
 from triage.diagnose import states
@@ -73,3 +76,23 @@ def test_only_the_attempt_that_is_told_of_counts(catalog: Catalog) -> None:
     """Who failed in the first attempt and not in the last is not shown as failed."""
     facts = [raised("ValueError: shard 3 is empty", 0, attempt=1), raised("KeyError: 'x'", 2, attempt=2)]
     assert picture(facts, catalog) == "okokfaok"
+
+
+def test_the_ranks_of_a_failed_node_differ_from_those_that_were_stopped(tmp_path: Path) -> None:
+    """Slurm names the node that it lost and another that reports it: the ranks of the first failed, the others were killed with the job."""
+    lines = [
+        f"{rank}: 2026-11-21 02:30:0{step},000 [rank{rank}] INFO trainer: step {step} loss 2.5" for step in (1, 2) for rank in range(4)
+    ]
+    words = [
+        "srun: error: Node failure on node2",
+        "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-21T02:30:09 DUE TO NODE FAILURE ***",
+    ]
+    placed = [
+        f"{rank}: node{rank // 2 + 1}:4{rank}:4{rank} [{rank % 2}] NCCL INFO ncclCommInitRank comm 0x{rank} rank {rank} nranks 4 cudaDev {rank % 2} busId 1b000 - Init COMPLETE"
+        for rank in range(4)
+    ]
+    (tmp_path / "slurm-7.out").write_text("\n".join([*placed, *lines, *words]) + "\n")
+    told = triage.ingest(tmp_path)
+    assert told.root_cause is not None
+    assert (told.root_cause.ranks, told.root_cause.hosts) == ((2, 3), ("node2",))
+    assert [state.state for state in told.ranks] == ["killed", "killed", "failed", "failed"]

@@ -77,7 +77,7 @@ class Signature:
     match: Clause | Leaf | None  # None for role `guide`
     path: str = ""
     blames: str | None = None
-    tells: str | None = None  # waiting, peer-lost, ending, outside, own-failure, killed, link: see docs/signatures.md
+    tells: str | None = None  # waiting, peer-lost, ending, outside, own-failure, killed, link, node-lost: see docs/signatures.md
     leads_to: tuple[Edge, ...] = ()
     applies_to: Mapping[str, str] = field(default_factory=dict)
     meaning: str = ""

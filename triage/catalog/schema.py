@@ -40,7 +40,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Name = Annotated[str, Field(pattern=NAME)]
 Id = Annotated[str, Field(pattern=ID)]
 Scope = Literal["same-rank", "same-host", "other-ranks", "any-rank"]
-Tells = Literal["waiting", "peer-lost", "ending", "outside", "own-failure", "killed", "link"]
+Tells = Literal["waiting", "peer-lost", "ending", "outside", "own-failure", "killed", "link", "node-lost"]
 Action = Literal["restart-job", "fix-config", "fix-code", "drain-node", "reset-gpu", "wait", "contact-vendor", "none"]
 
 

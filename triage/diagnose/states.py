@@ -21,7 +21,7 @@ Sign = Literal[
     "raised", "waited", "struck", "crashed", "absent", "blocked", "stopped", "echoed", "left", "terminated", "finished", "quiet", "wrote"
 ]
 SIGNS: Mapping[Sign, State] = {
-    "raised": "failed",  # a failure of its own
+    "raised": "failed",  # a failure of its own, or of its node
     "waited": "stalled",  # it says that it waited in vain
     "struck": "killed",  # by a signal from outside, or the kernel or the scheduler says so
     "crashed": "failed",  # by a signal that a process brings upon itself
@@ -102,8 +102,9 @@ def _signs(result: Result, job: JobMap) -> dict[Sign, set[int]]:
         if fact.kind in ("exit", "inference") and fact.origin.attempt == attempt:
             for sign, ranks in _told(fact):
                 shown[sign].update(ranks)
-    if root and (root.tells == "outside" or _domain(root) == "slurm") and not root.ranks:
-        hosts = set(root.hosts)
+    lost = root is not None and root.tells == "node-lost"
+    if root and (lost or ((root.tells == "outside" or _domain(root) == "slurm") and not root.ranks)):
+        hosts = set() if lost else set(root.hosts)
         shown["stopped"] = {rank for rank in job.ranks if not hosts or hosts & job.hosts.get(rank, set())}
     shown["finished"] = set(result.outcome.finished)
     if failures:
@@ -133,6 +134,8 @@ def _accused(one: Candidate) -> Sign:
     """What it means for a rank that others show this failure and mean that rank."""
     if one.tells in ("killed", "ending"):
         return _sign_of(one)
+    if one.tells == "node-lost":
+        return "raised"
     return "blocked" if one.id in _MISSED else "quiet"
 
 

@@ -44,6 +44,7 @@ _FIELDS = (
     lazy_re(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d+)"),
     lazy_re(r"\[(?P<pid>\d+)\](?:: segfault at| general protection fault| trap )"),
     lazy_re(r"\btask [^\s:]+:(?P<pid>\d+) blocked for more than"),
+    lazy_re(r"[Nn]ode failure on (?P<node>[\w.\[\],-]*[\w\]])|(?P<down>\S+) not responding, setting DOWN"),
     lazy_re(r"soft lockup.*\[[^\]:]+:(?P<pid>\d+)\]"),
 )
 _CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d+)")
@@ -65,4 +66,7 @@ def read(block: Block) -> list[Evidence]:
     if kind == "kernel" and fact.origin.pid is None and fields.get("pid", "").isdigit():
         # The kernel names the process it means: through its pid the line joins a rank of that host.
         fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, pid=int(fields["pid"])))
+    node = fields.get("node") or fields.get("down", "")
+    if node and not set(node) & set("[,"):  # the scheduler says which node it lost
+        fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, host=node))
     return [fact]

@@ -32,6 +32,25 @@ def test_who_was_killed_on_the_host_of_the_witness() -> None:
     assert any("slurm says why" in reason for reason in oom.why)
 
 
+def test_a_failed_node_is_where_it_began() -> None:
+    """The ranks on the nodes that Slurm lost are the suspects; the node that reports is not one, and without a map nobody is."""
+    for text, hosts, ranks, said in (
+        ("a[08-10],b", {0: ("a07",), 1: ("a10",), 2: ("b",)}, (1, 2), "ranks 1, 2 ran; the others were stopped because of it"),
+        ("b", {2: ("b",)}, (2,), "no file says where ranks 0, 1 ran"),
+        ("b", {}, (), "b failed; no file says which ranks ran there"),
+        ("", {0: ("a07",)}, (), "no line names the node that failed"),
+    ):
+        lost = named(
+            candidate("slurm.node-failure"), fact("ON a07 CANCELLED", 0, kind="scheduler", host="a07", node=text), tells="node-lost"
+        )
+        killed = named(candidate("host.sigkill", "either"), left(0, -9, host="a07"), tells="killed")
+        object.__setattr__(lost.signature, "leads_to", (Edge("host.sigkill"),))
+        scene = Scene((), {}, frozenset(range(3)), 3, frozenset(), hosts=hosts)
+        assert root(lost, killed, scene=scene) == "slurm.node-failure"
+        assert lost.ranks == ranks
+        assert any(said in reason for reason in lost.why)
+
+
 def test_a_kill_that_nobody_explains_says_so() -> None:
     """It stays what it is, with a hint where to look."""
     killed = named(candidate("host.sigkill", "either"), left(1, -9), tells="killed")

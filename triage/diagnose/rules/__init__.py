@@ -63,6 +63,7 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(silence.left_first),
 )
 WEIGHING: tuple[Weigh, ...] = (
+    machines.failed_node,
     machines.nonfatal,
     machines.inner_error,
     machines.first_cuda_error,

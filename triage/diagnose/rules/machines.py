@@ -12,13 +12,51 @@ from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import LONG, Scene
 from triage.lazy_re import lazy_re
 from triage.model import Evidence
+from triage.ranks.identity import short
 
 # Faults of one GPU that the kernel reports within so many seconds are one burst.
 _BURST = 300.0
 _NONFATAL = lazy_re(r"\bNonfatal\b")
 _CAUSED_BY = lazy_re(r"caused by previous Xid (\d+)")
 _INNER = lazy_re(r"\b[A-Z][A-Z0-9]9999\b")
+_MOST = 4096  # hosts of one range
+_HOSTS = lazy_re(r"([^\[\],]+)(?:\[([\d,-]{1,999})\])?")
 _CODE = lazy_re(r"\bE[A-Z0-9]\d{4}\b")
+
+
+def failed_node(case: Case) -> None:
+    """Where the scheduler names the node that it lost, the failure began there, and all other ranks were stopped because of it."""
+    for lost in case.candidates:
+        if lost.tells != "node-lost":
+            continue
+        nodes = {node for fact in lost.facts for node in _nodes(fact.fields.get("node") or fact.fields.get("down", ""))}
+        ranks = {rank for rank, hosts in case.scene.hosts.items() if nodes.intersection(hosts)}
+        told = f"{' and '.join(sorted(nodes)[:4])} failed"
+        if ranks:
+            unknown = case.scene.everybody - case.scene.hosts.keys()
+            why = f"{told}, where {say_ranks(ranks)} ran; the others were stopped because of it" + (
+                f" (no file says where {say_ranks(unknown)} ran)" if unknown else ""
+            )
+        else:
+            why = (
+                f"{told}; no file says which ranks ran there"
+                if nodes
+                else "no line names the node that failed; a node in the line reports it"
+            )
+        case.suspect(lost, ranks, why)
+
+
+def _nodes(text: str) -> set[str]:
+    """The hosts of one of Slurm's lists, by their short names: `node7`, `node[2-4,8],login1`."""
+    names: set[str] = set()
+    for prefix, numbers in _HOSTS.findall(text):
+        for part in numbers.split(","):
+            low, _, high = part.partition("-")
+            last = min(int(high), int(low) + _MOST) if high.isdecimal() else int(low or 0)
+            names.update(short(f"{prefix}{number:0{len(low)}}") for number in range(int(low), last + 1)) if low.isdecimal() else names.add(
+                short(prefix)
+            )
+    return names
 
 
 def kill_confirmed(case: Case) -> None:
@@ -30,7 +68,7 @@ def kill_confirmed(case: Case) -> None:
         said = [cause for cause in said if any(fact.kind in ("kernel", "scheduler") for fact in cause.facts)]
         for witness in said:
             _place(case, witness, killed)
-            if witness.ranks:
+            if witness.ranks or not any(map(process, witness.facts)):
                 speakers = sorted({fact.component for fact in witness.facts if fact.kind in ("kernel", "scheduler")})
                 witness.why.append(f"{' and '.join(speakers)} says why {say_ranks(killed.ranks)} {_was(killed.ranks)} killed")
         if not said and not killed.explained_by:
@@ -39,7 +77,7 @@ def kill_confirmed(case: Case) -> None:
 
 def _place(case: Case, witness: Candidate, killed: Candidate) -> None:
     """A witness that names no rank and no process speaks of those that were killed on its host."""
-    if witness.ranks or any(fact.fields.get("pid") for fact in witness.facts):
+    if witness.ranks or witness.suspects is not None or any(fact.fields.get("pid") for fact in witness.facts):
         return
     ranks = {
         fact.origin.rank
