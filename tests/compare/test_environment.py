@@ -254,6 +254,42 @@ def test_the_long_form_of_nvidia_smi_tells_of_errors_and_remapped_rows(tmp_path:
     assert [item.evidence[0].line for item in found.deviations] == [17, 11, 16]
 
 
+def test_the_csv_of_nvidia_smi_tells_of_devices_that_are_not_well(tmp_path: Path) -> None:
+    """Columns in any order, with units; what is not supported is no news, and of one device seen many times the last word counts."""
+    header = "pci.bus_id, index, remapped_rows.pending, power.draw [W], ecc.errors.uncorrected.volatile.total\n"
+    other = "temperature.gpu, ecc.errors.uncorrected.volatile.total, pci.bus_id\n"
+    rows = ["00000000:1B:00.0, 0, No, 71.20 W, 0\n", "00000000:3D:00.0, 1, Yes, 70.11 W, 2\n"]
+    files = {
+        "smi.node0.csv": header + rows[0] + rows[1] + rows[0] + rows[1].replace("W, 2", "W, 3"),
+        "smi.node1.csv": header + rows[0].replace("No", "[N/A]").replace("W, 0", "W, [N/A]"),
+        "smi.node2.csv": other + "31, 0, 00000000:1B:00.0\n[Unknown Error], [Unknown Error], 00000000:3D:00.0\n",
+        "smi.node3.csv": "No devices were found\n",
+        "node0.log": "node0:41:41 [1] NCCL INFO comm 0x55d rank 1 nranks 16 cudaDev 1 nvmlDev 1 busId 3d000 commId 0x9 - Init START\n",
+    }
+    assert sorted(ailing(audit(tmp_path, files))) == [
+        (
+            "error",
+            "GPU 00000000:3D:00.0 on node2: a sensor does not answer: temperature.gpu, ecc.errors.uncorrected.volatile.total [Unknown Error]",
+        ),
+        ("error", "GPU 1 (00000000:3D:00.0) on node0, used by rank 1: rows wait for a reset to be remapped"),
+        ("error", "GPU 1 (00000000:3D:00.0) on node0, used by rank 1: uncorrectable ECC errors since the driver was loaded: 3"),
+        ("error", "GPU on node3: no device was found"),
+    ]
+
+
+def test_the_csv_of_a_job_that_ended_well_fails_nothing(tmp_path: Path) -> None:
+    """A device that is not well is a warning, beside a job that is clean."""
+    files = {
+        f"rank{rank}.log": f"[rank{rank}] step 1 loss 2.5\n[rank{rank}] training finished after 12.0 s, 0 errors\n" for rank in range(3)
+    }
+    files["gpu.csv"] = "index, remapped_rows.failure\n0, No\n1, Yes\n"
+    told = triage.ingest(write(tmp_path, files))
+    assert told.verdict == "clean"
+    assert [warning.message for warning in told.warnings if warning.code == "device-unhealthy"] == [
+        "GPU 1 in gpu.csv: a row could not be remapped"
+    ]
+
+
 def test_the_health_of_a_device_fails_no_job(tmp_path: Path) -> None:
     """`triage ingest` warns of it and does not make it the cause."""
     told = triage.ingest(write(tmp_path, {"smi-q.txt": QUERY.format(2, 0, "No"), "rank0.log": "ValueError: shard 3 is empty\n"}))

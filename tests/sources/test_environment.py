@@ -15,6 +15,8 @@ DUMPS = {
     "pip list": b"Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.6.0\n",
     "nvidia-smi": b"Mon Mar  4 05:00:00 2026\n+----+\n| NVIDIA-SMI 535.104.05    Driver Version: 535.104.05    CUDA Version: 12.2 |\n|----|\n|   0  NVIDIA H200  On |\n+----+\n",
     "npu-smi": b"+----+\n| npu-smi 24.1.0      Version: 24.1.0 |\n+----+\n| 0     910B3         | OK |\n",
+    "nvidia-smi as CSV": b"index, pci.bus_id, memory.used [MiB], ecc.errors.uncorrected.volatile.total\n0, 00000000:1B:00.0, 71234 MiB, 0\n",
+    "nvidia-smi as CSV, no GPU": b"No devices were found\n",
     "collect_env": b"Collecting environment information...\nPyTorch version: 2.6.0+cu124\nIs debug build: False\n\nOS: Ubuntu\n\nVersions of relevant libraries:\n[pip3] numpy==1.26.4\n[conda] Could not collect\n",
 }
 LOGS = {
@@ -22,6 +24,10 @@ LOGS = {
     "settings, then a traceback": DUMPS["env"] * 50 + b"Traceback (most recent call last):\n",
     "a banner in a log": DUMPS["nvidia-smi"] + b"[rank0]: step 1\n",
     "a padded label before all lines": b" 0: [rank0]: npu-smi is not there\n 0: [rank0]: step 1\n 0: [rank0]: step 2\n",
+    "metrics as CSV": b"step, loss, lr\n1, 5.3, 0.1\n2, 5.2, 0.1\n",
+    "CSV of nvidia-smi, then a log": DUMPS["nvidia-smi as CSV"] + b"[rank0]: step 1\n",
+    "a GPU that is lost, then CSV": b"Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.\n"
+    + DUMPS["nvidia-smi as CSV"],
     "collect_env in a log": DUMPS["collect_env"] + b"RuntimeError: no device\n",
     "hyperparameters": b"lr=0.1\nbatch=8\nepochs=3\n",
     "metrics": b"loss  5.3\nloss  5.2\nloss  5.1\n",

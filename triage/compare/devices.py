@@ -45,7 +45,8 @@ def _deviation(fact: Evidence, origin: Origin, same: list[health.Trouble], job: 
         else f" in {fact.source.rpartition('/')[2]}"
     )
     used = f", used by {say_ranks(sorted(users))}" if users else ""
-    text = f"{first.kind} {', '.join(map(_named, same))}{where}{used}: {first.text}"
+    named = " ".join([first.kind, ", ".join(filter(None, map(_named, same)))]).rstrip()
+    text = f"{named}{where}{used}: {first.text}"
     return Deviation(
         rule=UNHEALTHY,
         severity=first.severity,

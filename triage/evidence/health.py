@@ -1,4 +1,4 @@
-"""What dumps of `nvidia-smi`, `nvidia-smi -q` and `npu-smi info` say of devices that are not well.
+"""What dumps of `nvidia-smi`, `nvidia-smi -q`, `nvidia-smi --query-… --format=csv` and `npu-smi info` say of devices that are not well.
 
 Layouts as the tools print them: a table of boxes, the ECC count in its last column and ERR! where a sensor does not answer; with -q indented
 `Name : value` under `GPU <PCI address>`; npu-smi with the health in the second column (OK, Warning, Alarm, Critical).
@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 
 from triage.lazy_re import lazy_re
 from triage.model import Severity
+from triage.sources.environment import columns
 
 _GPU_ROW = lazy_re(
     r"^\| +(?P<index>\d+) +\S.*\| +(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) +\S+ +\| +(?P<ecc>\d+|N/A|Off|ERR!) +\|"
@@ -40,6 +41,24 @@ _QUERY: tuple[tuple[str, str, str, Severity], ...] = (
     ("reasons", "hw power brake slowdown", "it is slowed down by the power supply", "warning"),
     ("", "gpu recovery action", "the driver asks for a recovery", "error"),
 )
+# The same of the columns of CSV: how their names begin.
+_COLUMNS: tuple[tuple[str, str, Severity], ...] = (
+    ("ecc.errors.uncorrected.volatile.", "uncorrectable ECC errors since the driver was loaded", "error"),
+    ("ecc.errors.uncorrected.aggregate.", "uncorrectable ECC errors in its life", "warning"),
+    ("retired_pages.d", "pages retired after double bit errors", "warning"),
+    ("retired_pages.pending", "pages wait for a reset to be retired", "error"),
+    ("remapped_rows.uncorrectable", "rows remapped after uncorrectable errors", "warning"),
+    ("remapped_rows.pending", "rows wait for a reset to be remapped", "error"),
+    ("remapped_rows.failure", "a row could not be remapped", "error"),
+    ("reset_status.reset_required", "it must be reset", "error"),
+    ("clocks_throttle_reasons.hw_thermal", "it is slowed down by heat", "warning"),
+    ("clocks_event_reasons.hw_thermal", "it is slowed down by heat", "warning"),
+    ("clocks_throttle_reasons.hw_power_brake", "it is slowed down by the power supply", "warning"),
+    ("clocks_event_reasons.hw_power_brake", "it is slowed down by the power supply", "warning"),
+    ("gpu_recovery_action", "the driver asks for a recovery", "error"),
+)
+_SILENT = ("[Unknown Error]", "[GPU is lost]", "[GPU requires reset]", "ERR!")
+_WELL = (*_NONE, "[Not Supported]", "[Insufficient Permissions]", "[Not Found]", *_SILENT)
 _HEALTH: dict[str, Severity] = {"warning": "warning", "alarm": "error", "critical": "error", "unknown": "warning"}
 
 
@@ -61,7 +80,7 @@ def troubles(text: str) -> list[Trouble]:
         return [*_of_query(lines)]
     if "npu-smi " in text[:4096]:
         return [*_of_npu(lines)]
-    return [*_of_table(lines)] if "NVIDIA-SMI" in text[:4096] else []
+    return [*_of_table(lines)] if "NVIDIA-SMI" in text[:4096] else [*_of_csv(lines)]
 
 
 def _of_table(lines: list[str]) -> Iterator[Trouble]:
@@ -78,6 +97,38 @@ def _of_table(lines: list[str]) -> Iterator[Trouble]:
         elif index is not None and _SENSORS.match(line):
             yield Trouble("GPU", index, bus, "a sensor does not answer (ERR!)", "error", number)
             index = None
+
+
+def _of_csv(lines: list[str]) -> Iterator[Trouble]:
+    """The last word on each thing of each device, for such files may be written every few seconds."""
+    names: list[str] = []
+    found: dict[tuple[str, str], Trouble] = {}
+    for number, line in enumerate(lines, 1):
+        if line.startswith("No devices were found"):
+            found["", ""] = Trouble("GPU", None, "", "no device was found", "error", number)
+        elif header := columns(line.encode()):
+            names = header
+        elif names and line.count(", ") + 1 == len(names):
+            for label, trouble in _of_row(dict(zip(names, line.rstrip().split(", "), strict=True)), number):
+                found[f"{trouble.number} {trouble.bus}", label] = trouble
+    yield from found.values()
+
+
+def _of_row(row: dict[str, str], line: int) -> Iterator[tuple[str, Trouble]]:
+    """What one row says, each thing once: the label of it, and the trouble."""
+    index = int(row["index"]) if row.get("index", "").isdecimal() else None
+    name = next((row[name] for name in ("pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid") if row.get(name, "[")[0:1] not in ("[", "")), "")
+    said = set()
+    for column, value in row.items():
+        known = next(((text, severity) for start, text, severity in _COLUMNS if column.startswith(start)), None)
+        if known is not None and value not in _WELL and value.lower() != "none" and known[0] not in said:
+            said.add(known[0])
+            text = known[0] if value in ("Yes", "Active") or (value == "1" and "row could" in known[0]) else f"{known[0]}: {value}"
+            yield known[0], Trouble("GPU", index, name, text, known[1], line)
+    silent = {column: value for column, value in row.items() if value in _SILENT}
+    if silent:
+        what = f"{', '.join([*silent][:4])} {min(silent.values())}"
+        yield "silent", Trouble("GPU", index, name, f"a sensor does not answer: {what}", "error", line)
 
 
 def _of_npu(lines: list[str]) -> Iterator[Trouble]:

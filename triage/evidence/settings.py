@@ -12,6 +12,7 @@ from functools import lru_cache
 from triage.evidence import health
 from triage.evidence.redact import redact
 from triage.lazy_re import lazy_re
+from triage.sources.environment import is_query
 
 # Only what may steer training is kept; what else stands in an environment is nobody's business.
 _RELEVANT = lazy_re(
@@ -100,7 +101,7 @@ def of_dump(data: bytes) -> dict[str, tuple[str, int, int]]:
                 found["devices"] = (str(1 + int(found.get("devices", ("0",))[0])), offset, number)
         offset += len(raw) + 1
     for number, trouble in enumerate(
-        health.troubles(data.decode("utf-8", "replace")) if b"smi " in data.lower() or b"NVSMI" in data else ()
+        health.troubles(data.decode("utf-8", "replace")) if b"smi " in data.lower() or b"NVSMI" in data or is_query(data) else ()
     ):
         found[f"{HEALTH}{number}"] = (health.packed(trouble), 0, trouble.line)
     return found

@@ -1,7 +1,7 @@
 """Is a file a dump of settings or versions and nothing else? Told by all of its lines, so that no log is ever taken for one.
 
-Known: `env`, `printenv`, `export -p`, `declare -x`, /proc/PID/environ, `pip freeze`, `pip list`, `nvidia-smi` (also -q), `npu-smi info`,
-torch.utils.collect_env.
+Known: `env`, `printenv`, `export -p`, `declare -x`, /proc/PID/environ, `pip freeze`, `pip list`, `nvidia-smi` (also -q, and
+--query-… with --format=csv), `npu-smi info`, torch.utils.collect_env.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ _QUERY = lazy_re(rb"=+NVSMI LOG=+$|GPU [0-9A-Fa-f:.]+$| +\S|[A-Z][\w ]+ : ")
 _NO_DUMP = lazy_re(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
 _SMI = lazy_re(rb"\| *(?:NVIDIA-SMI|npu-smi) \d")
 _FEWEST = 3
+# nvidia-smi --query-gpu (or -remapped-rows, -retired-pages) with --format=csv: names of columns, some with a unit. One must be the tool's own.
+_COLUMN = lazy_re(rb"([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?: \[[^\],]+\])?")
+_OWN = lazy_re(
+    rb"(?:pci|ecc|clocks|enforced|fan|memory|power|pcie|temperature|utilization|retired_pages|remapped_rows|clocks_\w+_reasons|reset_status)\..*"
+    rb"|gpu_(?:bus_id|uuid|name|serial|recovery_action)|driver_version|pstate|vbios_version"
+)
+_NONE_FOUND = b"No devices were found"
 
 
 def is_environment(head: bytes, *, whole: bool) -> bool:
@@ -42,6 +49,8 @@ def is_environment(head: bytes, *, whole: bool) -> bool:
         return _all(head, _TABLE, whole)
     if start.startswith(b"=") and b"NVSMI LOG" in start[:64]:
         return _all(head, _QUERY, whole)
+    if is_query(start):
+        return _is_csv(head, whole)
     if start.startswith((b"Collecting environment information", b"PyTorch version:", b"<frozen runpy>")):
         return _all(head, _REPORT, whole, strict=True)
     if _PACKAGE.match(start):
@@ -49,6 +58,30 @@ def is_environment(head: bytes, *, whole: bool) -> bool:
     if start.startswith(b"Package ") and b"Version" in start[:200]:
         return _all(head, _LISTED, whole)
     return False
+
+
+def columns(line: bytes) -> list[str]:
+    """The names, without units, that a header of nvidia-smi's CSV gives to its columns; empty of any other line."""
+    found = [_COLUMN.fullmatch(part) for part in line.rstrip(b"\r").split(b", ")]
+    names = [match[1] for match in found if match is not None]
+    return [name.decode() for name in names] if len(names) == len(found) and any(map(_OWN.fullmatch, names)) else []
+
+
+def is_query(data: bytes) -> bool:
+    """Whether this begins as nvidia-smi's CSV does, or with what the tool says where there is no GPU."""
+    start = data[:4096].lstrip()
+    return bool(columns(start.split(b"\n", 1)[0])) or start.startswith(_NONE_FOUND)
+
+
+def _is_csv(head: bytes, whole: bool) -> bool:
+    """Has every line as many values as the header before it, or says it that there is no GPU?"""
+    lines = head.strip().split(b"\n")
+    width = 0
+    for line in lines if whole else lines[:-1]:
+        width = len(columns(line)) or width
+        if line.strip() and not line.startswith(_NONE_FOUND) and line.count(b", ") + 1 != width:
+            return False
+    return True
 
 
 def _is_environ(head: bytes, whole: bool) -> bool:
