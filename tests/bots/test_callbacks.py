@@ -9,15 +9,16 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.bots.making import CHANNEL, Bench, texts
 from tests.store.making import known
 from triage.bots.slack.actions import Actions
-from triage.bots.slack.callbacks import receive, understand
+from triage.bots.slack.callbacks import Press, receive, understand
 from triage.bots.slack.listen import listening
 from triage.bots.slack.verify import genuine
+from triage.render.safe import safe_line
 
 COMMAND = urlencode({"command": "/triage", "text": "help", "trigger_id": "t1", "response_url": "https://hooks.slack.com/x"}).encode()
 
@@ -191,8 +192,33 @@ json_values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(m
 @given(payload=json_values)
 def test_no_payload_is_an_error(payload: object) -> None:
     """What is not understood is None."""
-    understand(urlencode({"payload": json.dumps(payload)}).encode())
-    understand(json.dumps(payload).encode())
+    assert understand(urlencode({"payload": json.dumps(payload)}).encode()) is None
+    assert understand(json.dumps(payload).encode()) is None
+
+
+words = st.text(st.characters(codec=None, exclude_categories=()), max_size=20)
+
+
+@example("\ud800", "C1", "1.2", "anna", "agree")
+@given(words, words, words, words, st.sampled_from(["agree", "wrong", "mute"]))
+def test_what_is_pressed_is_what_is_heard(incident: str, channel: str, ts: str, user: str, verb: str) -> None:
+    """Every text of a press comes through as it was; one that no store can hold is not understood."""
+    action = {"action_id": f"triage.{verb}", "value": incident, "action_ts": ts}
+    payload = {
+        "type": "block_actions",
+        "user": {"id": "U1", "name": user},
+        "actions": [action],
+        "message": {"ts": ts},
+        "channel": {"id": channel},
+    }
+    heard = understand(urlencode({"payload": json.dumps(payload)}).encode())
+    if any("\ud800" <= char <= "\udfff" for char in incident + channel + ts + user):
+        assert heard is None
+        return
+    assert isinstance(heard, Press)
+    assert (heard.action, heard.incident, heard.channel, heard.ts) == (verb, incident, channel, ts)
+    assert heard.user.endswith("slack U1)" if safe_line(user) else "slack U1")
+    assert heard.once == f"slack:press:{ts}:triage.{verb}:{heard.user}:{ts}"
 
 
 def test_the_service_hears_too(bench: Bench, tmp_path: Path) -> None:

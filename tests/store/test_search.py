@@ -103,10 +103,14 @@ def test_what_was_found_is_marked(full: Store) -> None:
 @example("title:x NEAR/2 \x00")
 @example('"""')
 def test_no_input_breaks_the_search(full: Store, words: str) -> None:
-    """Whatever a person types is words, in the store and in the catalog's texts."""
-    full.search.text(words)
-    full.search.listed(Filter(text=words))
-    pages.found([("a", "b", "c")], words, 3)
+    """Whatever a person types is words, in the store and in the catalog's texts: none hides what another finds, none finds more than there is."""
+    hits = [hit.incident for hit in full.search.text(f"shard {words}", some=True)]
+    assert "gpt" in {incident.job_name for incident in hits}
+    assert len({incident.id for incident in hits}) == len(hits)
+    listed = full.search.listed(Filter(text=words))
+    assert len(listed) == full.search.count(Filter(text=words))
+    assert {hit.incident.id for hit in full.search.text(words, some=False)} >= {incident.id for incident in listed if words.strip()}
+    assert 0 in dict(pages.found([("a", "b", "c"), ("d", "e", "f")], f"b {words}", 3))
 
 
 def test_similar_incidents_and_what_was_done_then(full: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,14 @@ from hypothesis import strategies as st
 import triage
 from triage import artifacts
 from triage.artifacts.interface import Artifact, ArtifactError
-from triage.artifacts.stacks.board import board
+from triage.artifacts.stacks.board import board, label_of
 from triage.artifacts.stacks.reader import processes
 from triage.cli import main
 from triage.model import Source
 from triage.sources.classify import classify
 from triage.stacks import parse
 from triage.stacks.live import kernel
-from triage.stacks.live.model import Call, phrase
+from triage.stacks.live.model import Call, Process, phrase
 from triage.stacks.live.native import process
 from triage.stacks.live.states import state_of
 
@@ -238,10 +239,23 @@ def test_the_gil_and_compiling_show_without_python_frames() -> None:
 
 
 @given(st.sampled_from(sorted(DUMPS.glob("*/rank2.*"))), st.integers(0, 4000), st.text(max_size=60), st.integers(1, 60))
-def test_no_text_breaks_the_readers(path: Path, at: int, noise: str, cut: int) -> None:
-    """Whatever stands in a dump, it is read or refused."""
-    text = path.read_text("utf-8")
+def test_nothing_is_read_that_does_not_stand_there(path: Path, at: int, noise: str, cut: int) -> None:
+    """Whatever stands in a dump, it is read or refused. What is read stands there, and each process is shown once."""
+    text = (whole := path.read_text("utf-8"))[:at] + noise + whole[at + cut :]
     try:
-        board(processes((text[:at] + noise + text[at + cut :]).encode("utf-8", "replace"), "rank2.txt"))
+        found = processes(text.encode(), "rank2.txt")
     except ArtifactError:
         return
+    stated(found, text)
+
+
+def stated(found: list[Process], text: str) -> None:
+    """Names, files and numbers stand in the text, and the board has every process once."""
+    for each in found:
+        for thread in each.threads:
+            frames = [(frame.function, frame.file, frame.line) for frame in thread.frames]
+            call = (thread.call.path, thread.call.name, *thread.call.wait) if thread.call else ()
+            assert [said for said in (thread.tid, *chain(*frames), *call) if said and str(said) not in text] == []
+    shown = board(found)
+    members = [member.label for member in (*chain(*(group.members for group in shown.groups)), *shown.helpers)]
+    assert sorted(members) == sorted(set(map(label_of, found)))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import triage
+from tests.artifacts.stacks.test_dumps import stated
 from triage import artifacts
 from triage.artifacts.interface import Artifact, ArtifactError
 from triage.artifacts.stacks.board import board
@@ -234,14 +235,15 @@ def test_damage_is_a_warning() -> None:
 
 
 @given(st.text(alphabet='Process 1:\nThread()idle"MainThread \t.so[]0x{}', max_size=200), st.integers(0, 300))
-def test_no_text_breaks_the_reader(noise: str, at: int) -> None:
-    """Whatever stands in a dump, it is read or refused."""
+def test_nothing_is_read_that_does_not_stand_there(noise: str, at: int) -> None:
+    """Whatever stands in a dump, it is read or refused. What is read stands there, and each process is shown once."""
     text = dump(*IN_LOADER)
+    text = text[:at] + noise + text[at:]
     try:
-        dumped = processes((text[:at] + noise + text[at:]).encode(), "dump")
+        found = processes(text.encode(), "dump")
     except ArtifactError:
         return
-    board(dumped)
+    stated(found, text)
 
 
 @given(

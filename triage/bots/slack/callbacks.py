@@ -87,7 +87,9 @@ def understand(body: bytes) -> Work | None:
     try:
         form = {name: values[-1] for name, values in parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=100).items()}
         if "payload" in form:
-            return _interaction(json.loads(form["payload"]))
+            payload = json.loads(form["payload"])
+            json.dumps(payload, ensure_ascii=False).encode()  # halves of surrogate pairs, which no store can hold, are an error
+            return _interaction(payload)
         if form.get("command", "").startswith("/"):
             once = f"slack:command:{form.get('trigger_id') or form.get('response_url', '')}"
             return Command(
