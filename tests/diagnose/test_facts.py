@@ -107,13 +107,17 @@ def test_the_first_of_two_copies_keeps_its_kind_of_stamp() -> None:
 
 
 def test_a_kill_for_memory_is_of_the_only_rank_of_its_host() -> None:
-    """No exit is told: the one rank of the host is meant, if the process may be a rank, and not where two ranks ran."""
+    """No exit is told: the one rank of the host is meant, if the process may be a rank, and not where two ran; nor one that ended at another time."""
     job = job_of(3)
     for rank, host in enumerate(("a", "b", "b")):
         job.learn("job.log", Origin(rank=rank, host=host))
     for host, name, rank in (("a", "python3", 0), ("a", "mysqld", None), ("b", "python3", None), (None, "python3", None)):
         line = fact(f"Out of memory: Killed process 42 ({name})", kind="kernel", component="kernel", host=host, pid=42)
         assert settle([line], job)[0].origin.rank == rank
+    for seconds, rank in ((20.0, 1), (-60.0, None), (3600.0, None)):
+        line = fact("Out of memory: Killed process 42 (python3)", kind="kernel", component="kernel", host="b", pid=42, time=1000.0)
+        placed = settle([line, left(1, -9, host="b", time=1000.0 + seconds)], job)
+        assert [one.origin.rank for one in placed if one.kind == "kernel"] == [rank]
     job.learn("job.log", Origin(rank=0, host="a", pid=7))
     line = fact("Out of memory: Killed process 42 (python3)", kind="kernel", component="kernel", host="a", pid=42)
     assert settle([line], job)[0].origin.rank is None

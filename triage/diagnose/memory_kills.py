@@ -18,6 +18,8 @@ _KILL = lazy_re(
 )
 # What the kernel calls a rank: Python's name, the one that torch gives its main thread, the names that Ray gives.
 _RANK = lazy_re(r"python[\d.]*$|pt_main_thread|ray::")
+# A launcher sees the end of a process so many seconds after the kernel killed it, at most; both by the clock of their host, in whole seconds.
+_SEEN = (-2.0, 120.0)
 _SIGKILL = ("-9", "137")
 
 
@@ -62,15 +64,23 @@ def _owner(host: str, said: Sequence[Evidence], facts: Sequence[Evidence], job: 
     if not host and (not whole or len(set().union(*job.hosts.values())) != 1):
         return None
     ends = [fact for fact in facts if fact.kind == "exit" and fact.fields.get("by") != "agent"]
-    dead = {fact.origin.rank for fact in ends if was_killed(fact) and _may_be_on(host, fact, job)}
+    killing = [fact for fact in ends if was_killed(fact) and _may_be_on(host, fact, job)]
+    dead = {fact.origin.rank for fact in killing}
     here = {rank for rank, names in job.hosts.items() if not host or host in names}
     name = next(iter(killed))[1]
     owners = dead or (here - {fact.origin.rank for fact in ends} if whole and len(here) == 1 and may_be_rank(name) else set())
-    rank = next(iter(owners)) if len(owners) == 1 else None
+    rank = next(iter(owners)) if len(owners) == 1 and not any(_apart(said[0], fact) for fact in killing) else None
     if rank is None or not any(rank in ranks for ranks in job.by_pid.values()):
         return None if rank is None else (rank, "by the exit status" if dead else "alone on its host")
     # It is known by another pid: that is the pid in a container, or the kernel killed another process. It must have died on that very host then.
     return (rank, "under another pid") if dead and host and may_be_rank(name) else None
+
+
+def _apart(kill: Evidence, end: Evidence) -> bool:
+    """Do the stamps say that the process ended before the kernel's line, or long after it? So they do where their zones differ: then nothing is sure."""
+    if kill.origin.time is None or end.origin.time is None:
+        return False
+    return not _SEEN[0] <= end.origin.time - kill.origin.time <= _SEEN[1]
 
 
 def _may_be_on(host: str, fact: Evidence, job: JobMap) -> bool:
