@@ -13,12 +13,14 @@ import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import triage
+from triage import pipeline
 from triage.errors import InputError, OptionError
 from triage.model import Diagnosis
 from triage.pipeline import Options, Progress
@@ -29,6 +31,7 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "jobs"
 FOUR = ("exception_one_rank_tee", "sigkill_redirects", "dtype_mismatch_detail_perrank", "assertion_all_ranks_interleaved")
 SEVERAL = sorted(path.name for path in SAMPLES.iterdir() if sum(file.is_file() for file in path.glob("job/**/*")) > 1)
 ENGINES = ("auto", "hyperscan", "re2")
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
 
 
 def document(diagnosis: Diagnosis) -> str:
@@ -331,3 +334,27 @@ def test_the_id_of_a_job_is_what_it_wrote(tmp_path: Path) -> None:
     assert triage.ingest(one).job.id == triage.ingest(two).job.id
     (two / "console.log").write_text("[rank0]: step 1\n", encoding="utf-8")
     assert triage.ingest(one).job.id != triage.ingest(two).job.id
+
+
+@pytest.mark.parametrize("stage", ["Scan", "harvest", "diagnose", "_told"])
+@pytest.mark.parametrize("harm", ["unlink", "truncate", "directory"])
+def test_what_is_lost_on_the_way_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, harm: str) -> None:
+    """A log that goes away, shrinks or becomes something else before any stage: told once, and the rest is diagnosed."""
+    for rank in range(2):
+        (tmp_path / f"rank_{rank}.log").write_text("step\n" * 20_000 + f"[rank{rank}]: {OOM}\n" + "step\n" * 20_000)
+    lost, after = tmp_path / "rank_0.log", getattr(pipeline, stage)
+
+    def harmed(*given: Any, **options: Any) -> Any:
+        if harm == "truncate":
+            os.truncate(lost, 10)
+        elif lost.is_file():
+            lost.unlink()
+            if harm == "directory":
+                lost.mkdir()
+        return after(*given, **options)
+
+    monkeypatch.setattr(pipeline, stage, harmed)
+    found = pipeline.ingest([str(tmp_path)])
+    assert [(warning.code, warning.source) for warning in found.warnings if warning.code == "unreadable"] == [("unreadable", str(lost))]
+    assert found.root_cause is not None
+    assert (str(tmp_path / "rank_1.log"), 20_001) in [(fact.source, fact.line) for fact in found.root_cause.evidence]

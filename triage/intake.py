@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -149,6 +151,19 @@ def _content(source: Source, stream: BinaryIO | None) -> Artifact:
         return Artifact(source, file.read(min(reader.max_bytes, _EDGE) if getattr(reader, "in_place", False) else reader.max_bytes))
 
 
+def _lost(path: str, size: int) -> str | None:
+    """Why what was scanned cannot be read again, if so."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        return error.strerror
+    try:
+        found = os.fstat(fd)
+    finally:
+        os.close(fd)
+    return None if stat.S_ISREG(found.st_mode) and found.st_size >= size else "it became shorter"
+
+
 class Reading:
     """Reads around hits, and gives line numbers to what is reported (and only to that)."""
 
@@ -198,6 +213,16 @@ class Reading:
         if window is None:
             window = self._windows[name] = Windows(scan)
         return window
+
+    def checked(self, warnings: Sequence[Warning]) -> tuple[Warning, ...]:
+        """These, and one for each text that went away or became shorter after its scan: what was read of it since may be too little."""
+        told = {warning.source for warning in warnings if warning.code == "unreadable"}
+        problems = (
+            (name, _lost(source.path, scan.size)) for name, (source, scan) in self._by_name.items() if source.path and name not in told
+        )
+        message = "went away or changed while the job was diagnosed ({}): facts may be missing, and lines be wrong"
+        lost = (Warning("unreadable", name, message.format(problem)) for name, problem in problems if problem)
+        return tuple(sorted((*warnings, *lost), key=lambda warning: (warning.source or "", warning.code, warning.message)))
 
     def number(self, facts: Iterable[Evidence]) -> None:
         """Look up the lines of all these facts, going through each source once."""

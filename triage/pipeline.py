@@ -62,7 +62,7 @@ def _told(read: Read, started: float) -> Diagnosis:
             unknown=tuple(reading.placed(finding) for finding in unknown),
             timeline=report.timeline(read.result),
             ranks=states.states(read.result, read.harvest.job),
-            warnings=read.warnings,
+            warnings=read.warned(),
             stats=replace(read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=summary.peak_memory()),
         )
     return evidence.redact_all(diagnosis)
@@ -86,7 +86,7 @@ def timeline(paths: Sequence[str], options: Options = Options(), progress: Repor
     read = _read(paths, options, progress)
     with read.reading as reading:
         lasts = [replace(line, text=redact(line.text)) for line in reading.last_lines(read.harvest)]
-        return timelines.timeline(read.result, read.job, states.states(read.result, read.harvest.job), lasts, read.warnings)
+        return timelines.timeline(read.result, read.job, states.states(read.result, read.harvest.job), lasts, read.warned())
 
 
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
@@ -97,7 +97,7 @@ def audit(paths: Sequence[str], options: Options = Options(), progress: Report |
 
 
 def _audited(read: Read) -> Audit:
-    return replace(read.audit, deviations=tuple(map(read.reading.placed, read.audit.deviations)), warnings=read.warnings)
+    return replace(read.audit, deviations=tuple(map(read.reading.placed, read.audit.deviations)), warnings=read.warned())
 
 
 def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Read:

@@ -41,3 +41,7 @@ class Read:
     job: Job
     warnings: tuple[Warning, ...]
     stats: Stats
+
+    def warned(self) -> tuple[Warning, ...]:
+        """The warnings, with those about what was lost since they were written."""
+        return self.reading.checked(self.warnings)
