@@ -29,12 +29,21 @@ def test_neither_workers_nor_chunks_nor_engine_change_the_answer(data: bytes, wo
         assert one(plain(path), workers=workers, chunk_bytes=chunk, engine=engine) == expected
 
 
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    """What was a file when the job was listed may be a pipe when it is read: an error that is told, the others are scanned."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "log").write_bytes(b"[r1] boom\n")
+    told = scan([plain(str(tmp_path / "pipe"), size=100, name="pipe"), plain(str(tmp_path / "log"))])
+    assert [(source.name, scanned.matched) for source, scanned in told.scanned] == [("log", 1), ("pipe", 0)]
+    assert [name for name, _ in told.failures] == ["pipe"]
+
+
 @pytest.mark.parametrize("fork", [False, True])
 def test_no_file_stays_open(tmp_path: Path, fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service scans for months: whoever reads closes, also where the work comes back from a process that died."""
     monkeypatch.setattr(module, "_WORTH_FORKING", 0)
     monkeypatch.setattr(forks.threading, "active_count", lambda: 1)
-    monkeypatch.setattr(forks, "_be_child", lambda *_: os._exit(0))
+    monkeypatch.setattr(forks, "_be_copy", lambda *_: os._exit(0))
     containers = []
     for number in range(5):
         (tmp_path / str(number)).write_bytes(b"[r1] boom\n")

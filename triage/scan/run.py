@@ -187,8 +187,9 @@ class Scan:
         hits, matched = merge(span.kinds for span in plain.spans)
         head = tail = b""
         try:
-            with open(plain.source.path or "", "rb", buffering=0) as file:
-                head, tail = os.pread(file.fileno(), HEAD, 0), os.pread(file.fileno(), TAIL, max(0, plain.size - TAIL))
+            with contextlib.closing(_OpenFile()) as files:
+                fd = files.get(plain.source.path or "")
+                head, tail = os.pread(fd, HEAD, 0), os.pread(fd, TAIL, max(0, plain.size - TAIL))
         except OSError as error:
             if not any(span.problem for span in plain.spans):
                 self._failed(name, error)
@@ -242,7 +243,9 @@ class _OpenFile:
     def get(self, path: str) -> int:
         if path != self._path:
             self.close()
-            self._fd = os.open(path, os.O_RDONLY)
+            self._fd = os.open(
+                path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+            )  # a file may be a pipe by now, which would wait for a writer
             self._path = path
         return self._fd
 
