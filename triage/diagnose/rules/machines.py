@@ -52,10 +52,11 @@ def _nodes(text: str) -> set[str]:
     for prefix, numbers in _HOSTS.findall(text):
         for part in numbers.split(","):
             low, _, high = part.partition("-")
-            last = min(int(high), int(low) + _MOST) if high.isdecimal() else int(low or 0)
-            names.update(short(f"{prefix}{number:0{len(low)}}") for number in range(int(low), last + 1)) if low.isdecimal() else names.add(
-                short(prefix)
-            )
+            if not low.isdecimal():
+                names.add(short(prefix))
+                continue
+            last = min(int(high), int(low) + _MOST) if high.isdecimal() else int(low)
+            names.update(short(f"{prefix}{number:0{len(low)}}") for number in range(int(low), last + 1))
     return names
 
 
