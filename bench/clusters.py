@@ -1,7 +1,10 @@
-"""Grouping of unknown failures: ours beside Drain3, the masked line alone, and TF-IDF with agglomerative clustering, on one corpus in one run.
+"""Grouping of unknown failures: ours beside Drain3, the masked line alone, and TF-IDF with agglomerative clustering, on
+one corpus in one run.
 
-Precision, recall and F1 are over pairs of failures; "merged apart" is the share of pairs that must not be merged and were. The speed is
-failures a second on one core, from the fact to its cluster. With `--write` the tables in docs/clustering.md are written anew.
+Precision, recall and F1 are over pairs of failures; "merged apart" is the share of pairs that must not be merged and
+were. The speed is
+failures a second on one core, from the fact to its cluster. With `--write` the tables in docs/clustering.md are written
+anew.
 """
 
 from __future__ import annotations
@@ -63,7 +66,9 @@ def tfidf(facts: Sequence[Evidence]) -> list[str]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectors = TfidfVectorizer(token_pattern=r"\S+").fit_transform([first_line(fact) for fact in facts]).toarray()
-    found = AgglomerativeClustering(n_clusters=None, metric="cosine", linkage="average", distance_threshold=0.25).fit_predict(vectors)
+    found = AgglomerativeClustering(
+        n_clusters=None, metric="cosine", linkage="average", distance_threshold=0.25
+    ).fit_predict(vectors)
     return [str(label) for label in found]
 
 
@@ -76,18 +81,31 @@ METHODS: tuple[tuple[str, Method], ...] = (
 )
 
 
-HEAD = ("method", "precision", "recall", "F1", "held out: precision", "held out: F1", "wrongly merged pairs", "failures/s")
+HEAD = (
+    "method",
+    "precision",
+    "recall",
+    "F1",
+    "held out: precision",
+    "held out: F1",
+    "wrongly merged pairs",
+    "failures/s",
+)
 LATER = ("method", "new classes seen as new", "moved when 40 % new classes came", "moved when all came again")
 
 
 def later(corpus: Sequence[Failure], method: Method) -> tuple[float, float, float]:
-    """Shares: of failures of unseen classes that are in no known cluster; of failures that moved when new classes came; and when all came again."""
+    """Shares: of failures of unseen classes that are in no known cluster; of failures that moved when new classes came;
+    and when all came again.
+    """
     items = [failure for failure in corpus if failure.group != "pairs"]
     labels = sorted({failure.label for failure in items})
     known = set(random.Random(SEED).sample(labels, len(labels) * 6 // 10))
     counts: Counter[str] = Counter()
     some = [
-        failure for failure in items if failure.label in known and counts.update([failure.label]) is None and counts[failure.label] <= 4
+        failure
+        for failure in items
+        if failure.label in known and counts.update([failure.label]) is None and counts[failure.label] <= 4
     ]
     unseen = [failure for failure in items if failure.label not in known]
     found = method([failure.fact() for failure in [*some, *unseen]])
@@ -119,7 +137,9 @@ def main() -> None:
     facts = [failure.fact() for failure in corpus]
     labels = [failure.label for failure in corpus]
     held = [index for index, failure in enumerate(corpus) if failure.group == "held_out"]
-    print(f"{len(corpus)} failures of {len(set(labels))} classes; held out: {len(held)} of {len({labels[index] for index in held})}\n")
+    print(
+        f"{len(corpus)} failures of {len(set(labels))} classes; held out: {len(held)} of {len({labels[index] for index in held})}\n"
+    )
     rows, stays, line = [], [], ""
     for name, method in METHODS:
         method(facts[:1] * 2)  # imports and compiles

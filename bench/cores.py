@@ -1,6 +1,7 @@
 """Measures the reading of core files and backtraces: `make bench` runs it with the others.
 
-A sparse core of 2 GB with 200 threads is read with gdb and without, each in a process of its own, so that its memory is counted alone; 100 MB of
+A sparse core of 2 GB with 200 threads is read with gdb and without, each in a process of its own, so that its memory is
+counted alone; 100 MB of
 gdb's text are parsed. Needs gcc and gdb. The last line is for machines.
 """
 
@@ -58,7 +59,11 @@ def core(directory: Path) -> Path:
     subprocess.run(["./crash"], cwd=directory, preexec_fn=limits, check=False)
     found = [path for path in directory.iterdir() if path.name.startswith("core")]
     if not found:
-        subprocess.run(["gdb", "--nx", "-batch", "-ex", "run", "-ex", "generate-core-file core", "./crash"], cwd=directory, check=True)
+        subprocess.run(
+            ["gdb", "--nx", "-batch", "-ex", "run", "-ex", "generate-core-file core", "./crash"],
+            cwd=directory,
+            check=True,
+        )
         found = [directory / "core"]
     return found[0]
 
@@ -116,13 +121,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="triage-bench-") as directory:
         path = core(Path(directory))
         status = path.stat()
-        print(f"core: {status.st_size / 1e9:.1f} GB long, {status.st_blocks * 512 / 1e9:.1f} GB on the disk, 200 threads")
+        print(
+            f"core: {status.st_size / 1e9:.1f} GB long, {status.st_blocks * 512 / 1e9:.1f} GB on the disk, 200 threads"
+        )
         with_gdb, alone = measured(path, True), measured(path, False)
     print(f"  with gdb   {with_gdb[0]:6.2f} s  {with_gdb[1]:5.0f} MB of our own")
     print(f"  without    {alone[0]:6.3f} s  {alone[1]:5.0f} MB")
     rate = speed()
     print(f"gdb's text, 100 MB: {rate:.0f} MB/s")
-    print(f"BENCH core_gdb_s={with_gdb[0]:.2f} core_gdb_mb={with_gdb[1]:.0f} core_notes_s={alone[0]:.3f} backtrace_mb_s={rate:.0f}")
+    print(
+        f"BENCH core_gdb_s={with_gdb[0]:.2f} core_gdb_mb={with_gdb[1]:.0f} core_notes_s={alone[0]:.3f} backtrace_mb_s={rate:.0f}"
+    )
 
 
 if __name__ == "__main__":

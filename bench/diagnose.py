@@ -1,7 +1,9 @@
 """What reasoning costs: ranks × 20 findings each, from facts to the diagnosis, after the scan.
 
-Each size runs in a process of its own, three times in turns; the least wall time counts. `growth` compares 10,000 ranks with 1,000: 1.0 means that
-the time grew as n log n. `compare` is the other half: what comparing the texts of 10,000 ranks costs, each a file of its own with a loss a step.
+Each size runs in a process of its own, three times in turns; the least wall time counts. `growth` compares 10,000 ranks
+with 1,000: 1.0 means that
+the time grew as n log n. `compare` is the other half: what comparing the texts of 10,000 ranks costs, each a file of
+its own with a loss a step.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ PER_HOST = 8
 
 
 def facts(ranks: int) -> list[object]:
-    """Twenty findings a rank, as the readers give them: a watchdog's time-out with all that follows from it, and one rank that lags."""
+    """Twenty findings a rank, as the readers give them: a watchdog's time-out with all that follows from it, and one
+    rank that lags.
+    """
     from triage.model import Evidence, Origin
 
     made = []
@@ -42,14 +46,29 @@ def facts(ranks: int) -> list[object]:
         ]  # fmt: skip
         for number, (component, text) in enumerate(texts):
             origin = Origin(rank=rank, host=host, time=1_772_600_400.0 + number)
-            made.append(Evidence("message", component, text, origin, source, 200 * number, 200 * number + 150, {}, text))
+            made.append(
+                Evidence("message", component, text, origin, source, 200 * number, 200 * number + 150, {}, text)
+            )
         table = Origin(rank=rank, local_rank=rank % PER_HOST, host=host, pid=4000 + rank, time=1_772_600_500.0)
-        made.append(Evidence("exit", "launcher", "exitcode -6 (SIGABRT)", table, f"{host}.log", 500 * rank, 500 * rank + 400, {"exitcode": "-6", "signal": "SIGABRT", "pid": str(4000 + rank)}))  # fmt: skip
+        made.append(
+            Evidence(
+                "exit",
+                "launcher",
+                "exitcode -6 (SIGABRT)",
+                table,
+                f"{host}.log",
+                500 * rank,
+                500 * rank + 400,
+                {"exitcode": "-6", "signal": "SIGABRT", "pid": str(4000 + rank)},
+            )
+        )
     return made
 
 
 def measure(ranks: int) -> tuple[float, float]:
-    """Wall seconds and peak memory in MB of one diagnosis, reports included, without the start of Python and the reading of the catalog."""
+    """Wall seconds and peak memory in MB of one diagnosis, reports included, without the start of Python and the
+    reading of the catalog.
+    """
     from triage import summary
     from triage.catalog.load import load
     from triage.diagnose import diagnose, report, states
@@ -65,7 +84,10 @@ def measure(ranks: int) -> tuple[float, float]:
     for fact in evidence:
         job.learn(fact.source, fact.origin)
     words = [
-        (f"out/rank{rank}.log", Word(Origin(rank=rank, host=f"node{rank // PER_HOST}", time=1_772_600_000.0), 10, "", 40, False))
+        (
+            f"out/rank{rank}.log",
+            Word(Origin(rank=rank, host=f"node{rank // PER_HOST}", time=1_772_600_000.0), 10, "", 40, False),
+        )
         for rank in range(ranks)
     ]
     gc.disable()  # as `triage ingest` does
@@ -77,7 +99,9 @@ def measure(ranks: int) -> tuple[float, float]:
     states.states(result, job)
     seconds = time.perf_counter() - start
     if root is None or (root.signature, root.ranks) != ("torch.lagging-rank", (ranks // 3,)):
-        sys.exit(f"bench: the diagnosis of {ranks} ranks is wrong: {root and (root.signature, root.ranks[:9], root.why)}")
+        sys.exit(
+            f"bench: the diagnosis of {ranks} ranks is wrong: {root and (root.signature, root.ranks[:9], root.why)}"
+        )
     return seconds, summary.peak_memory() / 1e6
 
 

@@ -1,6 +1,7 @@
 """A store full of incidents, for benchmarks: `ready(100_000)` gives its file, and makes it where it is not there.
 
-The first BASE are variations of recorded samples, stored by the store's own ways; the others are copies of their rows with another id, time,
+The first BASE are variations of recorded samples, stored by the store's own ways; the others are copies of their rows
+with another id, time,
 host and job, in the rows and in the report alike. Some thousands a second.
 """
 
@@ -23,7 +24,13 @@ from triage.model import Diagnosis, Evidence, Finding  # noqa: E402
 from triage.store import Store, codec  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
-SAMPLES = ("sigkill_perrank", "exception_one_rank_tee", "dataloader_worker_killed_tee", "checkpoint_size_mismatch_twonode", "disk_full_tee")
+SAMPLES = (
+    "sigkill_perrank",
+    "exception_one_rank_tee",
+    "dataloader_worker_killed_tee",
+    "checkpoint_size_mismatch_twonode",
+    "disk_full_tee",
+)
 BASE = 500
 BATCH = 500
 YEAR = 365 * 86_400
@@ -77,12 +84,17 @@ def varied(base: Diagnosis, number: int, chance: random.Random, now: float) -> D
         text = item.text.replace("1", mark[0]).replace("2", mark[1])
         text = text.replace("has no tokens", f"has no {word} tokens")
         return dataclasses.replace(
-            item, text=text, excerpt=item.excerpt.replace("1", mark[0]), origin=dataclasses.replace(item.origin, host=host, time=at)
+            item,
+            text=text,
+            excerpt=item.excerpt.replace("1", mark[0]),
+            origin=dataclasses.replace(item.origin, host=host, time=at),
         )
 
     def finding(item: Finding) -> Finding:
         cluster = f"u-{hashlib.sha256(mark[:3].encode()).hexdigest()[:6]}" if item.cluster else None
-        return dataclasses.replace(item, hosts=(host,), first_time=at, cluster=cluster, evidence=tuple(map(fact, item.evidence)))
+        return dataclasses.replace(
+            item, hosts=(host,), first_time=at, cluster=cluster, evidence=tuple(map(fact, item.evidence))
+        )
 
     root = None if base.root_cause is None else finding(base.root_cause)
     job = dataclasses.replace(
@@ -93,7 +105,11 @@ def varied(base: Diagnosis, number: int, chance: random.Random, now: float) -> D
         hosts={host: base.job.ranks},
     )
     return dataclasses.replace(
-        base, job=job, root_cause=root, findings=tuple(map(finding, base.findings)), unknown=tuple(map(finding, base.unknown))
+        base,
+        job=job,
+        root_cause=root,
+        findings=tuple(map(finding, base.findings)),
+        unknown=tuple(map(finding, base.unknown)),
     )
 
 
@@ -130,7 +146,10 @@ def _models(store: Store) -> Iterator[_Model]:
         if found is None:
             return
         num = found["num"]
-        rows = {name: [dict(row) for row in db.execute(f"SELECT * FROM {name} WHERE incident = ?", (num,))] for name in _TABLES}
+        rows = {
+            name: [dict(row) for row in db.execute(f"SELECT * FROM {name} WHERE incident = ?", (num,))]
+            for name in _TABLES
+        }
         job = dict(db.execute("SELECT * FROM job WHERE id = ?", (found["job"],)).fetchone())
         page = dict(db.execute("SELECT * FROM page WHERE num = ?", (num,)).fetchone())
         packed = db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()["body"]
@@ -140,7 +159,12 @@ def _models(store: Store) -> Iterator[_Model]:
 
 def _copy(db: Any, model: _Model, number: int, chance: random.Random, now: float) -> None:
     at, host = now - chance.random() * YEAR, _host(chance)
-    swaps = ((_digits(model.number), _digits(number)), (_name(model.number), _name(number)), (model.host, host), (repr(model.at), repr(at)))
+    swaps = (
+        (_digits(model.number), _digits(number)),
+        (_name(model.number), _name(number)),
+        (model.host, host),
+        (repr(model.at), repr(at)),
+    )
 
     def other(value: Any, column: str) -> Any:
         if isinstance(value, str):
@@ -152,7 +176,9 @@ def _copy(db: Any, model: _Model, number: int, chance: random.Random, now: float
         values = {column: other(value, column) for column, value in row.items()} | fixed
         columns = [column for column in values if column != "num" or values["num"] is not None]
         marks = ", ".join("?" * len(columns))
-        done = db.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", [values[column] for column in columns])
+        done = db.execute(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", [values[column] for column in columns]
+        )
         return int(done.lastrowid or 0)
 
     insert("job", model.job)

@@ -1,7 +1,9 @@
 """Flight Recorder dumps: `triage flight` against torchfrtrace on the same files, and how it grows.
 
-256 ranks with 2,000 calls each, in one group and in two (the world and groups of eight), then 1,024 ranks, then twice the calls. torchfrtrace is
-measured where it is: in .venv-torch (`make test-torch` makes it), or where TORCHFRTRACE points. The dumps are made up, in the bytes that
+256 ranks with 2,000 calls each, in one group and in two (the world and groups of eight), then 1,024 ranks, then twice
+the calls. torchfrtrace is
+measured where it is: in .venv-torch (`make test-torch` makes it), or where TORCHFRTRACE points. The dumps are made up,
+in the bytes that
 torch's pickler writes, one rank stops early. The last line is for machines.
 """
 
@@ -52,9 +54,12 @@ def spaced(ranks: Iterable[int]) -> str:
 
 
 def template(ranks: int, entries: int, groups: int) -> bytes:
-    """The dump of a rank of the group NAME, whose members are 99992 to 99999. All its bytes, with what differs between groups in place."""
+    """The dump of a rank of the group NAME, whose members are 99992 to 99999. All its bytes, with what differs between
+    groups in place.
+    """
     frames = [
-        {"name": sys.intern(f"function_{i}"), "filename": sys.intern(f"/opt/train/module_{i}.py"), "line": 100 + i} for i in range(40)
+        {"name": sys.intern(f"function_{i}"), "filename": sys.intern(f"/opt/train/module_{i}.py"), "line": 100 + i}
+        for i in range(40)
     ]
     world, small = ("0", "default_pg"), (NAME, "dp")
     config = {"0": {"name": "0", "desc": "default_pg", "ranks": str(list(range(ranks)))}}
@@ -77,7 +82,8 @@ def template(ranks: int, entries: int, groups: int) -> bytes:
         )  # fmt: skip
     calls[-1] |= {"state": "started", "retired": False, "time_discovered_completed_ns": None}
     status = {
-        str(i): {f"last_{word}_collective": entries // groups for word in ("enqueued", "started", "completed")} for i in range(groups)
+        str(i): {f"last_{word}_collective": entries // groups for word in ("enqueued", "started", "completed")}
+        for i in range(groups)
     }
     target = io.BytesIO()
     dump = {"version": "2.10", "pg_config": config, "comm_lib_version": "2.27.3", "pg_status": status, "entries": calls}
@@ -147,7 +153,10 @@ def together(pid: int) -> float:
 
 def ours(directory: Path) -> tuple[float, float, float]:
     found = timed([sys.executable, "-m", "triage", "flight", str(directory), "--format", "json"])
-    print(f"{directory.name}: triage flight {found[0]:.2f} s ({found[2]:.2f} s of processors), {found[1]:.0f} MB", flush=True)
+    print(
+        f"{directory.name}: triage flight {found[0]:.2f} s ({found[2]:.2f} s of processors), {found[1]:.0f} MB",
+        flush=True,
+    )
     return found
 
 
@@ -157,7 +166,10 @@ def peer(directory: Path) -> tuple[float, float, float] | None:
         print("torchfrtrace is not there (`make test-torch` makes .venv-torch); only triage is measured")
         return None
     found = timed([program, str(directory), "-p", "nccl_trace_rank_"])
-    print(f"{directory.name}: torchfrtrace {found[0]:.2f} s ({found[2]:.2f} s of processors), {found[1]:.0f} MB", flush=True)
+    print(
+        f"{directory.name}: torchfrtrace {found[0]:.2f} s ({found[2]:.2f} s of processors), {found[1]:.0f} MB",
+        flush=True,
+    )
     return found
 
 
@@ -167,12 +179,19 @@ def main() -> None:
         directory = make(256, 2000, groups)
         mine, theirs = min(ours(directory), ours(directory)), peer(directory)
         if theirs:
-            keys += [f"flight_{name}_speed={theirs[0] / mine[0]:.1f}", f"flight_{name}_memory={theirs[1] / mine[1]:.1f}"]
+            keys += [
+                f"flight_{name}_speed={theirs[0] / mine[0]:.1f}",
+                f"flight_{name}_memory={theirs[1] / mine[1]:.1f}",
+            ]
         else:
             keys += [f"flight_{name}_s={mine[0]:.1f}", f"flight_{name}_mb={mine[1]:.0f}"]
     large = ours(make(1024, 2000, 2))
     few, many = ours(make(256, 4000, 2)), ours(make(256, 8000, 2))
-    keys += [f"flight_1024_s={large[0]:.1f}", f"flight_1024_mb={large[1]:.0f}", f"flight_growth={many[0] / few[0] / 2:.2f}"]
+    keys += [
+        f"flight_1024_s={large[0]:.1f}",
+        f"flight_1024_mb={large[1]:.0f}",
+        f"flight_growth={many[0] / few[0] / 2:.2f}",
+    ]
     shutil.rmtree(DATA, ignore_errors=True)
     print("BENCH", *keys)
 

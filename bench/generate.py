@@ -1,7 +1,9 @@
 """Writes realistic logs of a 64-rank job on 8 nodes, deterministically: `python bench/generate.py DIR --gib 1`.
 
-Lines are what such jobs print: Megatron and logging step lines behind torchrun's prefix, NCCL INFO, tqdm bars with carriage returns, now and then a
-warning. One line in 2,000 belongs to a failure. The job dies of an out-of-memory error on rank 37; everybody else times out. `--storm` writes a file
+Lines are what such jobs print: Megatron and logging step lines behind torchrun's prefix, NCCL INFO, tqdm bars with
+carriage returns, now and then a
+warning. One line in 2,000 belongs to a failure. The job dies of an out-of-memory error on rank 37; everybody else times
+out. `--storm` writes a file
 in which 30 % of the lines belong to failures.
 """
 
@@ -36,7 +38,8 @@ def healthy(rng: random.Random, rank: int, step: int) -> str:
         return f"[default{local}]:{host}:{4100 + local}:{5200 + local} [{local}] NCCL INFO Channel {rng.randrange(32):02d}/0 : {rank}[{local}] -> {(rank + 1) % RANKS}[{(local + 1) % 8}] via P2P/CUMEM/read\n"
     if kind < 0.85:
         bars = "".join(
-            f"\rEpoch 1: {k}%|{'#' * (k // 10):<10}| {step + k}/500000 [02:1{k % 10}<1:22:03, 9.8it/s, loss=2.{k:03}]" for k in range(3)
+            f"\rEpoch 1: {k}%|{'#' * (k // 10):<10}| {step + k}/500000 [02:1{k % 10}<1:22:03, 9.8it/s, loss=2.{k:03}]"
+            for k in range(3)
         )
         return f"[default{local}]:{bars}\n"
     if kind < 0.97:
@@ -84,7 +87,9 @@ def write_node(path: Path, node: int, size: int, share: float) -> None:
             step += 1
             lines = []
             for rank in ranks:
-                lines += [failure(rng, rank, step) if rng.random() < share else healthy(rng, rank, step) for _ in range(4)]
+                lines += [
+                    failure(rng, rank, step) if rng.random() < share else healthy(rng, rank, step) for _ in range(4)
+                ]
             text = "".join(lines)
             file.write(text)
             written += len(text)
@@ -96,7 +101,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--gib", type=float, default=1.0, help="size of all files together")
-    parser.add_argument("--storm", action="store_true", help="one file with 30 %% failure lines instead of eight with 0.05 %%")
+    parser.add_argument(
+        "--storm", action="store_true", help="one file with 30 %% failure lines instead of eight with 0.05 %%"
+    )
     args = parser.parse_args()
     args.directory.mkdir(parents=True, exist_ok=True)
     size = int(args.gib * (1 << 30))

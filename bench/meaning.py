@@ -1,6 +1,7 @@
 """Search by meaning beside full text: 60 questions in the words of support people, and the signature that answers each.
 
-Needs the extra `torch` (`make bench-meaning`). With `--write` the table in docs/clustering.md is written anew. The last line is for machines.
+Needs the extra `torch` (`make bench-meaning`). With `--write` the table in docs/clustering.md is written anew. The last
+line is for machines.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ def ways(known: Sequence[Signature]) -> list[tuple[str, Way]]:
         return [known[number].id for number in sorted(range(len(known)), key=lambda number: (-scores[number], number))]
 
     return [
-        ("full text", lambda words: [known[number].id for number in meant.everywhere(meant.index(known), None, words, len(known))[0]]),
+        (
+            "full text",
+            lambda words: [
+                known[number].id for number in meant.everywhere(meant.index(known), None, words, len(known))[0]
+            ],
+        ),
         ("sentence vectors", by_vectors),
         ("both (`--meaning`)", lambda words: [item.id for item in meant.causes(known, (), words, len(known))]),
     ]
@@ -57,7 +63,10 @@ def main() -> None:
         started = time.perf_counter()
         answers = [way(question) for question in asked]
         each = (time.perf_counter() - started) * 1000 / len(asked)
-        places = [found.index(wanted) if wanted in found else len(known) for found, wanted in zip(answers, asked.values(), strict=True)]
+        places = [
+            found.index(wanted) if wanted in found else len(known)
+            for found, wanted in zip(answers, asked.values(), strict=True)
+        ]
         shares = [sum(place < depth for place in places) / len(places) for depth in (1, 3, 5, 10)]
         rank = sum(1 / (place + 1) for place in places) / len(places)
         rows.append((name, *(f"{share:.0%}" for share in shares), f"{rank:.2f}", f"{each:.0f}"))
@@ -66,7 +75,9 @@ def main() -> None:
     if args.write:
         table.write(ROOT / "docs" / "clustering.md", "meaning", HEAD, rows)
     (text, _, both) = keys
-    print(f"BENCH meaning_top1={both[0]:.3f} meaning_top5={both[1]:.3f} fulltext_top1={text[0]:.3f} fulltext_top5={text[1]:.3f}")
+    print(
+        f"BENCH meaning_top1={both[0]:.3f} meaning_top5={both[1]:.3f} fulltext_top1={text[0]:.3f} fulltext_top5={text[1]:.3f}"
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ def of_all(pid: int) -> int:
     try:
         own = Path(f"/proc/{pid}/smaps_rollup").read_text()
         children = [
-            child for task in os.listdir(f"/proc/{pid}/task") for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
+            child
+            for task in os.listdir(f"/proc/{pid}/task")
+            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
         ]
     except OSError:
         return 0

@@ -1,6 +1,8 @@
-"""`triage ingest` on a job of many ranks, each a file with 300 steps and some 25 lines of failure: what the platform team sees.
+"""`triage ingest` on a job of many ranks, each a file with 300 steps and some 25 lines of failure: what the platform
+team sees.
 
-One rank runs out of memory, all others time out, their sockets close, and they abort. `growth` compares the seconds a rank at the two sizes:
+One rank runs out of memory, all others time out, their sockets close, and they abort. `growth` compares the seconds a
+rank at the two sizes:
 1.0 means that twice the ranks take twice as long. The last line is for machines.
 """
 
@@ -27,15 +29,25 @@ GUILTY = 3
 def lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
     """The log of one rank."""
     tag, speaker = f"[rank{rank}]:", f"node{rank // 8}:{1000 + rank}:{2000 + rank} [{rank % 8}]"
-    told = [f"{speaker} NCCL INFO comm 0x55 rank {rank} nranks {ranks} cudaDev {rank % 8} nvmlDev {rank % 8} busId {rank % 8:x}000 commId 0xabc - Init COMPLETE"]  # fmt: skip
+    told = [
+        f"{speaker} NCCL INFO comm 0x55 rank {rank} nranks {ranks} cudaDev {rank % 8} nvmlDev {rank % 8} busId {rank % 8:x}000 commId 0xabc - Init COMPLETE"
+    ]
     told += [
         f"{tag} 2026-11-20 10:{step // 60:02d}:{step % 60:02d},123 - INFO - iteration {step}/ 10000 | elapsed time per iteration (ms): "
         f"{draw.random() * 1000:.1f} | loss: 2.{step:04d} | grad norm: 1.{draw.randrange(999)} | tokens per sec 15123"
         for step in range(STEPS)
     ]
-    trace = [f"{tag} Traceback (most recent call last):", f'{tag}   File "/w/train.py", line 88, in <module>', f"{tag}     loss.backward()"]
+    trace = [
+        f"{tag} Traceback (most recent call last):",
+        f'{tag}   File "/w/train.py", line 88, in <module>',
+        f"{tag}     loss.backward()",
+    ]
     if rank == GUILTY:
-        return [*told, *trace, f"{tag} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 79.15 GiB of which 2.00 MiB is free."]  # fmt: skip
+        return [
+            *told,
+            *trace,
+            f"{tag} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 79.15 GiB of which 2.00 MiB is free.",
+        ]
     group = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
     for second in range(ECHOES):
         stamp = f"{tag}[E1120 10:15:{second:02d}.123456789 ProcessGroupNCCL.cpp:"
@@ -46,7 +58,13 @@ def lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
             f"{speaker} NCCL WARN socketProgress: Connection closed by remote peer node0<50000>",
             f"{speaker} NCCL INFO transport/net_socket.cc:490 -> 6",
         ]  # fmt: skip
-    return [*told, *trace, f"{tag} torch.distributed.DistBackendError: NCCL communicator was aborted on rank {rank}.", "terminate called after throwing an instance of 'c10::DistBackendError'", "Fatal Python error: Aborted"]  # fmt: skip
+    return [
+        *told,
+        *trace,
+        f"{tag} torch.distributed.DistBackendError: NCCL communicator was aborted on rank {rank}.",
+        "terminate called after throwing an instance of 'c10::DistBackendError'",
+        "Fatal Python error: Aborted",
+    ]
 
 
 def write(directory: Path, ranks: int) -> int:
@@ -86,7 +104,9 @@ def main() -> None:
     sizes = sorted(parser.parse_args().ranks)
     walls = {ranks: measure(ranks) for ranks in sizes}
     first, (last, peak) = walls[sizes[0]][0], walls[sizes[-1]]
-    print(f"BENCH ranks={sizes[-1]} ranks_s={last:.1f} ranks_mb={peak:.0f} ranks_growth={last / sizes[-1] / (first / sizes[0]):.2f}")
+    print(
+        f"BENCH ranks={sizes[-1]} ranks_s={last:.1f} ranks_mb={peak:.0f} ranks_growth={last / sizes[-1] / (first / sizes[0]):.2f}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Measures `triage ingest` against ripgrep with the same patterns on the same files: `make bench`.
 
-Both run in turns, three times each, and the least wall time counts. ripgrep gets every text pattern of the catalog and every generic trigger
-(`rg -f PATTERNS -n -a --no-unicode`, all cores); patterns that reach over a line end are left out, since ripgrep cannot have them.
+Both run in turns, three times each, and the least wall time counts. ripgrep gets every text pattern of the catalog and
+every generic trigger
+(`rg -f PATTERNS -n -a --no-unicode`, all cores); patterns that reach over a line end are left out, since ripgrep cannot
+have them.
 `triage ingest` does the whole diagnosis. The last line is for machines.
 """
 
@@ -27,7 +29,9 @@ RIPGREP = "@vscode/ripgrep@1.18.0"  # ripgrep 15.0.0
 
 
 def patterns() -> None:
-    """The catalog's patterns and the triggers in a file, one a line, without capture names (ripgrep refuses a name used twice)."""
+    """The catalog's patterns and the triggers in a file, one a line, without capture names (ripgrep refuses a name used
+    twice).
+    """
     from triage import evidence
     from triage.catalog.load import load
     from triage.catalog.match import positive_leaves
@@ -45,7 +49,9 @@ def ripgrep() -> str:
     found = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
     if not found and shutil.which("npm"):
         target.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(target), RIPGREP], check=False)
+        subprocess.run(
+            ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(target), RIPGREP], check=False
+        )
         found = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
     rg = str(found[0]) if found else shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
     if rg is None:
@@ -84,7 +90,9 @@ def compare(name: str, directory: Path, rg: str, pattern_file: Path) -> tuple[fl
     size = sum(file.stat().st_size for file in directory.iterdir()) / 1e6
     print(f"{name}: {size:.0f} MB")
     print(f"  ripgrep        {theirs[0]:6.2f} s wall  {theirs[1]:6.2f} s processor  {most_memory(grep):6.0f} MB")
-    print(f"  triage ingest  {ours[0]:6.2f} s wall  {ours[1]:6.2f} s processor  {memory:6.0f} MB   ratio {ours[0] / theirs[0]:.2f}")
+    print(
+        f"  triage ingest  {ours[0]:6.2f} s wall  {ours[1]:6.2f} s processor  {memory:6.0f} MB   ratio {ours[0] / theirs[0]:.2f}"
+    )
     return ours[0] / theirs[0], memory
 
 

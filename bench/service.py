@@ -1,7 +1,10 @@
-"""Measures `triage serve` with 100,000 incidents: readers of pages and API, alone and while 20 uploads of 50 MB come in.
+"""Measures `triage serve` with 100,000 incidents: readers of pages and API, alone and while 20 uploads of 50 MB come
+in.
 
-A reader is a person or a program that keeps a connection, asks, reads, waits about a second and asks again; readers ask for lists with
-filters, for incidents drawn from all there are, for searches, sums and clusters. Server, workers and client share the machine. Then the
+A reader is a person or a program that keeps a connection, asks, reads, waits about a second and asks again; readers ask
+for lists with
+filters, for incidents drawn from all there are, for searches, sums and clusters. Server, workers and client share the
+machine. Then the
 same readers without any wait say how much the server can give at most. The last line is for machines.
 """
 
@@ -46,7 +49,9 @@ class Result:
 
     def at(self, part: float, kind: str | None = None) -> float:
         """A quantile in milliseconds, of one kind or of all."""
-        found = sorted(value for name, values in self.times.items() if kind in (None, name.partition(" ")[0]) for value in values)
+        found = sorted(
+            value for name, values in self.times.items() if kind in (None, name.partition(" ")[0]) for value in values
+        )
         return found[min(len(found) - 1, int(len(found) * part))] * 1000 if found else 0.0
 
     @property
@@ -68,7 +73,9 @@ class Questions:
     def one(self, chance: random.Random) -> tuple[str, str]:
         kind = "page" if self.pages and chance.random() < 0.5 else "api"
         base = "" if kind == "page" else "/api/v1"
-        what = chance.choices(("list", "filter", "incident", "search", "stats", "clusters", "similar"), (25, 20, 30, 8, 5, 7, 5))[0]
+        what = chance.choices(
+            ("list", "filter", "incident", "search", "stats", "clusters", "similar"), (25, 20, 30, 8, 5, 7, 5)
+        )[0]
         if what == "list":
             return f"{kind} list", f"{base}/incidents"
         if what == "filter":
@@ -85,7 +92,9 @@ class Questions:
         if what == "incident":
             return f"{kind} incident", f"{base}/incidents/{chance.choice(self.ids)}"
         if what == "search":
-            words = chance.choice(("worker killed", "RuntimeError", f"run-{chance.randrange(100_000)}", "disk quota", "nccl timeout"))
+            words = chance.choice(
+                ("worker killed", "RuntimeError", f"run-{chance.randrange(100_000)}", "disk quota", "nccl timeout")
+            )
             return f"{kind} search", f"{base}/search?q={quote(words)}"
         if what == "similar":
             return "api similar", f"/api/v1/incidents/{chance.choice(self.ids)}/similar"
@@ -118,7 +127,9 @@ async def read_on(port: int, questions: Questions, result: Result, think: float,
             if writer is None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
             began = time.perf_counter()
-            status = await asyncio.wait_for(ask(reader, writer, address, PAGE if kind.startswith("page") else "application/json"), TIMEOUT)
+            status = await asyncio.wait_for(
+                ask(reader, writer, address, PAGE if kind.startswith("page") else "application/json"), TIMEOUT
+            )
             result.times.setdefault(kind, []).append(time.perf_counter() - began)
             if status != 200:
                 result.lost.append(f"{status} {address}")
@@ -137,7 +148,9 @@ async def readers(port: int, questions: Questions, count: int, think: float, sec
     """All of them at once."""
     result, began = Result(), time.monotonic()
     until = began + seconds
-    await asyncio.gather(*(read_on(port, questions, result, think, until, seed * 10_000 + number) for number in range(count)))
+    await asyncio.gather(
+        *(read_on(port, questions, result, think, until, seed * 10_000 + number) for number in range(count))
+    )
     result.wall = time.monotonic() - began
     return result
 
@@ -171,14 +184,18 @@ async def upload(port: int, path: Path) -> str:
     writer.write(b"\r\n--b--\r\n")
     await writer.drain()
     answer = await reader.readuntil(b"\r\n\r\n")
-    size = next(int(line.partition(b":")[2]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    size = next(
+        int(line.partition(b":")[2]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:")
+    )
     task = json.loads(await reader.readexactly(size))
     writer.close()
     if b" 202 " not in answer[:20]:
         return f"refused: {task}"
     while True:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"GET /api/v1/tasks/{task['id']} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+        writer.write(
+            f"GET /api/v1/tasks/{task['id']} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
+        )
         body = (await reader.read()).partition(b"\r\n\r\n")[2]
         writer.close()
         state = json.loads(body)["state"]
@@ -204,7 +221,9 @@ class Server:
         }
         command = [sys.executable, "-m", "triage", "serve", "--port", str(self.port), "--workers", str(workers)]
         self.log = (place / "serve.log").open("wb")
-        self.process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings}, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **settings}, stdout=self.log, stderr=self.log
+        )
         self.peak = 0.0
         for _ in range(240):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 0.5):
@@ -232,27 +251,35 @@ def has_pages(port: int) -> bool:
     import urllib.request
 
     try:
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/incidents", timeout=30) as answer:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+            f"http://127.0.0.1:{port}/incidents", timeout=30
+        ) as answer:
             return "html" in answer.headers.get("content-type", "")
     except OSError:
         return False
 
 
 def show(name: str, result: Result) -> None:
-    print(f"{name}: {result.count} answers in {result.wall:.0f} s ({result.count / result.wall:.0f}/s), {len(result.lost)} lost")
+    print(
+        f"{name}: {result.count} answers in {result.wall:.0f} s ({result.count / result.wall:.0f}/s), {len(result.lost)} lost"
+    )
     for kind in sorted(result.times):
         found = sorted(result.times[kind])
         print(
             f"  {kind:<15} {len(found):>6}  median {found[len(found) // 2] * 1000:7.1f} ms  p95 {found[int(len(found) * 0.95)] * 1000:7.1f} ms"
         )
-    print(f"  {'all':<15} {result.count:>6}  median {result.at(0.5):7.1f} ms  p95 {result.at(0.95):7.1f} ms  p99 {result.at(0.99):7.1f} ms")
+    print(
+        f"  {'all':<15} {result.count:>6}  median {result.at(0.5):7.1f} ms  p95 {result.at(0.95):7.1f} ms  p99 {result.at(0.99):7.1f} ms"
+    )
     for said in result.lost[:5]:
         print(f"  lost: {said}")
 
 
 async def measure(server: Server, questions: Questions, place: Path, args: argparse.Namespace) -> str:
     watching = asyncio.create_task(server.watch())
-    await readers(server.port, questions, 20, 0.1, 5, seed=1)  # warms the caches of the file system, as any day before this one
+    await readers(
+        server.port, questions, 20, 0.1, 5, seed=1
+    )  # warms the caches of the file system, as any day before this one
     alone = await readers(server.port, questions, READERS, args.think, args.seconds, seed=2)
     show(f"{READERS} readers", alone)
     paths = [upload_file(place, number) for number in range(UPLOADS)]
@@ -261,7 +288,9 @@ async def measure(server: Server, questions: Questions, place: Path, args: argpa
     sending = [asyncio.create_task(upload(server.port, path)) for path in paths]
     during = await reading
     ends = await asyncio.gather(*sending)
-    print(f"{UPLOADS} uploads of {UPLOAD_BYTES / 1e6:.0f} MB: {ends.count('done')} done after {time.monotonic() - began:.0f} s")
+    print(
+        f"{UPLOADS} uploads of {UPLOAD_BYTES / 1e6:.0f} MB: {ends.count('done')} done after {time.monotonic() - began:.0f} s"
+    )
     show(f"{READERS} readers while they come", during)
     most = await readers(server.port, questions, READERS, 0.0, 10, seed=4)
     show(f"{READERS} readers that never wait", most)
@@ -284,9 +313,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--incidents", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=30.0, help="length of each turn")
-    parser.add_argument("--think", type=float, default=THINK, help="seconds that a reader waits between two questions, on average")
+    parser.add_argument(
+        "--think", type=float, default=THINK, help="seconds that a reader waits between two questions, on average"
+    )
     parser.add_argument("--processes", type=int, default=2, help="processes that answer")
-    parser.add_argument("--store", type=Path, help="a store to copy; default: the one that the benchmarks share, made when it is not there")
+    parser.add_argument(
+        "--store",
+        type=Path,
+        help="a store to copy; default: the one that the benchmarks share, made when it is not there",
+    )
     args = parser.parse_args()
     path = args.store or ready(args.incidents)
     with tempfile.TemporaryDirectory(prefix="triage-bench-") as scratch_place:

@@ -1,6 +1,8 @@
-"""Measures `triage split` on mixed logs of 512 ranks, beside awk taking the same apart by one prefix: `python bench/split.py`.
+"""Measures `triage split` on mixed logs of 512 ranks, beside awk taking the same apart by one prefix: `python
+bench/split.py`.
 
-Both read the same file and write one file a rank, in turns, and the least wall time counts. awk knows the prefix and where it ends beforehand.
+Both read the same file and write one file a rank, in turns, and the least wall time counts. awk knows the prefix and
+where it ends beforehand.
 The last line is for machines: MB/s of both, and the most memory of triage's processes together.
 """
 
@@ -39,7 +41,10 @@ def write(path: Path, gib: float) -> None:
         while size < most:
             ranks = [rng.randrange(RANKS) for _ in range(20_000)]
             lines = [f"[node{rank // 8}:{rank % 8}]:{rng.choice(pool)}" for rank in ranks]
-            lines += [f"[node{rank // 8}:{rank % 8}]:[rank{rank}]: Traceback (most recent call last):\n" for rank in range(0, RANKS, 7)]
+            lines += [
+                f"[node{rank // 8}:{rank % 8}]:[rank{rank}]: Traceback (most recent call last):\n"
+                for rank in range(0, RANKS, 7)
+            ]
             text = "".join(lines)
             file.write(text)
             size += len(text)

@@ -1,6 +1,8 @@
-"""Measures the store with 100,000 incidents: list, search and show, the size of the file, and the ingest of a small job with and without it.
+"""Measures the store with 100,000 incidents: list, search and show, the size of the file, and the ingest of a small job
+with and without it.
 
-The incidents are variations of the recorded samples (filled.py). Times are of the store alone, in this process; the ingest is the whole command, and counts as the least of five turns. The last line is for machines.
+The incidents are variations of the recorded samples (filled.py). Times are of the store alone, in this process; the
+ingest is the whole command, and counts as the least of five turns. The last line is for machines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""`triage watch` over 512 files that grow at 20 MB/s together, for some seconds: does it keep up, and how soon is a failure told?
+"""`triage watch` over 512 files that grow at 20 MB/s together, for some seconds: does it keep up, and how soon is a
+failure told?
 
-Prints `BENCH watch_lag_s=… watch_cpu=… watch_mb=… watch_told_s=…`: how far behind the writers it was at most (seconds of their writing), its share
+Prints `BENCH watch_lag_s=… watch_cpu=… watch_mb=… watch_told_s=…`: how far behind the writers it was at most (seconds
+of their writing), its share
 of one core, its peak memory, and the seconds from the line that decides to the news.
 """
 
@@ -53,7 +55,18 @@ def main() -> None:
         job.mkdir()
         writers = Writers(job)
         env = {**os.environ, "TRIAGE_STORE": "off"}
-        command = [sys.executable, "-m", "triage", "watch", str(job), "--no-state", "--format", "json", "--stall-least", "1h"]
+        command = [
+            sys.executable,
+            "-m",
+            "triage",
+            "watch",
+            str(job),
+            "--no-state",
+            "--format",
+            "json",
+            "--stall-least",
+            "1h",
+        ]
         watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
         writers.start()
         lag = 0.0
@@ -63,7 +76,9 @@ def main() -> None:
         with (job / "rank_37.log").open("a") as file:
             file.write(FAILURE)
         decided = time.monotonic()
-        news = next(found for line in iter(watch.stdout.readline, "") if (found := json.loads(line))["event"] == "failure")
+        news = next(
+            found for line in iter(watch.stdout.readline, "") if (found := json.loads(line))["event"] == "failure"
+        )
         told = time.monotonic() - decided
         assert news["ranks"] == [37], news["text"]
         watch.terminate()
@@ -73,7 +88,9 @@ def main() -> None:
         print(
             f"{written}: at most {lag:.1f} s behind, {cpu:.2f} of a core, {usage.ru_maxrss / 1e3:.0f} MB; told {told:.1f} s after the line"
         )
-        print(f"BENCH watch_lag_s={lag:.1f} watch_cpu={cpu:.2f} watch_mb={usage.ru_maxrss / 1e3:.0f} watch_told_s={told:.1f}")
+        print(
+            f"BENCH watch_lag_s={lag:.1f} watch_cpu={cpu:.2f} watch_mb={usage.ru_maxrss / 1e3:.0f} watch_told_s={told:.1f}"
+        )
 
 
 def _read(pid: int) -> int:

@@ -1,5 +1,7 @@
-"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/ranks.md, the addresses in
-docs/api.md, the settings in docs/operating.md, docs/signatures/, and signatures/lock.tsv, the record of revisions. `make docs` runs it.
+"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/ranks.md, the
+addresses in
+docs/api.md, the settings in docs/operating.md, docs/signatures/, and signatures/lock.tsv, the record of revisions.
+`make docs` runs it.
 
 tests/test_docs.py and tests/catalog/test_pages.py fail when any of them is out of date.
 """
@@ -36,7 +38,9 @@ it looks for. [What the roles mean](signatures.md#roles).
 """
 SETTINGS = "| setting | default | what it is |\n|---|---|---|"
 ADDRESSES = "## Every address of the API"
-BROWSER = "## Addresses for browsers\n\nThe data of each page is also there as JSON, at its address with `.json` behind it."
+BROWSER = (
+    "## Addresses for browsers\n\nThe data of each page is also there as JSON, at its address with `.json` behind it."
+)
 
 
 def session() -> str:
@@ -46,7 +50,10 @@ def session() -> str:
     )  # the first compiles the catalog
     report = text.render(quicker, width=100)
     sections = [section.split("\n") for section in report.rstrip("\n").split("\n\n")]
-    shown = ["\n".join([*lines[:LINES_OF_A_SECTION], *(["…"] if len(lines) > LINES_OF_A_SECTION else [])]) for lines in sections]
+    shown = [
+        "\n".join([*lines[:LINES_OF_A_SECTION], *(["…"] if len(lines) > LINES_OF_A_SECTION else [])])
+        for lines in sections
+    ]
     return f"$ triage ingest {SAMPLE}\n" + "\n\n".join(shown) + "\n"
 
 
@@ -99,14 +106,21 @@ Some layouts also change the text, and where it decides how, that is taken back:
 def ranks() -> str:
     """What the rooms know of prefixes, wrappings and names of files, as tables."""
     told = [RANKS_HEAD, "\n## Before every line\n", *_layouts(GRAMMARS)]
-    told += ["\n## Before most lines of a file\n\nThese could be text elsewhere. They count where most lines of a file have them.\n"]
+    told += [
+        "\n## Before most lines of a file\n\nThese could be text elsewhere. They count where most lines of a file have them.\n"
+    ]
     told += [*_layouts([habit.grammar for habit in HABITS]), "\n## Around the line\n"]
     told += ["\n| layout | example | tells | since |\n|---|---|---|---|\n"]
-    told += [f"| {envelope.name} | {_code(envelope.sample)} | {envelope.says} | {envelope.since} |\n" for envelope in ENVELOPES]
+    told += [
+        f"| {envelope.name} | {_code(envelope.sample)} | {envelope.says} | {envelope.since} |\n"
+        for envelope in ENVELOPES
+    ]
     told += ["\n## Names of files and folders\n", "\n| layout | example | tells | since |\n|---|---|---|---|\n"]
     for naming in NAMINGS:
         says = ", ".join(
-            key for key in ("rank", "local_rank", "host", "pid", "stream", "attempt", "task") if key in naming.pattern.groupindex
+            key
+            for key in ("rank", "local_rank", "host", "pid", "stream", "attempt", "task")
+            if key in naming.pattern.groupindex
         )
         told.append(f"| {naming.name} | {_code(naming.samples[0])} | {says} | {naming.since} |\n")
     return "".join(told)
@@ -116,7 +130,9 @@ def _layouts(grammars: Sequence[Grammar]) -> list[str]:
     rows = ["\n| layout | kind | example | tells | since |\n|---|---|---|---|---|\n"]
     for grammar in grammars:
         says = ", ".join([*grammar.says, *(["time"] if grammar.timed else [])]) or "nothing"
-        rows.append(f"| {_cell(grammar.name)} | {grammar.kind} | {_code(grammar.example)} | {says} | {grammar.since} |\n")
+        rows.append(
+            f"| {_cell(grammar.name)} | {grammar.kind} | {_code(grammar.example)} | {says} | {grammar.since} |\n"
+        )
     return rows
 
 

@@ -1,10 +1,13 @@
-"""What the rules of triage/diagnose are worth on the samples, and how far its confidence can be trusted: writes docs/reasoning.md.
+"""What the rules of triage/diagnose are worth on the samples, and how far its confidence can be trusted: writes
+docs/reasoning.md.
 
-`make reasoning` runs it; it takes a minute, so `make docs` does not. By hand, over other jobs with a TRUTH.yaml or TRUTH.json beside `job/`:
+`make reasoning` runs it; it takes a minute, so `make docs` does not. By hand, over other jobs with a TRUTH.yaml or
+TRUTH.json beside `job/`:
 
     python docs/measure.py /path/to/jobs
 
-`--fit` counts anew what the scores of triage/diagnose/confidence.py are worth, on the samples and on such jobs, and writes
+`--fit` counts anew what the scores of triage/diagnose/confidence.py are worth, on the samples and on such jobs, and
+writes
 triage/diagnose/calibration.txt:
 
     python docs/measure.py --fit [/path/to/jobs]
@@ -53,7 +56,9 @@ class Case:
     matcher: Matcher
 
     def solve(self, evidence: Sequence[Evidence] | None = None, without: frozenset[str] = frozenset()) -> Result:
-        return diagnose(self.evidence if evidence is None else evidence, self.words, self.job, self.catalog, without, self.matcher)
+        return diagnose(
+            self.evidence if evidence is None else evidence, self.words, self.job, self.catalog, without, self.matcher
+        )
 
 
 def cases(directory: Path = SAMPLES) -> list[Case]:
@@ -88,7 +93,9 @@ def right(case: Case, result: Result, *, near: bool = False) -> bool:
         return False
     if root is None:
         return case.truth["verdict"] == "clean"
-    return _named(case, root, near) and (case.truth["root_ranks"] is None or set(root.ranks) == set(case.truth["root_ranks"]))
+    return _named(case, root, near) and (
+        case.truth["root_ranks"] is None or set(root.ranks) == set(case.truth["root_ranks"])
+    )
 
 
 def _named(case: Case, root: Finding, near: bool) -> bool:
@@ -97,11 +104,18 @@ def _named(case: Case, root: Finding, near: bool) -> bool:
     if near and None in case.truth["root"]:
         return True  # what an unknown failure leads to, no catalog says: the ranks must do
     known = {signature.id: signature for signature in case.catalog.signatures}
-    return near and any(edge.signature == root.signature for name in case.truth["root"] if name in known for edge in known[name].leads_to)
+    return near and any(
+        edge.signature == root.signature
+        for name in case.truth["root"]
+        if name in known
+        for edge in known[name].leads_to
+    )
 
 
 def worth(given: Sequence[Case]) -> list[tuple[str, str, str, int, int]]:
-    """(stage, rule, what it says, jobs in which its absence changes root, ranks, explanations or confidence, jobs that are wrong without it)."""
+    """(stage, rule, what it says, jobs in which its absence changes root, ranks, explanations or confidence, jobs that
+    are wrong without it).
+    """
     whole = {case.name: case.solve() for case in given}
     usual = {name: _answer(result) for name, result in whole.items()}
     rows = []
@@ -124,7 +138,9 @@ def _answer(result: Result) -> tuple[Any, ...]:
 
 
 def damaged(case: Case, result: Result) -> Iterator[Sequence[Evidence]]:
-    """The job with something lost: each of its first six files, the launcher's words, the kernel's and scheduler's, all stamps, the root's lines."""
+    """The job with something lost: each of its first six files, the launcher's words, the kernel's and scheduler's, all
+    stamps, the root's lines.
+    """
     from dataclasses import replace
 
     for source in sorted({fact.source for fact in case.evidence})[:6]:
@@ -145,7 +161,9 @@ def damaged(case: Case, result: Result) -> Iterator[Sequence[Evidence]]:
 
 
 def reliability(given: Sequence[Case]) -> tuple[list[tuple[str, int, int, float]], int, int]:
-    """(bucket, claims, right ones, mean confidence) over whole and damaged jobs; and how often no cause was claimed, and nothing was found."""
+    """(bucket, claims, right ones, mean confidence) over whole and damaged jobs; and how often no cause was claimed,
+    and nothing was found.
+    """
     claims: dict[tuple[float, float], list[tuple[bool, float]]] = {bucket: [] for bucket in BUCKETS}
     silent: Counter[str] = Counter()
     for case in given:
@@ -194,7 +212,14 @@ def _buckets(told: Sequence[tuple[float, bool]]) -> list[tuple[str, int, int, fl
     for low, high in BUCKETS:
         here = [(share, good) for share, good in told if share < high and (share >= low or low == BUCKETS[0][0])]
         if here:
-            rows.append((f"{low} to {high}", len(here), sum(good for _, good in here), sum(share for share, _ in here) / len(here)))
+            rows.append(
+                (
+                    f"{low} to {high}",
+                    len(here),
+                    sum(good for _, good in here),
+                    sum(share for share, _ in here) / len(here),
+                )
+            )
     return rows
 
 
@@ -252,9 +277,13 @@ The samples and the rules were written by the same people, and half of the sampl
 
 def page(given: Sequence[Case]) -> str:
     """The whole document."""
-    rules = "".join(f"| {stage} | `{name}` | {says} | {changed} | {wrong} |\n" for stage, name, says, changed, wrong in worth(given))
+    rules = "".join(
+        f"| {stage} | `{name}` | {says} | {changed} | {wrong} |\n" for stage, name, says, changed, wrong in worth(given)
+    )
     told, symptoms, clean = reliability(given)
-    rows = "".join(f"| {bucket} | {number} | {ok} | {ok / number:.2f} | {mean:.2f} |\n" for bucket, number, ok, mean in told)
+    rows = "".join(
+        f"| {bucket} | {number} | {ok} | {ok / number:.2f} | {mean:.2f} |\n" for bucket, number, ok, mean in told
+    )
     crossed = "".join(
         f"| {bucket} | {number} | {ok} | {ok / number:.2f} | {mean:.2f} |\n"
         for bucket, number, ok, mean in cross_validated(claims_of(given))

@@ -1,6 +1,8 @@
-"""Makes the pictures of docs/web.md: every page, light and dark, of a service with recorded jobs in it. `make screenshots` runs it.
+"""Makes the pictures of docs/web.md: every page, light and dark, of a service with recorded jobs in it. `make
+screenshots` runs it.
 
-It needs Debian's chromium, Playwright and Pillow. With `--keep DIR` pictures of the width of a phone are made too, and all land there.
+It needs Debian's chromium, Playwright and Pillow. With `--keep DIR` pictures of the width of a phone are made too, and
+all land there.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ Addresses = dict[str, tuple[str, str]]
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--keep", type=Path, help="a directory for the pictures instead of docs/img, with those of a phone")
+    asked.add_argument(
+        "--keep", type=Path, help="a directory for the pictures instead of docs/img, with those of a phone"
+    )
     keep: Path | None = asked.parse_args().keep
     target = keep or TARGET
     target.mkdir(parents=True, exist_ok=True)
@@ -78,10 +82,21 @@ def main() -> None:
 
 
 def pictures(
-    browser: Browser, address: str, token: str, shown: Addresses, target: Path, dark: bool, size: str, width: int, height: int, whole: bool
+    browser: Browser,
+    address: str,
+    token: str,
+    shown: Addresses,
+    target: Path,
+    dark: bool,
+    size: str,
+    width: int,
+    height: int,
+    whole: bool,
 ) -> None:
     """All of one size and colour; `whole`: not only what fits the screen."""
-    context = browser.new_context(base_url=address, viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+    context = browser.new_context(
+        base_url=address, viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+    )
     context.set_default_timeout(120_000)
     page = context.new_page()
     for name, (where, part) in shown.items():
@@ -140,7 +155,9 @@ def stored(store: Store, scratch: Path, job: Path, name: str) -> str:
     settings = Settings(sources={source: Source(path=job, one=True)})
     out, here = scratch / "out", Path.cwd()
     try:
-        analysis.ingest(settings, scratch / "work", {"place": {"source": source}, "name": name}, "picture", out, lambda _: None)
+        analysis.ingest(
+            settings, scratch / "work", {"place": {"source": source}, "name": name}, "picture", out, lambda _: None
+        )
     finally:
         os.chdir(here)
     diagnosis, documents = analysis.read_back(out)

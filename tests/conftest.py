@@ -27,7 +27,9 @@ def pytest_configure() -> None:
     os.environ["TRIAGE_STORE"] = "off"  # and no test writes into the user's store; those that want one name it
     os.environ.pop("TRIAGE_REDACT", None)
     # A machine that does other things as well is slow, which is no failure.
-    hypothesis.settings.register_profile("any-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+    hypothesis.settings.register_profile(
+        "any-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
     hypothesis.settings.load_profile("any-machine")
 
 

@@ -71,7 +71,10 @@ def journald_export(lines: Sequence[bytes], place: Place) -> list[bytes]:
     """journalctl -o export: a field a line, an empty line behind each record."""
     dressed: list[bytes] = []
     for index, line in enumerate(lines):
-        dressed += [f"__CURSOR=s=1;i={index:x}".encode(), f"__REALTIME_TIMESTAMP={(START + index // 100) * 1_000_000}".encode()]
+        dressed += [
+            f"__CURSOR=s=1;i={index:x}".encode(),
+            f"__REALTIME_TIMESTAMP={(START + index // 100) * 1_000_000}".encode(),
+        ]
         dressed += [b"_TRANSPORT=stdout", f"_HOSTNAME={place.host}".encode(), b"MESSAGE=" + line, b"_COMM=python3", b""]
     return dressed
 
@@ -108,14 +111,19 @@ def cloudwatch(lines: Sequence[bytes], place: Place) -> list[bytes]:
 def fluent_bit(lines: Sequence[bytes], place: Place) -> list[bytes]:
     """What a log shipper makes of it."""
     return [
-        json.dumps({"date": START, "log": line.decode("utf-8", "replace"), "kubernetes": {"pod_name": place.pod}}).encode()
+        json.dumps(
+            {"date": START, "log": line.decode("utf-8", "replace"), "kubernetes": {"pod_name": place.pod}}
+        ).encode()
         for line in lines
     ]
 
 
 def aws_json(lines: Sequence[bytes], place: Place) -> list[bytes]:
     """aws logs get-log-events --output json."""
-    events = [{"timestamp": (START + n // 100) * 1000, "message": line.decode("utf-8", "replace")} for n, line in enumerate(lines)]
+    events = [
+        {"timestamp": (START + n // 100) * 1000, "message": line.decode("utf-8", "replace")}
+        for n, line in enumerate(lines)
+    ]
     return json.dumps({"events": events}, indent=4).encode().split(b"\n")
 
 

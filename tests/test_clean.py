@@ -1,4 +1,6 @@
-"""The made-up healthy jobs of samples/clean: however much in them looks like a failure, nothing is wrong with any of them."""
+"""The made-up healthy jobs of samples/clean: however much in them looks like a failure, nothing is wrong with any of
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 CLEAN = SAMPLES / "clean"
 JOBS = sorted(CLEAN.iterdir())
 
-# Jobs that an expert calls healthy and triage does not yet, with the reason: samples/clean-gaps.txt. Whoever mends it takes the line out.
+# Jobs that an expert calls healthy and triage does not yet, with the reason: samples/clean-gaps.txt. Whoever mends it
+# takes the line out.
 KNOWN_GAPS = known_gaps(CLEAN)
 
 
@@ -28,15 +31,21 @@ def _cases() -> list[object]:
 def test_a_healthy_job_is_clean(job: Path) -> None:
     """The verdict is clean, and no finding that is still standing says that something failed."""
     found = triage.ingest(job)
-    standing = [finding for finding in (*found.findings, *found.unknown) if finding.role in ("cause", "symptom", "either")]
-    assert [(finding.signature, finding.evidence[0].text[:200] if finding.evidence else "") for finding in standing] == []
+    standing = [
+        finding for finding in (*found.findings, *found.unknown) if finding.role in ("cause", "symptom", "either")
+    ]
+    assert [
+        (finding.signature, finding.evidence[0].text[:200] if finding.evidence else "") for finding in standing
+    ] == []
     assert found.root_cause is None
     assert found.verdict == "clean"
 
 
 def test_the_script_writes_the_same_bytes(tmp_path: Path) -> None:
     """samples/build/clean.py, run again, gives exactly what lies in samples/clean."""
-    subprocess.run([sys.executable, "-B", str(SAMPLES / "build" / "clean.py"), "-o", str(tmp_path / "clean")], check=True)
+    subprocess.run(
+        [sys.executable, "-B", str(SAMPLES / "build" / "clean.py"), "-o", str(tmp_path / "clean")], check=True
+    )
     assert _contents(tmp_path / "clean") == _contents(CLEAN)
 
 
@@ -54,4 +63,8 @@ def test_gaps_are_of_jobs_that_are_there() -> None:
 
 
 def _contents(directory: Path) -> dict[str, bytes]:
-    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }

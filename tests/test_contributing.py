@@ -90,10 +90,18 @@ def test_every_step_is_tested() -> None:
 
 @pytest.mark.skipif(not (ROOT / ".github").is_dir(), reason="the workflow lies in the repository only")
 def test_the_workflow_runs_commands_that_exist() -> None:
-    """.github/workflows/catalog.yml calls `triage` with commands and options that its help offers, and names no registry."""
+    """.github/workflows/catalog.yml calls `triage` with commands and options that its help offers, and names no
+    registry.
+    """
     text = (ROOT / ".github" / "workflows" / "catalog.yml").read_text(encoding="utf-8")
     lines = re.findall(r"^\s*(?:- )?(?:run: )?triage (catalog [a-z]+)(.*)$", text, re.MULTILINE)
-    assert {command for command, _ in lines} == {"catalog check", "catalog docs", "catalog rate", "catalog graph", "catalog mutate"}
+    assert {command for command, _ in lines} == {
+        "catalog check",
+        "catalog docs",
+        "catalog rate",
+        "catalog graph",
+        "catalog mutate",
+    }
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     for command, rest in lines:
         (table,) = re.findall(rf"^## `triage {command}.*?`\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)

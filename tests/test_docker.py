@@ -1,4 +1,6 @@
-"""There is no container engine here, so the Dockerfile is read, and the RUN lines of its build stage are run in a directory."""
+"""There is no container engine here, so the Dockerfile is read, and the RUN lines of its build stage are run in a
+directory.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from triage.catalog.load import load
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "samples" / "jobs" / "dataloader_worker_killed_tee" / "job"
-OFFLINE = re.compile(r"NewConnectionError|ConnectTimeout|Temporary failure in name resolution|Network is unreachable|ProxyError")
+OFFLINE = re.compile(
+    r"NewConnectionError|ConnectTimeout|Temporary failure in name resolution|Network is unreachable|ProxyError"
+)
 
 Instruction = tuple[str, str]
 
@@ -43,7 +47,9 @@ def copied(stage: list[Instruction]) -> list[str]:
 
 
 def test_image_is_slim_and_runs_as_nobody_special() -> None:
-    """Two stages from one slim base with the same Python; the last one copies the environment to where it was made, and drops root."""
+    """Two stages from one slim base with the same Python; the last one copies the environment to where it was made, and
+    drops root.
+    """
     build, final = stages()
     assert of(build, "FROM")[0].removesuffix(" AS build") == of(final, "FROM")[0]
     assert of(final, "FROM")[0].endswith("-slim")
@@ -78,8 +84,12 @@ def test_base_image_has_a_python_that_we_support() -> None:
 
 
 def run(command: str | list[str], cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "TRIAGE"))} | more
-    return subprocess.run(command, cwd=cwd, env=environment, shell=isinstance(command, str), capture_output=True, text=True, timeout=300)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "TRIAGE"))
+    } | more
+    return subprocess.run(
+        command, cwd=cwd, env=environment, shell=isinstance(command, str), capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.mark.slow

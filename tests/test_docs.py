@@ -20,7 +20,13 @@ from triage.render import json as as_json
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "samples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    README,
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "samples" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 # Known and unknown failures, symptoms only, a handled exception, an archive, several attempts, warnings.
 SAMPLES = (
     "dataloader_worker_killed_tee",
@@ -113,7 +119,9 @@ def test_relative_links_resolve(page: Path) -> None:
 
 def headings(page: Path) -> set[str]:
     """The fragments by which the headings of a page are reached."""
-    lines = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", read(page), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    lines = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```", "", read(page), flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    )
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
@@ -147,13 +155,16 @@ def test_commands_of_documents_exist() -> None:
     commands = {
         match[0]
         for line in lines
-        for match in re.findall(r"\btriage ((?:catalog |clusters |db )?(?:ingest|show|explain|env|list|check|schema))\b(?= )", line)
+        for match in re.findall(
+            r"\btriage ((?:catalog |clusters |db )?(?:ingest|show|explain|env|list|check|schema))\b(?= )", line
+        )
         if match
     }
     assert commands
     for line in lines:
         found = re.search(
-            r"(?:^\$|\|) (?:\S*/)?triage ((?:catalog |clusters |db |config |token |outbox |post |bot )?[a-z]+)((?: [^|]*)?)", line
+            r"(?:^\$|\|) (?:\S*/)?triage ((?:catalog |clusters |db |config |token |outbox |post |bot )?[a-z]+)((?: [^|]*)?)",
+            line,
         )
         if found:
             offered = help_of(found[1])
@@ -163,7 +174,12 @@ def test_commands_of_documents_exist() -> None:
 
 def help_of(command: str) -> set[str]:
     result = subprocess.run(
-        [sys.executable, "-m", "triage", *command.split(), "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "triage", *command.split(), "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     return set(re.findall(r"(?<!\w)--?[a-z][a-z-]*", result.stdout))
 
@@ -183,8 +199,13 @@ def produced() -> dict[str, list[set[str]]]:
     """The keys of every object in the reports of SAMPLES, by what docs/json.md calls the object."""
     found: dict[str, list[set[str]]] = {}
     local = model.Evidence("message", "app", "text", model.Origin(local_rank=1), "log", 0)
-    reports: list[dict[str, Any]] = [as_json.document(triage.ingest(str(ROOT / "samples" / "jobs" / name / "job"))) for name in SAMPLES]
-    for name, item in (("Evidence", as_json.evidence(local)), *(pair for report in reports for pair in objects(report))):
+    reports: list[dict[str, Any]] = [
+        as_json.document(triage.ingest(str(ROOT / "samples" / "jobs" / name / "job"))) for name in SAMPLES
+    ]
+    for name, item in (
+        ("Evidence", as_json.evidence(local)),
+        *(pair for report in reports for pair in objects(report)),
+    ):
         found.setdefault(name, []).append(set(item))
     return found
 
@@ -220,7 +241,9 @@ def test_json_document_names_the_keys_that_are_produced() -> None:
 @pytest.mark.parametrize("key", ["verdict", "role", "severity", "state"])
 def test_json_document_names_every_value(key: str) -> None:
     """Where a text can only be one of a few words, the document lists them all."""
-    holder = {"verdict": model.Diagnosis, "role": model.Finding, "severity": model.Finding, "state": model.RankState}[key]
+    holder = {"verdict": model.Diagnosis, "role": model.Finding, "severity": model.Finding, "state": model.RankState}[
+        key
+    ]
     row = re.search(rf"^\| `{key}` \|.*$", read(ROOT / "docs" / "json.md"), re.MULTILINE)
     assert row
     values = set(get_args(get_type_hints(holder)[key])) - {"guide"}  # a guide never matches
@@ -267,22 +290,28 @@ def test_every_section_of_a_report_is_explained() -> None:
     }
     assert len(labels) > 8
     assert {label for label in labels if f"\n| {label} |" not in page} == set()
-    assert {mark for mark, state in ((m, s) for s, m in words.STATE_MARKS.items()) if f"| `{mark}` | {state} |" not in page} == set()
+    assert {
+        mark for mark, state in ((m, s) for s, m in words.STATE_MARKS.items()) if f"| `{mark}` | {state} |" not in page
+    } == set()
     assert {kind for kind in get_args(words.Kind) if f"| `{kind}` |" not in page} == set()
 
 
-# The one module that loads pickles, after it has seen that they hold no opcode but those of plain data; tests/artifacts/flight/test_load.py.
+# The one module that loads pickles, after it has seen that they hold no opcode but those of plain data;
+# tests/artifacts/flight/test_load.py.
 PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcodes.py"
 
 
-# The rooms whose work is connections and processes; `testing`, which no room imports, has servers for tests. What they may not do either:
+# The rooms whose work is connections and processes; `testing`, which no room imports, has servers for tests. What they
+# may not do either:
 # load pickles, run code.
 FACES = ("service", "bots", "watch", "testing")
 LOADERS = {"pickle", "marshal", "shelve"}
 
 
 def test_security_page_is_true() -> None:
-    """No module but the service and the bots can open a connection, none loads a pickle, one alone starts programs: the cage of gdb."""
+    """No module but the service and the bots can open a connection, none loads a pickle, one alone starts programs: the
+    cage of gdb.
+    """
     banned = {
         "socket",
         "subprocess",

@@ -1,4 +1,6 @@
-"""Whatever launchers, schedulers and containers put around the output of a job, the diagnosis is that of the bare output."""
+"""Whatever launchers, schedulers and containers put around the output of a job, the diagnosis is that of the bare
+output.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,19 @@ from triage.pipeline import timeline
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "jobs"
 HOST = "train-worker-0"
 # One console for all ranks, a directory for each, a file for each, and a job that ended well after a failure.
-CONSOLES = ("dataloader_worker_killed_tee", "segfault_faulthandler_tee", "exception_one_rank_tee", "restarted_then_finished_tee")
-OTHERS = ("slurm_time_limit", "assertion_all_ranks_interleaved", "memory_limit_redirects", "sigkill_perrank", "healthy_handled_plain")
+CONSOLES = (
+    "dataloader_worker_killed_tee",
+    "segfault_faulthandler_tee",
+    "exception_one_rank_tee",
+    "restarted_then_finished_tee",
+)
+OTHERS = (
+    "slurm_time_limit",
+    "assertion_all_ranks_interleaved",
+    "memory_limit_redirects",
+    "sigkill_perrank",
+    "healthy_handled_plain",
+)
 PERRANK = ("divergence_gradient_perrank", "nan_one_rank_perrank", "monitored_barrier_perrank", "ranks_missing_perrank")
 CHANGES_LINES = {"docker json-file, cut", "CRI, cut", "journald export", "CloudWatch export", "aws logs get-log-events"}
 STACKS = [
@@ -62,7 +75,9 @@ def dressed(case: str, layouts: Sequence[str], directory: Path) -> Diagnosis:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_does_not_change_the_answer(layout: str, tmp_path: Path) -> None:
-    """Verdict, root, its ranks and the ranks known are the same, and the evidence is on the same line, in the same words."""
+    """Verdict, root, its ranks and the ranks known are the same, and the evidence is on the same line, in the same
+    words.
+    """
     choice = random.Random(layout)
     for case in (choice.choice(CONSOLES), choice.choice(OTHERS)):
         found, wanted = dressed(case, [layout], tmp_path / case), bare(case)
@@ -81,14 +96,18 @@ def test_layouts_stack(stack: tuple[str, ...], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", RANKED)
 def test_layouts_that_name_ranks_tell_them(layout: str, tmp_path: Path) -> None:
-    """The output of all ranks in one file, line by line in turn, each line labelled: the answer is that of the files of each rank."""
+    """The output of all ranks in one file, line by line in turn, each line labelled: the answer is that of the files of
+    each rank.
+    """
     case = random.Random(layout).choice(PERRANK)
     dressed(case, [layout], tmp_path)
     files = sorted(path for path in (tmp_path / "job").rglob("*") if re.search(r"rank[_-]?\d+", path.name))
     lines = [path.read_bytes().splitlines(keepends=True) for path in files]
     for path in files:
         path.unlink()
-    (tmp_path / "job" / "console.log").write_bytes(b"".join(line for turn in zip_longest(*lines, fillvalue=b"") for line in turn))
+    (tmp_path / "job" / "console.log").write_bytes(
+        b"".join(line for turn in zip_longest(*lines, fillvalue=b"") for line in turn)
+    )
     assert answer(triage.ingest(tmp_path / "job")) == answer(bare(case)), case
 
 

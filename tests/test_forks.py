@@ -51,7 +51,9 @@ def test_results_come_in_order(forked: list[int], processes: int) -> None:
 
 
 def test_one_process_is_enough(forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """For one thing to do, where one is asked for, and beside threads, of which a child would have the locks and not the threads."""
+    """For one thing to do, where one is asked for, and beside threads, of which a child would have the locks and not
+    the threads.
+    """
     for count, processes in ((100, 1), (1, 3)):
         assert list(each(lambda number: os.getpid(), count, processes)) == [HERE] * count
     monkeypatch.setattr(forks.threading, "active_count", lambda: 2)
@@ -71,7 +73,9 @@ def test_what_it_raises_is_raised_here(forked: list[int], processes: int) -> Non
 
 
 def test_the_rest_is_done_where_a_process_dies(forked: list[int]) -> None:
-    """Killed for want of memory, say: every result is there all the same, once, and what was left undone comes from here."""
+    """Killed for want of memory, say: every result is there all the same, once, and what was left undone comes from
+    here.
+    """
 
     def dies(number: int) -> list[int]:
         if number == 30 and os.getpid() != HERE:
@@ -110,7 +114,9 @@ def test_what_cannot_be_forked_is_done_here(forked: list[int], monkeypatch: pyte
 
 
 def test_nobody_need_wait_for_children(forked: list[int]) -> None:
-    """A program that was started with SIGCHLD ignored, whose children the system forgets when they end, has the same answer."""
+    """A program that was started with SIGCHLD ignored, whose children the system forgets when they end, has the same
+    answer.
+    """
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         found = list(each(lambda number: os.getpid(), 4, 2))
@@ -138,7 +144,12 @@ def test_an_interrupt_ends_all_at_once() -> None:
         "list(each(work, 200, 2, int, int))"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
     at_work = {int(process.stdout.readline()) for _ in range(4)}

@@ -40,7 +40,14 @@ ORDER = (
 )
 FREE = {"model", "errors", "lazy_re", "forks", ""}
 # Glue that knows several rooms, below the faces.
-GLUE = {"pipeline": "diagnose", "stages": "diagnose", "intake": "artifacts", "summary": "diagnose", "options": "sources", "api": "store"}
+GLUE = {
+    "pipeline": "diagnose",
+    "stages": "diagnose",
+    "intake": "artifacts",
+    "summary": "diagnose",
+    "options": "sources",
+    "api": "store",
+}
 HEAVY = ("torch", "fastapi", "pydantic_settings", "jinja2", "sklearn", "numpy", "pydantic", "yaml")
 
 
@@ -52,12 +59,17 @@ def imports(path: Path) -> Iterator[str]:
     """Everything of this package that a module imports, at its top or later, as dotted names below `triage`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("triage").lstrip(".") for alias in node.names if alias.name.split(".")[0] == "triage")
+            yield from (
+                alias.name.removeprefix("triage").lstrip(".")
+                for alias in node.names
+                if alias.name.split(".")[0] == "triage"
+            )
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative imports hide the direction"
             if node.module == "triage":
                 yield from (
-                    alias.name if (PACKAGE / alias.name).exists() or (PACKAGE / f"{alias.name}.py").exists() else "" for alias in node.names
+                    alias.name if (PACKAGE / alias.name).exists() or (PACKAGE / f"{alias.name}.py").exists() else ""
+                    for alias in node.names
                 )
             elif node.module and node.module.startswith("triage."):
                 yield node.module.removeprefix("triage.")

@@ -12,11 +12,17 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
 
 
 def written() -> dict[str, dict[str, object]]:
-    truths = {path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in SAMPLES.glob("jobs/*/TRUTH.yaml")}
+    truths = {
+        path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in SAMPLES.glob("jobs/*/TRUTH.yaml")
+    }
     return {name: truth for name, truth in truths.items() if truth["layout"].startswith("written ")}
 
 

@@ -1,4 +1,6 @@
-"""Between the rooms: which files go into the scan, who wrote a line, what makes a job the same job, and lines found again."""
+"""Between the rooms: which files go into the scan, who wrote a line, what makes a job the same job, and lines found
+again.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +53,26 @@ def intake(directory: Path, *extra: Path) -> Intake:
 
 def test_programs_and_settings_stay_outside(tmp_path: Path) -> None:
     """What people write is not what a job wrote; a file that is named is read whatever it is called."""
-    for name in ("train.py", "config.yaml", "README.md", "kernel.cu", "job.log", "train.py.log", "out.py.1", "slurm-12.out", "data.json"):
+    for name in (
+        "train.py",
+        "config.yaml",
+        "README.md",
+        "kernel.cu",
+        "job.log",
+        "train.py.log",
+        "out.py.1",
+        "slurm-12.out",
+        "data.json",
+    ):
         (tmp_path / name).write_text("[rank0]: step 1\n", encoding="utf-8")
     taken = intake(tmp_path)
-    assert sorted(Path(file.name).name for file in taken.files) == ["data.json", "job.log", "out.py.1", "slurm-12.out", "train.py.log"]
+    assert sorted(Path(file.name).name for file in taken.files) == [
+        "data.json",
+        "job.log",
+        "out.py.1",
+        "slurm-12.out",
+        "train.py.log",
+    ]
     (remark,) = taken.remarks()
     assert (remark.code, remark.source) == ("no-output", None)
     assert all(name in remark.message for name in ("train.py", "config.yaml", "README.md", "kernel.cu"))
@@ -127,7 +145,9 @@ def test_lines_are_found_again(lines: list[bytes], data: st.DataObject) -> None:
         file.flush()
         size = offset + 1 + sum(len(line) + 1 for line in lines[number:])
         source = Source("job.log", "text", size, file.name)
-        facts = tuple(Evidence("message", "app", "x", Origin(), name, offset, offset) for name in ("job.log", "error.json"))
+        facts = tuple(
+            Evidence("message", "app", "x", Origin(), name, offset, offset) for name in ("job.log", "error.json")
+        )
         with Reading([(source, scanned(b"\n".join(lines)))]) as reading:
             reading.number(facts)
             placed = reading._place(facts)

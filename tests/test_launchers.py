@@ -1,4 +1,6 @@
-"""A job of eight ranks on two hosts, written as each launcher, scheduler and container leaves it: the rank that failed is named."""
+"""A job of eight ranks on two hosts, written as each launcher, scheduler and container leaves it: the rank that failed
+is named.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Writer:
 
     def output(self, tag: str = "", stamp: str = "") -> list[str]:
         """What it prints. `tag` stands before its tracebacks, as torch's excepthook and loggers put it there."""
-        steps = [f"{stamp.format(step)}step {step} loss {2.5 - step / 100:.3f} on shard {self.rank}" for step in range(9)]
+        steps = [
+            f"{stamp.format(step)}step {step} loss {2.5 - step / 100:.3f} on shard {self.rank}" for step in range(9)
+        ]
         if self.rank != BAD:
             return [*steps, f"{stamp.format(9)}step 9 loss 2.410 on shard {self.rank}"]
         frames = [
@@ -72,14 +76,17 @@ def mixed(lines: Callable[[Writer], list[str]], writers: list[Writer] = WRITERS)
 
 
 def console(prefix: Callable[[Writer], str], tag: bool = False, stamp: str = "") -> Files:
-    return {"console.log": mixed(lambda writer: [prefix(writer) + line for line in writer.output(_tag(writer, tag), stamp)])}
+    return {
+        "console.log": mixed(lambda writer: [prefix(writer) + line for line in writer.output(_tag(writer, tag), stamp)])
+    }
 
 
 def nodes(prefix: Callable[[Writer], str], tag: bool = False, name: str = "node{}.log") -> Files:
     """A file for each node."""
     return {
         name.format(node): mixed(
-            lambda writer: [prefix(writer) + line for line in writer.output(_tag(writer, tag))], WRITERS[node * LOCAL : (node + 1) * LOCAL]
+            lambda writer: [prefix(writer) + line for line in writer.output(_tag(writer, tag))],
+            WRITERS[node * LOCAL : (node + 1) * LOCAL],
         )
         for node in range(RANKS // LOCAL)
     }
@@ -116,7 +123,10 @@ def agent(node: int) -> list[str]:
 
 
 def with_agents(found: Files, label: str = "") -> Files:
-    return {name: [*(label.format(node) + line for line in agent(node)), *lines] for node, (name, lines) in enumerate(found.items())}
+    return {
+        name: [*(label.format(node) + line for line in agent(node)), *lines]
+        for node, (name, lines) in enumerate(found.items())
+    }
 
 
 def one_file(found: Files) -> Files:
@@ -130,7 +140,8 @@ def slurm(template: str) -> Files:
 
 def docker(line: str, number: int) -> str:
     return json.dumps(
-        {"log": line + "\n", "stream": "stderr", "time": f"{START.replace(' ', 'T')}{number % 60:02}.123456789Z"}, separators=(",", ":")
+        {"log": line + "\n", "stream": "stderr", "time": f"{START.replace(' ', 'T')}{number % 60:02}.123456789Z"},
+        separators=(",", ":"),
     )
 
 
@@ -154,7 +165,10 @@ def glog(version: str) -> Files:
     }
     return {
         "console.log": mixed(
-            lambda writer: [*writer.output(_tag(writer, True)), head[version].format(r=writer.rank) + f"[Rank {writer.rank}] bye"]
+            lambda writer: [
+                *writer.output(_tag(writer, True)),
+                head[version].format(r=writer.rank) + f"[Rank {writer.rank}] bye",
+            ]
         )
     }
 
@@ -271,17 +285,35 @@ UNTOLD = {
     "pdsh",
     "DeepSpeed's runner and launcher",
 }
-UNTOLD |= {"torchx, two replicas", "kubectl --prefix", "stern", "CRI", "Docker json-file", "docker compose", "CloudWatch export"}
+UNTOLD |= {
+    "torchx, two replicas",
+    "kubectl --prefix",
+    "stern",
+    "CRI",
+    "Docker json-file",
+    "docker compose",
+    "CloudWatch export",
+}
 UNTOLD |= {"CI line counter", "GitHub Actions", "glog of torch 2.1", "glog of torch 2.3", "glog of torch 2.4"}
-UNTOLD |= {"journald JSON", "journald export", "torchrun log directories of two nodes"}  # no line of the others has a rank
+UNTOLD |= {
+    "journald JSON",
+    "journald export",
+    "torchrun log directories of two nodes",
+}  # no line of the others has a rank
 
 
 @pytest.mark.parametrize("layout", JOBS)
 def test_splitting_gives_every_rank_its_own(layout: str, tmp_path: Path) -> None:
-    """The file of a rank holds all of its output in order where the layout tells it, and never a line of another; none is lost."""
+    """The file of a rank holds all of its output in order where the layout tells it, and never a line of another; none
+    is lost.
+    """
     result = split([str(write(JOBS[layout], tmp_path / "in"))], tmp_path / "out", Options(workers=1))
     assert result.lines == sum(file.lines for file in result.files) + result.left_out - result.added
-    found = {file.rank: (tmp_path / "out" / file.name).read_text().splitlines() for file in result.files if file.rank is not None}
+    found = {
+        file.rank: (tmp_path / "out" / file.name).read_text().splitlines()
+        for file in result.files
+        if file.rank is not None
+    }
     for rank, lines in found.items():
         assert {line.rpartition(" ")[2] for line in lines if " on shard " in line} <= {str(rank)}
     if layout in UNTOLD:

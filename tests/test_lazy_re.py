@@ -21,7 +21,11 @@ def test_it_answers_like_the_compiled_expression() -> None:
     assert lazy.search("1 AB2")["word"] == compiled.search("1 AB2")["word"] == "AB"
     assert lazy.sub("x", "a1 b2") == "x x"
     assert lazy.match("1") is None
-    assert (lazy.pattern, lazy.flags, dict(lazy.groupindex)) == (compiled.pattern, compiled.flags, dict(compiled.groupindex))
+    assert (lazy.pattern, lazy.flags, dict(lazy.groupindex)) == (
+        compiled.pattern,
+        compiled.flags,
+        dict(compiled.groupindex),
+    )
     assert lazy_re(rb"\d").findall(b"1a2") == [b"1", b"2"]
 
 
@@ -49,7 +53,9 @@ def test_no_module_compiles_an_expression_when_it_is_imported() -> None:
     """Hundreds of them made every command slower; `lazy_re` waits for the first use."""
     found = []
     for path in sorted(Path(triage.__file__).parent.rglob("*.py")):
-        body = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if not isinstance(node, ast.FunctionDef)]
+        body = [
+            node for node in ast.parse(path.read_text(encoding="utf-8")).body if not isinstance(node, ast.FunctionDef)
+        ]
         classes = [node for node in body if isinstance(node, ast.ClassDef)]
         body = [node for node in body if node not in classes] + [
             node for each in classes for node in each.body if not isinstance(node, ast.FunctionDef)

@@ -49,7 +49,9 @@ def test_wheel_holds_every_module_and_nothing_else(wheel: zipfile.ZipFile) -> No
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "triage").rglob("*.py")}
     names = set(wheel.namelist())
     assert modules <= names
-    others = {name for name in names - modules if not name.startswith("triage/_signatures/") and ".dist-info/" not in name}
+    others = {
+        name for name in names - modules if not name.startswith("triage/_signatures/") and ".dist-info/" not in name
+    }
     data = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "triage").rglob("*")
@@ -75,7 +77,11 @@ def test_metadata_says_what_it_is(metadata: Message) -> None:
     """Name, version of the package, licence and README come along."""
     import triage
 
-    assert (metadata["Name"], metadata["Version"], metadata["License-Expression"]) == ("triage-kb", triage.__version__, "Apache-2.0")
+    assert (metadata["Name"], metadata["Version"], metadata["License-Expression"]) == (
+        "triage-kb",
+        triage.__version__,
+        "Apache-2.0",
+    )
     assert str(metadata.get_payload()).startswith("# triage\n")
 
 
@@ -89,7 +95,15 @@ def test_sdist_holds_what_the_tests_need(tmp_path: Path) -> None:
     """Whoever packages it can run the tests; nothing private or made comes along."""
     with tarfile.open(built("sdist", tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    needed = ("Makefile", "Dockerfile", ".dockerignore", "CONTRIBUTING.md", "docs/cli.md", "tests/test_docs.py", "samples/README.md")
+    needed = (
+        "Makefile",
+        "Dockerfile",
+        ".dockerignore",
+        "CONTRIBUTING.md",
+        "docs/cli.md",
+        "tests/test_docs.py",
+        "samples/README.md",
+    )
     assert [name for name in needed if name not in names] == []
     assert any(name.startswith("samples/jobs/dataloader_worker_killed_tee/job/") for name in names)
     assert [name for name in names if name.startswith((".venv", "bench/data", ".git/")) or "__pycache__" in name] == []
@@ -98,7 +112,9 @@ def test_sdist_holds_what_the_tests_need(tmp_path: Path) -> None:
 def test_help_imports_nothing_heavy() -> None:
     """`triage --help` needs neither YAML, pydantic, the automaton nor rich, so that it is instant."""
     code = "import sys; from triage.cli import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
     loaded = {name.partition(".")[0] for name in result.stderr.split()}
     assert "typer" in loaded
     assert loaded & {"pydantic", "yaml", "hyperscan", "re2", "rich", "zstandard"} == set()
@@ -112,6 +128,7 @@ def test_reasons_stand_beside_dependencies() -> None:
     assert sum(line.strip().startswith('"') for line in lines) == len(requirements)
     # pyyaml stands with pydantic under one comment.
     comments = sum(
-        line.strip().startswith("#") and not above.strip().startswith("#") for above, line in zip(["", *lines], lines, strict=False)
+        line.strip().startswith("#") and not above.strip().startswith("#")
+        for above, line in zip(["", *lines], lines, strict=False)
     )
     assert comments >= len(requirements) - 1

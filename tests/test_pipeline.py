@@ -28,7 +28,12 @@ from triage.render.json import render
 from triage.testing.jobs import JobBuilder
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "jobs"
-FOUR = ("exception_one_rank_tee", "sigkill_redirects", "dtype_mismatch_detail_perrank", "assertion_all_ranks_interleaved")
+FOUR = (
+    "exception_one_rank_tee",
+    "sigkill_redirects",
+    "dtype_mismatch_detail_perrank",
+    "assertion_all_ranks_interleaved",
+)
 SEVERAL = sorted(path.name for path in SAMPLES.iterdir() if sum(file.is_file() for file in path.glob("job/**/*")) > 1)
 ENGINES = ("auto", "hyperscan", "re2")
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
@@ -61,7 +66,12 @@ def essence(diagnosis: Diagnosis) -> tuple[object, ...]:
         )
         for finding in (*diagnosis.findings, *diagnosis.unknown)
     ]
-    return diagnosis.verdict, root and (root.signature, root.cluster, root.ranks, root.confidence), shown, diagnosis.job.id
+    return (
+        diagnosis.verdict,
+        root and (root.signature, root.cluster, root.ranks, root.confidence),
+        shown,
+        diagnosis.job.id,
+    )
 
 
 @settings(max_examples=24, deadline=None)
@@ -72,15 +82,20 @@ def essence(diagnosis: Diagnosis) -> tuple[object, ...]:
     chunk=st.integers(12, 22),
     engine=st.sampled_from(ENGINES),
 )
-def test_order_workers_chunks_and_engine_change_nothing(name: str, seed: int, workers: int, chunk: int, engine: str) -> None:
-    """The report is the same, byte for byte, for any order of the paths, number of threads, size of chunks and automaton.
+def test_order_workers_chunks_and_engine_change_nothing(
+    name: str, seed: int, workers: int, chunk: int, engine: str
+) -> None:
+    """The report is the same, byte for byte, for any order of the paths, number of threads, size of chunks and
+    automaton.
 
     Each run draws other samples of all that have several files.
     """
     files = files_of(SAMPLES / name / "job")
     random.Random(seed).shuffle(files)
     chunk_bytes = (1 << chunk) + seed % 4096
-    assert document(triage.ingest(files, Options(workers=workers, chunk_bytes=chunk_bytes, engine=engine))) == plain_answer(name)
+    assert document(
+        triage.ingest(files, Options(workers=workers, chunk_bytes=chunk_bytes, engine=engine))
+    ) == plain_answer(name)
 
 
 def tarred(job: Path, target: Path) -> list[str]:
@@ -251,7 +266,9 @@ LONG = "x" * 300_000
         pytest.param(lambda text: b"\xef\xbb\xbf" + text.encode(), id="UTF-8 with BOM"),
         pytest.param(lambda text: text.replace("step 2 ", "step\0\0 2 ").encode(), id="NULs"),
         pytest.param(lambda text: f"[default0]:{LONG}\n{text}[default0]:{LONG}\n".encode(), id="overlong lines around"),
-        pytest.param(lambda text: text.replace("has no tokens", "has no tokens " + LONG).encode(), id="overlong message"),
+        pytest.param(
+            lambda text: text.replace("has no tokens", "has no tokens " + LONG).encode(), id="overlong message"
+        ),
         pytest.param(lambda text: text.replace("[default1]:", "\x1b[31m[default1]:\x1b[0m").encode(), id="colours"),
         pytest.param(lambda text: text.replace("'doc-7'", "'d\xf6c-7'").encode("latin-1"), id="Latin-1"),
     ],
@@ -275,7 +292,9 @@ def test_a_storm_is_survived(tmp_path: Path) -> None:
     """A hundred thousand failure lines before the end: the cause is still found, and that counts are sampled is said."""
     job = JobBuilder(tmp_path / "job", world_size=2).steps(3)
     job.rank(1).traceback("ValueError: record 'doc-7' has no tokens")
-    noise = "node1:412:530 [0] misc/socket.cc:484 NCCL WARN socketProgress: Connection closed by remote peer node2<51234>"
+    noise = (
+        "node1:412:530 [0] misc/socket.cc:484 NCCL WARN socketProgress: Connection closed by remote peer node2<51234>"
+    )
     job.rank(0).line(*[noise] * 100_000)
     job.elastic_table({1: 1})
     found = triage.ingest(job.write())
@@ -295,7 +314,9 @@ SECRETS = {
 
 
 def test_secrets_stay_out_of_the_report(tmp_path: Path) -> None:
-    """Keys, tokens and passwords in a traceback or a log line appear nowhere in the report, by any way that text takes into it."""
+    """Keys, tokens and passwords in a traceback or a log line appear nowhere in the report, by any way that text takes
+    into it.
+    """
     job = JobBuilder(tmp_path / "job", world_size=2).steps(3)
     job.rank(0).line(f"Failed to authenticate: Authorization: Bearer {SECRETS['jwt']}")
     job.rank(0).line(f"node1:412:530 [0] NCCL WARN NET/Plugin: token={SECRETS['hf']} refused")
@@ -319,7 +340,9 @@ def test_progress_counts_all_bytes(tmp_path: Path) -> None:
 
 
 def test_explain_says_why(tmp_path: Path) -> None:
-    """`explain` of the root says that it was chosen, of another signature that nothing meets it, with places that have lines."""
+    """`explain` of the root says that it was chosen, of another signature that nothing meets it, with places that have
+    lines.
+    """
     job = SAMPLES / "sigkill_redirects" / "job"
     chosen = triage.explain(job, "host.sigkill")
     assert chosen.matched
@@ -338,7 +361,9 @@ def test_the_id_of_a_job_is_what_it_wrote(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["Scan", "harvest", "diagnose", "_told"])
 @pytest.mark.parametrize("harm", ["unlink", "truncate", "directory"])
-def test_what_is_lost_on_the_way_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, harm: str) -> None:
+def test_what_is_lost_on_the_way_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, harm: str
+) -> None:
     """A log that goes away, shrinks or becomes something else before any stage: told once, and the rest is diagnosed."""
     for rank in range(2):
         (tmp_path / f"rank_{rank}.log").write_text("step\n" * 20_000 + f"[rank{rank}]: {OOM}\n" + "step\n" * 20_000)
@@ -355,6 +380,8 @@ def test_what_is_lost_on_the_way_is_a_warning(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(pipeline, stage, harmed)
     found = pipeline.ingest([str(tmp_path)])
-    assert [(warning.code, warning.source) for warning in found.warnings if warning.code == "unreadable"] == [("unreadable", str(lost))]
+    assert [(warning.code, warning.source) for warning in found.warnings if warning.code == "unreadable"] == [
+        ("unreadable", str(lost))
+    ]
     assert found.root_cause is not None
     assert (str(tmp_path / "rank_1.log"), 20_001) in [(fact.source, fact.line) for fact in found.root_cause.evidence]

@@ -53,7 +53,10 @@ def test_ranks_are_not_invented(case: Path) -> None:
     seen = set(found.job.ranks)
     for finding in (*([found.root_cause] if found.root_cause else []), *found.findings, *found.unknown):
         for rank in set(finding.ranks) - seen:
-            assert any(fact.kind == "inference" for fact in finding.evidence) or _named(case, rank), (finding.signature, rank)
+            assert any(fact.kind == "inference" for fact in finding.evidence) or _named(case, rank), (
+                finding.signature,
+                rank,
+            )
             assert found.job.world_size is not None
             assert rank < found.job.world_size
     assert found.job.world_size in (None, size)
@@ -62,7 +65,9 @@ def test_ranks_are_not_invented(case: Path) -> None:
 
 def _named(case: Path, rank: int) -> bool:
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in (case / "job").rglob("*") if path.is_file()]
-    return any(re.search(rf"(?i)rank\W{{0,4}}{rank}\b|WORLD_SIZE\D{{1,8}}{rank + 1}\b|nranks \d", text) for text in texts)
+    return any(
+        re.search(rf"(?i)rank\W{{0,4}}{rank}\b|WORLD_SIZE\D{{1,8}}{rank + 1}\b|nranks \d", text) for text in texts
+    )
 
 
 @each_case
@@ -91,7 +96,9 @@ def test_evidence_lies_where_it_says(case: Path) -> None:
 
 
 def test_healthy_jobs_are_there() -> None:
-    """Some of the samples finished fine, with handled exceptions, retries and teardown noise, so that silence is tested too."""
+    """Some of the samples finished fine, with handled exceptions, retries and teardown noise, so that silence is tested
+    too.
+    """
     assert sum(truth(case)["verdict"] == "clean" for case in CASES) >= 5
 
 

@@ -41,7 +41,9 @@ def test_only_the_communicator_of_all_ranks_numbers_them(tmp_path: Path) -> None
     lines = [init(rank, 4, 410 + rank, "0xa") for rank in range(4)] + [
         init(rank % 2, 2, 410 + rank, f"0xb{rank // 2}") for rank in range(4)
     ]
-    lines.append("node1:413:500 [0] transport/net_ib.cc:50 NCCL WARN NET/IB : Got async event : local catastrophic error")
+    lines.append(
+        "node1:413:500 [0] transport/net_ib.cc:50 NCCL WARN NET/IB : Got async event : local catastrophic error"
+    )
     found = ingest(tmp_path, job=lines)
     assert found.root_cause is not None
     assert (found.root_cause.ranks, found.job.world_size) == ((3,), 4)
@@ -71,7 +73,13 @@ def test_plogs_are_of_the_rank_that_their_process_joined_as(tmp_path: Path) -> N
 def test_the_agent_tells_which_local_rank_is_which_rank(tmp_path: Path) -> None:
     """torchelastic lists the ranks of its workers when they start."""
     lines = ["I1121 03:07:45.000000 77 api.py:1] [default] Rendezvous complete for workers. Result:"]
-    lines += ["  restart_count=0", "  local_ranks=[0, 1]", "  role_ranks=[2, 3]", "  role_world_sizes=[4, 4]", "  global_ranks=[2, 3]"]
+    lines += [
+        "  restart_count=0",
+        "  local_ranks=[0, 1]",
+        "  role_ranks=[2, 3]",
+        "  role_world_sizes=[4, 4]",
+        "  global_ranks=[2, 3]",
+    ]
     found = ingest(tmp_path, console=[*lines, *(f"[default1]:{line}" for line in TRACE)])
     assert found.root_cause is not None
     assert found.root_cause.ranks == (3,)
@@ -96,10 +104,14 @@ def test_clocks_that_are_apart_are_compared(tmp_path: Path) -> None:
 def test_a_rank_that_fell_silent_is_said(tmp_path: Path) -> None:
     """Also when its last line stands far before the tail of a log that all ranks write."""
     lines = [f"[default{rank}]:{stamp(step)} INFO step {step} loss 0.1" for step in range(3) for rank in range(4)]
-    lines += [f"[default{rank}]:{stamp(step)} INFO step {step} loss 0.1" for step in range(3, 600) for rank in (0, 1, 3)]
+    lines += [
+        f"[default{rank}]:{stamp(step)} INFO step {step} loss 0.1" for step in range(3, 600) for rank in (0, 1, 3)
+    ]
     found = ingest(tmp_path, console=lines)
     assert sum(map(len, lines)) > 80_000
-    assert warned(found, "fell-silent") == ["wrote nothing any more before the others' last lines: rank 2 597 s (step 2)"]
+    assert warned(found, "fell-silent") == [
+        "wrote nothing any more before the others' last lines: rank 2 597 s (step 2)"
+    ]
     assert [state.last_step for state in found.ranks] == [599, 599, 2, 599]
     [moment] = [moment for moment in found.timeline if moment.rank == 2]
     assert (moment.time, moment.what) == (START + 2, "its last line (step 2); the others went on for 597 s")
@@ -107,7 +119,10 @@ def test_a_rank_that_fell_silent_is_said(tmp_path: Path) -> None:
 
 def test_what_ray_left_out_is_counted(tmp_path: Path) -> None:
     """One line stands for many; those of a failure count as often, and all of them are in a warning."""
-    lines = ["(Trainer pid=411) step 1", "(Trainer pid=412) step 1 [repeated 7x across cluster] (Ray deduplicates logs by default.)"]
+    lines = [
+        "(Trainer pid=411) step 1",
+        "(Trainer pid=412) step 1 [repeated 7x across cluster] (Ray deduplicates logs by default.)",
+    ]
     lines += [f"(Trainer pid=413, ip=10.0.0.7) {line}" for line in TRACE[:-1]]
     lines += [
         "(Trainer pid=413, ip=10.0.0.7) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB [repeated 3x across cluster]"
@@ -121,8 +136,18 @@ def test_what_ray_left_out_is_counted(tmp_path: Path) -> None:
 
 def test_names_of_one_machine_are_one_host(tmp_path: Path) -> None:
     """Launchers print the whole name, NCCL cuts it at the first dot."""
-    table = ["Root Cause (first observed failure):", "[0]:", "  time      : 2026-11-21_03:07:45", "  host      : node1.cluster.local"]
-    table += ["  rank      : 1 (local_rank: 1)", "  exitcode  : 1 (pid: 78)", "  error_file: <N/A>", "  traceback : none"]
+    table = [
+        "Root Cause (first observed failure):",
+        "[0]:",
+        "  time      : 2026-11-21_03:07:45",
+        "  host      : node1.cluster.local",
+    ]
+    table += [
+        "  rank      : 1 (local_rank: 1)",
+        "  exitcode  : 1 (pid: 78)",
+        "  error_file: <N/A>",
+        "  traceback : none",
+    ]
     found = ingest(tmp_path, console=[*(f"[node1:1]:{line}" for line in TRACE), *table])
     assert found.root_cause is not None
     assert (found.root_cause.ranks, list(found.job.hosts)) == ((1,), ["node1"])
@@ -132,9 +157,13 @@ def test_the_end_of_a_rendezvous_compares_clocks(tmp_path: Path) -> None:
     """All agents leave it at once; where nothing else ties the hosts, it says how far their clocks are apart."""
     for node, ahead in ((0, 0.0), (1, 500.0)):
         moment = datetime.datetime.fromtimestamp(START + ahead, datetime.UTC).strftime("I%m%d %H:%M:%S.000000")
-        agent = [f"{moment} 7{node} torch/distributed/elastic/agent/server/api.py:525] [default] Rendezvous complete for workers. Result:"]
+        agent = [
+            f"{moment} 7{node} torch/distributed/elastic/agent/server/api.py:525] [default] Rendezvous complete for workers. Result:"
+        ]
         agent += ["  restart_count=0", "  master_addr=node0", f"  local_ranks=[{0}]", f"  global_ranks=[{node}]"]
-        (tmp_path / f"node{node}.log").write_text("".join(f"{line}\n" for line in [*agent, *(f"[default0]:{line}" for line in TRACE)]))
+        (tmp_path / f"node{node}.log").write_text(
+            "".join(f"{line}\n" for line in [*agent, *(f"[default0]:{line}" for line in TRACE)])
+        )
     found = triage.ingest(tmp_path)
     [message] = warned(found, "clock-skew")
     assert "node1 are 500 s ahead of those of node0" in message

@@ -58,7 +58,8 @@ def ingest(
 ) -> Diagnosis:
     """Diagnose one job from the files, directories or archives it left behind.
 
-    Several paths are one job. With `store`, the file of a store, the diagnosis is kept there. Raises `TriageError` when the paths cannot be used at all; a damaged file inside a
+    Several paths are one job. With `store`, the file of a store, the diagnosis is kept there. Raises `TriageError` when
+    the paths cannot be used at all; a damaged file inside a
     readable job is a warning of the diagnosis.
     """
     from triage import pipeline

@@ -1,6 +1,7 @@
 """The questions of `import triage` to the store and the catalog; `ingest` and `explain` stand in the package itself.
 
-`store` is the file of a store; without it the one that the command line uses. Raises StoreError or NotFoundError where there is none.
+`store` is the file of a store; without it the one that the command line uses. Raises StoreError or NotFoundError where
+there is none.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def incident(incident: str, *, store: Place = None) -> Remembered:
 
 
 def signature(signature_id: str, *, catalogs: Sequence[Path] = ()) -> Signature:
-    """What the catalog, with those of your own, holds about a signature: meaning, impact, what to do, and what it looks for."""
+    """What the catalog, with those of your own, holds about a signature: meaning, impact, what to do, and what it looks
+    for.
+    """
     known = {item.id: item for item in load(tuple(catalogs)).signatures}
     if signature_id not in known:
         import difflib

@@ -1,4 +1,6 @@
-"""Long work in Python by several processes, forked so that they have all that this one has; only what they find is sent back, through pipes."""
+"""Long work in Python by several processes, forked so that they have all that this one has; only what they find is sent
+back, through pipes.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,11 @@ T = TypeVar("T")
 Work = Callable[[BufferedWriter], None]
 
 
-def each(work: Callable[[int], T], count: int, processes: int, pack: Callable[[T], Any], unpack: Callable[[Any], T]) -> Iterator[T]:
-    """`work(0)`, `work(1)` … `work(count - 1)`, in this order; `pack` makes of a result what JSON can carry, `unpack` the result again.
+def each(
+    work: Callable[[int], T], count: int, processes: int, pack: Callable[[T], Any], unpack: Callable[[Any], T]
+) -> Iterator[T]:
+    """`work(0)`, `work(1)` … `work(count - 1)`, in this order; `pack` makes of a result what JSON can carry, `unpack`
+    the result again.
 
     This process does itself what another leaves undone that dies or meets an error, which so is raised here.
     """
@@ -26,7 +31,9 @@ def each(work: Callable[[int], T], count: int, processes: int, pack: Callable[[T
     if among < 2:
         yield from map(work, range(count))
         return
-    with copies(partial(_tell, lambda number: pack(work(number)), range(first, count, among)) for first in range(among)) as pipes:
+    with copies(
+        partial(_tell, lambda number: pack(work(number)), range(first, count, among)) for first in range(among)
+    ) as pipes:
         for number in range(count):
             line = pipes[number % among].readline()
             yield unpack(json.loads(line)) if line.endswith(b"\n") else work(number)
@@ -39,9 +46,11 @@ def possible(processes: int) -> int:
 
 @contextmanager
 def copies(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
-    """Copies of this process that do one of these each, and write what they find to the pipes whose other ends are given here.
+    """Copies of this process that do one of these each, and write what they find to the pipes whose other ends are
+    given here.
 
-    Where a pipe ends too soon its copy died, met an error or could not be made: the work is left to this process. At the end none is left.
+    Where a pipe ends too soon its copy died, met an error or could not be made: the work is left to this process. At
+    the end none is left.
     """
     children: list[tuple[int | None, BufferedReader]] = []
     try:
@@ -52,7 +61,9 @@ def copies(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
     finally:
         for pid, pipe in children:
             pipe.close()
-            with suppress(ProcessLookupError, ChildProcessError):  # where nobody waits for children (SIGCHLD is ignored), it may be gone
+            with suppress(
+                ProcessLookupError, ChildProcessError
+            ):  # where nobody waits for children (SIGCHLD is ignored), it may be gone
                 if pid is not None:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
@@ -80,7 +91,9 @@ def _fork(work: Work) -> tuple[int | None, BufferedReader]:
 
 
 def _be_copy(work: Work, reading: int, writing: int) -> None:
-    """Never returns, and leaves what this process would do at its end undone. Ctrl-C, which all processes of a terminal get, stays blocked."""
+    """Never returns, and leaves what this process would do at its end undone. Ctrl-C, which all processes of a terminal
+    get, stays blocked.
+    """
     try:
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:

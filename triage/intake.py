@@ -1,4 +1,6 @@
-"""Between rooms: files of `sources` become containers of the scan, artifacts are taken aside, and places are looked up again for the report."""
+"""Between rooms: files of `sources` become containers of the scan, artifacts are taken aside, and places are looked up
+again for the report.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ _WRITER = lazy_re(
 )
 
 
-# Programs, settings and documents lie beside the output and quote it: `raise RuntimeError("CUDA out of memory")` did not happen.
+# Programs, settings and documents lie beside the output and quote it: `raise RuntimeError("CUDA out of memory")` did
+# not happen.
 _NO_OUTPUT = lazy_re(
-    r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$", re.I
+    r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$",
+    re.I,
 )
 _WHOLE = (b"PATH=", b"PWD=")  # what every shell has in its environment
 _LISTING = "!/COLLECTED.md"
@@ -79,14 +83,20 @@ class _Container:
 
 
 def uncollected(text: str, name: str) -> list[Warning]:
-    """What `triage collect` says that it could not get and that may be missed; that a node has no nvidia-smi says nothing."""
+    """What `triage collect` says that it could not get and that may be missed; that a node has no nvidia-smi says
+    nothing.
+    """
     reasons: Counter[tuple[str, str]] = Counter()
     for line in text.partition("\n# What it could not get\n")[2].splitlines():
         found = _UNHAD.fullmatch(line)
         if found is not None and not found["why"].endswith(("-smi is not installed", "since the processes began")):
             reasons[found["piece"], found["why"]] += 1
     return [
-        Warning("not-collected", name, f"`triage collect` could not get {piece}{f' of {count} processes' if count > 1 else ''}: {why}")
+        Warning(
+            "not-collected",
+            name,
+            f"`triage collect` could not get {piece}{f' of {count} processes' if count > 1 else ''}: {why}",
+        )
         for (piece, why), count in sorted(reasons.items())[:_NAMED]
     ]
 
@@ -102,18 +112,25 @@ class Intake:
         self.files = [file for file in files if file.kind == "environment" or not self.is_aside(file.name)]
         if self.aside and all(file.kind in ("empty", "binary", "elf") for file in self.files):
             hint = "Give the directory that the job's stdout and stderr were written to, or one of these files itself."
-            raise InputError("only programs, settings or documents, no logs", hint=hint, path=", ".join(given[:3]) or None)
+            raise InputError(
+                "only programs, settings or documents, no logs", hint=hint, path=", ".join(given[:3]) or None
+            )
 
     def containers(self) -> list[_Container]:
         return [_Container(file, self, in_place(file) if file.kind == "text" else None) for file in self.files]
 
     def is_aside(self, name: str, content: Artifact | None = None) -> bool:
-        """Is it by its name something that people write, not jobs? What the user names as a path of its own is read whatever it is,
+        """Is it by its name something that people write, not jobs? What the user names as a path of its own is read
+        whatever it is,
         and so is a whole environment (`export -p > env.sh`).
         """
         if name in self.given or _NO_OUTPUT.search(name.removesuffix(".gz")) is None:
             return False
-        if content is not None and content.source.kind == "environment" and all(sure in content.data for sure in _WHOLE):
+        if (
+            content is not None
+            and content.source.kind == "environment"
+            and all(sure in content.data for sure in _WHOLE)
+        ):
             return False
         self.aside.add(name)
         return True
@@ -122,7 +139,9 @@ class Intake:
         """What was met on the way, once all is read."""
         if not self.aside:
             return self.warnings
-        first = ", ".join(sorted(self.aside)[:_NAMED]) + (f" and {len(self.aside) - _NAMED} more" if len(self.aside) > _NAMED else "")
+        first = ", ".join(sorted(self.aside)[:_NAMED]) + (
+            f" and {len(self.aside) - _NAMED} more" if len(self.aside) > _NAMED else ""
+        )
         message = f"skipped, because programs, settings and documents are no output: {first}; give a file itself to have it read"
         return [*self.warnings, Warning("no-output", None, message)]
 
@@ -146,9 +165,15 @@ def _content(source: Source, stream: BinaryIO | None) -> Artifact:
     if reader is None:
         return Artifact(source, b"")
     if stream is not None:
-        return reader.keep(source, stream) if isinstance(reader, Keeper) else Artifact(source, stream.read(reader.max_bytes))
+        return (
+            reader.keep(source, stream)
+            if isinstance(reader, Keeper)
+            else Artifact(source, stream.read(reader.max_bytes))
+        )
     with open(source.path or "", "rb") as file:
-        return Artifact(source, file.read(min(reader.max_bytes, _EDGE) if getattr(reader, "in_place", False) else reader.max_bytes))
+        return Artifact(
+            source, file.read(min(reader.max_bytes, _EDGE) if getattr(reader, "in_place", False) else reader.max_bytes)
+        )
 
 
 def _lost(path: str, size: int) -> str | None:
@@ -187,7 +212,9 @@ class Reading:
         return self._window(source.name, scan).read
 
     def last_lines(self, gathered: Harvest) -> list[LastLine]:
-        """Of every rank the last line that it wrote: the latest by its stamp, and within a source the last by its place."""
+        """Of every rank the last line that it wrote: the latest by its stamp, and within a source the last by its
+        place.
+        """
         job, texts = gathered.job, dict[str, Text]()
         best: dict[int, tuple[tuple[float, str, int], str, Word]] = {}
         for name, word in gathered.words:
@@ -195,7 +222,13 @@ class Reading:
             if origin.rank is None or name not in self._by_name:
                 continue
             before = best.get(origin.rank)
-            time = origin.time if origin.time is not None else before[0][0] if before and before[1] == name else float("-inf")
+            time = (
+                origin.time
+                if origin.time is not None
+                else before[0][0]
+                if before and before[1] == name
+                else float("-inf")
+            )
             key = (time, name, word.offset)
             if before is None or key >= before[0]:
                 best[origin.rank] = key, name, word
@@ -215,14 +248,20 @@ class Reading:
         return window
 
     def checked(self, warnings: Sequence[Warning]) -> tuple[Warning, ...]:
-        """These, and one for each text that went away or became shorter after its scan: what was read of it since may be too little."""
+        """These, and one for each text that went away or became shorter after its scan: what was read of it since may
+        be too little.
+        """
         told = {warning.source for warning in warnings if warning.code == "unreadable"}
         problems = (
-            (name, _lost(source.path, scan.size)) for name, (source, scan) in self._by_name.items() if source.path and name not in told
+            (name, _lost(source.path, scan.size))
+            for name, (source, scan) in self._by_name.items()
+            if source.path and name not in told
         )
         message = "went away or changed while the job was diagnosed ({}): facts may be missing, and lines be wrong"
         lost = (Warning("unreadable", name, message.format(problem)) for name, problem in problems if problem)
-        return tuple(sorted((*warnings, *lost), key=lambda warning: (warning.source or "", warning.code, warning.message)))
+        return tuple(
+            sorted((*warnings, *lost), key=lambda warning: (warning.source or "", warning.code, warning.message))
+        )
 
     def number(self, facts: Iterable[Evidence]) -> None:
         """Look up the lines of all these facts, going through each source once."""
@@ -230,7 +269,9 @@ class Reading:
         for fact in facts:
             if fact.source in self._by_name:
                 offsets = {fact.offset, max(fact.offset, fact.end)}
-                wanted.setdefault(fact.source, set()).update(offset for offset in offsets if (fact.source, offset) not in self._lines)
+                wanted.setdefault(fact.source, set()).update(
+                    offset for offset in offsets if (fact.source, offset) not in self._lines
+                )
         paths = {name: source.path for name in wanted if (source := self._by_name[name][0]).path is not None}
         plain = sources.line_numbers({path: wanted[name] for name, path in paths.items()}, self._processes)
         for name, offsets in wanted.items():

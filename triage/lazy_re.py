@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any, AnyStr, cast
 
-_TAKEN = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "flags", "groups", "groupindex")
+_TAKEN = (
+    "search",
+    "match",
+    "fullmatch",
+    "finditer",
+    "findall",
+    "sub",
+    "subn",
+    "split",
+    "flags",
+    "groups",
+    "groupindex",
+)
 
 
 def lazy_re(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

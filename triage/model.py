@@ -14,7 +14,9 @@ from typing import Literal
 Role = Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
 Severity = Literal["fatal", "error", "warning", "info"]
 Verdict = Literal["known", "unknown", "clean"]
-SourceKind = Literal["text", "core", "flight-recorder", "py-spy", "live-stacks", "error-file", "environment", "binary", "empty"]
+SourceKind = Literal[
+    "text", "core", "flight-recorder", "py-spy", "live-stacks", "error-file", "environment", "binary", "empty"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Warning:  # noqa: A001 - DESIGN.md names it so
+class Warning:  # noqa: A001 - the report calls it so
     """Something the reader must know: skipped, truncated, sampled, doubtful. "Skipped, because …" is a result."""
 
     code: str
@@ -61,8 +63,10 @@ class Block:
     `lines` have their prefixes removed; `offset` is where the first of them starts, `headline` the offset of the line
     that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
     `ambiguous`: lines of several writers that nothing tells apart; `goes_on`: its writer made progress afterwards;
-    `aside`: an exception that does not end its process (ignored, thread). `writers`: as many printed this same traceback, their lines
-    mixed with those of others and nothing says who; 0: one writer's own lines. `dated`: its time stands in its own lines; else it is that of a line
+    `aside`: an exception that does not end its process (ignored, thread). `writers`: as many printed this same
+    traceback, their lines
+    mixed with those of others and nothing says who; 0: one writer's own lines. `dated`: its time stands in its own
+    lines; else it is that of a line
     before, and it happened then or later.
     """
 
@@ -214,7 +218,8 @@ class News:
 class Episode:
     """What a watch said of the pace of a job since it fell out of step, the first news and the newest.
 
-    `wrong` is what still is: `slow`, `stalled`, `silent 37` for a rank. None of it: the job is in step again, or it failed.
+    `wrong` is what still is: `slow`, `stalled`, `silent 37` for a rank. None of it: the job is in step again, or it
+    failed.
     """
 
     news: tuple[News, ...]
@@ -230,8 +235,10 @@ class Episode:
 class Deviation:
     """Something about settings or versions that may harm: what `triage env` lists.
 
-    `rule` is env-mismatch, determinism-incomplete, dangerous-setting or device-unhealthy; `names` the variables or programs it is about; `text` the sentence;
-    `why` what may come of it. `values` pairs what stands there with those who have it; `ranks`, `hosts` are the odd ones.
+    `rule` is env-mismatch, determinism-incomplete, dangerous-setting or device-unhealthy; `names` the variables or
+    programs it is about; `text` the sentence;
+    `why` what may come of it. `values` pairs what stands there with those who have it; `ranks`, `hosts` are the odd
+    ones.
     """
 
     rule: str
@@ -247,7 +254,9 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The environment of a job: who told of it, the settings and versions on which all agree, and what deviates, gravest first."""
+    """The environment of a job: who told of it, the settings and versions on which all agree, and what deviates,
+    gravest first.
+    """
 
     speakers: tuple[str, ...] = ()
     agreed: Mapping[str, str] = field(default_factory=dict)
@@ -274,9 +283,11 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What makes two unknown failures the same: `key`, made by version `version` of the normaliser and different in each.
+    """What makes two unknown failures the same: `key`, made by version `version` of the normaliser and different in
+    each.
 
-    Keys are compared in words only under the same `guard`. `headline` is the masked line that the key was made of, `trail` says how.
+    Keys are compared in words only under the same `guard`. `headline` is the masked line that the key was made of,
+    `trail` says how.
     A failure without a usable line is not `anchored`: it is never put together with another by itself.
     """
 
@@ -290,9 +301,11 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A diagnosis that the store remembers, in one line. `at` is when it failed, as far as is known; `seen` counts ingests of the same files.
+    """A diagnosis that the store remembers, in one line. `at` is when it failed, as far as is known; `seen` counts
+    ingests of the same files.
 
-    `ranks` and `hosts` are those of the root cause. `agree` and `wrong` count the feedback. `name` is the cluster's, if a person gave it one.
+    `ranks` and `hosts` are those of the root cause. `agree` and `wrong` count the feedback. `name` is the cluster's, if
+    a person gave it one.
     """
 
     id: str
@@ -320,7 +333,9 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a person said about a diagnosis. `said` is what the diagnosis had as its root then, `signature` what it should have been."""
+    """What a person said about a diagnosis. `said` is what the diagnosis had as its root then, `signature` what it
+    should have been.
+    """
 
     id: int
     incident: str
@@ -334,7 +349,9 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an incident was held for before and after; `old` and `new` are a signature, a cluster, or the verdict where there is neither."""
+    """What an incident was held for before and after; `old` and `new` are a signature, a cluster, or the verdict where
+    there is neither.
+    """
 
     incident: str
     at: float
@@ -358,7 +375,9 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Unknown failures that are one. `keys` are its fingerprints; `recent` and `before` count incidents of the last and the last but one week."""
+    """Unknown failures that are one. `keys` are its fingerprints; `recent` and `before` count incidents of the last and
+    the last but one week.
+    """
 
     id: str
     state: str
@@ -420,7 +439,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened in a job, in the order that its clocks give; what has no time comes last. `around`: the moment that windows are cut about."""
+    """What happened in a job, in the order that its clocks give; what has no time comes last. `around`: the moment that
+    windows are cut about.
+    """
 
     job: Job
     around: float | None

@@ -35,7 +35,9 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
     return _told(_read(paths, options, progress), started)
 
 
-def examine(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> tuple[Diagnosis, Audit]:
+def examine(
+    paths: Sequence[str], options: Options = Options(), progress: Report | None = None
+) -> tuple[Diagnosis, Audit]:
     """`ingest` and `audit` in one reading."""
     started = time.monotonic()
     audited = _audited(read := _read(paths, options, progress))
@@ -43,7 +45,9 @@ def examine(paths: Sequence[str], options: Options = Options(), progress: Report
 
 
 def look(paths: Sequence[str], texts: Seen, options: Options = Options()) -> Diagnosis:
-    """Diagnose a job that still runs, from those of its texts that were scanned so far. What they say later may change the answer."""
+    """Diagnose a job that still runs, from those of its texts that were scanned so far. What they say later may change
+    the answer.
+    """
     started = time.monotonic()
     return _told(_reasoned(paths, options, Intake((), paths), texts), started)
 
@@ -63,13 +67,17 @@ def _told(read: Read, started: float) -> Diagnosis:
             timeline=report.timeline(read.result),
             ranks=states.states(read.result, read.harvest.job),
             warnings=read.warned(),
-            stats=replace(read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=summary.peak_memory()),
+            stats=replace(
+                read.stats, seconds=round(time.monotonic() - started, 3), peak_memory_bytes=summary.peak_memory()
+            ),
         )
     return evidence.redact_all(diagnosis)
 
 
 def explain(paths: Sequence[str], signature_id: str, options: Options = Options()) -> Explanation:
-    """Why the signature did or did not match what lies under `paths`. Raises OptionError for an id that the catalog has not."""
+    """Why the signature did or did not match what lies under `paths`. Raises OptionError for an id that the catalog has
+    not.
+    """
     known = load(options.catalogs, strict=False)
     signature = next((signature for signature in known.signatures if signature.id == signature_id), None)
     if signature is None:
@@ -86,7 +94,9 @@ def timeline(paths: Sequence[str], options: Options = Options(), progress: Repor
     read = _read(paths, options, progress)
     with read.reading as reading:
         lasts = [replace(line, text=redact(line.text)) for line in reading.last_lines(read.harvest)]
-        return timelines.timeline(read.result, read.job, states.states(read.result, read.harvest.job), lasts, read.warned())
+        return timelines.timeline(
+            read.result, read.job, states.states(read.result, read.harvest.job), lasts, read.warned()
+        )
 
 
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
@@ -97,7 +107,9 @@ def audit(paths: Sequence[str], options: Options = Options(), progress: Report |
 
 
 def _audited(read: Read) -> Audit:
-    return replace(read.audit, deviations=tuple(map(read.reading.placed, read.audit.deviations)), warnings=read.warned())
+    return replace(
+        read.audit, deviations=tuple(map(read.reading.placed, read.audit.deviations)), warnings=read.warned()
+    )
 
 
 def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Read:
@@ -122,7 +134,9 @@ def _read(paths: Sequence[str], options: Options, progress: Report | None) -> Re
     return _reasoned(paths, options, intake, seen, progress)
 
 
-def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: Seen, progress: Report | None = None) -> Read:
+def _reasoned(
+    paths: Sequence[str], options: Options, intake: Intake, texts: Seen, progress: Report | None = None
+) -> Read:
     known, scanned = texts.catalog, texts.scanned
     reading = Reading(scanned, options.processes)
     done = advance(progress, sum(scan.size for _, scan in scanned), "read")
@@ -136,7 +150,14 @@ def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: See
     result = diagnose([*seen.facts, *seen.settings], gathered.words, gathered.job, applying)
     if seen.settings and not summary.failed(result, seen.settings):  # settings explain failures, they are none
         result = diagnose(seen.facts, gathered.words, gathered.job, applying)
-    warnings = [*texts.warnings, *known.warnings, *intake.remarks(), *gathered.warnings, *notes, *report.remarks(result, gathered.job)]
+    warnings = [
+        *texts.warnings,
+        *known.warnings,
+        *intake.remarks(),
+        *gathered.warnings,
+        *notes,
+        *report.remarks(result, gathered.job),
+    ]
     return Read(
         catalog=known,
         harvest=gathered,
@@ -144,6 +165,8 @@ def _reasoned(paths: Sequence[str], options: Options, intake: Intake, texts: See
         reading=reading,
         audit=seen.audit,
         job=summary.job(paths, gathered, result, intake.identity(scanned)),
-        warnings=tuple(sorted(set(warnings), key=lambda warning: (warning.source or "", warning.code, warning.message))),
+        warnings=tuple(
+            sorted(set(warnings), key=lambda warning: (warning.source or "", warning.code, warning.message))
+        ),
         stats=Stats(files=texts.files, bytes=texts.size, hits=sum(scan.matched for _, scan in scanned)),
     )

@@ -15,7 +15,8 @@ from triage.scan.interface import Scanned
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Texts that are scanned, the catalog that told for what, and for each literal that hits name the one that is meant.
+    """Texts that are scanned, the catalog that told for what, and for each literal that hits name the one that is
+    meant.
 
     `files` and `size` (bytes) count what was given, before anything was unpacked.
     """

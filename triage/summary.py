@@ -12,7 +12,9 @@ from triage.model import Evidence, Job
 
 
 def job(paths: Sequence[str], gathered: Harvest, result: Result, identity: Sequence[str]) -> Job:
-    """What is known of the job. `identity` is what makes it the same job wherever its files lie; the id is made of that alone."""
+    """What is known of the job. `identity` is what makes it the same job wherever its files lie; the id is made of that
+    alone.
+    """
     path = os.path.commonpath([os.path.abspath(path) for path in paths]) if "-" not in paths else "-"
     times = [fact.origin.time for fact in result.facts if fact.origin.time is not None]
     times += [word.origin.time for _, word in gathered.words if word.origin.time is not None]
@@ -41,7 +43,9 @@ def failed(result: Result, settings: Sequence[Evidence]) -> bool:
 
 
 def peak_memory() -> int:
-    """The most memory that this process has held, in bytes. Linux says it of this process alone, getrusage also of the one that started it."""
+    """The most memory that this process has held, in bytes. Linux says it of this process alone, getrusage also of the
+    one that started it.
+    """
     try:
         with open("/proc/self/status", "rb") as status:
             return next(int(line.split()[1]) * 1024 for line in status if line.startswith(b"VmHWM:"))

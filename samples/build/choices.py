@@ -1,4 +1,6 @@
-"""Jobs in which one small thing decides: an index, an exit status, which came first, a code without a cause, whose memory it is."""
+"""Jobs in which one small thing decides: an index, an exit status, which came first, a code without a cause, whose
+memory it is.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def spawned() -> Incident:
         "    loss.backward()",
         _OOM.format(gpu=2, users=""),
     )
-    job.is_("known", ["cuda.out-of-memory"], [2], "the process with index 2 ran out of GPU memory; no line carries a rank")
+    job.is_(
+        "known", ["cuda.out-of-memory"], [2], "the process with index 2 ran out of GPU memory; no line carries a rank"
+    )
     return job
 
 
@@ -41,7 +45,9 @@ def unlabelled_crash() -> Incident:
     job = Incident("crash_placed_by_its_exit_status", 4)
     job.steps(1, 9)
     job.to(
-        "launcher.log", "terminate called after throwing an instance of 'std::runtime_error'", "  what():  tokenizer index is damaged at 77"
+        "launcher.log",
+        "terminate called after throwing an instance of 'std::runtime_error'",
+        "  what():  tokenizer index is damaged at 77",
     )
     job.wait(4)
     job.table({2: -6, 0: -15, 1: -15, 3: -15})
@@ -77,7 +83,10 @@ def shared_memory() -> Incident:
     users = "Process 4102 has 35.10 GiB memory in use. Process 4101 has 40.02 GiB memory in use. "
     job.traceback(1, _OOM.format(gpu=1, users=users))
     job.is_(
-        "known", ["launch.local-rank-misuse", "cuda.out-of-memory"], [1, 2], "the message of rank 1 lists the process of rank 2 on its GPU"
+        "known",
+        ["launch.local-rank-misuse", "cuda.out-of-memory"],
+        [1, 2],
+        "the message of rank 1 lists the process of rank 2 on its GPU",
     )
     return job
 
@@ -103,26 +112,48 @@ def _bare(name: str, steps: int) -> Incident:
 
 def handled_then_memory() -> Incident:
     job = _bare("bare_log_handled_then_out_of_memory", 4)
-    job.to("job.log", "Traceback (most recent call last):", '  File "/workspace/train.py", line 88, in train', "    loss.backward()")
+    job.to(
+        "job.log",
+        "Traceback (most recent call last):",
+        '  File "/workspace/train.py", line 88, in train',
+        "    loss.backward()",
+    )
     job.to("job.log", _OOM.format(gpu=2, users=""))
     job.table({2: 1}, to="job.log")
-    job.is_("known", ["cuda.out-of-memory"], [2], "one rank ended with exit code 1, and the last exception is the one that ends a process")
+    job.is_(
+        "known",
+        ["cuda.out-of-memory"],
+        [2],
+        "one rank ended with exit code 1, and the last exception is the one that ends a process",
+    )
     return job
 
 
 def handled_then_other() -> Incident:
     job = _bare("bare_log_handled_then_another", 3)
-    job.to("job.log", "Traceback (most recent call last):", '  File "/workspace/train.py", line 88, in train', "    loss.backward()")
+    job.to(
+        "job.log",
+        "Traceback (most recent call last):",
+        '  File "/workspace/train.py", line 88, in train',
+        "    loss.backward()",
+    )
     job.to("job.log", "ValueError: shard 7 holds no samples")
     job.table({1: 1}, to="job.log")
-    job.is_("unknown", [None], [1], "of two exceptions without a rank the later one ended rank 1; the earlier was handled")
+    job.is_(
+        "unknown", [None], [1], "of two exceptions without a rank the later one ended rank 1; the earlier was handled"
+    )
     return job
 
 
 def handled_then_killed() -> Incident:
     job = _bare("bare_log_handled_then_killed", 9)
     job.table({2: -9, 0: -15, 1: -15, 3: -15}, to="job.log")
-    job.is_("known", ["host.sigkill"], [2], "rank 2 is killed; the exception at the beginning was handled, for nine steps follow")
+    job.is_(
+        "known",
+        ["host.sigkill"],
+        [2],
+        "rank 2 is killed; the exception at the beginning was handled, for nine steps follow",
+    )
     return job
 
 
@@ -136,7 +167,12 @@ def late_on_others() -> Incident:
     for rank in job.everyone(1):
         job.log(rank, "the step takes long")
         job.traceback(rank, text)
-    job.is_("known", ["cuda.illegal-memory-access"], [1], "rank 1 wrote nothing for half a minute before the others report the same error")
+    job.is_(
+        "known",
+        ["cuda.illegal-memory-access"],
+        [1],
+        "rank 1 wrote nothing for half a minute before the others report the same error",
+    )
     return job
 
 
@@ -144,7 +180,10 @@ def kernel_names_a_process() -> Incident:
     job = Incident("kernel_names_a_process", 8, hosts=2, layout="nodes", skew=(0.0, 180.0))
     job.init()
     job.steps(1, 9)
-    job.kernel(2, "python3[4105]: segfault at 10 ip 00007f1c2a4b3d10 sp 00007ffd1c2a4b30 error 4 in libtorch_cpu.so[7f1c2a400000+d8a5000]")
+    job.kernel(
+        2,
+        "python3[4105]: segfault at 10 ip 00007f1c2a4b3d10 sp 00007ffd1c2a4b30 error 4 in libtorch_cpu.so[7f1c2a400000+d8a5000]",
+    )
     job.wait(1)
     for rank in job.everyone(5):
         job.remote_error(rank)
@@ -159,9 +198,16 @@ def one_client_missing() -> Incident:
     job.wait(300)
     for rank in job.everyone(2):
         job.traceback(
-            rank, "torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 3/4 clients joined.", line=31
+            rank,
+            "torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 3/4 clients joined.",
+            line=31,
         )
-    job.is_("known", ["torch.rank-never-joined"], [2], "three of four ranks reached the store, and nothing is there of rank 2")
+    job.is_(
+        "known",
+        ["torch.rank-never-joined"],
+        [2],
+        "three of four ranks reached the store, and nothing is there of rank 2",
+    )
     return job
 
 
@@ -171,7 +217,12 @@ def absent_at_links() -> Incident:
         job.log(rank, "starting, world_size=8")
     job.wait(120)
     _links(job, job.everyone(4))
-    job.is_("known", ["torch.rank-never-joined"], [4], "all but rank 4, of which no file is, report links that were not set up")
+    job.is_(
+        "known",
+        ["torch.rank-never-joined"],
+        [4],
+        "all but rank 4, of which no file is, report links that were not set up",
+    )
     return job
 
 
@@ -181,14 +232,25 @@ def same_path() -> Incident:
     for rank in job.everyone():
         job.log(rank, "saving the checkpoint to /ckpt/step6/model.pt")
     job.traceback(2, "RuntimeError: [enforce fail at inline_container.cc:603] . unexpected pos 64 vs 0", line=102)
-    job.is_("known", ["checkpoint.write-race"], [0, 1, 2, 3], "all ranks write one file, and on rank 2 its length is not what was written")
+    job.is_(
+        "known",
+        ["checkpoint.write-race"],
+        [0, 1, 2, 3],
+        "all ranks write one file, and on rank 2 its length is not what was written",
+    )
     return job
 
 
 def pod() -> Incident:
     job = Incident("pod_killed_for_memory", 4)
     job.steps(1, 9)
-    job.to("describe-trainer-1.txt", "Name:         trainer-1", "Containers:", "  pytorch:", "    State:          Terminated")
+    job.to(
+        "describe-trainer-1.txt",
+        "Name:         trainer-1",
+        "Containers:",
+        "  pytorch:",
+        "    State:          Terminated",
+    )
     job.to("describe-trainer-1.txt", "      Reason:       OOMKilled", "      Exit Code:    137")
     job.table({1: -9, 0: -15, 2: -15, 3: -15})
     job.is_("known", ["host.oom-killer"], [1], "rank 1 was killed, and the container's state says for memory")
@@ -198,7 +260,12 @@ def pod() -> Incident:
 def first_by_the_agent() -> Incident:
     job = Incident("agent_breaks_the_tie", 4)
     job.table({2: -11, 1: -7, 0: -15, 3: -15})
-    job.is_("known", ["crash.segfault"], [2], "two ranks crash in the same second, and only the agent says which it saw first")
+    job.is_(
+        "known",
+        ["crash.segfault"],
+        [2],
+        "two ranks crash in the same second, and only the agent says which it saw first",
+    )
     return job
 
 
@@ -231,8 +298,14 @@ def desync() -> Incident:
     job.wait(600)
     for rank in job.everyone():
         job.timeout(rank, seq=7)
-    job.c10(0, "ProcessGroupNCCL.cpp:700", "ranks [3, 5] are the lagging ranks that caused this timeout. They never joined any collectives")
-    job.is_("known", ["torch.rank-never-joined", "torch.lagging-rank"], [3, 5], "torch's own report names ranks 3 and 5")
+    job.c10(
+        0,
+        "ProcessGroupNCCL.cpp:700",
+        "ranks [3, 5] are the lagging ranks that caused this timeout. They never joined any collectives",
+    )
+    job.is_(
+        "known", ["torch.rank-never-joined", "torch.lagging-rank"], [3, 5], "torch's own report names ranks 3 and 5"
+    )
     return job
 
 

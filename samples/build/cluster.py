@@ -27,7 +27,10 @@ def nccl_info(job: Job) -> None:
         put(rank, "INFO TUNER/Plugin: Could not find: libnccl-tuner.so. Using internal tuner plugin.")
         put(rank, "INFO NCCL_IB_TIMEOUT set by environment to 22.")
         put(rank, "INFO NCCL_IB_RETRY_CNT set by environment to 7.")
-        put(rank, "INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [2]mlx5_2:1/IB [3]mlx5_3:1/IB [RO]; OOB eth0:10.0.0.1<0>")
+        put(
+            rank,
+            "INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [2]mlx5_2:1/IB [3]mlx5_3:1/IB [RO]; OOB eth0:10.0.0.1<0>",
+        )
         put(rank, "INFO Using network IB")
         put(rank, "INFO DMA-BUF is available on GPU device " + str(rank))
         put(
@@ -36,15 +39,29 @@ def nccl_info(job: Job) -> None:
         )
         put(rank, f"INFO NVLS multicast support is {'available' if job.variant else 'not available'} on dev {rank}")
         put(rank, "INFO MNNVL busId 0x1b000 fabric UUID 0.0 cliqueId 0x0 state 3 healthMask 0x0")
-        put(rank, f"INFO comm 0x55d{rank:x}0 rank {rank} nRanks {world} nNodes 1 localRanks {world} localRank {rank} MNNVL 0")
+        put(
+            rank,
+            f"INFO comm 0x55d{rank:x}0 rank {rank} nRanks {world} nNodes 1 localRanks {world} localRank {rank} MNNVL 0",
+        )
         for channel in range(4):
-            put(rank, f"INFO Channel {channel:02d}/0 : {rank}[{rank}] -> {(rank + 1) % world}[{(rank + 1) % world}] via P2P/CUMEM/read")
+            put(
+                rank,
+                f"INFO Channel {channel:02d}/0 : {rank}[{rank}] -> {(rank + 1) % world}[{(rank + 1) % world}] via P2P/CUMEM/read",
+            )
         put(rank, "INFO Connected all rings")
         put(rank, "INFO threadThresholds 8/8/64 | 64/8/64 | 512 | 512")
-        put(rank, "INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 p2p channels, 16 p2p channels per peer")
-        put(rank, f"INFO ncclCommInitRankConfig comm 0x55d{rank:x}0 rank {rank} nranks {world} cudaDev {rank} nvmlDev {rank} busId {0x1b + rank:x}000 commId 0x9c1 - Init COMPLETE")  # fmt: skip
+        put(
+            rank,
+            "INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 p2p channels, 16 p2p channels per peer",
+        )
+        put(
+            rank,
+            f"INFO ncclCommInitRankConfig comm 0x55d{rank:x}0 rank {rank} nranks {world} cudaDev {rank} nvmlDev {rank} busId {0x1B + rank:x}000 commId 0x9c1 - Init COMPLETE",
+        )
     job.train(
-        lambda rank, text: job.say(text[1:] if text[0] == "\0" else f"{job.at('%Y-%m-%d %H:%M:%S,%L')} [rank{rank}] INFO {text}"),
+        lambda rank, text: job.say(
+            text[1:] if text[0] == "\0" else f"{job.at('%Y-%m-%d %H:%M:%S,%L')} [rank{rank}] INFO {text}"
+        ),
         world,
         12,
         trouble=1,
@@ -72,7 +89,8 @@ def hccl_plog(job: Job) -> None:
 
         def put(module: str, where: str, text: str, level: str = "INFO", pid: int = pid, to: str = to) -> None:
             job.say(
-                f"[{level}] {module}({pid},python3):{job.at('%Y-%m-%d-%H:%M:%S.%L', forward=0.01)}.118 [{where}][{pid + 7}] {text}", to=to
+                f"[{level}] {module}({pid},python3):{job.at('%Y-%m-%d-%H:%M:%S.%L', forward=0.01)}.118 [{where}][{pid + 7}] {text}",
+                to=to,
             )
 
         put("RUNTIME", "runtime.cc:1811", f"{pid} GetAicoreNumByLevel: workingDev_=0, timeout=0")
@@ -108,7 +126,8 @@ def hccl_plog(job: Job) -> None:
     )
     job.train(
         lambda rank, text: job.say(
-            text[1:] if text[0] == "\0" else f"{job.at('%Y-%m-%d %H:%M:%S,%L')} [rank{rank}] INFO {text}", to="console.log"
+            text[1:] if text[0] == "\0" else f"{job.at('%Y-%m-%d %H:%M:%S,%L')} [rank{rank}] INFO {text}",
+            to="console.log",
         ),
         2,
         30,
@@ -143,7 +162,10 @@ def npu_console(job: Job) -> None:
         )
         if step % 6 == 0:
             job.say(job.decoy())
-    job.say("[W compiler_depend.ts:106] ProcessGroupHCCL destructor entered.", "[rank0] HCCL communicators destroyed, 0 errors")
+    job.say(
+        "[W compiler_depend.ts:106] ProcessGroupHCCL destructor entered.",
+        "[rank0] HCCL communicators destroyed, 0 errors",
+    )
 
 
 def vllm_ray(job: Job) -> None:
@@ -169,7 +191,9 @@ def vllm_ray(job: Job) -> None:
             )
             job.say(f"INFO {job.at('%m-%d %H:%M:%S')} [engine.py:310] {job.decoy()}")
         if number in (20, 33):
-            job.say(f"INFO {job.at('%m-%d %H:%M:%S')} [async_llm_engine.py:223] Aborted request cmpl-{number} (client disconnected).")
+            job.say(
+                f"INFO {job.at('%m-%d %H:%M:%S')} [async_llm_engine.py:223] Aborted request cmpl-{number} (client disconnected)."
+            )
     job.say(
         "INFO:     Shutting down\nINFO:     Waiting for application shutdown.\nINFO:     Application shutdown complete.\nINFO:     Finished server process [4100]",
         "(raylet) node manager: all workers idle, shutting down gracefully, exit code 0",
@@ -191,7 +215,10 @@ def kubernetes(job: Job) -> None:
     put("stdout", "WORLD_SIZE=4 RANK=0 LOCAL_RANK=0 backend=nccl timeout=1800")
 
     def rank_line(rank: int, text: str) -> None:
-        put("stderr" if text[0] == "\0" else "stdout", text.removeprefix("\0") if text[0] == "\0" else f"[rank{rank}] {text}")
+        put(
+            "stderr" if text[0] == "\0" else "stdout",
+            text.removeprefix("\0") if text[0] == "\0" else f"[rank{rank}] {text}",
+        )
 
     job.train(rank_line, 1, 50)
     put("stdout", "liveness probe failed 0 times, readiness probe failed 0 times, memory.failcnt 0")
@@ -244,7 +271,12 @@ def dmesg(job: Job) -> None:
             clock += job.dice.uniform(0.1, 90)
             head = f"[{clock:12.6f}] " if job.variant % 2 == 0 else f"[{job.at('%a %b %e %H:%M:%S %Y', forward=3)}] "
             job.say(head + line, to="dmesg.txt")
-    job.train(lambda rank, text: job.say(text[1:] if text[0] == "\0" else f"[rank{rank}] {text}", to="train.log"), 2, 25, trouble=1)
+    job.train(
+        lambda rank, text: job.say(text[1:] if text[0] == "\0" else f"[rank{rank}] {text}", to="train.log"),
+        2,
+        25,
+        trouble=1,
+    )
     job.say("[rank0] training finished", "[rank1] training finished", to="train.log")
 
 
@@ -253,7 +285,10 @@ def node_hiccup(job: Job) -> None:
     flap = ("mlx5_core 0000:5e:00.1 ens2f1np1: Link down", "mlx5_core 0000:5e:00.1 ens2f1np1: Link up")
     slow = ("nfs: server storage1 not responding, still trying", "nfs: server storage1 OK")
     job.train(
-        lambda rank, text: job.say(text[1:] if text[0] == "\0" else f"{job.at()} [rank{rank}] {text}", to="train.log"), 2, 25, trouble=1
+        lambda rank, text: job.say(text[1:] if text[0] == "\0" else f"{job.at()} [rank{rank}] {text}", to="train.log"),
+        2,
+        25,
+        trouble=1,
     )
     for number, line in enumerate(slow if job.variant else flap):
         job.say(f"Mar  4 05:00:{10 + number} node1 kernel: [ {911 + number}.000002] {line}", to="messages")
@@ -272,12 +307,18 @@ def syslog(job: Job) -> None:
         ("systemd-oomd[700]", "memory pressure 0.00 below limit, nothing killed"),
         ("sshd[8811]", "error: kex_exchange_identification: Connection closed by remote host"),
         ("sshd[8812]", "Failed password for invalid user admin from 10.0.7.7 port 40112 ssh2"),
-        ("nvidia-fabricmanager[1400]", "Successfully configured all the available NVSwitches, 0 fatal errors, 0 non-fatal errors"),
+        (
+            "nvidia-fabricmanager[1400]",
+            "Successfully configured all the available NVSwitches, 0 fatal errors, 0 non-fatal errors",
+        ),
         ("chronyd[702]", "Can't synchronise: no majority; Selected source 10.0.0.250 after 1 retry"),
         ("kernel", "[ 1911.000002] usb 1-1: reset high-speed USB device number 2 using xhci_hcd"),
         ("kernel", "[ 1933.200002] ixgbe 0000:04:00.0 eth7: NIC Link is Down"),
         ("kernel", "[ 1937.200002] ixgbe 0000:04:00.0 eth7: NIC Link is Up 10 Gbps, Flow Control: None"),
-        ("dcgm-exporter[2200]", "DCGM_FI_DEV_XID_ERRORS 0 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL 0 DCGM_FI_DEV_ROW_REMAP_FAILURE 0"),
+        (
+            "dcgm-exporter[2200]",
+            "DCGM_FI_DEV_XID_ERRORS 0 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL 0 DCGM_FI_DEV_ROW_REMAP_FAILURE 0",
+        ),
         ("containerd[1311]", 'time="2026-03-04T05:00:00Z" level=info msg="shim disconnected" id=11 error="<nil>"'),
         ("slurmd[1200]", "Could not find hostname gpu-spare in the topology, ignoring"),
     )
@@ -289,13 +330,21 @@ def syslog(job: Job) -> None:
 
 def ci_pytest(job: Job) -> None:
     """A CI log: failures that are expected, tests whose names speak of failures."""
-    names = ("test_nccl_timeout_is_reported", "test_raises_on_nan_loss", "test_oom_handler_halves_batch", "test_sigkill_of_worker_restarts", "test_checkpoint_corrupt_is_skipped")  # fmt: skip
+    names = (
+        "test_nccl_timeout_is_reported",
+        "test_raises_on_nan_loss",
+        "test_oom_handler_halves_batch",
+        "test_sigkill_of_worker_restarts",
+        "test_checkpoint_corrupt_is_skipped",
+    )
     job.say(
         "============================= test session starts ==============================",
         "platform linux -- Python 3.11.9, pytest-8.3.2, pluggy-1.5.0\nplugins: timeout-2.3.1, xdist-3.6.1\ntimeout: 1800.0s\ncollected 240 items",
     )
     for number in range(48):
-        word = ("PASSED", "PASSED", "XFAIL (expected failure: needs 2 GPUs)", "SKIPPED (CUDA not available)", "PASSED")[number % 5]
+        word = ("PASSED", "PASSED", "XFAIL (expected failure: needs 2 GPUs)", "SKIPPED (CUDA not available)", "PASSED")[
+            number % 5
+        ]
         job.say(f"tests/test_errors.py::{names[number % 5]}[{number}] {word}  [{2 * number + 2:3d}%]")
     job.say(
         "=================================== XFAILURES ==================================",
@@ -342,4 +391,16 @@ def decoy_parade(job: Job) -> None:
         job.say(head + line, f"{head}step {number} loss {job.loss(number)}")
 
 
-KINDS = (nccl_info, hccl_plog, npu_console, vllm_ray, kubernetes, dmesg, node_hiccup, syslog, ci_pytest, preflight, decoy_parade)
+KINDS = (
+    nccl_info,
+    hccl_plog,
+    npu_console,
+    vllm_ray,
+    kubernetes,
+    dmesg,
+    node_hiccup,
+    syslog,
+    ci_pytest,
+    preflight,
+    decoy_parade,
+)

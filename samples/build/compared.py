@@ -1,9 +1,11 @@
-"""Write samples/jobs/{env,divergence,memory}_*: jobs that only a comparison of the ranks explains, and some that it must leave alone.
+"""Write samples/jobs/{env,divergence,memory}_*: jobs that only a comparison of the ranks explains, and some that it
+must leave alone.
 
     python samples/build/compared.py                # into samples/jobs
     python samples/build/compared.py -o /tmp/jobs
 
-Made up from the grammars of real programs; the same script always writes the same bytes. What a CPU can show is recorded instead.
+Made up from the grammars of real programs; the same script always writes the same bytes. What a CPU can show is
+recorded instead.
 """
 
 from __future__ import annotations
@@ -71,7 +73,11 @@ def timeout(rank: int, second: float, sequence: int) -> str:
 def env_nccl_algo_two_nodes() -> Written:
     """NCCL says on every rank what it was told; node2 was told another algorithm."""
     job = Written(
-        "known", ["config.env-mismatch"], [4, 5, 6, 7], 8, "NCCL_ALGO is Tree on node2 and Ring on node1: the first all-reduce never ends"
+        "known",
+        ["config.env-mismatch"],
+        [4, 5, 6, 7],
+        8,
+        "NCCL_ALGO is Tree on node2 and Ring on node1: the first all-reduce never ends",
     )
     for rank in range(8):
         host, local, pid = f"node{1 + rank // 4}", rank % 4, 4100 + rank
@@ -95,8 +101,19 @@ def env_launch_blocking_nccl_2143() -> Written:
     what = "NCCL 2.14.3 hangs for ever under CUDA_LAUNCH_BLOCKING=1, on all ranks alike"
     job = Written("known", ["nccl.launch-blocking-hang"], None, 4, what)
     for rank in range(4):
-        values = {"HOME": "/home/user", "HOSTNAME": "node1", "LOCAL_RANK": rank, "PATH": "/usr/bin:/bin", "RANK": rank, "WORLD_SIZE": 4}
-        values |= {"CUDA_LAUNCH_BLOCKING": 1, "NCCL_DEBUG": "VERSION", "WANDB_API_KEY": "0123456789abcdef0123456789abcdef01234567"}
+        values = {
+            "HOME": "/home/user",
+            "HOSTNAME": "node1",
+            "LOCAL_RANK": rank,
+            "PATH": "/usr/bin:/bin",
+            "RANK": rank,
+            "WORLD_SIZE": 4,
+        }
+        values |= {
+            "CUDA_LAUNCH_BLOCKING": 1,
+            "NCCL_DEBUG": "VERSION",
+            "WANDB_API_KEY": "0123456789abcdef0123456789abcdef01234567",
+        }
         job.say(f"env/rank{rank}.env", *(f"{name}={value}" for name, value in sorted(values.items())))
         if rank == 0:
             job.say("rank0.log", "NCCL version 2.14.3+cuda11.7")
@@ -163,7 +180,11 @@ def env_differs_and_finished() -> Written:
 def divergence_megatron_one_file() -> Written:
     """All ranks in one file behind prefixes; the norm is printed to three places."""
     job = Written(
-        "known", ["numeric.rank-divergence"], [11], 16, "from iteration 240 on the gradient norm of rank 11 is not that of the others"
+        "known",
+        ["numeric.rank-divergence"],
+        [11],
+        16,
+        "from iteration 240 on the gradient norm of rank 11 is not that of the others",
     )
     dice = random.Random(11)
     for iteration in range(10, 401, 10):
@@ -180,10 +201,19 @@ def divergence_megatron_one_file() -> Written:
 
 def divergence_grad_sum_first_step() -> Written:
     """Sums of single gradients, without a step in the line."""
-    job = Written("known", ["numeric.rank-divergence"], [3], 4, "one layer of rank 3 is not reduced: its gradient sums are its own")
+    job = Written(
+        "known",
+        ["numeric.rank-divergence"],
+        [3],
+        4,
+        "one layer of rank 3 is not reduced: its gradient sums are its own",
+    )
     dice = random.Random(3)
     for step in range(1, 6):
-        sums = {name: dice.uniform(-1, 1) for name in ("embed.weight", "layers.0.attn.weight", "layers.0.mlp.weight", "head.weight")}
+        sums = {
+            name: dice.uniform(-1, 1)
+            for name in ("embed.weight", "layers.0.attn.weight", "layers.0.mlp.weight", "head.weight")
+        }
         for rank in range(4):
             job.say(f"rank{rank}.log", f"=== step {step} ===")
             for name, value in sums.items():
@@ -194,7 +224,13 @@ def divergence_grad_sum_first_step() -> Written:
 
 def divergence_by_design() -> Written:
     """Losses of a rank's own batch, and norms that are equal in halves because two pipeline stages hold them."""
-    job = Written("clean", [], None, 8, "every rank prints the loss of its own batch and the norm of its own stage; nothing is wrong")
+    job = Written(
+        "clean",
+        [],
+        None,
+        8,
+        "every rank prints the loss of its own batch and the norm of its own stage; nothing is wrong",
+    )
     dice = random.Random(5)
     for step in range(1, 61):
         norms = (dice.uniform(0.5, 2), dice.uniform(0.5, 2))
@@ -233,10 +269,19 @@ def memory_one_rank_fuller() -> Written:
 
 def memory_even() -> Written:
     """All ranks are equally full: no imbalance is told."""
-    job = Written("known", ["cuda.out-of-memory"], [2], 4, "all ranks hold 70 GB, rank 2 meets the longest sequence and runs out of memory")
+    job = Written(
+        "known",
+        ["cuda.out-of-memory"],
+        [2],
+        4,
+        "all ranks hold 70 GB, rank 2 meets the longest sequence and runs out of memory",
+    )
     for rank in range(4):
         for step in range(1, 21):
-            job.say(f"rank{rank}.log", f"step {step}: Rank {rank}: allocated={70 + (rank * step % 7) / 10:.2f}GB, reserved=76.00GB")
+            job.say(
+                f"rank{rank}.log",
+                f"step {step}: Rank {rank}: allocated={70 + (rank * step % 7) / 10:.2f}GB, reserved=76.00GB",
+            )
     job.say("rank2.log", *_out_of_memory(2, 2, 77.9))
     return job
 

@@ -52,7 +52,9 @@ def megatron(job: Job) -> None:
                 " > straggler report: min 402.1 max 407.7 TFLOP/s, ratio 0.99, no stragglers",
             )
     job.say(
-        "-" * 80, " validation loss at iteration 600 on validation set | lm loss value: 2.412E+00 | lm loss PPL: 1.115E+01 | ", "-" * 80
+        "-" * 80,
+        " validation loss at iteration 600 on validation set | lm loss value: 2.412E+00 | lm loss PPL: 1.115E+01 | ",
+        "-" * 80,
     )
     if job.variant:
         job.say("[exiting program at iteration 600] datetime: 2026-03-04 06:22:10 ")
@@ -99,7 +101,9 @@ def deepspeed(job: Job) -> None:
                 f"[{job.at('%Y-%m-%d %H:%M:%S,%L')}] [INFO] [torch_checkpoint_engine.py:33:commit] [Torch] Checkpoint global_step{step} is ready now!",
             )
     for pid in range(4100, 4104):
-        job.say(f"[{job.at('%Y-%m-%d %H:%M:%S,%L', forward=0.3)}] [INFO] [launch.py:351:main] Process {pid} exits successfully.")
+        job.say(
+            f"[{job.at('%Y-%m-%d %H:%M:%S,%L', forward=0.3)}] [INFO] [launch.py:351:main] Process {pid} exits successfully."
+        )
 
 
 def accelerate(job: Job) -> None:
@@ -110,11 +114,15 @@ def accelerate(job: Job) -> None:
         "Detected kernel version 5.4.0, which is below the recommended minimum of 5.5.0; this can cause the process to hang. It is recommended to upgrade the kernel to the minimum version or higher.",
     )
     for step in job.steps(30):
-        job.say(f"{job.at('%m/%d/%Y %H:%M:%S')} - INFO - __main__ - step {step}: loss {job.loss(step)}, skipped_steps=0, num_overflows=0")
+        job.say(
+            f"{job.at('%m/%d/%Y %H:%M:%S')} - INFO - __main__ - step {step}: loss {job.loss(step)}, skipped_steps=0, num_overflows=0"
+        )
         if step % 4 == 0:
             job.say(f"{job.at('%m/%d/%Y %H:%M:%S')} - WARNING - accelerate.utils.other - {job.decoy()}")
         if step % 10 == 0:
-            job.say(f"{job.at('%m/%d/%Y %H:%M:%S')} - INFO - accelerate.accelerator - Saving current state to /ckpt/acc/checkpoint-{step}")
+            job.say(
+                f"{job.at('%m/%d/%Y %H:%M:%S')} - INFO - accelerate.accelerator - Saving current state to /ckpt/acc/checkpoint-{step}"
+            )
     job.say(*job.ignored())
 
 
@@ -123,7 +131,9 @@ def lightning(job: Job) -> None:
     job.say(
         "GPU available: True (cuda), used: True\nTPU available: False, using: 0 TPU cores\nHPU available: False, using: 0 HPUs",
         "Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/4\nInitializing distributed: GLOBAL_RANK: 1, MEMBER: 2/4",
-        "-" * 100 + "\ndistributed_backend=nccl\nAll distributed processes registered. Starting with 4 processes\n" + "-" * 100,
+        "-" * 100
+        + "\ndistributed_backend=nccl\nAll distributed processes registered. Starting with 4 processes\n"
+        + "-" * 100,
         "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: [0,1,2,3]",
         "SLURM auto-requeueing enabled. Setting signal handlers.",
         f"{SITE}/lightning/pytorch/trainer/connectors/data_connector.py:425: The 'val_dataloader' does not have many workers which may be a bottleneck.",
@@ -131,12 +141,19 @@ def lightning(job: Job) -> None:
         f"{SITE}/lightning/pytorch/callbacks/model_checkpoint.py:654: Checkpoint directory /ckpt/lit exists and is not empty.",
     )
     for epoch in range(3):
-        bars = [f"Epoch {epoch}: {100 * i // 40:3d}%|{'█' * (i // 4):<10}| {i}/40 [00:{i:02d}<00:{40 - i:02d},  1.02it/s, v_num=4, train_loss={job.loss(i)}]" for i in range(0, 41, 4)]  # fmt: skip
+        bars = [
+            f"Epoch {epoch}: {100 * i // 40:3d}%|{'█' * (i // 4):<10}| {i}/40 [00:{i:02d}<00:{40 - i:02d},  1.02it/s, v_num=4, train_loss={job.loss(i)}]"
+            for i in range(0, 41, 4)
+        ]
         job.say("\r".join(bars))
         job.say(
-            job.decoy(), f"Metric val_loss improved by 0.031 >= min_delta = 0.0. New best score: {job.loss(40 * (epoch + 1))}", job.decoy()
+            job.decoy(),
+            f"Metric val_loss improved by 0.031 >= min_delta = 0.0. New best score: {job.loss(40 * (epoch + 1))}",
+            job.decoy(),
         )
-    job.say("Monitored metric val_loss did not improve in the last 3 records. Best score: 2.113. Signaling Trainer to stop.")
+    job.say(
+        "Monitored metric val_loss did not improve in the last 3 records. Best score: 2.113. Signaling Trainer to stop."
+    )
     job.say("`Trainer.fit` stopped: `max_epochs=3` reached.")
 
 
@@ -156,7 +173,8 @@ def hf_trainer(job: Job) -> None:
         bar += f"\r{2 * step:3d}%|{'█' * (step // 5):<10}| {step}/50 [{step // 30:02d}:{2 * step % 60:02d}<00:{50 - step:02d},  1.98s/it]"
         if step % 10 == 0:
             job.say(
-                bar + f"\r{{'loss': {job.loss(step)}, 'grad_norm': 0.81, 'learning_rate': 1e-05, 'num_nan': 0, 'epoch': {step / 50:.2f}}}"
+                bar
+                + f"\r{{'loss': {job.loss(step)}, 'grad_norm': 0.81, 'learning_rate': 1e-05, 'num_nan': 0, 'epoch': {step / 50:.2f}}}"
             )
             job.say(job.decoy(), f"Saving model checkpoint to out/checkpoint-{step}")
             bar = ""
@@ -180,7 +198,14 @@ def json_logs(job: Job) -> None:
         if step % 3 == 0:
             job.say(
                 json.dumps(
-                    {"ts": job.at("%Y-%m-%dT%H:%M:%S.%fZ"), "level": "warning", "rank": 0, "msg": job.decoy(), "errors": [], "exitcode": 0}
+                    {
+                        "ts": job.at("%Y-%m-%dT%H:%M:%S.%fZ"),
+                        "level": "warning",
+                        "rank": 0,
+                        "msg": job.decoy(),
+                        "errors": [],
+                        "exitcode": 0,
+                    }
                 )
             )
 
@@ -227,7 +252,10 @@ def checkpoints(job: Job) -> None:
     for step in job.steps(30):
         put("INFO", f"step {step} loss {job.loss(step)}")
         if step % 10 == 0:
-            put("WARNING", f"upload of step_{step}/__3_0.distcp: attempt 1/5 failed: ReadTimeout after 60 s, trying again")
+            put(
+                "WARNING",
+                f"upload of step_{step}/__3_0.distcp: attempt 1/5 failed: ReadTimeout after 60 s, trying again",
+            )
             put("WARNING", f"upload of step_{step}/__3_0.distcp: attempt 2/5 failed: 503, trying again")
             put("INFO", f"upload of step_{step}/__3_0.distcp: attempt 3/5 succeeded")
             comment, trace = job.handled()
@@ -251,7 +279,9 @@ def data_loading(job: Job) -> None:
         "[mp3float @ 0x55d0] Header missing",
     )
     for step in job.steps(80):
-        job.say(f"{job.at()} INFO loader: batch {step} read in {job.dice.uniform(8, 30):.1f} ms, bad samples 0, worker errors 0")
+        job.say(
+            f"{job.at()} INFO loader: batch {step} read in {job.dice.uniform(8, 30):.1f} ms, bad samples 0, worker errors 0"
+        )
         if step % 5 == 0:
             job.say(f"{job.at()} WARNING loader: {job.decoy()}")
         if step in (11, 30):
@@ -276,9 +306,22 @@ def tuning(job: Job) -> None:
         elif trial == 5:
             job.say(f"[I {job.at('%Y-%m-%d %H:%M:%S,%L')}] Trial 5 pruned. ", job.decoy())
         else:
-            job.say(f"[I {job.at('%Y-%m-%d %H:%M:%S,%L')}] Trial {trial} finished with value: {job.loss(90)} and parameters: {{'lr': 0.0003}}. Best is trial 0 with value: 2.31.")  # fmt: skip
+            job.say(
+                f"[I {job.at('%Y-%m-%d %H:%M:%S,%L')}] Trial {trial} finished with value: {job.loss(90)} and parameters: {{'lr': 0.0003}}. Best is trial 0 with value: 2.31."
+            )
     for step in job.steps(25):
         job.say(f"{job.at()} retrain with the best parameters: step {step} loss {job.loss(step)}")
 
 
-KINDS = (megatron, deepspeed, accelerate, lightning, hf_trainer, json_logs, evaluation, checkpoints, data_loading, tuning)
+KINDS = (
+    megatron,
+    deepspeed,
+    accelerate,
+    lightning,
+    hf_trainer,
+    json_logs,
+    evaluation,
+    checkpoints,
+    data_loading,
+    tuning,
+)

@@ -17,7 +17,9 @@ def rank_missing() -> Incident:
     for rank in job.everyone(6):
         job.timeout(rank, seq=4120)
         job.taken_down(rank)
-    job.is_("known", ["torch.rank-never-joined"], [6], "rank 6 does not come to the all-reduce in which all others time out")
+    job.is_(
+        "known", ["torch.rank-never-joined"], [6], "rank 6 does not come to the all-reduce in which all others time out"
+    )
     return job
 
 
@@ -51,7 +53,9 @@ def outside() -> Incident:
             "the debug info. Last enqueued NCCL work: 1204, last completed NCCL work: 1204.",
         )
         job.progress(rank, 1204, 1204)
-    job.is_("known", ["torch.hang-outside-collectives"], None, "all had completed what they enqueued: the hang is elsewhere")
+    job.is_(
+        "known", ["torch.hang-outside-collectives"], None, "all had completed what they enqueued: the hang is elsewhere"
+    )
     return job
 
 
@@ -70,7 +74,9 @@ def other_operation() -> Incident:
     for rank in job.everyone():
         job.timeout(rank, seq=77, op="BROADCAST" if rank == 3 else "ALLREDUCE")
         job.taken_down(rank)
-    job.is_("known", ["torch.collective-order-mismatch"], [3], "at collective 77 rank 3 broadcasts while the others reduce")
+    job.is_(
+        "known", ["torch.collective-order-mismatch"], [3], "at collective 77 rank 3 broadcasts while the others reduce"
+    )
     return job
 
 
@@ -91,7 +97,9 @@ def wrong_group() -> Incident:
         else:
             job.timeout(rank, seq=64)
         job.taken_down(rank)
-    job.is_("known", ["torch.wrong-process-group"], [3], "rank 3 waits in the group tp0, all others in the default group")
+    job.is_(
+        "known", ["torch.wrong-process-group"], [3], "rank 3 waits in the group tp0, all others in the default group"
+    )
     return job
 
 
@@ -99,13 +107,17 @@ def group_order() -> Incident:
     job = _start("nccl_group_order", 4, layout="srun")
     for rank in job.everyone():
         group, other = (
-            ("PG ID 2 PG GUID 9(gb)", "PG ID 1 PG GUID 8(ga)") if rank == 2 else ("PG ID 1 PG GUID 8(ga)", "PG ID 2 PG GUID 9(gb)")
+            ("PG ID 2 PG GUID 9(gb)", "PG ID 1 PG GUID 8(ga)")
+            if rank == 2
+            else ("PG ID 1 PG GUID 8(ga)", "PG ID 2 PG GUID 9(gb)")
         )
         job.timeout(rank, seq=31, pg=group)
         job.progress(rank, 31, 30, pg=group)
         job.progress(rank, 30, 30, pg=other)
         job.taken_down(rank)
-    job.is_("known", ["torch.group-order-deadlock"], [2], "rank 2 uses the groups ga and gb in another order than the rest")
+    job.is_(
+        "known", ["torch.group-order-deadlock"], [2], "rank 2 uses the groups ga and gb in another order than the rest"
+    )
     return job
 
 
@@ -121,7 +133,12 @@ def uninitialised() -> Incident:
             f"[rank{rank}]:[E ProcessGroupNCCL.cpp:1537] {of} Timeout at NCCL work: 410, last enqueued NCCL work: {410 + rank}, "
             "last completed NCCL work: 76280750235782912.",
         )
-    job.is_("known", ["torch.rank-never-joined"], [1], "the numbers of torch 2.3 are not initialised; rank 1 is the one that is missing")
+    job.is_(
+        "known",
+        ["torch.rank-never-joined"],
+        [1],
+        "the numbers of torch 2.3 are not initialised; rank 1 is the one that is missing",
+    )
     return job
 
 
@@ -130,7 +147,12 @@ def starved() -> Incident:
     for rank in job.everyone():
         job.timeout(rank, seq=300, ran=823_590 if rank == 1 else 600_044)
         job.taken_down(rank)
-    job.is_("known", ["torch.watchdog-starved"], [1], "the host of rank 1 stood still for minutes: its watchdog noticed late")
+    job.is_(
+        "known",
+        ["torch.watchdog-starved"],
+        [1],
+        "the host of rank 1 stood still for minutes: its watchdog noticed late",
+    )
     return job
 
 
@@ -157,7 +179,12 @@ def diverged() -> Incident:
     for rank in job.everyone(2):
         job.timeout(rank, seq=52)
         job.taken_down(rank)
-    job.is_("known", ["torch.one-rank-diverged"], [2], "rank 2 catches its own error and skips the step, the others wait for it")
+    job.is_(
+        "known",
+        ["torch.one-rank-diverged"],
+        [2],
+        "rank 2 catches its own error and skips the step, the others wait for it",
+    )
     return job
 
 
@@ -181,7 +208,10 @@ def rank_zero_only() -> Incident:
             ),
         )
     job.is_(
-        "known", ["torch.rank-conditional-collective", "torch.collective-order-mismatch"], [0], "a barrier stands inside `if rank == 0`"
+        "known",
+        ["torch.rank-conditional-collective", "torch.collective-order-mismatch"],
+        [0],
+        "a barrier stands inside `if rank == 0`",
     )
     return job
 
@@ -198,7 +228,12 @@ def split() -> Incident:
                 f"[rank{rank}]:[W{stamp}.104112007 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=66, addr=[localhost]:{37000 + rank}, "
                 "remote=[localhost]:29500): Connection reset by peer",
             )
-    job.is_("known", ["launch.split-rendezvous"], None, "both nodes use localhost as MASTER_ADDR, so that each has a world of its own")
+    job.is_(
+        "known",
+        ["launch.split-rendezvous"],
+        None,
+        "both nodes use localhost as MASTER_ADDR, so that each has a world of its own",
+    )
     return job
 
 
@@ -215,7 +250,12 @@ def barrier() -> Incident:
         job.c10(rank, "ProcessGroupGloo.cpp:67", text)
         job.traceback(rank, f"RuntimeError: {text}")
     files.pop("out/rank0.log")
-    job.is_("known", ["torch.monitored-barrier-timeout"], [3], "rank 3 did not reach the monitored barrier; the log of rank 0 is lost")
+    job.is_(
+        "known",
+        ["torch.monitored-barrier-timeout"],
+        [3],
+        "rank 3 did not reach the monitored barrier; the log of rank 0 is lost",
+    )
     return job
 
 
@@ -230,7 +270,12 @@ def alone() -> Incident:
             f"[rank0]:[W{stamp}.104112007 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=66, addr=[localhost]:37000, "
             "remote=[localhost]:29500): Connection reset by peer",
         )
-    job.is_("known", ["launch.split-rendezvous"], None, "srun started three tasks without WORLD_SIZE: each is a world of its own")
+    job.is_(
+        "known",
+        ["launch.split-rendezvous"],
+        None,
+        "srun started three tasks without WORLD_SIZE: each is a world of its own",
+    )
     return job
 
 

@@ -1,4 +1,6 @@
-"""A made-up failed job: its hosts with their clocks, its ranks, the words of NCCL, HCCL, the kernel and the scheduler, and its truth."""
+"""A made-up failed job: its hosts with their clocks, its ranks, the words of NCCL, HCCL, the kernel and the scheduler,
+and its truth.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ TIMEOUT = 600_000
 
 
 class Incident:
-    """One job. `layout`: perrank (out/rank3.log), srun (slurm-4711.out with labels), nodes (node1.log, `[rank3]:` where torch writes it).
+    """One job. `layout`: perrank (out/rank3.log), srun (slurm-4711.out with labels), nodes (node1.log, `[rank3]:` where
+    torch writes it).
 
     `skew`: host to the seconds by which its clock is ahead.
     """
 
-    def __init__(self, name: str, ranks: int, *, hosts: int = 1, layout: str = "perrank", skew: Sequence[float] = ()) -> None:
+    def __init__(
+        self, name: str, ranks: int, *, hosts: int = 1, layout: str = "perrank", skew: Sequence[float] = ()
+    ) -> None:
         self.name = name
         self.ranks = ranks
         self.per_host = ranks // hosts
@@ -60,7 +65,9 @@ class Incident:
         for step in range(first, last + 1):
             self.wait(1.5)
             for rank in self.everyone() if ranks is None else ranks:
-                self.log(rank, f"step {step} loss {9 / (1 + step) ** 0.3:.4f} tokens/s {self.dice.randrange(9000, 9900)}")
+                self.log(
+                    rank, f"step {step} loss {9 / (1 + step) ** 0.3:.4f} tokens/s {self.dice.randrange(9000, 9900)}"
+                )
 
     def everyone(self, *but: int) -> list[int]:
         return [rank for rank in range(self.ranks) if rank not in but]
@@ -124,7 +131,9 @@ class Incident:
             f"[{PG} Rank {rank}] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.",
         )
         self.c10(
-            rank, "ProcessGroupNCCL.cpp:695", f"[{PG} Rank {rank}] To avoid data inconsistency, we are taking the entire process down."
+            rank,
+            "ProcessGroupNCCL.cpp:695",
+            f"[{PG} Rank {rank}] To avoid data inconsistency, we are taking the entire process down.",
         )
 
     def store_lost(self, rank: int) -> None:
@@ -136,7 +145,10 @@ class Incident:
         )
 
     def remote_error(self, rank: int) -> None:
-        self.nccl(rank, f"NCCL WARN socketProgress: Connection closed by remote peer {self.host((rank + 1) % self.ranks)}<{40000 + rank}>")
+        self.nccl(
+            rank,
+            f"NCCL WARN socketProgress: Connection closed by remote peer {self.host((rank + 1) % self.ranks)}<{40000 + rank}>",
+        )
         self.traceback(
             rank,
             "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:2027, remote process exited or there was a network error, NCCL version 2.21.5\nncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
@@ -153,7 +165,11 @@ class Incident:
 
     def traceback(self, rank: int, error: str, *, line: int = 88, tagged: bool = True) -> None:
         tag = f"[rank{rank}]: " if tagged else ""
-        frames = ["Traceback (most recent call last):", f'  File "/workspace/train.py", line {line}, in train', "    loss.backward()"]
+        frames = [
+            "Traceback (most recent call last):",
+            f'  File "/workspace/train.py", line {line}, in train',
+            "    loss.backward()",
+        ]
         self.say(rank, *(tag + text for text in [*frames, *error.split("\n")]))
 
     def table(self, exits: dict[int, int], host: int = 1, to: str = "launcher.log") -> None:
@@ -203,17 +219,23 @@ class Incident:
         self.to("slurm-4711.out", text)
 
     def cancelled(self, why: str, host: int = 1) -> None:
-        self.slurm(f"slurmstepd: error: *** STEP 4711.0 ON node{host} CANCELLED AT {self.stamp('%Y-%m-%dT%H:%M:%S', host=host)}{why} ***")
+        self.slurm(
+            f"slurmstepd: error: *** STEP 4711.0 ON node{host} CANCELLED AT {self.stamp('%Y-%m-%dT%H:%M:%S', host=host)}{why} ***"
+        )
 
     def plog(self, rank: int, module: str, where: str, text: str, level: str = "ERROR") -> None:
         """A line of CANN's plog, in the rank's own file."""
         self.say(
-            rank, f"[{level}] {module}({4100 + rank},python):{self.stamp('%Y-%m-%d-%H:%M:%S.%L', rank)}.118 [{where}][{4100 + rank}]{text}"
+            rank,
+            f"[{level}] {module}({4100 + rank},python):{self.stamp('%Y-%m-%d-%H:%M:%S.%L', rank)}.118 [{where}][{4100 + rank}]{text}",
         )
 
     def cann(self, rank: int, code: str, title: str, text: str) -> None:
         """A block of CANN 8.5 as torch_npu prints it."""
-        self.say(rank, f"[rank{rank}]: [PID: {4100 + rank}] {self.stamp('%Y-%m-%d-%H:%M:%S.%L', rank)}.118 {title}({code}): {text}")
+        self.say(
+            rank,
+            f"[rank{rank}]: [PID: {4100 + rank}] {self.stamp('%Y-%m-%d-%H:%M:%S.%L', rank)}.118 {title}({code}): {text}",
+        )
 
     def npu_error(self, rank: int, text: str, code: str = "ERR02200 DIST call hccl api failed.") -> None:
         self.traceback(
@@ -240,4 +262,6 @@ class Incident:
             path = directory / self.name / "job" / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-        (directory / self.name / "TRUTH.yaml").write_bytes("".join(f"{key}: {value}\n" for key, value in self.truth.items()).encode())
+        (directory / self.name / "TRUTH.yaml").write_bytes(
+            "".join(f"{key}: {value}\n" for key, value in self.truth.items()).encode()
+        )

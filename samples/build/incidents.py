@@ -3,7 +3,8 @@
     python samples/build/incidents.py                   # into samples/jobs
     python samples/build/incidents.py -o /tmp/jobs
 
-The same script always writes the same bytes. The lines follow the grammars of the programs that write them; the truth is what an expert
+The same script always writes the same bytes. The lines follow the grammars of the programs that write them; the truth
+is what an expert
 reads from the files. Their TRUTH.yaml says `layout: written …`.
 """
 

@@ -75,12 +75,36 @@ DECOYS = (
 
 # Exceptions that a program catches, logs and survives; progress follows.
 HANDLED = (
-    ("shards.py", 61, "fetch", "ConnectionResetError: [Errno 104] Connection reset by peer", "shard 17 not read, trying again (1/3)"),
+    (
+        "shards.py",
+        61,
+        "fetch",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "shard 17 not read, trying again (1/3)",
+    ),
     ("shards.py", 66, "decode", "ValueError: could not decode sample 00004411.jpg: truncated image", "sample skipped"),
-    ("cache.py", 24, "open_cache", "PermissionError: [Errno 13] Permission denied: '/shared/cache/hub'", "optional cache is not used"),
+    (
+        "cache.py",
+        24,
+        "open_cache",
+        "PermissionError: [Errno 13] Permission denied: '/shared/cache/hub'",
+        "optional cache is not used",
+    ),
     ("hooks.py", 40, "notify", "TimeoutError: The read operation timed out", "could not notify the chat channel"),
-    ("ops.py", 12, "load_fused", "ModuleNotFoundError: No module named 'flash_attn_3'", "fused attention not there, using sdpa"),
-    ("ckpt.py", 91, "latest", "FileNotFoundError: [Errno 2] No such file or directory: '/ckpt/run/latest'", "no checkpoint, starting anew"),
+    (
+        "ops.py",
+        12,
+        "load_fused",
+        "ModuleNotFoundError: No module named 'flash_attn_3'",
+        "fused attention not there, using sdpa",
+    ),
+    (
+        "ckpt.py",
+        91,
+        "latest",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/ckpt/run/latest'",
+        "no checkpoint, starting anew",
+    ),
     (
         "memory.py",
         33,
@@ -96,7 +120,13 @@ HANDLED = (
         "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: http://push:9091/",
         "dropped",
     ),
-    ("tokenizer.py", 19, "load", "OSError: Can't load tokenizer for 'internal/bpe'; using the local copy", "local tokenizer is used"),
+    (
+        "tokenizer.py",
+        19,
+        "load",
+        "OSError: Can't load tokenizer for 'internal/bpe'; using the local copy",
+        "local tokenizer is used",
+    ),
     ("serve.py", 71, "bind", "OSError: [Errno 98] Address already in use", "port 8000 is taken, trying next port 8001"),
 )
 
@@ -183,7 +213,9 @@ class Job:
         return f"{9.0 / (1 + step) ** 0.3 + self.dice.uniform(0, 0.05):.4f}"
 
     def train(self, put: Callable[[int, str], None], ranks: int, count: int, trouble: int = 3) -> None:
-        """Steps of `ranks` ranks, with decoys in between and `trouble` caught exceptions in the first half; `put` writes a rank's line."""
+        """Steps of `ranks` ranks, with decoys in between and `trouble` caught exceptions in the first half; `put`
+        writes a rank's line.
+        """
         upset = {1 + self.dice.randrange(max(1, count // 2)) for _ in range(trouble)}
         for step in self.steps(count):
             for rank in range(ranks):

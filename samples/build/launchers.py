@@ -30,7 +30,8 @@ def _agent_start(job: Job, world: int, nodes: int = 1, to: str = "job.log") -> N
 
 def _agent_end(job: Job, to: str = "job.log") -> None:
     job.say(
-        job.glog("I", f"{AGENT}:879") + "[default] worker group successfully finished. Waiting 300 seconds for other agents to finish.",
+        job.glog("I", f"{AGENT}:879")
+        + "[default] worker group successfully finished. Waiting 300 seconds for other agents to finish.",
         job.glog("I", f"{AGENT}:932")
         + "Local worker group finished (WorkerState.SUCCEEDED). Waiting 300 seconds for other agents to finish",
         job.glog("I", f"{AGENT}:946") + "Done waiting for other agents. Elapsed: 0.0021 seconds",
@@ -242,7 +243,12 @@ def nccl_tests(job: Job) -> None:
         job.say(
             f"{2**power:12d} {2**power // 4:13d}     float     sum      -1 {us:8.1f} {2**power / us / 1e3:7.2f} {2**power / us / 5e2:7.2f}      0 {us:8.1f} {2**power / us / 1e3:7.2f} {2**power / us / 5e2:7.2f}      0"
         )
-    job.say("# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 188.223 ", "#", "# Collective test concluded: all_reduce_perf")
+    job.say(
+        "# Out of bounds values : 0 OK",
+        "# Avg bus bandwidth    : 188.223 ",
+        "#",
+        "# Collective test concluded: all_reduce_perf",
+    )
 
 
 def detail_debug(job: Job) -> None:
@@ -263,16 +269,20 @@ def detail_debug(job: Job) -> None:
             job.c10(rank, "logger.cpp:331") + f"[Rank {rank}]: DDP Initialized with: \nworld_size: 4, module_name: Net, device_ids: {rank},"
             " output_device: 0, broadcast_buffers: 1, bucket_cap_bytes: 26214400, find_unused_parameters: 0, gradient_as_bucket_view: 0",
         )  # fmt: skip
-    job.say("[W304 05:11:12.000000001 reducer.cpp:1457] Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any"
-            " unused parameters in the forward pass. This flag results in an extra traversal of the autograd graph every iteration.")  # fmt: skip
+    job.say(
+        "[W304 05:11:12.000000001 reducer.cpp:1457] Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any"
+        " unused parameters in the forward pass. This flag results in an extra traversal of the autograd graph every iteration."
+    )
     job.train(lambda rank, text: job.say(_record(job, rank, text)), 4, 30)
     for rank in range(4):
         pg = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
         job.say(
-            job.c10(rank, "ProcessGroupNCCL.cpp:1335") + f"{pg} Starting to destroy process group, flushing operations.",
+            job.c10(rank, "ProcessGroupNCCL.cpp:1335")
+            + f"{pg} Starting to destroy process group, flushing operations.",
             job.c10(rank, "ProcessGroupNCCL.cpp:1338") + f"{pg} Operations flushed, joining watchdog thread.",
             job.c10(rank, "ProcessGroupNCCL.cpp:2008") + f"{pg} NCCL watchdog thread terminated normally",
-            job.c10(rank, "ProcessGroupNCCL.cpp:1345") + f"{pg} ProcessGroupNCCL destroy takes 12 ms, no timeouts, no errors",
+            job.c10(rank, "ProcessGroupNCCL.cpp:1345")
+            + f"{pg} ProcessGroupNCCL destroy takes 12 ms, no timeouts, no errors",
         )
 
 

@@ -1,4 +1,6 @@
-"""Jobs that end because of a GPU, a link, memory or the scheduler: what the kernel and Slurm say joins the words of the ranks."""
+"""Jobs that end because of a GPU, a link, memory or the scheduler: what the kernel and Slurm say joins the words of the
+ranks.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ def off_the_bus() -> Incident:
     job.wait(3)
     for rank in job.everyone(6):
         job.remote_error(rank)
-    job.is_("known", ["gpu.fallen-off-bus"], [6], "the GPU of rank 6 falls off the bus; the clock of node2 is seven minutes ahead")
+    job.is_(
+        "known",
+        ["gpu.fallen-off-bus"],
+        [6],
+        "the GPU of rank 6 falls off the bus; the clock of node2 is seven minutes ahead",
+    )
     return job
 
 
@@ -62,21 +69,33 @@ def burst() -> Incident:
     for rank in job.everyone():
         job.timeout(rank, seq=33)
         job.taken_down(rank)
-    job.is_("known", ["gpu.xid-109"], [2], "the first fault of the burst on rank 2's GPU is the context switch that timed out")
+    job.is_(
+        "known",
+        ["gpu.xid-109"],
+        [2],
+        "the first fault of the burst on rank 2's GPU is the context switch that timed out",
+    )
     return job
 
 
 def nonfatal() -> Incident:
     job = Incident("gpu_nonfatal_beside_a_kill", 4)
     job.init()
-    job.xid(1, "3d", "145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008 0x00000001 0x00000000 0x00100000 0x00000004)")
+    job.xid(
+        1,
+        "3d",
+        "145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008 0x00000001 0x00000000 0x00100000 0x00000004)",
+    )
     job.steps(1, 7)
     job.wait(5)
     job.table({2: -9})
     for rank in job.everyone(2):
         job.remote_error(rank)
     job.is_(
-        "known", ["host.sigkill"], [2], "rank 2 is killed, nobody says by whom; the NVLink event of rank 1's GPU is no more than a warning"
+        "known",
+        ["host.sigkill"],
+        [2],
+        "rank 2 is killed, nobody says by whom; the NVLink event of rank 1's GPU is no more than a warning",
     )
     return job
 
@@ -95,14 +114,21 @@ def kernel_oom() -> Incident:
     for rank in (0, 1, 2, 3):
         job.remote_error(rank)
     job.table({0: 1, 1: 1, 2: 1, 3: 1}, host=1, to="node1.log")
-    job.is_("known", ["host.oom-killer"], [5], "the kernel of node2 kills rank 5 for memory; its clock is seven minutes behind")
+    job.is_(
+        "known",
+        ["host.oom-killer"],
+        [5],
+        "the kernel of node2 kills rank 5 for memory; its clock is seven minutes behind",
+    )
     return job
 
 
 def slurm_oom() -> Incident:
     job = Incident("host_memory_slurm", 8, hosts=2, layout="srun")
     job.steps(1, 15)
-    job.slurm("slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.")
+    job.slurm(
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed."
+    )
     job.slurm("srun: error: node2: task 5: Out Of Memory")
     job.wait(1)
     for rank in job.everyone(5):
@@ -124,7 +150,10 @@ def saving() -> Incident:
     job.wait(1)
     job.table({0: -9, 1: -15, 2: -15, 3: -15})
     job.is_(
-        "known", ["checkpoint.full-state-dict-oom"], [0], "rank 0 gathers the whole model for a checkpoint, and its host has not the memory"
+        "known",
+        ["checkpoint.full-state-dict-oom"],
+        [0],
+        "rank 0 gathers the whole model for a checkpoint, and its host has not the memory",
     )
     return job
 
@@ -149,7 +178,12 @@ def shared_gpu() -> Incident:
     job.wait(1)
     for rank in job.everyone(1):
         job.remote_error(rank)
-    job.is_("known", ["launch.local-rank-misuse"], [0, 1], "ranks 0 and 1 use the same GPU, and rank 1 finds no memory on it")
+    job.is_(
+        "known",
+        ["launch.local-rank-misuse"],
+        [0, 1],
+        "ranks 0 and 1 use the same GPU, and rank 1 finds no memory on it",
+    )
     return job
 
 
@@ -168,7 +202,10 @@ def assertion() -> Incident:
         if rank == 2:
             job.traceback(rank, text)
     job.is_(
-        "known", ["cuda.device-side-assert"], [2], "an index out of range on rank 2; the others report the same error half a minute later"
+        "known",
+        ["cuda.device-side-assert"],
+        [2],
+        "an index out of range on rank 2; the others report the same error half a minute later",
     )
     return job
 
@@ -183,7 +220,12 @@ def link_down() -> Incident:
     job.wait(2)
     for rank in job.everyone():
         job.taken_down(rank)
-    job.is_("known", ["fabric.ib-retry-exceeded"], [3, 7], "the link between ranks 3 and 7 does not carry, and both are alive")
+    job.is_(
+        "known",
+        ["fabric.ib-retry-exceeded"],
+        [3, 7],
+        "the link between ranks 3 and 7 does not carry, and both are alive",
+    )
     return job
 
 
@@ -212,7 +254,12 @@ def port_error() -> Incident:
     job.retry_exceeded(5, 1, "mlx5_1")
     for rank in job.everyone():
         job.taken_down(rank)
-    job.is_("known", ["fabric.ib-port-error"], [5], "the port of rank 5's adapter goes down, and transfers in both directions give up")
+    job.is_(
+        "known",
+        ["fabric.ib-port-error"],
+        [5],
+        "the port of rank 5's adapter goes down, and transfers in both directions give up",
+    )
     return job
 
 
@@ -232,13 +279,19 @@ def deepspeed() -> Incident:
     job.steps(1, 11)
     for rank in range(4):
         job.to(
-            "launch.log", f"[{job.stamp('%Y-%m-%d %H:%M:%S,%L')}] [INFO] [launch.py:319:sigkill_handler] Killing subprocess {4100 + rank}"
+            "launch.log",
+            f"[{job.stamp('%Y-%m-%d %H:%M:%S,%L')}] [INFO] [launch.py:319:sigkill_handler] Killing subprocess {4100 + rank}",
         )
     job.to(
         "launch.log",
         f"[{job.stamp('%Y-%m-%d %H:%M:%S,%L')}] [ERROR] [launch.py:325:sigkill_handler] ['/opt/venv/bin/python', '-u', 'train.py', '--local_rank=2', '--deepspeed', 'ds.json'] exits with return code = -9",
     )
-    job.is_("known", ["host.sigkill", "launch.deepspeed-return-code"], [2], "DeepSpeed's launcher names the process that was killed first")
+    job.is_(
+        "known",
+        ["host.sigkill", "launch.deepspeed-return-code"],
+        [2],
+        "DeepSpeed's launcher names the process that was killed first",
+    )
     return job
 
 

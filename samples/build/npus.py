@@ -23,22 +23,39 @@ def port_down() -> Incident:
         "ra_hdc_rdma.c:1199",
         "tid:4103,ra_hdc_rdev_init(1199) : [init][ra_hdc_rdev]ra hdc message process failed ret(-67) phy_id(3)",
     )
-    job.plog(3, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]")
+    job.plog(
+        3, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]"
+    )
     job.wait(120)
     _links(job, job.everyone(3))
-    job.is_("known", ["hccl.port-down"], [3], "the network port of rank 3's NPU is down; two minutes later all others time out")
+    job.is_(
+        "known",
+        ["hccl.port-down"],
+        [3],
+        "the network port of rank 3's NPU is down; two minutes later all others time out",
+    )
     return job
 
 
 def not_a_conflict() -> Incident:
     job = Incident("hccl_no_port_conflict", 4)
-    job.plog(1, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]")
     job.plog(
-        1, "HCCL", "hccl_socket.cc:106", "[HcclSocket][Listen] socket type[0], listen on ip[192.2.2.195] and specific port[16666] fail."
+        1, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]"
+    )
+    job.plog(
+        1,
+        "HCCL",
+        "hccl_socket.cc:106",
+        "[HcclSocket][Listen] socket type[0], listen on ip[192.2.2.195] and specific port[16666] fail.",
     )
     job.wait(120)
     _links(job, job.everyone(1))
-    job.is_("known", ["hccl.port-down"], [1], "that the port cannot be listened on follows from the device that could not be set up")
+    job.is_(
+        "known",
+        ["hccl.port-down"],
+        [1],
+        "that the port cannot be listened on follows from the device that could not be set up",
+    )
     return job
 
 
@@ -59,7 +76,10 @@ def absent() -> Incident:
 
 def residual() -> Incident:
     job = Incident("hccl_residual_process", 4)
-    job.say(2, f"[rank2]: EJ0001: {job.stamp('%Y-%m-%d-%H:%M:%S.%L')}.645 Reason: Maybe the last training process is running.")
+    job.say(
+        2,
+        f"[rank2]: EJ0001: {job.stamp('%Y-%m-%d-%H:%M:%S.%L')}.645 Reason: Maybe the last training process is running.",
+    )
     job.wait(120)
     _links(job, job.everyone(2))
     job.is_("known", ["hccl.residual-process"], [2], "on rank 2's NPU the process of the last run is still there")
@@ -122,7 +142,12 @@ def heartbeat_elsewhere() -> Incident:
             "task_exception_handler.cc:610",
             f"[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[10.0.0.2/2], Arrival Time:[{job.stamp('%a %b %d %H:%M:%S %Y')}], Discoverer:[10.0.0.1/{rank}], ExceptionType:[Heartbeat Lost Occurred]",
         )
-    job.is_("known", ["hccl.heartbeat-lost"], [6], "device 2 of the second host went silent, which the lines of the start say is rank 6")
+    job.is_(
+        "known",
+        ["hccl.heartbeat-lost"],
+        [6],
+        "device 2 of the second host went silent, which the lines of the start say is rank 6",
+    )
     return job
 
 
@@ -160,7 +185,9 @@ def memory() -> Incident:
             "Communication_Error_Timeout",
             "A timeout occurs. Waiting peer rank: 6; task information: [streamID:[1], tag[AllReduce_group_name_710]]",
         )
-    job.is_("known", ["npu.out-of-memory"], [6], "rank 6 finds no memory on its NPU; half an hour later the others time out")
+    job.is_(
+        "known", ["npu.out-of-memory"], [6], "rank 6 finds no memory on its NPU; half an hour later the others time out"
+    )
     return job
 
 

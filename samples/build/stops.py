@@ -40,7 +40,12 @@ def stopped() -> Incident:
             "ProcessGroupNCCL.cpp:1895",
             f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}] Process group watchdog thread terminated with exception: CUDA error: driver shutting down",
         )
-    job.is_("known", ["slurm.cancelled"], None, "somebody cancelled the step; what the ranks say twelve seconds later follows from that")
+    job.is_(
+        "known",
+        ["slurm.cancelled"],
+        None,
+        "somebody cancelled the step; what the ranks say twelve seconds later follows from that",
+    )
     return job
 
 
@@ -67,7 +72,12 @@ def requeued_failed() -> Incident:
     job.wait(1)
     for rank in job.everyone(1):
         job.store_lost(rank)
-    job.is_("known", ["cuda.out-of-memory"], [1], "preempted and requeued; the second attempt ends because rank 1 has no GPU memory")
+    job.is_(
+        "known",
+        ["cuda.out-of-memory"],
+        [1],
+        "preempted and requeued; the second attempt ends because rank 1 has no GPU memory",
+    )
     return job
 
 
@@ -86,7 +96,12 @@ def restarted_other_cause() -> Incident:
         f"E{job.stamp('%m%d %H:%M:%S')}.000000 900 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -11) local_rank: 1 (pid: 5101) of binary: /usr/bin/python3",
     )
     job.table({1: -11})
-    job.is_("known", ["crash.segfault"], [1], "attempt 0 ended with a kill of rank 3, attempt 1 with a segmentation fault of rank 1")
+    job.is_(
+        "known",
+        ["crash.segfault"],
+        [1],
+        "attempt 0 ended with a kill of rank 3, attempt 1 with a segmentation fault of rank 1",
+    )
     return job
 
 

@@ -41,7 +41,12 @@ def log_stops() -> Incident:
     job.steps(10, 20, ranks=job.everyone(2))
     for rank in job.everyone(2, 4):
         job.store_lost(rank)
-    job.is_("unknown", [None], [2], "the log of rank 2 stops eleven steps before those of the others; rank 4 has only not complained")
+    job.is_(
+        "unknown",
+        [None],
+        [2],
+        "the log of rank 2 stops eleven steps before those of the others; rank 4 has only not complained",
+    )
     return job
 
 
@@ -50,7 +55,9 @@ def dump_signals() -> Incident:
     job.steps(1, 9)
     for rank in job.everyone():
         job.c10(
-            rank, "ProcessGroupNCCL.cpp:1664", f"[{PG} Rank {rank}] Observed flight recorder dump signal from another rank via TCPStore."
+            rank,
+            "ProcessGroupNCCL.cpp:1664",
+            f"[{PG} Rank {rank}] Observed flight recorder dump signal from another rank via TCPStore.",
         )
         job.taken_down(rank)
     job.is_("unknown", [None], None, "every rank says that another one asked for a dump; whoever did left no log")

@@ -1,4 +1,5 @@
-"""Small jobs with one fault each, run by record.py with one process a rank. Each writes its Flight Recorder dump while it hangs.
+"""Small jobs with one fault each, run by record.py with one process a rank. Each writes its Flight Recorder dump while
+it hangs.
 
 Gloo writes no dump by itself; a thread of each rank asks for it, as torch.distributed.debug does.
 """
@@ -24,7 +25,10 @@ EDGE = threading.Event()
 
 def dump() -> None:
     """One pickle with stacks; a JSON twin for one rank in four."""
-    for name, data in ((f"fr_rank_{RANK}", _dump_fr_trace()), (f"fr_rank_{RANK}.json", _dump_fr_trace_json() if RANK % 4 == 1 else b"")):
+    for name, data in (
+        (f"fr_rank_{RANK}", _dump_fr_trace()),
+        (f"fr_rank_{RANK}.json", _dump_fr_trace_json() if RANK % 4 == 1 else b""),
+    ):
         if data:
             with open(os.path.join(OUT, name), "wb") as file:
                 file.write(data)
@@ -105,7 +109,9 @@ def swapped() -> None:
 
 def other_size() -> None:
     train()
-    work = dist.all_gather([torch.ones(7 if RANK == 3 else 5) for _ in range(SIZE)], torch.ones(7 if RANK == 3 else 5), async_op=True)
+    work = dist.all_gather(
+        [torch.ones(7 if RANK == 3 else 5) for _ in range(SIZE)], torch.ones(7 if RANK == 3 else 5), async_op=True
+    )
     dump()
     work.wait()
 

@@ -1,6 +1,7 @@
 """Record the Flight Recorder samples: `python samples/flight/record.py --python TORCH_PYTHON [KIND …]`.
 
-Every job runs under torch 2.13.0 with gloo, one process a rank. Paths in the stacks are made neutral; the lengths of strings in a pickle
+Every job runs under torch 2.13.0 with gloo, one process a rank. Paths in the stacks are made neutral; the lengths of
+strings in a pickle
 change with them, so that is done while the pickle is walked. TRUTH of each kind stands here, by hand.
 """
 
@@ -16,7 +17,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# kind: (ranks, rule, ranks at fault, group, seq, since, environment). The barrier before the job is #1 of the default group.
+# kind: (ranks, rule, ranks at fault, group, seq, since, environment). The barrier before the job is #1 of the default
+# group.
 TRUTH: dict[str, tuple[int, str | None, list[int], str, int, int | None, dict[str, str]]] = {
     "healthy": (4, None, [], "", 0, None, {}),
     "never_joined": (4, "never-joined", [2], "default_pg", 10, None, {}),
@@ -47,13 +49,19 @@ TRUTH: dict[str, tuple[int, str | None, list[int], str, int, int | None, dict[st
 
 def neutral(data: bytes, python: str) -> bytes:
     """The same dump with the recorder's paths replaced. In a pickle a string is X, four bytes of length, and the text."""
-    prefixes = {str(Path(python).parents[1]).encode(): b"/opt/train/venv", str(HERE.resolve()).encode(): b"/home/user/job"}
-    base = subprocess.run([python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, check=True).stdout.strip()
+    prefixes = {
+        str(Path(python).parents[1]).encode(): b"/opt/train/venv",
+        str(HERE.resolve()).encode(): b"/home/user/job",
+    }
+    base = subprocess.run(
+        [python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, check=True
+    ).stdout.strip()
     prefixes[base] = b"/opt/python"
     for old, new in prefixes.items():
         pattern = re.compile(rb"X(....)" + re.escape(old), re.S)
         data = pattern.sub(
-            lambda m, o=old, n=new: b"X" + (int.from_bytes(m[1], "little") - len(o) + len(n)).to_bytes(4, "little") + n, data
+            lambda m, o=old, n=new: b"X" + (int.from_bytes(m[1], "little") - len(o) + len(n)).to_bytes(4, "little") + n,
+            data,
         )
     return data
 
@@ -67,7 +75,9 @@ def record(kind: str, python: str) -> None:
             "OMP_NUM_THREADS": "1", **environment,
         }  # fmt: skip
         command = [python, str(HERE / "faults.py"), kind.removesuffix("_detail")]
-        ranks = [subprocess.Popen(command, env={**env, "RANK": str(rank)}, stderr=subprocess.DEVNULL) for rank in range(size)]
+        ranks = [
+            subprocess.Popen(command, env={**env, "RANK": str(rank)}, stderr=subprocess.DEVNULL) for rank in range(size)
+        ]
         deadline = time.time() + 240
         try:
             for rank in ranks:
@@ -84,7 +94,13 @@ def record(kind: str, python: str) -> None:
 
 def truth(kind: str) -> str:
     size, rule, ranks, group, seq, since, environment = TRUTH[kind]
-    lines = [f"rule: {rule or 'null'}", f"ranks: {ranks}", f"group: {group!r}", f"seq: {seq}", f"since: {since if since else 'null'}"]
+    lines = [
+        f"rule: {rule or 'null'}",
+        f"ranks: {ranks}",
+        f"group: {group!r}",
+        f"seq: {seq}",
+        f"since: {since if since else 'null'}",
+    ]
     lines += [f"world_size: {size}", "torch: 2.13.0", "backend: gloo", f"environment: {environment}"]
     return "\n".join(lines) + "\n"
 

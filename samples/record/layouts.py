@@ -33,7 +33,12 @@ class Launch:
     def start(self, command: list[str], output: Path, **env: str) -> subprocess.Popen[bytes]:
         """Start a process, in a group of its own, with a small and public environment."""
         output.parent.mkdir(parents=True, exist_ok=True)
-        public = {"PATH": f"{self.python.parent}:/usr/bin:/bin", "HOME": "/home/user", "USER": "user", "LANG": "C.UTF-8"}
+        public = {
+            "PATH": f"{self.python.parent}:/usr/bin:/bin",
+            "HOME": "/home/user",
+            "USER": "user",
+            "LANG": "C.UTF-8",
+        }
         settings = {
             "PYTHONDONTWRITEBYTECODE": "1",
             "LOG_STYLE": self.sample.style,
@@ -99,7 +104,9 @@ def tee(launch: Launch) -> None:
 
 def tee_role(launch: Launch) -> None:
     """As tee, with a role of the user's choice in the prefix: `[host:<local rank>]:`."""
-    launch.one_node(launch.job / "console.log", "--tee", "3", "--role", "host:", "--log-dir", str(launch.work / "kept-elsewhere"))
+    launch.one_node(
+        launch.job / "console.log", "--tee", "3", "--role", "host:", "--log-dir", str(launch.work / "kept-elsewhere")
+    )
 
 
 def redirects(launch: Launch) -> None:
@@ -119,7 +126,9 @@ def perrank(launch: Launch) -> None:
     processes = []
     for rank in range(sample.ranks):
         command = [str(launch.python), "-u", "train.py", *sample.args]
-        processes.append(launch.start(command, launch.job / f"out/rank{rank}.log", RANK=str(rank), LOCAL_RANK=str(rank), **shared))
+        processes.append(
+            launch.start(command, launch.job / f"out/rank{rank}.log", RANK=str(rank), LOCAL_RANK=str(rank), **shared)
+        )
     wait_all(processes)
 
 
@@ -130,7 +139,16 @@ def bare(launch: Launch) -> None:
 
 def twonode(launch: Launch, *options: str) -> None:
     """Run two agents on this machine as if they were two nodes, one log file a node."""
-    where = ("--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{launch.port}", "--rdzv-id", "toy-42")
+    where = (
+        "--nnodes",
+        "2",
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        f"127.0.0.1:{launch.port}",
+        "--rdzv-id",
+        "toy-42",
+    )
     command = launch.torchrun(*where, *options, ranks=launch.sample.ranks // 2)
     first = launch.start(command, launch.job / "node1.log")
     time.sleep(2)  # the first agent serves the rendezvous and gets the lower ranks
@@ -143,9 +161,13 @@ def twonode_tee(launch: Launch) -> None:
 
 
 def hung(launch: Launch) -> None:
-    """As plain, but somebody looks at the ranks while they hang, with py-spy beside this Python, and then ends the job by force."""
+    """As plain, but somebody looks at the ranks while they hang, with py-spy beside this Python, and then ends the job
+    by force.
+    """
     output = launch.job / "job.log"
-    process = launch.start(launch.torchrun("--master-addr", launch.sample.master, "--master-port", str(launch.port)), output)
+    process = launch.start(
+        launch.torchrun("--master-addr", launch.sample.master, "--master-port", str(launch.port)), output
+    )
     try:
         wait_for_text(output, launch.sample.stop_at)
         time.sleep(3)
@@ -154,7 +176,9 @@ def hung(launch: Launch) -> None:
                 target = launch.job / f"stacks/rank{rank}.{form}"
                 target.parent.mkdir(exist_ok=True)
                 with target.open("wb") as file:
-                    subprocess.run(["py-spy", "dump", *options, "--pid", str(pid)], stdout=file, check=True, timeout=LIMIT_S)
+                    subprocess.run(
+                        ["py-spy", "dump", *options, "--pid", str(pid)], stdout=file, check=True, timeout=LIMIT_S
+                    )
     finally:
         ranks = ranks_below(process.pid)
         os.killpg(process.pid, signal.SIGKILL)

@@ -87,7 +87,10 @@ EXCEPTIONS = [
     ),
     Sample(
         *("assertion_all_ranks_interleaved", "same_assertion", "plain", 8),
-        unknown(tuple(range(8)), "all ranks fail one assertion at once; their unlabelled tracebacks mix line by line in one file"),
+        unknown(
+            tuple(range(8)),
+            "all ranks fail one assertion at once; their unlabelled tracebacks mix line by line in one file",
+        ),
         style="bare",
         env={"MIX_LINES": "1"},
         expect="AssertionError: global batch",
@@ -99,24 +102,40 @@ EXCEPTIONS = [
     ),
     Sample(
         *("nan_one_rank_perrank", "nan_loss", "perrank", 4),
-        known("numeric.nan-loss", ranks=(1,), what="the loss of rank 1 is NaN at step 11 and its check raises; the others lose their peer"),
+        known(
+            "numeric.nan-loss",
+            ranks=(1,),
+            what="the loss of rank 1 is NaN at step 11 and its check raises; the others lose their peer",
+        ),
         style="print",
         expect="FloatingPointError: non-finite loss",
     ),
     Sample(
         *("tensor_shape_plain", "tensor_shape", "plain", 2),
-        known("torch.tensor-shape-error", ranks=(0, 1), what="the head of the model is wider than its trunk: the first matmul fails"),
+        known(
+            "torch.tensor-shape-error",
+            ranks=(0, 1),
+            what="the head of the model is wider than its trunk: the first matmul fails",
+        ),
         style="json",
         expect="mat1 and mat2 shapes",
     ),
     Sample(
         *("import_error_plain", "import_error", "plain", 4),
-        known("python.import-error", ranks=ALL4, what="the module fused_rotary is not installed: no rank gets past its imports"),
+        known(
+            "python.import-error",
+            ranks=ALL4,
+            what="the module fused_rotary is not installed: no rank gets past its imports",
+        ),
         expect="ModuleNotFoundError",
     ),
     Sample(
         *("bad_arguments_tee", "bad_arguments", "tee", 2),
-        known("python.bad-arguments", ranks=(0, 1), what="the launch script passes --warmup-steps, which the training does not know"),
+        known(
+            "python.bad-arguments",
+            ranks=(0, 1),
+            what="the launch script passes --warmup-steps, which the training does not know",
+        ),
         args=("--steps", "10", "--warmup-steps", "5"),
         expect="unrecognized arguments",
     ),
@@ -142,12 +161,20 @@ EXCEPTIONS = [
 COLLECTIVES = [
     Sample(
         *("skipped_collective_plain", "skipped_collective", "plain", 4),
-        known(*NEVER_CAME, ranks=(1,), what="rank 1 hangs in a checkpoint upload after step 12; the others time out in its all-reduce"),
+        known(
+            *NEVER_CAME,
+            ranks=(1,),
+            what="rank 1 hangs in a checkpoint upload after step 12; the others time out in its all-reduce",
+        ),
         expect="Timed out waiting",
     ),
     Sample(
         *("skipped_collective_stacks_redirects", "skipped_collective", "redirects", 4),
-        known(*NEVER_CAME, ranks=(2,), what="as skipped_collective_plain with rank 2; faulthandler wrote every rank's stack meanwhile"),
+        known(
+            *NEVER_CAME,
+            ranks=(2,),
+            what="as skipped_collective_plain with rank 2; faulthandler wrote every rank's stack meanwhile",
+        ),
         odd=2,
         env={"DUMP_STACK_AFTER_S": "8"},
         expect="in upload_checkpoint",
@@ -166,28 +193,44 @@ COLLECTIVES = [
     ),
     Sample(
         *("order_mismatch_detail_tee_role", "mismatched_collective", "tee-role", 4),
-        known("torch.collective-order-mismatch", ranks=(3,), what="rank 3 calls broadcast where the others call all_reduce (DETAIL)"),
+        known(
+            "torch.collective-order-mismatch",
+            ranks=(3,),
+            what="rank 3 calls broadcast where the others call all_reduce (DETAIL)",
+        ),
         odd=3,
         env=DETAIL | {"WHAT": "op"},
         expect="Op type",
     ),
     Sample(
         *("shape_mismatch_detail_archive", "mismatched_collective", "redirects+tar.gz", 4),
-        known("torch.collective-shape-mismatch", ranks=(2,), what="rank 2 reduces 63 elements where the others reduce 64 (DETAIL)"),
+        known(
+            "torch.collective-shape-mismatch",
+            ranks=(2,),
+            what="rank 2 reduces 63 elements where the others reduce 64 (DETAIL)",
+        ),
         odd=2,
         env=DETAIL | {"WHAT": "shape"},
         expect="Tensor shapes",
     ),
     Sample(
         *("dtype_mismatch_detail_perrank", "mismatched_collective", "perrank", 3),
-        known("torch.collective-dtype-mismatch", ranks=(1,), what="rank 1 reduces float64 where the others reduce float32 (DETAIL)"),
+        known(
+            "torch.collective-dtype-mismatch",
+            ranks=(1,),
+            what="rank 1 reduces float64 where the others reduce float32 (DETAIL)",
+        ),
         style="pipes",
         env=DETAIL | {"WHAT": "dtype"},
         expect="dtypes",
     ),
     Sample(
         *("monitored_barrier_perrank", "monitored_barrier", "perrank", 4),
-        known("torch.monitored-barrier-timeout", ranks=(2,), what="rank 2 builds its index longer than a monitored barrier waits"),
+        known(
+            "torch.monitored-barrier-timeout",
+            ranks=(2,),
+            what="rank 2 builds its index longer than a monitored barrier waits",
+        ),
         odd=2,
         timeout_s=20,
         expect="Rank 2 failed to pass monitoredBarrier",
@@ -205,14 +248,21 @@ COLLECTIVES = [
     ),
     Sample(
         *("uneven_inputs_redirects", "uneven_inputs", "redirects", 4),
-        known("data.uneven-inputs", *NEVER_CAME, ranks=(3,), what="rank 3 has 20 batches, the others 24: it validates, they wait"),
+        known(
+            "data.uneven-inputs",
+            *NEVER_CAME,
+            ranks=(3,),
+            what="rank 3 has 20 batches, the others 24: it validates, they wait",
+        ),
         odd=3,
         timeout_s=8,
         expect="Timed out waiting",
     ),
     Sample(
         *("left_early_plain", "left_early", "plain", 4),
-        known("launch.rank-left-early", ranks=(2,), what="rank 2 stops early by its own loss and ends with exit code 0"),
+        known(
+            "launch.rank-left-early", ranks=(2,), what="rank 2 stops early by its own loss and ends with exit code 0"
+        ),
         odd=2,
         expect="early stop",
     ),
@@ -224,7 +274,12 @@ COLLECTIVES = [
     ),
     Sample(
         *("model_differs_plain", "model_differs", "plain", 3),
-        known("ddp.model-differs-across-ranks", "torch.model-differs-across-ranks", ranks=(1,), what="rank 1 builds a wider model"),
+        known(
+            "ddp.model-differs-across-ranks",
+            "torch.model-differs-across-ranks",
+            ranks=(1,),
+            what="rank 1 builds a wider model",
+        ),
         expect="appears not to match sizes",
     ),
 ]
@@ -232,7 +287,11 @@ COLLECTIVES = [
 CRASHES = [
     Sample(
         *("sigkill_redirects", "killed", "redirects", 4),
-        known("host.sigkill", ranks=(1,), what="rank 1 is killed by SIGKILL after step 15, as by the OOM killer; nothing says by whom"),
+        known(
+            "host.sigkill",
+            ranks=(1,),
+            what="rank 1 is killed by SIGKILL after step 15, as by the OOM killer; nothing says by whom",
+        ),
         style="megatron",
         expect="(SIGKILL)",
     ),
@@ -244,7 +303,9 @@ CRASHES = [
     ),
     Sample(
         *("sigkill_perrank", "killed", "perrank", 3),
-        unknown((2,), "rank 2 is killed by SIGKILL without any agent: its file just ends, and the others lose their peer"),
+        unknown(
+            (2,), "rank 2 is killed by SIGKILL without any agent: its file just ends, and the others lose their peer"
+        ),
         odd=2,
         expect="reset by peer",
     ),
@@ -270,13 +331,21 @@ CRASHES = [
     ),
     Sample(
         *("segfault_all_ranks_redirects", "healthy", "redirects", 3),
-        known("crash.segfault", ranks=(0, 1, 2), what="the DDP constructor itself crashes on all ranks (torch 2.13, CPU, DETAIL)"),
+        known(
+            "crash.segfault",
+            ranks=(0, 1, 2),
+            what="the DDP constructor itself crashes on all ranks (torch 2.13, CPU, DETAIL)",
+        ),
         env=DETAIL | {"PYTHONFAULTHANDLER": "1"},
         expect="in _ddp_init_helper",
     ),
     Sample(
         *("stack_overflow_perrank", "native_crash", "perrank", 2),
-        known("crash.stack-overflow", ranks=(1,), what="rank 1 recurses without end until its stack is gone; faulthandler saw it"),
+        known(
+            "crash.stack-overflow",
+            ranks=(1,),
+            what="rank 1 recurses without end until its stack is gone; faulthandler saw it",
+        ),
         env={"CRASH": "stack", "PYTHONFAULTHANDLER": "1"},
         expect="in walk",
     ),
@@ -291,18 +360,24 @@ CRASHES = [
 RESOURCES = [
     Sample(
         *("dataloader_worker_killed_tee", "dataloader_worker_killed", "tee", 2),
-        known("data.worker-killed", "host.sigkill", ranks=(1,), what="a DataLoader worker of rank 1 is killed by SIGKILL"),
+        known(
+            "data.worker-killed", "host.sigkill", ranks=(1,), what="a DataLoader worker of rank 1 is killed by SIGKILL"
+        ),
         expect="is killed by signal: Killed",
     ),
     Sample(
         *("memory_limit_redirects", "memory_limit", "redirects", 3),
-        known("host.memory-limit", ranks=(1,), what="rank 1 meets its address-space limit loading a cache: MemoryError"),
+        known(
+            "host.memory-limit", ranks=(1,), what="rank 1 meets its address-space limit loading a cache: MemoryError"
+        ),
         style="pipes",
         expect="MemoryError",
     ),
     Sample(
         *("memory_limit_torch_plain", "memory_limit", "plain", 2),
-        known("host.memory-limit", ranks=(0,), what="rank 0 meets its address-space limit in the CPU allocator of torch"),
+        known(
+            "host.memory-limit", ranks=(0,), what="rank 0 meets its address-space limit in the CPU allocator of torch"
+        ),
         odd=0,
         env={"ALLOCATE": "torch"},
         expect="DefaultCPUAllocator",
@@ -314,7 +389,11 @@ RESOURCES = [
     ),
     Sample(
         *("checkpoint_size_mismatch_twonode", "load_checkpoint", "twonode", 4),
-        known("checkpoint.shape-mismatch", ranks=ALL4, what="the checkpoint is of a wider model: load_state_dict fails on all ranks"),
+        known(
+            "checkpoint.shape-mismatch",
+            ranks=ALL4,
+            what="the checkpoint is of a wider model: load_state_dict fails on all ranks",
+        ),
         env={"BROKEN": "size"},
         expect="size mismatch for",
     ),
@@ -326,7 +405,12 @@ RESOURCES = [
     ),
     Sample(
         *("disk_full_tee", "disk_full", "tee", 3),
-        known("checkpoint.no-space", "host.no-space", ranks=(0,), what="rank 0 saves a checkpoint to a device without space"),
+        known(
+            "checkpoint.no-space",
+            "host.no-space",
+            ranks=(0,),
+            what="rank 0 saves a checkpoint to a device without space",
+        ),
         expect="unexpected pos",
     ),
 ]
@@ -334,13 +418,21 @@ RESOURCES = [
 LAUNCHES = [
     Sample(
         *("port_in_use_plain", "healthy", "plain", 2),
-        known("launch.port-in-use", ranks=None, what="MASTER_PORT is taken: the agent cannot open its store, no rank starts"),
+        known(
+            "launch.port-in-use",
+            ranks=None,
+            what="MASTER_PORT is taken: the agent cannot open its store, no rank starts",
+        ),
         busy_port=True,
         expect="EADDRINUSE",
     ),
     Sample(
         *("port_in_use_perrank", "healthy", "perrank", 2),
-        known("launch.port-in-use", ranks=(0,), what="MASTER_PORT is taken: rank 0 cannot open the store, rank 1 talks to a stranger"),
+        known(
+            "launch.port-in-use",
+            ranks=(0,),
+            what="MASTER_PORT is taken: rank 0 cannot open the store, rank 1 talks to a stranger",
+        ),
         busy_port=True,
         expect="EADDRINUSE",
     ),
@@ -374,7 +466,12 @@ LAUNCHES = [
     ),
     Sample(
         *("agent_sigterm_tee", "healthy", "tee", 3),
-        known("launch.interrupted", "launch.signal-exception", ranks=None, what="the agent gets SIGTERM from outside at step 40"),
+        known(
+            "launch.interrupted",
+            "launch.signal-exception",
+            ranks=None,
+            what="the agent gets SIGTERM from outside at step 40",
+        ),
         env={"STEPS": "2000"},
         stop_at="step 40 ",
         expect="got signal: 15",
@@ -409,7 +506,13 @@ HEALTHY = [
         expect="leaked shared_memory",
     ),
     Sample(
-        "healthy_bar_twonode", "healthy", "twonode", 4, clean("a progress bar redrawn with carriage returns"), "bar", env={"STEPS": "60"}
+        "healthy_bar_twonode",
+        "healthy",
+        "twonode",
+        4,
+        clean("a progress bar redrawn with carriage returns"),
+        "bar",
+        env={"STEPS": "60"},
     ),
     Sample(
         "healthy_json_archive",
@@ -431,25 +534,39 @@ HEALTHY = [
 DIVERGED = [
     Sample(
         *("divergence_gradient_perrank", "diverged_gradient", "perrank", 4),
-        known("numeric.rank-divergence", ranks=(2,), what="from step 30 on rank 2 steps with its own gradient, the norm says so"),
+        known(
+            "numeric.rank-divergence",
+            ranks=(2,),
+            what="from step 30 on rank 2 steps with its own gradient, the norm says so",
+        ),
         odd=2,
         expect="checkpoint written",
     ),
     Sample(
         *("divergence_weights_tee", "diverged_weights", "tee", 4),
-        known("numeric.rank-divergence", ranks=(3,), what="rank 3 starts with other weights, the printed hash is never that of the others"),
+        known(
+            "numeric.rank-divergence",
+            ranks=(3,),
+            what="rank 3 starts with other weights, the printed hash is never that of the others",
+        ),
         odd=3,
         expect="param_hash=",
     ),
     Sample(
         *("divergence_assertion_redirects", "diverged_assertion", "redirects", 4),
-        known("numeric.rank-divergence", ranks=(1,), what="a weight of rank 1 flips at step 17, the check at step 20 raises on all ranks"),
+        known(
+            "numeric.rank-divergence",
+            ranks=(1,),
+            what="a weight of rank 1 flips at step 17, the check at step 20 raises on all ranks",
+        ),
         expect="inconsistent: [",
     ),
     Sample(
         *("env_detail_one_rank_perrank", "env_one_rank", "perrank", 3),
         known(
-            "config.env-mismatch", ranks=(1,), what="rank 1 alone has TORCH_DISTRIBUTED_DEBUG=DETAIL and waits in collectives of its own"
+            "config.env-mismatch",
+            ranks=(1,),
+            what="rank 1 alone has TORCH_DISTRIBUTED_DEBUG=DETAIL and waits in collectives of its own",
         ),
         expect="TORCH_DISTRIBUTED_DEBUG=DETAIL",
     ),

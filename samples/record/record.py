@@ -3,7 +3,8 @@
     python samples/record/record.py --python /path/to/venv/bin/python -o samples/jobs
     python samples/record/record.py --only segfault --only healthy      # names that contain one of the words
 
-It needs nothing itself, and an environment with torch (CPU) for the jobs. Jobs run one after the other: a quarter of an hour.
+It needs nothing itself, and an environment with torch (CPU) for the jobs. Jobs run one after the other: a quarter of an
+hour.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ TRIES = 6  # a restarted job of torch 2.13 may or may not meet the addresses of 
 def main() -> int:
     """Parse the command line, record, and return 1 when a sample could not be recorded or holds private strings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="record samples whose name contains NAME")
-    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a python that has torch (default: this one)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="record samples whose name contains NAME"
+    )
+    parser.add_argument(
+        "--python", type=Path, default=Path(sys.executable), help="a python that has torch (default: this one)"
+    )
     parser.add_argument("--truth-only", action="store_true", help="write TRUTH.yaml again and run nothing")
     parser.add_argument("-o", "--output", type=Path, default=HERE.parent / "jobs")
     options = parser.parse_args()
@@ -76,7 +81,11 @@ def run_sample(sample: Sample, python: Path, target: Path) -> list[str]:
             return [f"not recorded: {error}"]
         base = Path(ask(python, "import sys; print(sys.base_prefix)"))
         scrubber = Scrubber(
-            ((work, f"/home/user/jobs/{sample.name}"), (python.parent.parent, "/opt/train/venv"), (base, "/opt/python/3.11"))
+            (
+                (work, f"/home/user/jobs/{sample.name}"),
+                (python.parent.parent, "/opt/train/venv"),
+                (base, "/opt/python/3.11"),
+            )
         )
         files = dict(cleaned(launch.job, scrubber))
         keep(pack(files) if packed else files, target)
@@ -134,7 +143,9 @@ def write_truth(sample: Sample, torch: str, path: Path) -> None:
         "torch": torch,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in data.items()))  # JSON values are YAML, too
+    path.write_text(
+        "".join(f"{key}: {json.dumps(value)}\n" for key, value in data.items())
+    )  # JSON values are YAML, too
 
 
 def ask(python: Path, program: str) -> str:

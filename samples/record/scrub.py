@@ -21,7 +21,9 @@ class Scrubber:
         """Return `data` without private strings; `host` is what this machine is called in it."""
         for private, public in self.paths:
             data = data.replace(str(private).encode(), public.encode())
-        data = re.sub(rb"(host +: )localhost\b", rb"\g<1>" + host.encode(), data)  # what torchrun makes of a name without domain
+        data = re.sub(
+            rb"(host +: )localhost\b", rb"\g<1>" + host.encode(), data
+        )  # what torchrun makes of a name without domain
         for name in own_names():
             data = re.sub(rb"(?<![\w./-])" + re.escape(name.encode()) + rb"(?![\w/-])", host.encode(), data)
         for number, address in enumerate(own_addresses(), start=1):
@@ -33,7 +35,9 @@ def leaks(data: bytes) -> list[str]:
     """Return the places that still hold something private."""
     for public in PUBLIC:
         data = data.replace(public, b"")
-    return [data[max(0, at - 40) : at + 80].decode(errors="replace") for tale in TELLTALES if (at := data.find(tale)) >= 0]
+    return [
+        data[max(0, at - 40) : at + 80].decode(errors="replace") for tale in TELLTALES if (at := data.find(tale)) >= 0
+    ]
 
 
 def own_names() -> list[str]:

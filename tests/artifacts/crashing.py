@@ -144,7 +144,9 @@ def build(directory: Path, name: str, source: str, *options: str) -> Path:
     (directory / f"{name}.{suffix}").write_text(source, encoding="utf-8")
     target = directory / name
     flags = ("-g", "-O1", "-fno-optimize-sibling-calls", "-pthread", "-w")
-    subprocess.run([compiler, *flags, f"{name}.{suffix}", "-o", str(target), *options], cwd=directory, check=True, timeout=120)
+    subprocess.run(
+        [compiler, *flags, f"{name}.{suffix}", "-o", str(target), *options], cwd=directory, check=True, timeout=120
+    )
     return target
 
 
@@ -177,7 +179,13 @@ def core_of(directory: Path, *command: str) -> Path:
     else:
         needs("gdb")
         script = ["-ex", "run", "-ex", "generate-core-file core"]
-        subprocess.run(["gdb", "--nx", "-batch", *script, "--args", *command], cwd=where, capture_output=True, timeout=120, check=True)
+        subprocess.run(
+            ["gdb", "--nx", "-batch", *script, "--args", *command],
+            cwd=where,
+            capture_output=True,
+            timeout=120,
+            check=True,
+        )
         found = [where / "core"]
     assert len(found) == 1, f"no core in {where} (core_pattern {pattern})"
     return found[0]

@@ -1,4 +1,6 @@
-"""A real core of aarch64, written by Linux 6.12 on an emulated Cortex-A72; cores/aarch64-program.c is what crashed in it."""
+"""A real core of aarch64, written by Linux 6.12 on an emulated Cortex-A72; cores/aarch64-program.c is what crashed in
+it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_signal_address_and_offsets_without_the_program(place: Path) -> None:
     """The kernel's notes alone: signal, address, and every thread as module and offset with the build-id."""
     report = read(str(place / "core"), "core", Where(sysroot="/nonexistent"), use_gdb=False)
-    assert (report.core.machine, report.stacks.signal, report.code, report.core.address) == ("aarch64", "SIGSEGV", "SEGV_MAPERR", 8)
+    assert (report.core.machine, report.stacks.signal, report.code, report.core.address) == (
+        "aarch64",
+        "SIGSEGV",
+        "SEGV_MAPERR",
+        8,
+    )
     assert report.meaning.word == "small-offset"
     first, second = report.stacks.threads[0].frames[:2]
     assert (first.module, first.offset, second.module) == (PROGRAM, READ_HEADER, PROGRAM)

@@ -79,12 +79,19 @@ CRASHES = [
 
 
 @pytest.mark.parametrize(("mode", "signal", "kind", "frame", "meaning"), CRASHES, ids=[row[0] for row in CRASHES])
-def test_a_crash_through_gdb_and_through_the_notes(lab: Lab, mode: str, signal: str, kind: str, frame: str, meaning: str) -> None:
+def test_a_crash_through_gdb_and_through_the_notes(
+    lab: Lab, mode: str, signal: str, kind: str, frame: str, meaning: str
+) -> None:
     """Signal, kind, crash frame and the meaning of the address are right both ways, and the crash point is one."""
     through_gdb, alone = lab.read(mode), lab.read(mode, use_gdb=False)
     assert (through_gdb.engine, alone.engine) == ("gdb", "notes")
     for report in (through_gdb, alone):
-        assert (report.stacks.signal, report.crash.kind, report.crash.frames[:1], report.meaning.word) == (signal, kind, (frame,), meaning)
+        assert (report.stacks.signal, report.crash.kind, report.crash.frames[:1], report.meaning.word) == (
+            signal,
+            kind,
+            (frame,),
+            meaning,
+        )
         assert report.crash.thread is report.stacks.threads[0]
     assert through_gdb.crash.point == alone.crash.point
     assert {"notes": "context", "gdb": "unwound"}[alone.engine] == alone.stacks.threads[0].frames[0].trust
@@ -109,12 +116,16 @@ def test_the_file_behind_a_bus_error_is_named(lab: Lab) -> None:
 
 
 def test_module_and_offset_without_the_program(lab: Lab, tmp_path: Path) -> None:
-    """Where the program is gone, the place of the crash is its module, its build-id and an offset inside of the right function."""
+    """Where the program is gone, the place of the crash is its module, its build-id and an offset inside of the right
+    function.
+    """
     program = shutil.copy(lab.program(), tmp_path / "gone")
     core = core_of(tmp_path, str(program), "null")
     build_id = build_id_of(str(program))
     table = subprocess.run(["nm", "-S", str(program)], capture_output=True, text=True, check=True).stdout
-    start, size = next((int(row[0], 16), int(row[1], 16)) for row in map(str.split, table.splitlines()) if row[-1] == "read_header")
+    start, size = next(
+        (int(row[0], 16), int(row[1], 16)) for row in map(str.split, table.splitlines()) if row[-1] == "read_header"
+    )
     os.unlink(program)
     for use_gdb in (True, False):
         report = read(str(core), "core", use_gdb=use_gdb)
@@ -197,7 +208,9 @@ def test_what_is_not_read_says_so(tmp_path: Path, head: bytes, words: str) -> No
 
 
 def test_a_python_process(lab: Lab, tmp_path: Path) -> None:
-    """A crash in an extension module: its function is the crash point, in the thread that called it, and Python's frames stand with it."""
+    """A crash in an extension module: its function is the crash point, in the thread that called it, and Python's
+    frames stand with it.
+    """
     if not python.available():
         pytest.skip("pystack is not installed")
     module = build_extension(tmp_path)
@@ -212,7 +225,9 @@ def test_a_python_process(lab: Lab, tmp_path: Path) -> None:
     assert [frame.language for frame in crashed.frames].index("python") == 2
     assert not report.remarks, "a healthy core needs no remark"
     table = subprocess.run(["nm", "-S", str(module)], capture_output=True, text=True, check=True).stdout
-    start, size = next((int(row[0], 16), int(row[1], 16)) for row in map(str.split, table.splitlines()) if row[-1] == "decode_block")
+    start, size = next(
+        (int(row[0], 16), int(row[1], 16)) for row in map(str.split, table.splitlines()) if row[-1] == "decode_block"
+    )
     for where in (Where(), Where(sysroot="/nonexistent")):  # with the files, and as on a machine that has none of them
         alone = read(str(core), "core", where, use_gdb=False, use_python=False)
         frame = alone.stacks.threads[0].frames[0]
@@ -253,7 +268,9 @@ def test_one_crash_is_one_point_however_it_is_seen(lab: Lab) -> None:
     assert {crash.kind for crash in seen} == {"exception"}
     # In logs: what a handler printed, what gdb said, and the core itself belong to one cluster.
     words = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  bad shard\n"
-    facts = [fact for given in (text, words + c10, fault) for fact in from_text(given) if fact.fields.get("crash_point")]
+    facts = [
+        fact for given in (text, words + c10, fault) for fact in from_text(given) if fact.fields.get("crash_point")
+    ]
     assert [fact.kind for fact in facts] == ["crash", "terminate", "fatal-python"]
     core = evidence(report, Source("core", "core"))
     assert {name_of(fact) for fact in (*facts, core)} == {name_of(core)}
@@ -265,7 +282,8 @@ def test_cores_of_a_job(lab: Lab, tmp_path: Path) -> None:
     job = tmp_path / "job"
     job.mkdir()
     (job / "train.log").write_text(
-        f"node1:{pid}:{pid} [0] NCCL INFO ncclCommInitRank comm 0x1 rank 3 nranks 8 cudaDev 3 busId 1000 - Init START\n", "utf-8"
+        f"node1:{pid}:{pid} [0] NCCL INFO ncclCommInitRank comm 0x1 rank 3 nranks 8 cudaDev 3 busId 1000 - Init START\n",
+        "utf-8",
     )
     (job / "core.zst").write_bytes(zstandard.compress(lab.core("null").read_bytes()))
     found = triage.ingest(job)
@@ -426,7 +444,12 @@ def group_of(stat: Path) -> int:
 
 def test_output_is_capped(tmp_path: Path) -> None:
     """A debugger that never stops talking is stopped."""
-    output = run(["/bin/sh", "-c", "while :; do echo aaaaaaaaaaaaaaaa; done"], "", Limits(seconds=30, output=1 << 20), str(tmp_path))
+    output = run(
+        ["/bin/sh", "-c", "while :; do echo aaaaaaaaaaaaaaaa; done"],
+        "",
+        Limits(seconds=30, output=1 << 20),
+        str(tmp_path),
+    )
     assert output.ended == "output"
     assert len(output.text) < 1 << 21
 

@@ -25,7 +25,14 @@ def read(content: object) -> list[Evidence]:
 
 def test_the_recorded_exception() -> None:
     """Type, message and place come from the stack, the time from the file."""
-    (fact,) = read({"message": {"message": "ValueError: no tokens", "extraInfo": {"py_callstack": STACK, "timestamp": "1795230487"}}})
+    (fact,) = read(
+        {
+            "message": {
+                "message": "ValueError: no tokens",
+                "extraInfo": {"py_callstack": STACK, "timestamp": "1795230487"},
+            }
+        }
+    )
     assert (fact.kind, fact.text, fact.fields["line"], fact.origin.time, fact.source) == (
         "exception",
         "ValueError: no tokens",
@@ -50,7 +57,9 @@ def test_damage_is_an_artifact_error(data: bytes) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5
+    st.none() | st.booleans() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
 )
 
 
@@ -88,7 +97,9 @@ def test_an_error_file_places_its_rank(tmp_path: object) -> None:
     job = JobBuilder(tmp_path / "job", layout="redirects").steps(2)  # type: ignore[operator]
     job.rank(3).traceback("ValueError: no tokens", [("/w/train.py", 25, "main")])
     directory = job.elastic_table({3: 1}).write()
-    content = {"message": {"message": "ValueError: no tokens", "extraInfo": {"py_callstack": STACK, "timestamp": "1795228205"}}}
+    content = {
+        "message": {"message": "ValueError: no tokens", "extraInfo": {"py_callstack": STACK, "timestamp": "1795228205"}}
+    }
     (directory / SOURCE.name).write_text(json.dumps(content), encoding="utf-8")
     root = triage.ingest(directory).root_cause
     assert root is not None

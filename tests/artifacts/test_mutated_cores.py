@@ -34,12 +34,16 @@ def head_size(core: bytes) -> int:
 @st.composite
 def damages(draw: st.DrawFn) -> list[tuple[float, bytes]]:
     """Places (as a part of the head, or of the whole from 1 on) and the bytes to put there."""
-    word = st.binary(min_size=1, max_size=8) | st.sampled_from([b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", struct.pack("<Q", 1 << 40)])
+    word = st.binary(min_size=1, max_size=8) | st.sampled_from(
+        [b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", struct.pack("<Q", 1 << 40)]
+    )
     return draw(st.lists(st.tuples(st.floats(0, 2, exclude_max=True), word), max_size=6))
 
 
 @given(damages(), st.floats(0, 1))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_mutated_cores(core: bytes, tmp_path: Path, places: list[tuple[float, bytes]], cut: float) -> None:
     """Two hundred damaged cores: each gives a report or an error with a hint, and never anything else."""
     data = bytearray(core)
@@ -52,7 +56,10 @@ def test_mutated_cores(core: bytes, tmp_path: Path, places: list[tuple[float, by
     found = Facts([], [])
     answer(found, Artifact(Source("core", "core", None, str(file)), b""))
     # An offset that no file can have is refused by the kernel: unreadable.
-    assert len(found.evidence) == 1 or [warning.code for warning in found.warnings] in (["damaged-artifact"], ["unreadable"])
+    assert len(found.evidence) == 1 or [warning.code for warning in found.warnings] in (
+        ["damaged-artifact"],
+        ["unreadable"],
+    )
     assert all(warning.message for warning in found.warnings)
 
 
@@ -104,7 +111,21 @@ def made(machine: int, registers: bytes, threads: int = 1, xnum: bool = False) -
     note = struct.pack("<III", 5, len(desc), 1) + b"CORE\0\0\0\0" + desc + bytes(-len(desc) % 4)
     notes = note * threads
     header = struct.pack(
-        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01" + bytes(9), 4, machine, 1, 0, 64, 120, 0, 64, 56, 0xFFFF if xnum else 1, 64, 1, 0
+        "<16sHHIQQQIHHHHHH",
+        b"\x7fELF\x02\x01\x01" + bytes(9),
+        4,
+        machine,
+        1,
+        0,
+        64,
+        120,
+        0,
+        64,
+        56,
+        0xFFFF if xnum else 1,
+        64,
+        1,
+        0,
     )
     phdr = struct.pack("<IIQQQQQQ", 4, 0, 184, 0, 0, len(notes), 0, 4)
     section = bytes(44) + struct.pack("<I", 1) + bytes(16)
@@ -115,7 +136,9 @@ def test_a_mapping_of_impossible_length_is_no_module() -> None:
     """Damage that makes a library span the address space takes it out of the modules, and the others stay."""
     mappings = [elf.Mapping(0x1000, 1 << 40, 0, "/lib/libc.so.6"), elf.Mapping(0x5000, 0x6000, 0, "/opt/app")]
     data = Bytes(b"\x7fELF" + bytes(4092))
-    found = elf._modules(mappings, elf.Memory(data, (elf.Segment(0x1000, 0x2000, 0, 4096, 5), elf.Segment(0x5000, 0x6000, 0, 4096, 5))))
+    found = elf._modules(
+        mappings, elf.Memory(data, (elf.Segment(0x1000, 0x2000, 0, 4096, 5), elf.Segment(0x5000, 0x6000, 0, 4096, 5)))
+    )
     assert [module.path for module in found] == ["/opt/app"]
 
 
@@ -124,7 +147,14 @@ def test_aarch64() -> None:
     registers = struct.pack("<34Q", *range(1000, 1034))
     core = elf.read(Bytes(made(183, registers)))
     (thread,) = core.threads
-    assert (core.machine, thread.tid, thread.pc, thread.sp, thread.fp, thread.link) == ("aarch64", 77, 1032, 1031, 1029, 1030)
+    assert (core.machine, thread.tid, thread.pc, thread.sp, thread.fp, thread.link) == (
+        "aarch64",
+        77,
+        1032,
+        1031,
+        1029,
+        1030,
+    )
 
 
 def test_more_than_65535_segments() -> None:

@@ -37,7 +37,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def talk(place: Path, script: Callable[[Any], Awaitable[None]], *more: str) -> None:
     """Start the server and let the script talk to it."""
-    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(place), "TRIAGE_STORE": str(place / "triage.db")}
+    environment = {
+        "PYTHONPATH": str(ROOT),
+        "PATH": os.environ["PATH"],
+        "HOME": str(place),
+        "TRIAGE_STORE": str(place / "triage.db"),
+    }
     if "TRIAGE_CACHE" in os.environ:
         environment["TRIAGE_CACHE"] = os.environ["TRIAGE_CACHE"]
     parameters = mcp.StdioServerParameters(
@@ -105,7 +110,11 @@ def test_all_answers_with_citations(place: Path) -> None:
         assert (stored["verdict"], root["signature"], root["ranks"]) == ("known", "cuda.out-of-memory", "1")
         assert root["sure"] in ("medium", "high")
         proof = root["evidence"][0]
-        line = Path(place / "logs" / "one" / Path(proof["source"]).name).read_text(encoding="utf-8").splitlines()[proof["end_line"] - 1]
+        line = (
+            Path(place / "logs" / "one" / Path(proof["source"]).name)
+            .read_text(encoding="utf-8")
+            .splitlines()[proof["end_line"] - 1]
+        )
         assert "CUDA out of memory" in line
         assert "CUDA out of memory" in proof["untrusted"]["text"]
         assert root["catalog"]["steps"]

@@ -27,7 +27,11 @@ class Bench:
         self.store = store
         self.slack = slack
         self.settings = Slack(
-            token=slack.token, signing_secret=slack.signing_secret, api_url=f"{slack.url}/api/", answer_urls=(slack.url,), timeout=5
+            token=slack.token,
+            signing_secret=slack.signing_secret,
+            api_url=f"{slack.url}/api/",
+            answer_urls=(slack.url,),
+            timeout=5,
         )
         self.routing = Routing(routes=(Route(to=f"slack:{CHANNEL}"),))
         self.now = NOW
@@ -69,7 +73,9 @@ def replace_routing(routing: Routing, **more: Any) -> Routing:
 def texts(value: Any) -> str:
     """Every text in a piece of Block Kit."""
     if isinstance(value, dict):
-        return "\n".join(item if key == "text" and isinstance(item, str) else texts(item) for key, item in value.items())
+        return "\n".join(
+            item if key == "text" and isinstance(item, str) else texts(item) for key, item in value.items()
+        )
     return "\n".join(map(texts, value)) if isinstance(value, list) else ""
 
 

@@ -22,7 +22,9 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
 class Runner:
-    """Runs the composite steps one after the other; `outputs` by step, as `steps.ID.outputs`. Without `version` nothing is installed."""
+    """Runs the composite steps one after the other; `outputs` by step, as `steps.ID.outputs`. Without `version` nothing
+    is installed.
+    """
 
     def __init__(self, where: Path, github: GitHubServer, **inputs: str) -> None:
         defaults = {name: str(item.get("default", "")) for name, item in ACTION["inputs"].items()}
@@ -79,7 +81,9 @@ class Runner:
                 timeout=120,
             )
             told += done.stdout + done.stderr
-            self.environment["PATH"] = ":".join([*reversed(added.read_text(encoding="utf-8").split("\n")[:-1]), self.environment["PATH"]])
+            self.environment["PATH"] = ":".join(
+                [*reversed(added.read_text(encoding="utf-8").split("\n")[:-1]), self.environment["PATH"]]
+            )
             if "id" in step:
                 self.outputs[step["id"]] = read_outputs(output.read_text(encoding="utf-8"))
             if done.returncode:
@@ -88,7 +92,9 @@ class Runner:
 
     def _filled(self, value: str) -> str:
         value = re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", lambda match: self.inputs[match[1]], value)
-        return re.sub(r"\$\{\{ steps\.(\w+)\.outputs\.(\w+) \}\}", lambda match: self.outputs[match[1]].get(match[2], ""), value)
+        return re.sub(
+            r"\$\{\{ steps\.(\w+)\.outputs\.(\w+) \}\}", lambda match: self.outputs[match[1]].get(match[2], ""), value
+        )
 
     def _holds(self, condition: str) -> bool:
         match = re.fullmatch(r"inputs\.([a-z-]+) != '(\w*)'", condition)
@@ -132,7 +138,9 @@ def job(where: Path, error: str | None) -> Path:
 
 
 def test_a_failure_is_told_and_fails_the_step(tmp_path: Path, github: GitHubServer) -> None:
-    """Installed from the checkout into an environment of its own. Annotations, the summary file, the outputs, one comment on the pull request, and status 1."""
+    """Installed from the checkout into an environment of its own. Annotations, the summary file, the outputs, one
+    comment on the pull request, and status 1.
+    """
     job(tmp_path, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     runner = Runner(tmp_path, github, paths="job logs\n*.nothing\n", version="action", **{"fail-on": "any"})
     (tmp_path / "bin" / "triage").unlink()
@@ -145,7 +153,9 @@ def test_a_failure_is_told_and_fails_the_step(tmp_path: Path, github: GitHubServ
     }
     status, told = runner.run()
     assert status == 1, told
-    assert (tmp_path / "triage-__self" / "command" / "triage").resolve() == tmp_path / "triage-__self" / "bin" / "triage"
+    assert (
+        tmp_path / "triage-__self" / "command" / "triage"
+    ).resolve() == tmp_path / "triage-__self" / "bin" / "triage"
     assert re.search(r"^::error file=.*,title=triage%3A cuda\.out-of-memory::Root cause", told, re.MULTILINE)
     assert "cuda.out-of-memory" in runner.summary.read_text(encoding="utf-8")
     assert runner.outputs["tell"]["verdict"] == "known"

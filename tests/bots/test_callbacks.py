@@ -20,7 +20,9 @@ from triage.bots.slack.listen import listening
 from triage.bots.slack.verify import genuine
 from triage.render.safe import safe_line
 
-COMMAND = urlencode({"command": "/triage", "text": "help", "trigger_id": "t1", "response_url": "https://hooks.slack.com/x"}).encode()
+COMMAND = urlencode(
+    {"command": "/triage", "text": "help", "trigger_id": "t1", "response_url": "https://hooks.slack.com/x"}
+).encode()
 
 
 @pytest.fixture
@@ -147,7 +149,9 @@ def test_only_slack_is_heard(bench: Bench, hook: str) -> None:
 
 def test_a_retry_is_acknowledged_and_not_done_again(bench: Bench, hook: str) -> None:
     """Slack asks again, with a new stamp and its retry headers: the same press is one press."""
-    body = COMMAND.replace(b"https%3A%2F%2Fhooks.slack.com%2Fx", bench.slack._response_url().replace(":", "%3A").encode())
+    body = COMMAND.replace(
+        b"https%3A%2F%2Fhooks.slack.com%2Fx", bench.slack._response_url().replace(":", "%3A").encode()
+    )
     assert bench.slack.send(hook, body, at=time.time() - 20).status == 200
     for number in range(3):
         retry = {"X-Slack-Retry-Num": str(number + 1), "X-Slack-Retry-Reason": "http_timeout"}
@@ -159,7 +163,11 @@ def test_a_retry_is_acknowledged_and_not_done_again(bench: Bench, hook: str) -> 
 def test_answers_go_to_slack_alone(bench: Bench) -> None:
     """An address that is not below those of the settings gets nothing, however well the request is signed."""
     settings = bench.settings.model_copy(update={"answer_urls": ("https://hooks.slack.com/",)})
-    work = understand(COMMAND.replace(b"https%3A%2F%2Fhooks.slack.com%2Fx", f"{bench.slack.url}/response/1".replace(":", "%3A").encode()))
+    work = understand(
+        COMMAND.replace(
+            b"https%3A%2F%2Fhooks.slack.com%2Fx", f"{bench.slack.url}/response/1".replace(":", "%3A").encode()
+        )
+    )
     assert work is not None
     Actions(settings).perform(work, bench.store)
     assert [request for request in bench.slack.requests if request.path.startswith("/response/")] == []
@@ -184,9 +192,34 @@ def test_no_header_is_an_error(headers: dict[str, str], body: bytes) -> None:
     assert not genuine("", headers, body, 1_763_700_000.0)
 
 
-json_values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), lambda of: st.lists(of, max_size=3) | st.dictionaries(
-    st.sampled_from(["type", "user", "actions", "action_id", "value", "view", "state", "values", "message", "channel", "id", "private_metadata", "callback_id"]),
-    of | st.sampled_from(["block_actions", "view_submission", "triage.agree", "triage.wrong"]), max_size=6), max_leaves=20)  # fmt: skip
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda of: (
+        st.lists(of, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "user",
+                    "actions",
+                    "action_id",
+                    "value",
+                    "view",
+                    "state",
+                    "values",
+                    "message",
+                    "channel",
+                    "id",
+                    "private_metadata",
+                    "callback_id",
+                ]
+            ),
+            of | st.sampled_from(["block_actions", "view_submission", "triage.agree", "triage.wrong"]),
+            max_size=6,
+        )
+    ),
+    max_leaves=20,
+)
 
 
 @given(payload=json_values)
@@ -236,9 +269,14 @@ def test_the_service_hears_too(bench: Bench, tmp_path: Path) -> None:
     app = create_app(Settings(slack=bench.settings, store=Place(path=tmp_path / "triage.db")), bench.store)
     with TestClient(app, base_url="http://127.0.0.1:8321") as client:
         stamp = str(int(time.time()))
-        body = COMMAND.replace(b"https%3A%2F%2Fhooks.slack.com%2Fx", bench.slack._response_url().replace(":", "%3A").encode())
+        body = COMMAND.replace(
+            b"https%3A%2F%2Fhooks.slack.com%2Fx", bench.slack._response_url().replace(":", "%3A").encode()
+        )
         signed = {"X-Slack-Request-Timestamp": stamp, "Content-Type": "application/x-www-form-urlencoded"}
-        assert client.post("/hooks/slack", content=body, headers={**signed, "X-Slack-Signature": "v0=no"}).status_code == 401
+        assert (
+            client.post("/hooks/slack", content=body, headers={**signed, "X-Slack-Signature": "v0=no"}).status_code
+            == 401
+        )
         signed["X-Slack-Signature"] = bench.slack.signature(stamp, body)
         assert client.post("/hooks/slack", content=body, headers=signed).status_code == 200
         assert client.post("/hooks/slack", content=body, headers=signed).status_code == 401

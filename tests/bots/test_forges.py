@@ -1,4 +1,6 @@
-"""Comments on pull and merge requests, through the commands and against the local GitHub and GitLab: one each, whatever breaks."""
+"""Comments on pull and merge requests, through the commands and against the local GitHub and GitLab: one each, whatever
+breaks.
+"""
 
 from __future__ import annotations
 
@@ -78,17 +80,24 @@ def test_one_comment_edited_in_place(command: Command, github: GitHubServer, tmp
 
 @pytest.mark.parametrize("trouble", ["429", "500", "503", "cut", "cut after", "half"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_one_comment_whatever_breaks(command: Command, github: GitHubServer, tmp_path: Path, trouble: str, method: str) -> None:
+def test_one_comment_whatever_breaks(
+    command: Command, github: GitHubServer, tmp_path: Path, trouble: str, method: str
+) -> None:
     """Each try looks first, so that an answer that was lost makes no second comment."""
     github.trouble(method, trouble, times=2)
     assert command("post", "github", report(tmp_path, known("a")))[0] == 0
     assert len(github.comments("team/model", 7)) == 1
 
 
-def test_what_cannot_be_helped_is_said(command: Command, github: GitHubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_helped_is_said(
+    command: Command, github: GitHubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A wrong token, a pull request that is not there, a service that stays away: status 2 or 1, a hint, no traceback."""
     path = report(tmp_path, known("a"))
-    for changed, said in (({"GITHUB_TOKEN": "wrong"}, "token"), ({"GITHUB_REF": "refs/pull/8/merge"}, "no such pull request")):
+    for changed, said in (
+        ({"GITHUB_TOKEN": "wrong"}, "token"),
+        ({"GITHUB_REF": "refs/pull/8/merge"}, "no such pull request"),
+    ):
         with monkeypatch.context() as patch:
             for name, value in changed.items():
                 patch.setenv(name, value)
@@ -110,7 +119,9 @@ def test_outside_of_a_pull_request_nothing_is_posted(
     assert github.requests == []
 
 
-def test_the_pull_request_of_the_event(command: Command, github: GitHubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pull_request_of_the_event(
+    command: Command, github: GitHubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As the event's file says; a clean job makes no comment with --only-failures."""
     github.pull("team/model", 9)
     (tmp_path / "event.json").write_text(json.dumps({"pull_request": {"number": 9}}), encoding="utf-8")

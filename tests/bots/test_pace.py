@@ -24,14 +24,18 @@ def tell(bench: Bench, *news: tuple[NewsKind, tuple[int, ...]], job: str = "run-
     episode: Episode | None = None
     for number, (kind, ranks) in enumerate(news):
         said = f"<!channel> rank {ranks} is {kind}"
-        episode = after(episode, News(kind, bench.now + number, said, ranks, hosts=tuple(f"node{rank}" for rank in ranks)))
+        episode = after(
+            episode, News(kind, bench.now + number, said, ranks, hosts=tuple(f"node{rank}" for rank in ranks))
+        )
     assert episode is not None
     name = f"watch:{job}:{news[0][1]}/pace"
     announce_pace(bench.store, name, Pace(job, f"/jobs/{job}", episode), bench.routing, now=bench.now)
 
 
 def test_one_message_edited_and_taken_back(bench: Bench) -> None:
-    """Silent, another one silent, both back: one message all the time, which says at last that it is over. Told twice it is not edited."""
+    """Silent, another one silent, both back: one message all the time, which says at last that it is over. Told twice
+    it is not edited.
+    """
     said: list[tuple[NewsKind, tuple[int, ...]]] = [("silent", (3,)), ("silent", (4,)), ("back", (3, 4))]
     for number in range(1, 4):
         for _ in range(2):
@@ -109,7 +113,9 @@ def test_a_webhook_gets_each_state_once(bench: Bench) -> None:
     """The episode as JSON under the same topic, no diagnosis."""
     bench.routing = bench.routing.model_copy(update={"routes": (Route(to="webhook:pager"),)})
     with WebhookServer("s3cret") as hook:
-        settings = Webhook.model_validate({"targets": {"pager": {"url": f"{hook.url}/x", "secret": "s3cret"}}, "timeout": 5})
+        settings = Webhook.model_validate(
+            {"targets": {"pager": {"url": f"{hook.url}/x", "secret": "s3cret"}}, "timeout": 5}
+        )
         said: list[tuple[NewsKind, tuple[int, ...]]] = [("silent", (3,)), ("back", (3,))]
         for number in (1, 1, 2):
             tell(bench, *said[:number])

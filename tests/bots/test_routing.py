@@ -151,7 +151,12 @@ def test_a_digest_counts_the_day(bench: Bench) -> None:
     bench.route(digest="09:00", only_digest=True)
     bench.now = at("08:00")
     for number, (signature, host) in enumerate(
-        [("cuda.out-of-memory", "node17"), ("cuda.out-of-memory", "node3"), ("nccl.remote-error", "node17"), ("host.oom", "node4")]
+        [
+            ("cuda.out-of-memory", "node17"),
+            ("cuda.out-of-memory", "node3"),
+            ("nccl.remote-error", "node17"),
+            ("host.oom", "node4"),
+        ]
     ):
         bench.ingest(known(f"j{number}", signature, host=host, at=at("04:00") + number))
     bench.ingest(unknown("j5", at=at("05:00")))

@@ -36,7 +36,9 @@ def test_a_failure_is_told_with_its_evidence_in_the_thread(bench: Bench) -> None
     stored = bench.ingest(known("a"))
     bench.work()
     one_message(bench)
-    assert "1 of 2 ranks, rank 1 on node1 at 2025-11-21 04:40:00 · high confidence · `cuda.out-of-memory`" in bench.text()
+    assert (
+        "1 of 2 ranks, rank 1 on node1 at 2025-11-21 04:40:00 · high confidence · `cuda.out-of-memory`" in bench.text()
+    )
     assert f"<https://triage.example/incidents/{stored.id}|{stored.id}>" in bench.text()
     assert "CUDA out of memory. Tried to allocate 2.00 GiB" in str(bench.visible(thread=True)[0]["blocks"])
     assert bench.visible()[0]["blocks"][-1]["type"] == "actions"
@@ -72,7 +74,9 @@ def test_retriage_reaches_those_who_were_told(bench: Bench) -> None:
     """What the store notes as changed becomes an edit of the message."""
     stored = bench.ingest(unknown("a"))
     bench.work()
-    bench.store.incidents.rewrite(bench.store.incidents.number(stored.id), same_job(unknown("a"), known("a")), "retriage")
+    bench.store.incidents.rewrite(
+        bench.store.incidents.number(stored.id), same_job(unknown("a"), known("a")), "retriage"
+    )
     bench.now = time.time()
     bench.work(rounds=2)
     one_message(bench)
@@ -82,7 +86,9 @@ def test_retriage_reaches_those_who_were_told(bench: Bench) -> None:
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("method", ["chat.postMessage", "conversations", "chat.update"])
 def test_one_message_whatever_slack_does(bench: Bench, kind: str, times: int, method: str) -> None:
-    """Rate limits, errors of the server, connections cut before, after and in the middle of the answer, once or several times in a row."""
+    """Rate limits, errors of the server, connections cut before, after and in the middle of the answer, once or several
+    times in a row.
+    """
     bench.slack.trouble(method, kind, times=times)
     if method == "conversations":
         bench.slack.trouble("chat.postMessage", "cut after", times=2)
@@ -169,7 +175,9 @@ def test_killed_between_post_and_commit(bench: Bench, call: str, after: int) -> 
 
 
 def test_a_bot_that_is_killed_by_the_system(bench: Bench, tmp_path: Path) -> None:
-    """A real process, SIGKILL in the middle of its post: Slack answers slowly, the process is gone, the message stays one."""
+    """A real process, SIGKILL in the middle of its post: Slack answers slowly, the process is gone, the message stays
+    one.
+    """
     bench.now = time.time() - 7200
     bench.ingest(known("a"))
     bench.slack.slowness = 20
@@ -266,7 +274,12 @@ def test_a_secret_of_a_log_reaches_nobody(bench: Bench, tmp_path: Path) -> None:
     secret = "hunter2hunter2"
     found = unknown("a", f"ValueError: cannot connect, password={secret}")
     bench.ingest(found)
-    announce(bench.store, Topic("watch:x/0", None, unknown("b", f"OSError: token={secret}", "u-0a0a0a")), bench.routing, now=bench.now)
+    announce(
+        bench.store,
+        Topic("watch:x/0", None, unknown("b", f"OSError: token={secret}", "u-0a0a0a")),
+        bench.routing,
+        now=bench.now,
+    )
     bench.work()
     assert len(bench.visible()) == 2
     assert "[redacted" in bench.text()

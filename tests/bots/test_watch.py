@@ -1,4 +1,6 @@
-"""`triage watch --notify` as a process: posted while the job runs, revised in place, and one message with the incident that it becomes."""
+"""`triage watch --notify` as a process: posted while the job runs, revised in place, and one message with the incident
+that it becomes.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ class Place:
     def start(self, *command: str) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            [sys.executable, "-m", "triage", *command], env=self.environment, cwd=self.where, stdout=pipe, stderr=pipe, text=True
+            [sys.executable, "-m", "triage", *command],
+            env=self.environment,
+            cwd=self.where,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
         )
 
     def run(self, *command: str) -> tuple[int, str, str]:
@@ -53,7 +60,9 @@ def place(tmp_path: Path, slack: SlackServer) -> Place:
 
 
 def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench) -> None:
-    """The first guess is posted while the job runs; the cause that shows later edits it; the incident takes it over; ingest adds nothing."""
+    """The first guess is posted while the job runs; the cause that shows later edits it; the incident takes it over;
+    ingest adds nothing.
+    """
     logs = place.where / "logs"
     job = JobBuilder(logs, layout="perrank", world_size=2).steps(5)
     job.write()
@@ -80,7 +89,8 @@ def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench)
     assert len(slack.visible(CHANNEL, message["ts"])) == 1
 
 
-# The watch as it is, but killed when it wrote its memory for the N-th time: 1 before it tells, 2 when it was posted and is about to remember that.
+# The watch as it is, but killed when it wrote its memory for the N-th time: 1 before it tells, 2 when it was posted and
+# is about to remember that.
 KILLED = """
 import os, signal, sqlite3, sys, time
 from triage.cli import main
@@ -103,7 +113,9 @@ main()
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_killed_while_it_tells(place: Place, slack: SlackServer, times: int) -> None:
-    """SIGKILL before the post, or after it and before it is remembered: one message, once told, whose count of repeats is right (none)."""
+    """SIGKILL before the post, or after it and before it is remembered: one message, once told, whose count of repeats
+    is right (none).
+    """
     logs = place.where / "logs"
     job = JobBuilder(logs, world_size=2).steps(5)
     job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")

@@ -77,7 +77,11 @@ def test_a_wrong_secret_and_a_missing_target_are_dead_letters(routed: Bench) -> 
 def test_the_receiver_refuses_what_is_stale_or_forged() -> None:
     """The stamp is part of what is signed, and a delivery counts once."""
     with WebhookServer("s3cret") as hook:
-        for stamp, signed, status in ((time.time(), None, 200), (time.time() - 1000, None, 401), (time.time() + 20, time.time(), 401)):
+        for stamp, signed, status in (
+            (time.time(), None, 200),
+            (time.time() - 1000, None, 401),
+            (time.time() + 20, time.time(), 401),
+        ):
             named = signature("s3cret", str(int(signed or stamp)), b"{}")
             headers = {"X-Triage-Timestamp": str(int(stamp)), "X-Triage-Signature": named, "X-Triage-Delivery": "1"}
             assert call("POST", hook.url, headers=headers, body=b"{}", timeout=5).status == status

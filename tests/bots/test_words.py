@@ -1,4 +1,6 @@
-"""Beside the diagnosis: whatever people and logs say, what the bot says of it is taken by Slack, and nothing in it acts."""
+"""Beside the diagnosis: whatever people and logs say, what the bot says of it is taken by Slack, and nothing in it
+acts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ LINK = "https://triage.example"
 
 
 def incident(text: str) -> Incident:
-    return Incident("i-4f2a9c", "j-1", text, text, "known", text, signature=text or None, hosts=(text, text), ranks=(1,), at=NOW)
+    return Incident(
+        "i-4f2a9c", "j-1", text, text, "known", text, signature=text or None, hosts=(text, text), ranks=(1,), at=NOW
+    )
 
 
 def made(text: str, count: int) -> list[dict[str, Any]]:
@@ -36,7 +40,9 @@ def made(text: str, count: int) -> list[dict[str, Any]]:
     return [
         {"text": "notes", "blocks": [words.context(notes)]},
         words.again(message, [Again(text, text, (text,), NOW)] * count),
-        words.digest("2025-11-21", [replace(found, id=f"i-{number}", signature=f"{text}{number}") for number in range(count)]),
+        words.digest(
+            "2025-11-21", [replace(found, id=f"i-{number}", signature=f"{text}{number}") for number in range(count)]
+        ),
         words.hits(text, [Hit(found, f"\x02{text}\x03")] * count, LINK),
         words.likenesses(text, [Likeness(found, text, (text, text))] * count, LINK),
         words.usage(text),
@@ -51,7 +57,9 @@ def test_slack_takes_all_that_the_bot_says(text: str, count: int) -> None:
         assert problem({"channel": "C1", **message}) == "", message
         for value in strings(message):
             assert not re.search(r"<(?!https://triage\.example/incidents/i-4f2a9c\|)", value)
-            assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]", value)
+            assert not re.search(
+                "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]", value
+            )
 
 
 @settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
@@ -61,7 +69,12 @@ def test_the_question_is_a_modal(text: str) -> None:
     view = words.modal(text, json.dumps({"incident": "i-1", "once": "x"}))
     assert view["type"] == "modal"
     assert len(view["title"]["text"]) <= 24
-    assert problem({"channel": "C1", "text": "a", "blocks": [item for item in view["blocks"] if item["type"] == "context"]}) == ""
+    assert (
+        problem(
+            {"channel": "C1", "text": "a", "blocks": [item for item in view["blocks"] if item["type"] == "context"]}
+        )
+        == ""
+    )
 
 
 def test_a_modal_opens(slack: SlackServer) -> None:

@@ -45,7 +45,11 @@ def to_evidence(text: str) -> list[Evidence]:
 def signature(match: str, identifier: str = "test.case", **keys: str) -> Signature:
     """A signature whose `match` is the given YAML (indented by two), read as a file is."""
     lines = [f"id: {identifier}", "revision: 1", "title: A case", "role: either", "severity: error"]
-    lines += [f"status: {keys.pop('status', 'stable')}", "match:", *("  " + line for line in match.strip("\n").splitlines())]
+    lines += [
+        f"status: {keys.pop('status', 'stable')}",
+        "match:",
+        *("  " + line for line in match.strip("\n").splitlines()),
+    ]
     lines += [f"{key}: {value}" for key, value in keys.items()]
     found, problems = read.parse("\n".join(lines), f"{identifier}.yaml")
     assert found is not None, problems

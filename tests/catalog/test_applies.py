@@ -69,4 +69,6 @@ def test_jobs_of_another_version(tmp_path: Path) -> None:
         explained = triage.explain([str(log)], f"gloo.bounded-{number}", chosen)
         assert not explained.matched
         assert explained.outcome.startswith("not matched, because it applies to"), line
-    assert f"gloo.bounded-{number}" not in {finding.signature for finding in triage.ingest(log, options=chosen).findings}
+    assert f"gloo.bounded-{number}" not in {
+        finding.signature for finding in triage.ingest(log, options=chosen).findings
+    }

@@ -13,7 +13,9 @@ from triage.catalog.model import Catalog, Leaf
 from triage.model import Evidence, Origin
 
 
-@pytest.mark.parametrize("pattern", [r"rank (?P<r1>\d+) left", r"work: (-?\d{1,3})", r"\[[0-9a-f]+\]", r"[^\s]+ failed", r"at [\w.]+:\d+"])
+@pytest.mark.parametrize(
+    "pattern", [r"rank (?P<r1>\d+) left", r"work: (-?\d{1,3})", r"\[[0-9a-f]+\]", r"[^\s]+ failed", r"at [\w.]+:\d+"]
+)
 def test_patterns_that_spell_no_digit_are_blind(pattern: str) -> None:
     """Classes of all digits, counts and names of groups spell none."""
     assert blind.is_blind(Leaf(text=pattern))
@@ -60,7 +62,10 @@ def test_the_answer_is_that_of_testing_each(catalog: Catalog, matcher: Matcher, 
     found = matcher.evaluate(evidence)
     plain = {
         signature.id: {
-            fact.number for fact in distinct(evidence) for leaf in positive_leaves(signature.match) if fact.test(leaf) is not None
+            fact.number
+            for fact in distinct(evidence)
+            for leaf in positive_leaves(signature.match)
+            if fact.test(leaf) is not None
         }
         for signature in catalog.signatures
     }

@@ -39,7 +39,12 @@ def test_a_good_file_has_no_problems(base: Path) -> None:
         ('captures: {peer: "10.0.0.1:2345"}', 'captures: {pear: "1"}', 20, "nothing captures pear"),
         ("Connection closed by localRank 1", "Read error [x]: Connection reset by peer", 22, "must not match"),
         ("pair.cc:534 Connection closed", "pair.cc:534 Connection opened", 20, "must match, and does not"),
-        ("Connection reset by peer'", "Connection reset by peer'\n    - text: 'step \\d+ loss'", 12, "healthy logs have "),
+        (
+            "Connection reset by peer'",
+            "Connection reset by peer'\n    - text: 'step \\d+ loss'",
+            12,
+            "healthy logs have ",
+        ),
         ("Connection reset by peer'", "Connection reset by peer'\n    - text: '\\d+'", 12, "no literal of four bytes"),
         ("samples:\n  match:", "samples:\n  no_match: []\n  watch:", 20, "samples.watch: unknown key"),
     ],
@@ -66,7 +71,9 @@ def test_the_place_must_fit_the_id(base: Path) -> None:
 def test_unknown_edges_are_warnings_and_known_ones_are_fine(base: Path) -> None:
     """leads_to may name any signature of the whole catalog, also when one file is checked alone."""
     text = GLOO.replace("meaning: The", "leads_to: [{signature: b.two}]\nmeaning: The")
-    assert ["there is no signature b.two" in problem.message for problem in problems(base, text, severity="warning")] == [True]
+    assert [
+        "there is no signature b.two" in problem.message for problem in problems(base, text, severity="warning")
+    ] == [True]
     write(base, "b.two", GLOO.replace("gloo/transport", "other/transport"))
     assert problems(base, text, severity="warning") == []
 
@@ -74,9 +81,16 @@ def test_unknown_edges_are_warnings_and_known_ones_are_fine(base: Path) -> None:
 def test_circles_of_edges_are_errors_unless_they_cross_ranks(base: Path) -> None:
     """Signatures that explain each other on one rank are an error on both; with other-ranks they are echoes."""
     edge = "leads_to: [{signature: %s%s}]\nmeaning: The"
-    write(base, "b.two", GLOO.replace("gloo/transport", "b/transport").replace("meaning: The", edge % ("gloo.peer-closed", "")))
+    write(
+        base,
+        "b.two",
+        GLOO.replace("gloo/transport", "b/transport").replace("meaning: The", edge % ("gloo.peer-closed", "")),
+    )
     circle = GLOO.replace("meaning: The", edge % ("b.two", ""))
-    assert any("explains itself: gloo.peer-closed -> b.two -> gloo.peer-closed" in problem.message for problem in problems(base, circle))
+    assert any(
+        "explains itself: gloo.peer-closed -> b.two -> gloo.peer-closed" in problem.message
+        for problem in problems(base, circle)
+    )
     echo = GLOO.replace("meaning: The", edge % ("b.two", ", scope: other-ranks"))
     assert problems(base, echo) == []
 
@@ -84,7 +98,9 @@ def test_circles_of_edges_are_errors_unless_they_cross_ranks(base: Path) -> None
 def test_twins_are_warned_about(base: Path) -> None:
     """Two signatures that match exactly the same are told apart or merged."""
     write(base, "aaa.first")
-    assert any("aaa.first matches exactly the same" in problem.message for problem in problems(base, GLOO, severity="warning"))
+    assert any(
+        "aaa.first matches exactly the same" in problem.message for problem in problems(base, GLOO, severity="warning")
+    )
 
 
 def test_the_cross_table(base: Path) -> None:
@@ -94,7 +110,9 @@ def test_the_cross_table(base: Path) -> None:
     assert [problem.message for problem in found] == ["samples.match.0 is also matched by a.other"]
     declared = GLOO.replace('captures: {peer: "10.0.0.1:2345"}}', 'captures: {peer: "10.0.0.1:2345"}, also: [a.other]}')
     assert problems(base, declared) == []
-    wrong = [problem.message for problem in problems(base, declared.replace("also: [a.other]", "also: [a.other, a.third]"))]
+    wrong = [
+        problem.message for problem in problems(base, declared.replace("also: [a.other]", "also: [a.other, a.third]"))
+    ]
     assert wrong == ["samples.match.0 is not matched by a.third, as `also` says"]
 
 
@@ -109,16 +127,17 @@ def test_taking_the_place_of_a_shipped_signature_is_said(base: Path, tmp_path: P
     """A user's file with a shipped id is fine, and the report says what it replaces."""
     write(base)
     mine = write(tmp_path / "mine")
-    assert [(p.severity, "takes the place of" in p.message) for p in check([mine], to_evidence=to_evidence, shipped=base)] == [
-        ("info", True)
-    ]
+    assert [
+        (p.severity, "takes the place of" in p.message) for p in check([mine], to_evidence=to_evidence, shipped=base)
+    ] == [("info", True)]
 
 
 def test_samples_with_a_kind_are_evidence_as_given(base: Path) -> None:
     """A fact that no text can show is given by kind, component and fields, past the readers."""
     text = GLOO.replace("  any:\n", "  any:\n    - {kind: inference, fields: {rule: never-joined}}\n", 1)
     text = text.replace(
-        "  match:\n    - {text", "  match:\n    - {text: rank 3, kind: inference, fields: {rule: never-joined}}\n    - {text"
+        "  match:\n    - {text",
+        "  match:\n    - {text: rank 3, kind: inference, fields: {rule: never-joined}}\n    - {text",
     )
     assert problems(base, text) == []
 
@@ -142,7 +161,9 @@ def test_several_evidences_of_one_text(base: Path) -> None:
 
 def test_a_missing_path_is_an_error(base: Path) -> None:
     """A path that does not exist is reported."""
-    assert [problem.message for problem in check([base / "nothing"], to_evidence=to_evidence, shipped=base)] == ["is not there"]
+    assert [problem.message for problem in check([base / "nothing"], to_evidence=to_evidence, shipped=base)] == [
+        "is not there"
+    ]
 
 
 def test_problems_read_like_a_compiler() -> None:

@@ -16,7 +16,8 @@ from triage.model import Warning as Note
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["any", "none", "text", "signatures", "version"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["any", "none", "text", "signatures", "version"]), inner, max_size=3)
     ),
     max_leaves=8,
 )

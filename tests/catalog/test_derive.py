@@ -49,7 +49,9 @@ def test_every_line_is_matched(lines: list[str]) -> None:
 @settings(deadline=None)
 @given(
     st.lists(
-        st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1, max_size=60).filter(str.strip), min_size=1, max_size=4
+        st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1, max_size=60).filter(str.strip),
+        min_size=1,
+        max_size=4,
     )
 )
 @example(["\U000112f0"])  # a digit to Python, none to RE2

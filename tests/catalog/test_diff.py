@@ -23,7 +23,11 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     write(old, "box.closed", GLOO)
     write(old, "box.gone", GLOO.replace("match:\n  any:", "match:\n  any:\n    - text: 'never said'"))
     narrowed = GLOO.replace("    - text: 'gloo/transport.*Connection closed by peer \\[(?P<peer>[^\\]]+)\\]'\n", "")
-    write(new, "box.closed", narrowed.replace("revision: 1", "revision: 2").replace("A peer closed its", "Somebody closed the"))
+    write(
+        new,
+        "box.closed",
+        narrowed.replace("revision: 1", "revision: 2").replace("A peer closed its", "Somebody closed the"),
+    )
     write(new, "box.added", GLOO.replace("gloo/transport", "tcp/pair"))
     return old, new
 
@@ -47,7 +51,9 @@ def test_what_changed_in_the_catalog(both: tuple[Path, Path], capsys: pytest.Cap
     ]
 
 
-def test_over_a_job_and_over_its_report(both: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_a_job_and_over_its_report(
+    both: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The job itself and the report that was stored of it tell the same."""
     old, new = both
     log = tmp_path / "job.log"
@@ -78,7 +84,9 @@ def test_text_has_a_line_for_each() -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"findings": 1, "unknown": []}'])
-def test_what_is_no_report_is_said(both: tuple[Path, Path], tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_report_is_said(
+    both: tuple[Path, Path], tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit status 2 and the next step, no traceback."""
     path = tmp_path / "report.json"
     path.write_text(content, encoding="utf-8")

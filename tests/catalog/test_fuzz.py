@@ -1,4 +1,6 @@
-"""No contributed file can hang an ingest: whatever the loader accepts reads a hostile line of a megabyte in under a second."""
+"""No contributed file can hang an ingest: whatever the loader accepts reads a hostile line of a megabyte in under a
+second.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,35 @@ from triage.catalog.match import Matcher
 from triage.catalog.model import Catalog
 
 MEGABYTE = 1 << 20
-PIECES = ("a", "ab", "[ab]", "(a|b)", "a*", "a+", "(a+)+", "(a*)*", ".*", "(.*)*", "a{1,50}", "(ab?){2,20}", r"\w+", r"\d", "^", "$", "x?")
+PIECES = (
+    "a",
+    "ab",
+    "[ab]",
+    "(a|b)",
+    "a*",
+    "a+",
+    "(a+)+",
+    "(a*)*",
+    ".*",
+    "(.*)*",
+    "a{1,50}",
+    "(ab?){2,20}",
+    r"\w+",
+    r"\d",
+    "^",
+    "$",
+    "x?",
+)
 SEEDS = ("a", "ab", "aab", "a b ", "x" * 99 + "!", "1", "error aaa", "\u00e9a", "((((", "aaaaaaaab")
 patterns = st.lists(st.sampled_from(PIECES), min_size=1, max_size=8).map("".join)
-leaves = st.fixed_dictionaries({"text": patterns}, optional={"not_text": patterns, "fields": st.fixed_dictionaries({"f": patterns})})
+leaves = st.fixed_dictionaries(
+    {"text": patterns}, optional={"not_text": patterns, "fields": st.fixed_dictionaries({"f": patterns})}
+)
 conditions = st.one_of(
     leaves,
-    st.fixed_dictionaries({"any": st.lists(leaves, min_size=1, max_size=4)}, optional={"none": st.lists(leaves, max_size=2)}),
+    st.fixed_dictionaries(
+        {"any": st.lists(leaves, min_size=1, max_size=4)}, optional={"none": st.lists(leaves, max_size=2)}
+    ),
     st.fixed_dictionaries({"all": st.lists(leaves, min_size=1, max_size=4)}),
 )
 

@@ -11,7 +11,9 @@ HEALTHY = "step 12 loss 3.1\nnode1 NCCL INFO Connected all rings\nconsumed sampl
 
 def test_rare_literals_are_chosen() -> None:
     """A literal that healthy logs have is avoided where another follows from the pattern."""
-    equipped, literals, weak = equip([signature(r"text: 'NCCL INFO .* unexpected bytes \d+ consumed samples'")], HEALTHY)
+    equipped, literals, weak = equip(
+        [signature(r"text: 'NCCL INFO .* unexpected bytes \d+ consumed samples'")], HEALTHY
+    )
     assert literals == (" unexpected bytes ",)
     assert weak == []
     assert [leaf.literals for leaf in positive_leaves(equipped[0].match)] == [literals]
@@ -19,16 +21,22 @@ def test_rare_literals_are_chosen() -> None:
 
 def test_common_and_missing_literals_are_weak() -> None:
     """A pattern whose literals all stand in healthy logs, or that has none, is named with a remedy."""
-    _, literals, weak = equip([signature(r"any: [{text: 'consumed samples \d+'}, {text: '\d+ \w+'}, {text: 'error: .*'}]")], HEALTHY)
+    _, literals, weak = equip(
+        [signature(r"any: [{text: 'consumed samples \d+'}, {text: '\d+ \w+'}, {text: 'error: .*'}]")], HEALTHY
+    )
     assert [note.pattern for note in weak] == [r"consumed samples \d+", r"\d+ \w+", "error: .*"]
     assert all(note.hint and note.signature == "test.case" for note in weak)
     assert "consumed samples " in literals
 
 
 def test_structural_evidence_needs_no_rare_literal() -> None:
-    """Exceptions, exits and inferences are found by their shape: a common word is kept out of the scan, a rare one is not."""
+    """Exceptions, exits and inferences are found by their shape: a common word is kept out of the scan, a rare one is
+    not.
+    """
     cases = [
-        signature("any: [{kind: exit, text: 'error: .*'}, {kind: exception, text: 'RareError: .*'}, {kind: inference, fields: {rule: x}}]")
+        signature(
+            "any: [{kind: exit, text: 'error: .*'}, {kind: exception, text: 'RareError: .*'}, {kind: inference, fields: {rule: x}}]"
+        )
     ]
     _, literals, weak = equip(cases, HEALTHY)
     assert literals == ("RareError: ",)

@@ -46,7 +46,9 @@ def test_neighbourhood_holds_only_what_touches() -> None:
 
 
 def test_weak_edges_give_way_in_a_circle() -> None:
-    """Two ranks that complain about each other: the edge to other ranks runs against the order, the strong one does not."""
+    """Two ranks that complain about each other: the edge to other ranks runs against the order, the strong one does
+    not.
+    """
     nodes = [signature("a.a", "b.b"), signature("b.b", "a.a", scope="other-ranks")]
     sequence, against = graph.order(["a.a", "b.b"], graph.graph(nodes).arrows)
     assert sequence == ["a.a", "b.b"]

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from triage.catalog.literals import MAX_BYTES, MIN_BYTES, choose, required_literals
 
 PIECES = ["abc", "Got completion", "x", " ", "é", "status=", "rank", "0"]
-CLASSES = [("[abc]", "abc"), (r"\d", "0123456789"), ("[a-f]", "abcdef"), ("[^x]", "yz- "), (r"[\w]", "ab_9"), (".", "q7é"), ("[xX]", "xX")]
+CLASSES = [
+    ("[abc]", "abc"),
+    (r"\d", "0123456789"),
+    ("[a-f]", "abcdef"),
+    ("[^x]", "yz- "),
+    (r"[\w]", "ab_9"),
+    (".", "q7é"),
+    ("[xX]", "xX"),
+]
 
 
 def _piece(text: str) -> tuple[str, str]:
@@ -20,7 +28,9 @@ def _piece(text: str) -> tuple[str, str]:
 def _grow(inner: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tuple[str, str]]:
     """From patterns with a string that each matches to larger ones."""
     pairs = st.lists(inner, min_size=1, max_size=4)
-    counts = st.sampled_from([("?", 0), ("?", 1), ("*", 0), ("*", 3), ("+", 1), ("+", 2), ("{2}", 2), ("{1,3}", 2), ("{2,}", 3), ("*?", 1)])
+    counts = st.sampled_from(
+        [("?", 0), ("?", 1), ("*", 0), ("*", 3), ("+", 1), ("+", 2), ("{2}", 2), ("{1,3}", 2), ("{2,}", 3), ("*?", 1)]
+    )
     return st.one_of(
         pairs.map(lambda parts: ("".join(p for p, _ in parts), "".join(s for _, s in parts))),
         st.tuples(pairs, st.integers(0, 3)).map(
@@ -103,9 +113,9 @@ def test_rare_wins_over_long() -> None:
     counts = {"consumed samples, ": 50, "desync": 0}
     found = choose(required_literals(r"consumed samples, \d+ desync"), lambda literal: counts.get(literal, 0))
     assert found == frozenset({" desync"})
-    assert choose(required_literals(r"consumed samples, \d+ desync"), lambda literal: 1 if "desync" in literal else 0) == {
-        "consumed samples, "
-    }
+    assert choose(
+        required_literals(r"consumed samples, \d+ desync"), lambda literal: 1 if "desync" in literal else 0
+    ) == {"consumed samples, "}
 
 
 def test_reuse_is_preferred() -> None:

@@ -47,7 +47,10 @@ def test_the_catalog_has_version_literals_and_fingerprints(read: Load) -> None:
     assert catalog.literals == (": Connection reset by peer", "Connection closed by peer [")
     match = catalog.signatures[0].match
     assert isinstance(match, Clause)
-    assert [part.literals for part in match.parts if isinstance(part, Leaf)] == [(catalog.literals[1],), (catalog.literals[0],)]
+    assert [part.literals for part in match.parts if isinstance(part, Leaf)] == [
+        (catalog.literals[1],),
+        (catalog.literals[0],),
+    ]
     assert len(catalog.signatures[0].fingerprint) == 12
 
 
@@ -103,7 +106,9 @@ def test_weak_patterns_are_a_warning(read: Load, tmp_path: Path) -> None:
     write(
         tmp_path / "mine",
         "a.one",
-        GLOO.replace("'Read error", r"'\d+ \w+'").replace(r" \[(?P<peer>[^\]]+)\](:\d+)?: Connection reset by peer'", ""),
+        GLOO.replace("'Read error", r"'\d+ \w+'").replace(
+            r" \[(?P<peer>[^\]]+)\](:\d+)?: Connection reset by peer'", ""
+        ),
     )
     catalog = read(tmp_path / "mine")
     assert [note.code for note in catalog.warnings] == ["catalog-weak-pattern"]
@@ -133,7 +138,9 @@ def test_a_changed_file_is_compiled_again(read: Load, base: Path, monkeypatch: p
     assert len(calls) == 6
 
 
-@pytest.mark.parametrize("damage", ["truncate", "empty", "list", "number", "deep", "shape", "types", "key", "binary", "role"])
+@pytest.mark.parametrize(
+    "damage", ["truncate", "empty", "list", "number", "deep", "shape", "types", "key", "binary", "role"]
+)
 def test_a_damaged_cache_is_rebuilt(read: Load, tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A truncated, hostile or foreign cache file is ignored, and replaced by a good one."""
     expected = read()
@@ -233,7 +240,9 @@ def test_a_cache_hit_is_light_and_quick(tmp_path: Path) -> None:
         f"load(cache_dir=Path({str(tmp_path / 'cache')!r}), shipped=Path({str(root)!r}));"
         "print(sorted({'yaml', 'pydantic', 're2', 'tempfile', 'triage.catalog.build'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
     assert done.stdout.strip() == "[]"
 
 

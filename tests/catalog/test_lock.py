@@ -90,7 +90,9 @@ def test_a_directory_without_a_record_promises_nothing(tmp_path: Path) -> None:
     assert errors(base) == []
     (base / lock.LOCK).write_text("a.b\t1\t0\t0\n", encoding="utf-8")
     (base / lock.RETIRED).write_text("a.b\tnever was\n", encoding="utf-8")
-    assert [problem.message for problem in check(to_evidence=to_evidence, shipped=base)] == ["gloo.peer-closed is new here"]
+    assert [problem.message for problem in check(to_evidence=to_evidence, shipped=base)] == [
+        "gloo.peer-closed is new here"
+    ]
 
 
 def test_the_shipped_record_is_whole(catalog: Catalog) -> None:

@@ -22,7 +22,9 @@ def matcher(*signatures: Signature) -> Matcher:
 
 def test_a_leaf_needs_all_its_keys() -> None:
     """kind, component, text, not_text and fields are joined by and."""
-    case = signature("kind: exception\ncomponent: Python\ntext: 'out of memory'\nnot_text: 'retried'\nfields: {type: 'RuntimeError|OOM'}")
+    case = signature(
+        "kind: exception\ncomponent: Python\ntext: 'out of memory'\nnot_text: 'retried'\nfields: {type: 'RuntimeError|OOM'}"
+    )
     good = evidence("CUDA out of memory", "exception", "Python", type="OOM")
     assert evaluate(case, [good]) is not None
     for bad in (
@@ -145,16 +147,22 @@ def test_the_matcher_agrees_with_evaluate(texts: list[str]) -> None:
         signature("any:\n  - text: 'bcde'\nnone:\n  - text: 'a'", "test.three"),
     ]
     given_evidence = [evidence(text) for text in texts]
-    expected = {case.id: found for case in sorted(cases, key=lambda c: c.id) if (found := evaluate(case, given_evidence))}
+    expected = {
+        case.id: found for case in sorted(cases, key=lambda c: c.id) if (found := evaluate(case, given_evidence))
+    }
     assert matcher(*cases).evaluate(given_evidence) == expected
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.text("abé(.[*\\", min_size=1, max_size=4), min_size=1, max_size=8, unique=True), st.text("abé(.[*\\ ", max_size=40))
+@given(
+    st.lists(st.text("abé(.[*\\", min_size=1, max_size=4), min_size=1, max_size=8, unique=True),
+    st.text("abé(.[*\\ ", max_size=40),
+)
 def test_the_automaton_finds_what_in_finds(literals: list[str], text: str) -> None:
     """The automaton of literals gives exactly the leaves whose literal stands in the text."""
     leaves = tuple(
-        Signature(f"t.s{n}", 1, "", "stable", "either", "error", Leaf(text="x", literals=(lit,))) for n, lit in enumerate(literals)
+        Signature(f"t.s{n}", 1, "", "stable", "either", "error", Leaf(text="x", literals=(lit,)))
+        for n, lit in enumerate(literals)
     )
     from triage.catalog.facts import distinct
 
@@ -190,7 +198,10 @@ def test_without_memory_for_the_automaton(monkeypatch: pytest.MonkeyPatch) -> No
 def test_five_thousand_evidences_are_quick() -> None:
     """5,000 evidences over 300 signatures take less than 1.5 seconds."""
     cases = [
-        signature(f"any:\n  - text: 'failure {n:03d} of part (?P<part>\\d+)'\n  - text: 'refused by unit {n:03d}'", f"test.s{n}")
+        signature(
+            f"any:\n  - text: 'failure {n:03d} of part (?P<part>\\d+)'\n  - text: 'refused by unit {n:03d}'",
+            f"test.s{n}",
+        )
         for n in range(300)
     ]
     ready = matcher(*cases)

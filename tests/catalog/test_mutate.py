@@ -23,7 +23,10 @@ def left(tmp_path: Path, text: str) -> list[str]:
 PROVED = GLOO.replace(
     "  match:\n    - {text",
     '  match:\n    - {text: "Read error [10.0.0.1]: Connection reset by peer"}\n    - {text',
-).replace("  no_match:\n", '  no_match:\n    - {text: "Read error [10.0.0.1]: Connection reset by peer during shutdown", why: normal}\n')
+).replace(
+    "  no_match:\n",
+    '  no_match:\n    - {text: "Read error [10.0.0.1]: Connection reset by peer during shutdown", why: normal}\n',
+)
 
 
 def test_a_clause_without_a_sample_survives(tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def test_the_modeline_leads_to_a_schema(tmp_path: Path) -> None:
     assert schema.read_text(encoding="utf-8") == "{}"
 
 
-@pytest.mark.parametrize("identifier", ["", "my", "My.mode", "my.mode.more", "my mode.x", "../my.mode", "my.mode\n", "my/x.mode", "-a.b"])
+@pytest.mark.parametrize(
+    "identifier", ["", "my", "My.mode", "my.mode.more", "my mode.x", "../my.mode", "my.mode\n", "my/x.mode", "-a.b"]
+)
 def test_a_malformed_id_is_refused(tmp_path: Path, identifier: str) -> None:
     """And nothing is written, least of all outside the directory."""
     with pytest.raises(OptionError):
@@ -64,7 +66,9 @@ def test_a_taken_id_is_refused(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize("title", ["plain", "It: is", "# no", "'", '"', "yes", "- a", "{x}", "a\\b", "1e3", "Größe", "ends with:", "a #b"])
+@pytest.mark.parametrize(
+    "title", ["plain", "It: is", "# no", "'", '"', "yes", "- a", "{x}", "a\\b", "1e3", "Größe", "ends with:", "a #b"]
+)
 def test_any_title_survives(title: str) -> None:
     """YAML gives back what was asked for."""
     signature, problems = read.parse(skeleton("my.mode", Path("x.yaml"), title), "x.yaml")

@@ -69,5 +69,10 @@ def test_a_seed_is_covered(catalog: Catalog, section: str) -> None:
 
 def test_no_origin_names_a_seed_that_is_not_listed(catalog: Catalog) -> None:
     """The list above is whole: both directions agree."""
-    named = {(part.strip(), signature.id) for signature in catalog.signatures for part in signature.origin.split(",") if "seed" in part}
+    named = {
+        (part.strip(), signature.id)
+        for signature in catalog.signatures
+        for part in signature.origin.split(",")
+        if "seed" in part
+    }
     assert named == {(section, identifier) for section, identifiers in SEEDS.items() for identifier in identifiers}

@@ -26,7 +26,9 @@ HOSTILE = Signature(
     samples_match=(Sample(EVIL, {"name": "`|<i>"}),),
     references=("javascript:alert(1)", "https://example.org/a_b"),
 )
-OTHER = Signature(id="b.other", revision=1, title="Other", status="stable", role="symptom", severity="error", match=Leaf(text="other"))
+OTHER = Signature(
+    id="b.other", revision=1, title="Other", status="stable", role="symptom", severity="error", match=Leaf(text="other")
+)
 
 
 def outside(page: str) -> str:
@@ -66,7 +68,10 @@ def test_log_text_cannot_end_its_fence() -> None:
 def test_both_ends_of_an_edge_show_it() -> None:
     """What explains and what is explained; an id that the catalog has not is named without a link."""
     written = pages([HOSTILE, OTHER])
-    assert "## Explains\n\n- [`b.other`](b.other.md) (any-rank): Other\n- `z.missing` (any-rank)" in written["a.hostile.md"]
+    assert (
+        "## Explains\n\n- [`b.other`](b.other.md) (any-rank): Other\n- `z.missing` (any-rank)"
+        in written["a.hostile.md"]
+    )
     assert "## Explained by\n\n- [`a.hostile`](a.hostile.md)" in written["b.other.md"]
 
 

@@ -91,7 +91,9 @@ def test_unknown_jobs_keep_cluster_and_headline(jobs: Path) -> None:
     ],
 )
 def test_the_truth_beside_a_job_is_heeded(tmp_path: Path, truth: str, wrong: str) -> None:
-    """Verdict, root and ranks are compared as samples/README.md says; a truth that is none is a disagreement, not a crash."""
+    """Verdict, root and ranks are compared as samples/README.md says; a truth that is none is a disagreement, not a
+    crash.
+    """
     job = judged(tmp_path, ANSWERS["a"], truth)
     assert job.agrees is (wrong == "")
     assert wrong in job.disagreement

@@ -34,7 +34,11 @@ def test_a_good_file_becomes_a_signature() -> None:
 
 def test_all_errors_are_collected() -> None:
     """One reading reports everything that is wrong, in the order of the file, with line and column."""
-    text = GLOO.replace("revision: 1", "revision: x").replace("status: stable", "status: stabel").replace("title:", "titel:")
+    text = (
+        GLOO.replace("revision: 1", "revision: x")
+        .replace("status: stable", "status: stabel")
+        .replace("title:", "titel:")
+    )
     text = text.replace("action: fix-code", "action: pray").replace("'during shutdown'", "'(?!x)y'")
     found, problems = read.parse(text, "f.yaml")
     assert found is None
@@ -50,7 +54,10 @@ def test_all_errors_are_collected() -> None:
 
 def test_a_misspelled_key_is_recognised() -> None:
     """An unknown key is refused with the nearest known one."""
-    assert any("unknown key (did you mean `remediation`?)" in line for line in said(GLOO.replace("remediation:", "remedation:")))
+    assert any(
+        "unknown key (did you mean `remediation`?)" in line
+        for line in said(GLOO.replace("remediation:", "remedation:"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,9 @@ def test_foreign_constructs_are_refused_by_name(pattern: str, name: str) -> None
     assert lines[0].startswith("f.yaml:13:")
 
 
-@pytest.mark.parametrize("pattern", [r"\(\?=x\)", r"[(?=]x", r"a\\1b", r"C\+\+ what", r"100%\+\+", "x{2,}", r"\[\[:", "[+*]+"])
+@pytest.mark.parametrize(
+    "pattern", [r"\(\?=x\)", r"[(?=]x", r"a\\1b", r"C\+\+ what", r"100%\+\+", "x{2,}", r"\[\[:", "[+*]+"]
+)
 def test_harmless_look_alikes_pass(pattern: str) -> None:
     """Escaped and bracketed text that only looks like a foreign construct is accepted."""
     assert said(GLOO.replace("'during shutdown'", f"'{pattern}'")) == []

@@ -72,12 +72,16 @@ def test_a_row_matches_its_codes_wherever_they_stand() -> None:
 def test_a_row_yields_to_a_signature_that_says_more() -> None:
     """Where both match the same evidence, the row is silent; where only the row does, it speaks."""
     own, _ = read.parse(
-        "id: box.wet\nrevision: 1\ntitle: Wet\nstatus: stable\nrole: cause\nseverity: fatal\nmatch: {text: 'fault 9 in the rain'}", "w"
+        "id: box.wet\nrevision: 1\ntitle: Wet\nstatus: stable\nrole: cause\nseverity: fatal\nmatch: {text: 'fault 9 in the rain'}",
+        "w",
     )
     assert own is not None
     matcher = Matcher(Catalog("1", (*rows().values(), own)))
     assert list(matcher.evaluate([evidence("BOX: fault 9 in the rain")])) == ["box.wet"]
-    assert sorted(matcher.evaluate([evidence("BOX: fault 9 in the rain"), evidence("BOX: fault 9")])) == ["box.fault-9", "box.wet"]
+    assert sorted(matcher.evaluate([evidence("BOX: fault 9 in the rain"), evidence("BOX: fault 9")])) == [
+        "box.fault-9",
+        "box.wet",
+    ]
 
 
 def test_rows_cost_one_literal() -> None:
@@ -91,7 +95,11 @@ def test_rows_cost_one_literal() -> None:
     [
         ("key: fault", "key: code", "no group code"),
         ("code: '8'", "code: '7'", "two rows"),
-        ("  reset-gpu: {summary: 'Reset the box of {host}.', steps: ['reset {code}']}\n", "", "no remediation for reset-gpu"),
+        (
+            "  reset-gpu: {summary: 'Reset the box of {host}.', steps: ['reset {code}']}\n",
+            "",
+            "no remediation for reset-gpu",
+        ),
         ("'BOX: fault {code} in slot 3'", "'BOX: fault 7'", "must hold {code}"),
         ("code: '8'", "code: 'a b'", "has not the right form"),
         ("role: noise", "role: guide", "is not allowed here"),
@@ -110,7 +118,11 @@ def test_a_row_that_does_not_match_its_sample_is_an_error_at_its_place(tmp_path:
     base = shipped(tmp_path / "base")
     text = TABLE.replace("code: '7'", "code: 'x'").replace("leads_to: [{signature: a.b}]\n", "")
     path = write(tmp_path, "box.fault", text)
-    errors = [problem for problem in check([path], to_evidence=lambda line: [evidence(line)], shipped=base) if problem.severity == "error"]
+    errors = [
+        problem
+        for problem in check([path], to_evidence=lambda line: [evidence(line)], shipped=base)
+        if problem.severity == "error"
+    ]
     assert [(problem.line, "must match, and does not" in problem.message) for problem in errors] == [(15, True)]
 
 
@@ -127,8 +139,14 @@ def test_a_row_that_does_not_match_its_sample_is_an_error_at_its_place(tmp_path:
         ("nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 22003, Fatal, Link 32 Minion Halt", "gpu.sxid-code-22003"),
         ("EI0003: [PID: 4] 2026-03-01-10:00:00.100.200 The argument is not valid.", "hccl.code-ei0003"),
         ("EL0015: [PID: 4] 2026-03-01-10:00:00.100.200 Access failed.", "npu.cann-el0015"),
-        ("RuntimeError: create:compiler_depend.ts:9 NPU function error: aclrtSetDevice, error code is 507033", "npu.acl-507033"),
-        ("[ERROR] HCCL(3,python3.9):2026-07-15-19:50:49.253.079 [a.cc:1] [3]errNo[0x0000000005000013] x", "hccl.result-19"),
+        (
+            "RuntimeError: create:compiler_depend.ts:9 NPU function error: aclrtSetDevice, error code is 507033",
+            "npu.acl-507033",
+        ),
+        (
+            "[ERROR] HCCL(3,python3.9):2026-07-15-19:50:49.253.079 [a.cc:1] [3]errNo[0x0000000005000013] x",
+            "hccl.result-19",
+        ),
     ],
 )
 def test_a_code_without_a_signature_of_its_own_is_known(catalog: Catalog, line: str, expected: str) -> None:

@@ -32,11 +32,17 @@ FIELDS = st.dictionaries(st.sampled_from(["op", "code"]), st.sampled_from(["sum"
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(TEXTS, FIELDS), min_size=1, max_size=12))
-def test_before_and_after_the_automaton_the_answer_is_that_of_each_leaf(given_: list[tuple[str, dict[str, str]]]) -> None:
+def test_before_and_after_the_automaton_the_answer_is_that_of_each_leaf(
+    given_: list[tuple[str, dict[str, str]]],
+) -> None:
     """The first texts are tested one by one, later ones through the automaton and from memory."""
-    facts = distinct([Evidence("message", "x", text, Origin(), "f", n, 0, fields) for n, (text, fields) in enumerate(given_)])
+    facts = distinct(
+        [Evidence("message", "x", text, Origin(), "f", n, 0, fields) for n, (text, fields) in enumerate(given_)]
+    )
     asked = Together(list(enumerate(LEAVES)))
     for _ in range(together.WORTH // len(facts) + 2):
         for fact in facts:
-            plain = [(number, leaf, found) for number, leaf in enumerate(LEAVES) if (found := fact.test(leaf)) is not None]
+            plain = [
+                (number, leaf, found) for number, leaf in enumerate(LEAVES) if (found := fact.test(leaf)) is not None
+            ]
             assert sorted(asked.holding(fact), key=lambda held: held[0]) == plain

@@ -20,7 +20,9 @@ LOG = """\
 
 def diagnosis(verdict: str = "known") -> Diagnosis:
     """A small report that needs more than ASCII."""
-    proof = Evidence("exception", "", "ValueError: 训练失败 ☃", Origin(rank=3, host="node1"), "job.log", 0, line=7, end_line=7)
+    proof = Evidence(
+        "exception", "", "ValueError: 训练失败 ☃", Origin(rank=3, host="node1"), "job.log", 0, line=7, end_line=7
+    )
     root = Finding(
         signature="python.cursed" if verdict == "known" else None,
         title="The number is cursed",
@@ -34,10 +36,14 @@ def diagnosis(verdict: str = "known") -> Diagnosis:
     )
     clean = verdict == "clean"
     findings = () if clean or verdict == "unknown" else (root,)
-    return Diagnosis("0.1.0", "2026.1", Job("j", "job", "."), verdict, None if clean else root, findings, stats=Stats(files=1))  # type: ignore[arg-type]
+    return Diagnosis(
+        "0.1.0", "2026.1", Job("j", "job", "."), verdict, None if clean else root, findings, stats=Stats(files=1)
+    )  # type: ignore[arg-type]
 
 
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     """Run the command in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}  # type: ignore[dict-item]
-    return subprocess.run([sys.executable, "-m", "triage", *arguments], env=environment, timeout=60, **{"capture_output": True, **options})  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(
+        [sys.executable, "-m", "triage", *arguments], env=environment, timeout=60, **{"capture_output": True, **options}
+    )  # type: ignore[call-overload, no-any-return]

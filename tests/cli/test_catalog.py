@@ -11,7 +11,10 @@ from triage.catalog.problems import Problem
 from triage.render import problems
 
 Command = Callable[..., tuple[int, str, str]]
-PROBLEMS = [Problem("error", "a.yaml", 3, 5, "no such key", "remove it"), Problem("warning", "b,c.yaml", None, None, "50%\nof: it")]
+PROBLEMS = [
+    Problem("error", "a.yaml", 3, 5, "no such key", "remove it"),
+    Problem("warning", "b,c.yaml", None, None, "50%\nof: it"),
+]
 SIGNATURE = """\
 id: my.cursed
 revision: 1

@@ -34,7 +34,9 @@ def mine(tmp_path: Path) -> Path:
 
 def test_new_writes_where_it_says(command: Command, tmp_path: Path) -> None:
     """The first line of the output is the path of a file that holds what was asked for."""
-    status, out, _ = command("catalog", "new", "my.mode", "--title", "It broke", "--role", "symptom", "-d", tmp_path / "s")
+    status, out, _ = command(
+        "catalog", "new", "my.mode", "--title", "It broke", "--role", "symptom", "-d", tmp_path / "s"
+    )
     assert status == 0
     path = Path(out.splitlines()[0])
     assert path == tmp_path / "s" / "my" / "mode.yaml"
@@ -65,7 +67,9 @@ def test_explain_says_what_becomes_of_each_sample(command: Command, mine: Path) 
 
 def test_explain_shows_what_fails(command: Command, mine: Path) -> None:
     """A sample that is not as it must be: all clauses, and status 1."""
-    mine.write_text(SIGNATURE.replace('text: "the number 7 is cursed"', 'text: "the number 7 is blessed"'), encoding="utf-8")
+    mine.write_text(
+        SIGNATURE.replace('text: "the number 7 is cursed"', 'text: "the number 7 is blessed"'), encoding="utf-8"
+    )
     status, out, _ = command("catalog", "explain", mine)
     assert status == 1
     assert "samples.match.0  does not match, and must" in out
@@ -96,7 +100,12 @@ def test_test_shows_lines_and_captures(command: Command, mine: Path) -> None:
     status, out, _ = command("catalog", "test", log, "--signature", mine, "--width", 1000)
     assert status == 0
     assert out.startswith("MATCH ")
-    for part in ("job.log:4 (rank 1), exception of Python", "number = 13", "cuda.out-of-memory (cause, 1×)", "job.log:5"):
+    for part in (
+        "job.log:4 (rank 1), exception of Python",
+        "number = 13",
+        "cuda.out-of-memory (cause, 1×)",
+        "job.log:5",
+    ):
         assert part in out
 
 
@@ -145,7 +154,9 @@ def test_test_by_id_and_of_all(command: Command, mine: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["cuda.out-of-memori", "missing.yaml", "broken.yaml"])
-def test_test_refuses_a_signature_that_is_none(command: Command, mine: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+def test_test_refuses_a_signature_that_is_none(
+    command: Command, mine: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
     """An unknown id, a missing file, a file with errors: status 2, and the reason."""
     monkeypatch.chdir(mine.parents[1])
     Path("broken.yaml").write_text("id: [\n", encoding="utf-8")
@@ -175,7 +186,9 @@ def jobs(tmp_path: Path) -> Path:
     directory = tmp_path / "jobs"
     (directory / "known" / "job").mkdir(parents=True)
     (directory / "known" / "job" / "a.log").write_text(LOG.splitlines(keepends=True)[-1], encoding="utf-8")
-    (directory / "known" / "TRUTH.yaml").write_text("verdict: known\nroot: [cuda.out-of-memory]\nroot_ranks: [2]\n", encoding="utf-8")
+    (directory / "known" / "TRUTH.yaml").write_text(
+        "verdict: known\nroot: [cuda.out-of-memory]\nroot_ranks: [2]\n", encoding="utf-8"
+    )
     (directory / "new.log").write_text("".join(LOG.splitlines(keepends=True)[:4]), encoding="utf-8")
     return directory
 
@@ -188,7 +201,9 @@ def test_rate_counts_and_names(command: Command, jobs: Path) -> None:
     assert "Jobs 2: 1 known, 1 unknown, 0 clean" in lines
     assert "Truth 1 of 1 agree" in lines
     assert "cuda.out-of-memory 1 1" in lines
-    assert any(line.startswith("new.log u-") and line.endswith("RuntimeError: the number 13 is cursed") for line in lines)
+    assert any(
+        line.startswith("new.log u-") and line.endswith("RuntimeError: the number 13 is cursed") for line in lines
+    )
 
 
 def test_rate_as_json(command: Command, jobs: Path) -> None:
@@ -227,5 +242,7 @@ def test_no_other_command_pays_for_these() -> None:
     code = "import contextlib, io, sys, triage.cli\nwith contextlib.redirect_stdout(io.StringIO()): triage.cli.main(['ingest', '--help'])\n"
     code += "print(*(name for name in sys.modules if name.startswith(('triage.cli.contribute', 'triage.cli.publish', 'triage.render'))))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
     assert result.stdout.split() == []

@@ -25,12 +25,39 @@ COMMANDS = (
     "repro",
     *(
         f"catalog {name}"
-        for name in ("list", "show", "check", "new", "explain", "test", "rate", "graph", "docs", "diff", "mutate", "schema")
+        for name in (
+            "list",
+            "show",
+            "check",
+            "new",
+            "explain",
+            "test",
+            "rate",
+            "graph",
+            "docs",
+            "diff",
+            "mutate",
+            "schema",
+        )
     ),
     *("list", "search", "similar", "stats", "feedback", "retriage"),
     *(
         f"clusters {name}"
-        for name in ("list", "show", "name", "assign", "merge", "split", "reject", "ignore", "reopen", "promote", "log", "undo", "rekey")
+        for name in (
+            "list",
+            "show",
+            "name",
+            "assign",
+            "merge",
+            "split",
+            "reject",
+            "ignore",
+            "reopen",
+            "promote",
+            "log",
+            "undo",
+            "rekey",
+        )
     ),
     *(f"db {name}" for name in ("check", "vacuum", "export", "import", "migrate")),
     "stacks",
@@ -48,7 +75,9 @@ COMMANDS = (
 
 def documented(name: str) -> set[str]:
     """The options in the table of a command's section."""
-    match = re.search(rf"^## `triage{' ' + name if name else ''}(?: [^a-z`]*)?`\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL)
+    match = re.search(
+        rf"^## `triage{' ' + name if name else ''}(?: [^a-z`]*)?`\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL
+    )
     assert match, f"docs/cli.md has no section for `triage {name}`"
     rows = re.findall(r"^\| (`-.*?) \|", match[1], re.MULTILINE)
     return {option for row in rows for option in re.findall(r"`(-[^`]+)`", row)}
@@ -91,7 +120,9 @@ def test_formats_of_help_are_those_of_render() -> None:
     assert tuple(choice.value for choice in options.Format) == NAMES
 
 
-@pytest.mark.parametrize(("text", "count"), [("1", 1), ("64K", 65536), ("1M", 1 << 20), ("2 MiB", 2 << 20), ("1gb", 1 << 30)])
+@pytest.mark.parametrize(
+    ("text", "count"), [("1", 1), ("64K", 65536), ("1M", 1 << 20), ("2 MiB", 2 << 20), ("1gb", 1 << 30)]
+)
 def test_byte_counts(text: str, count: int) -> None:
     """Units are powers of 1024 in either case."""
     assert options.byte_count(text) == count

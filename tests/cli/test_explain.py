@@ -25,7 +25,9 @@ MISSED = Explanation(
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Explanation], None]:
     """Let the pipeline answer this."""
-    return lambda explanation: monkeypatch.setattr(triage.pipeline, "explain", lambda paths, signature, options: explanation)
+    return lambda explanation: monkeypatch.setattr(
+        triage.pipeline, "explain", lambda paths, signature, options: explanation
+    )
 
 
 def test_a_match_shows_its_clauses_and_evidence(command: Command, answer: Callable[[Explanation], None]) -> None:

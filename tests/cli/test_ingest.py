@@ -90,7 +90,9 @@ def test_an_unwritable_output_is_refused_before_the_work(
     assert fake.calls == []
 
 
-def test_a_full_disk_leaves_the_old_report(fake: Fake, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_report(
+    fake: Fake, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When writing fails half-way the file is the old one, and the error says why."""
     target = tmp_path / "out.txt"
     target.write_text("old")

@@ -105,7 +105,9 @@ def test_the_bot_sends_and_hears(slack: SlackServer, command: Command) -> None:
     assert (process.returncode, errors) == (0, "")
 
 
-def test_a_bot_without_its_secrets_says_what_is_missing(command: Command, slack: SlackServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bot_without_its_secrets_says_what_is_missing(
+    command: Command, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before it listens."""
     monkeypatch.setenv("TRIAGE_SLACK_SIGNING_SECRET", "")
     assert "TRIAGE_SLACK_SIGNING_SECRET" in command("bot", "slack")[2]

@@ -20,7 +20,11 @@ def test_any_encoding_of_the_locale(report: Path, encoding: str) -> None:
     """What the encoding lacks is written as escapes; nothing crashes."""
     result = run("show", str(report), env={"PYTHONIOENCODING": encoding})
     assert (result.returncode, result.stderr) == (0, b"")
-    assert "训练失败" in result.stdout.decode() if encoding == "utf-8" else "\\u8bad\\u7ec3" in result.stdout.decode(encoding)
+    assert (
+        "训练失败" in result.stdout.decode()
+        if encoding == "utf-8"
+        else "\\u8bad\\u7ec3" in result.stdout.decode(encoding)
+    )
 
 
 def test_json_is_utf8_in_any_locale(report: Path) -> None:
@@ -61,7 +65,9 @@ def test_closed_streams(report: Path, tmp_path: Path, closed: str, status: int) 
 def test_help_imports_no_heavy_package() -> None:
     """Help and --version need typer and nothing of the stages, so that they are instant."""
     code = "import sys; from triage.cli import main; main(['ingest', '--help']); print(*sys.modules, file=sys.stderr)"
-    result = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60
+    )
     loaded = result.stderr.decode().split()
     assert "triage.cli.app" in loaded
     assert not [name for name in loaded if name.startswith(HEAVY)]
@@ -71,7 +77,11 @@ def test_importing_the_package_imports_nothing() -> None:
     """`import triage` loads no other module of the project and none that a bare interpreter has not."""
     code = "import sys; before = set(sys.modules); import triage; print(*sorted(set(sys.modules) - before))"
     result = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, text=True
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=60,
+        text=True,
     )
     assert result.stdout.split() == ["__future__", "triage"]
 

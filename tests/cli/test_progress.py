@@ -65,7 +65,9 @@ def test_the_line(done: int, total: int | None, seconds: float, said: str) -> No
     ("stream", "quiet", "shown"),
     [(Terminal(), False, True), (Terminal(), True, False), (io.StringIO(), False, False), (None, False, False)],
 )
-def test_only_a_person_sees_it(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None, quiet: bool, shown: bool) -> None:
+def test_only_a_person_sees_it(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None, quiet: bool, shown: bool
+) -> None:
     """No bar in a pipe, in a file, with --quiet or without standard error."""
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")

@@ -23,7 +23,10 @@ def test_graph_is_svg_or_dot(command: Command, tmp_path: Path) -> None:
 def test_graph_of_one_signature_is_smaller(command: Command) -> None:
     """Only its neighbourhood; `--all` is larger than the thinned whole."""
     one = command("catalog", "graph", "-f", "dot", "-s", "host.oom-killer")[1]
-    whole, everything = command("catalog", "graph", "-f", "dot")[1], command("catalog", "graph", "-f", "dot", "--all")[1]
+    whole, everything = (
+        command("catalog", "graph", "-f", "dot")[1],
+        command("catalog", "graph", "-f", "dot", "--all")[1],
+    )
     assert 3 < len(one.splitlines()) < len(whole.splitlines()) < len(everything.splitlines())
     assert all("host.oom-killer" in line for line in one.splitlines() if "->" in line)
 

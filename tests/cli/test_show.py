@@ -74,7 +74,8 @@ def test_colour_of_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("environment", "colour"), [({}, True), ({"CLICOLOR": "0"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
+    ("environment", "colour"),
+    [({}, True), ({"CLICOLOR": "0"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)],
 )
 def test_colour_of_a_terminal(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], colour: bool) -> None:
     """A terminal has colour unless the environment says no."""

@@ -72,7 +72,9 @@ def test_what_does_not_exist_is_an_error(command: Command, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("text", "expected"), [("3", {3}), ("3,5-7", {3, 5, 6, 7}), (" 1 - 2 , 9", {1, 2, 9}), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("3", {3}), ("3,5-7", {3, 5, 6, 7}), (" 1 - 2 , 9", {1, 2, 9}), (None, None)]
+)
 def test_ranks_are_numbers_and_spans(text: str | None, expected: set[int] | None) -> None:
     """As people write page numbers."""
     assert rank_set(text) == expected

@@ -26,7 +26,10 @@ def test_json_for_programs(command: Command) -> None:
     found = json.loads(command("stacks", JOB, "--format", "json")[1])
     assert found["schema"] == "triage.stacks/1"
     assert [[member["rank"] for member in group["members"]] for group in found["groups"]] == [[0, 1, 3], [2]]
-    assert [(each["rule"], each["ranks"]) for each in found["conclusions"]] == [("never-joined", [2]), ("blocked-in-collective", [0, 1, 3])]
+    assert [(each["rule"], each["ranks"]) for each in found["conclusions"]] == [
+        ("never-joined", [2]),
+        ("blocked-in-collective", [0, 1, 3]),
+    ]
 
 
 def test_the_tree_is_sound_xml(command: Command, tmp_path: Path) -> None:
@@ -43,7 +46,9 @@ def test_the_tree_is_sound_xml(command: Command, tmp_path: Path) -> None:
     }
     assert boxes["all [ranks 0-4]"] == 1199.0
     assert next(width for title, width in boxes.items() if title and title.startswith("upload_checkpoint")) == 239.0
-    assert "while ranks 0, 1, 3 are in DDP" in " ".join(text.text or "" for text in ET.fromstring(out).findall(".//{*}text"))
+    assert "while ranks 0, 1, 3 are in DDP" in " ".join(
+        text.text or "" for text in ET.fromstring(out).findall(".//{*}text")
+    )
     assert any(title and title.startswith("rank 2: in upload_checkpoint at train") for title in boxes)
 
 
@@ -52,7 +57,9 @@ def test_one_rank_of_many_can_be_read_in_the_tree(command: Command, tmp_path: Pa
     text = 'Process {}: python\nPython v3.11 (x)\n\nThread {} (idle): "MainThread"\n    {} (train.py:{})\n'
     for rank in range(64):
         pid = 100 + rank
-        (tmp_path / f"rank{rank}.txt").write_text(text.format(pid, pid, *(("load_shard", 5) if rank == 17 else ("step", 9))))
+        (tmp_path / f"rank{rank}.txt").write_text(
+            text.format(pid, pid, *(("load_shard", 5) if rank == 17 else ("step", 9)))
+        )
     tree = ET.fromstring(command("stacks", tmp_path, "--format", "svg")[1])
     assert any((text.text or "").startswith("load_shard (train.py:5)") for text in tree.findall(".//{*}text"))
 

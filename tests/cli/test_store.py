@@ -156,7 +156,15 @@ def test_care_from_the_command_line(command: Command, place: Path, tmp_path: Pat
 
 def test_commands_that_read_make_no_store(command: Command, tmp_path: Path) -> None:
     """They say that there is none and how one comes to be."""
-    for arguments in (["list"], ["search", "x"], ["stats"], ["clusters", "list"], ["retriage"], ["db", "check"], ["show", "i-abc"]):
+    for arguments in (
+        ["list"],
+        ["search", "x"],
+        ["stats"],
+        ["clusters", "list"],
+        ["retriage"],
+        ["db", "check"],
+        ["show", "i-abc"],
+    ):
         status, _, err = command(*arguments, "--store", tmp_path / "none.db")
         assert status == 2
         assert "no store yet" in err

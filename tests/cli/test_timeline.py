@@ -13,9 +13,16 @@ from triage.errors import OptionError
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "jobs"
 Command = Callable[..., tuple[int, str, str]]
-LOG = "".join(f"2026-11-21 03:00:0{second} [rank{rank}] INFO trainer: step {second}\n" for second in range(9) for rank in (0, 1)) + "".join(
+LOG = "".join(
+    f"2026-11-21 03:00:0{second} [rank{rank}] INFO trainer: step {second}\n" for second in range(9) for rank in (0, 1)
+) + "".join(
     f"[rank1]: {line}\n"
-    for line in ("Traceback (most recent call last):", '  File "a.py", line 1, in f', "    g()", "ValueError: \x1b[2Jboom")
+    for line in (
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in f',
+        "    g()",
+        "ValueError: \x1b[2Jboom",
+    )
 )
 
 
@@ -70,7 +77,9 @@ def test_a_window_leaves_out_what_is_far(command: Command, log: Path) -> None:
     assert "left out" not in command("timeline", str(log), "--around", "1h")[1]
 
 
-@pytest.mark.parametrize(("text", "expected"), [("90", 90.0), ("30s", 30.0), ("5m", 300.0), ("1.5h", 5400.0), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("90", 90.0), ("30s", 30.0), ("5m", 300.0), ("1.5h", 5400.0), (None, None)]
+)
 def test_times(text: str | None, expected: float | None) -> None:
     """Seconds without a unit."""
     assert seconds(text) == expected
@@ -87,10 +96,14 @@ def test_hosts_in_other_zones_and_ranks_that_fell_silent(command: Command, tmp_p
     """Times are told by one clock, last lines too, and what the reader must know of it is said."""
     job = SAMPLES / "nccl_rank_missing_two_nodes" / "job"
     (tmp_path / "node1.log").write_text((job / "node1.log").read_text())
-    (tmp_path / "node2.log").write_text((job / "node2.log").read_text().replace("-05 00:", "-05 01:").replace("0305 00:", "0305 01:"))
+    (tmp_path / "node2.log").write_text(
+        (job / "node2.log").read_text().replace("-05 00:", "-05 01:").replace("0305 00:", "0305 01:")
+    )
     bare, shifted = (command("timeline", str(path), "--width", "200")[1] for path in (job, tmp_path))
     assert shifted.splitlines()[1:-4] == bare.splitlines()[1:-2]
     assert "stamps of node2 are 3600 s ahead of those of node1 (another time zone)" in shifted
     assert (
-        shifted.splitlines()[-1] == bare.splitlines()[-1] == "Wrote nothing any more before the others' last lines: rank 6 600 s (step 12)."
+        shifted.splitlines()[-1]
+        == bare.splitlines()[-1]
+        == "Wrote nothing any more before the others' last lines: rank 6 600 s (step 12)."
     )

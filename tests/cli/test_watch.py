@@ -30,7 +30,9 @@ def write(directory: Path) -> None:
 
 
 def test_it_follows_tells_and_does_not_repeat_itself(tmp_path: Path) -> None:
-    """A job that fails while it is watched is told as JSON and to the hook; a second watch of the same files has nothing to add."""
+    """A job that fails while it is watched is told as JSON and to the hook; a second watch of the same files has
+    nothing to add.
+    """
     job, out = tmp_path / "job", tmp_path / "hook.json"
     job.mkdir()
     watch = start(job, tmp_path, "--format", "json", "--exec", f"tee -a {out}")

@@ -1,8 +1,11 @@
 """A labelled corpus of failures: classes written by hand, variants drawn from a seed.
 
-A class is one cause. Its texts are what different versions of a library say of it; `{…}` are the values that change with every run.
-A variant is one text in one shape (traceback, wrapped traceback, C++ exception, bare line), with changing ranks, hosts, addresses, paths and
-numbers, and sometimes the echo of further ranks. `classes.toml` holds those that the rules were written with, `held_out.toml` those that were
+A class is one cause. Its texts are what different versions of a library say of it; `{…}` are the values that change
+with every run.
+A variant is one text in one shape (traceback, wrapped traceback, C++ exception, bare line), with changing ranks, hosts,
+addresses, paths and
+numbers, and sometimes the echo of further ranks. `classes.toml` holds those that the rules were written with,
+`held_out.toml` those that were
 written last and never tuned on, `pairs.toml` pairs that share their words and not their cause.
 """
 
@@ -25,7 +28,9 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed job's word of its cause: the class it belongs to, the file that class was written in, the text in the log."""
+    """One failed job's word of its cause: the class it belongs to, the file that class was written in, the text in the
+    log.
+    """
 
     label: str
     group: str
@@ -59,7 +64,9 @@ def _group(group: str, draw: random.Random, variants: int) -> Iterator[Failure]:
     data = tomllib.loads((HERE / f"{group}.toml").read_text(encoding="utf-8"))
     for entry in data.get("class", ()):
         for number in range(variants):
-            yield Failure(entry["id"], group, _variant(entry["shape"], entry["texts"], entry.get("at", ""), draw, number))
+            yield Failure(
+                entry["id"], group, _variant(entry["shape"], entry["texts"], entry.get("at", ""), draw, number)
+            )
     for entry in data.get("pair", ()):
         for side in ("a", "b"):
             for number in range(max(2, variants // 4)):
@@ -74,7 +81,9 @@ def _group(group: str, draw: random.Random, variants: int) -> Iterator[Failure]:
 def _variant(shape: str, texts: list[str], at: str, draw: random.Random, number: int) -> str:
     """The texts come in turn, so that every wording is there; all else is drawn."""
     ranks = draw.sample(range(64), draw.choice([1, 1, 1, 2, 3]))
-    layout = draw.choice(["[rank{rank}]: ", "[default{rank}]:"] if len(ranks) > 1 else ["", "[rank{rank}]: ", "[default{rank}]:"])
+    layout = draw.choice(
+        ["[rank{rank}]: ", "[default{rank}]:"] if len(ranks) > 1 else ["", "[rank{rank}]: ", "[default{rank}]:"]
+    )
     blocks = []
     for rank in ranks:  # the same cause on several ranks, each with its own values
         prefix = layout.replace("{rank}", str(rank))
@@ -96,8 +105,14 @@ def _traceback(text: str, at: str, draw: random.Random) -> str:
     path, _, function = at.partition(":")
     root = draw.choice(["/workspace/project", "/home/{user}/train", "/scratch/{user}/run_{n}", "/opt/app"])
     frames = [_frame(filled(root, draw) + "/train.py", "main", draw, "trainer.fit(model)")]
-    frames += [_frame(f"/usr/lib/python3.{draw.randrange(9, 13)}/site-packages/lib/loop.py", "advance", draw)] * draw.randrange(2)
-    frames += [_frame(f"{filled(root, draw)}/{path or 'model.py'}", function or draw.choice(["forward", "step", "backward"]), draw)]
+    frames += [
+        _frame(f"/usr/lib/python3.{draw.randrange(9, 13)}/site-packages/lib/loop.py", "advance", draw)
+    ] * draw.randrange(2)
+    frames += [
+        _frame(
+            f"{filled(root, draw)}/{path or 'model.py'}", function or draw.choice(["forward", "step", "backward"]), draw
+        )
+    ]
     return "\n".join(["Traceback (most recent call last):", *frames, text])
 
 
@@ -105,13 +120,20 @@ def _wrapped(text: str, at: str, draw: random.Random) -> str:
     """An exception in a worker of the DataLoader, raised again by the parent."""
     name = text.split(":", 1)[0]
     inner = _traceback(text, at, draw)
-    return _traceback(f"{name}: Caught {name} in DataLoader worker process {draw.randrange(16)}.\nOriginal {inner}", "train.py:main", draw)
+    return _traceback(
+        f"{name}: Caught {name} in DataLoader worker process {draw.randrange(16)}.\nOriginal {inner}",
+        "train.py:main",
+        draw,
+    )
 
 
 def _nccl(text: str, at: str, draw: random.Random) -> str:
     version = draw.choice(["2.18.1", "2.19.3", "2.21.5", "2.26.2"])
     place = draw.choice(
-        ["../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1331", "/pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:275"]
+        [
+            "../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1331",
+            "/pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:275",
+        ]
     )
     kind = draw.choice([("unhandled system error", "ncclSystemError"), ("internal error", "ncclInternalError")])
     message = f"torch.distributed.DistBackendError: NCCL error in: {place}, {kind[0]} (run with NCCL_DEBUG=INFO for details), NCCL version {version}\n"
@@ -140,7 +162,14 @@ def _line(text: str, at: str, draw: random.Random) -> str:
     return text
 
 
-SHAPES = {"traceback": _traceback, "wrapped": _wrapped, "nccl": _nccl, "runtime": _runtime, "terminate": _terminate, "line": _line}
+SHAPES = {
+    "traceback": _traceback,
+    "wrapped": _wrapped,
+    "nccl": _nccl,
+    "runtime": _runtime,
+    "terminate": _terminate,
+    "line": _line,
+}
 
 _HOSTS = ("node{n}", "gpu-a100-{n}", "dgx{n}.cluster.local", "worker-{n}", "nid00{n}", "ip-10-3-{n}-7.ec2.internal")
 _PATHS = ("/data/{w}/{w}_{n}", "/mnt/{w}{n}/{w}", "/lustre/home/{user}/{w}/{w}-{n}", "s3://bucket-{n}/{w}/{w}_{n}")
@@ -161,7 +190,9 @@ SLOTS: dict[str, object] = {
     "port": lambda draw: draw.randrange(1024, 65000),
     "pid": lambda draw: draw.randrange(300, 4_000_000),
     "size": lambda draw: f"{draw.random() * 100:.2f} {draw.choice(['GiB', 'MiB'])}",
-    "shape": lambda draw: "[" + ", ".join(str(draw.choice([1, 2, 8, 64, 512, 4096])) for _ in range(draw.randrange(2, 5))) + "]",
+    "shape": lambda draw: (
+        "[" + ", ".join(str(draw.choice([1, 2, 8, 64, 512, 4096])) for _ in range(draw.randrange(2, 5))) + "]"
+    ),
     "time": lambda draw: (
         f"2026-{draw.randrange(1, 13):02d}-{draw.randrange(1, 28):02d} {draw.randrange(24):02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d}"
     ),

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Score:
-    """`precision`: of the pairs put together, how many belong together; `recall`: of those that belong together, how many were put so."""
+    """`precision`: of the pairs put together, how many belong together; `recall`: of those that belong together, how
+    many were put so.
+    """
 
     precision: float
     recall: float

@@ -35,7 +35,9 @@ def test_the_four_ways() -> None:
     assert clusters.assign(fingerprint(fact("exitcode 1"))).how == "unanchored"
 
 
-@pytest.mark.parametrize("text", ["SinkError: segment writer never lost its lease", "SinkError: local segment writer lost its lease"])
+@pytest.mark.parametrize(
+    "text", ["SinkError: segment writer never lost its lease", "SinkError: local segment writer lost its lease"]
+)
 def test_a_word_that_turns_the_meaning_is_no_drift(text: str) -> None:
     """`not`, `local`, `reading` and their like make another failure."""
     clusters = Clusters()
@@ -45,7 +47,10 @@ def test_a_word_that_turns_the_meaning_is_no_drift(text: str) -> None:
 
 def test_a_veto_keeps_two_apart() -> None:
     """What a person said to be different is not merged again."""
-    one, other = (fingerprint(fact(text)) for text in ("SinkError: writer lost its lease", "SinkError: writer lost its lease twice"))
+    one, other = (
+        fingerprint(fact(text))
+        for text in ("SinkError: writer lost its lease", "SinkError: writer lost its lease twice")
+    )
     assert Clusters().assign(one).cluster != Clusters([Known.of("u-1", one)]).assign(other).cluster == "u-1"
     apart = Clusters([Known.of("u-1", one)], [frozenset((one.key, other.key))])
     assert apart.assign(other).how == "new"
@@ -55,7 +60,8 @@ def test_what_is_stored_is_known_again() -> None:
     """Clusters loaded from their keys decide as those that saw the failures."""
     seen = Clusters()
     prints = [
-        fingerprint(fact(text)) for text in ("A failed to open its lane", "B failed to close its lane", "B failed to close its lane again")
+        fingerprint(fact(text))
+        for text in ("A failed to open its lane", "B failed to close its lane", "B failed to close its lane again")
     ]
     given = [seen.assign(one).cluster for one in prints]
     loaded = Clusters(Known.of(cluster, one) for cluster, one in zip(given, prints, strict=True))

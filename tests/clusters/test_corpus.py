@@ -34,7 +34,9 @@ def test_the_corpus_is_what_it_claims() -> None:
     assert classes["classes"] + classes["held_out"] >= 60
     assert classes["held_out"] * 2 >= classes["classes"]
     assert len(pairs()) >= 30
-    assert all(sum(failure.label == label for failure, _ in corpus(1)) == 15 for group, label in labels if group != "pairs")
+    assert all(
+        sum(failure.label == label for failure, _ in corpus(1)) == 15 for group, label in labels if group != "pairs"
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -68,7 +70,10 @@ def test_new_classes_are_seen_to_be_new(seed: int) -> None:
             counts[failure.label] += 1
             taken.add(clusters.assign(found).cluster)
     unseen = [found for failure, found in items if failure.label not in known]
-    new = [clusters.resolve(clusters.assign(found).cluster) not in {clusters.resolve(cluster) for cluster in taken} for found in unseen]
+    new = [
+        clusters.resolve(clusters.assign(found).cluster) not in {clusters.resolve(cluster) for cluster in taken}
+        for found in unseen
+    ]
     assert sum(new) / len(new) >= 0.97
 
 

@@ -27,7 +27,9 @@ def test_a_finding_is_what_its_telling_fact_says() -> None:
 
 def test_drift_joins_the_nearest() -> None:
     """More words of the same join, with the reason and the runner-up; other words do not."""
-    known = [fingerprint(fact(text)) for text in ("SinkError: writer lost its lease", "SinkError: reader lost its lease")]
+    known = [
+        fingerprint(fact(text)) for text in ("SinkError: writer lost its lease", "SinkError: reader lost its lease")
+    ]
     given = [("u-1", known[0]), ("u-2", known[1])]
     joined = ByRules().place(fingerprint(fact("SinkError: writer lost its lease, retrying")), given, ())
     assert (joined.how, joined.cluster, joined.joins) == ("nested", "u-1", ())
@@ -38,8 +40,13 @@ def test_drift_joins_the_nearest() -> None:
 
 
 def test_a_third_does_not_join_what_is_kept_apart() -> None:
-    """Two clusters that a failure shows to be one are joined, but not where a person keeps any two of their fingerprints apart."""
-    one, other, both = (fingerprint(fact(f"SinkError: writer lost its lease {more}")) for more in ("today", "remotely", "today remotely"))
+    """Two clusters that a failure shows to be one are joined, but not where a person keeps any two of their
+    fingerprints apart.
+    """
+    one, other, both = (
+        fingerprint(fact(f"SinkError: writer lost its lease {more}"))
+        for more in ("today", "remotely", "today remotely")
+    )
     given = [("u-1", one), ("u-2", other)]
     assert len(ByRules().place(both, given, ()).joins) == 1
     kept = ByRules().place(both, given, [frozenset((one.key, other.key))])

@@ -21,7 +21,10 @@ def fact(text: str, **fields: str) -> Evidence:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("ValueError: shard /data/a_1.tar ends after 3 of 10 records", "ValueError: shard s3://b/c_22.tar ends after 4 of 11 records"),
+        (
+            "ValueError: shard /data/a_1.tar ends after 3 of 10 records",
+            "ValueError: shard s3://b/c_22.tar ends after 4 of 11 records",
+        ),
         (
             "RuntimeError: CUDA error: misaligned address",
             "torch.AcceleratorError: CUDA error: misaligned address\nCompile with `TORCH_USE_CUDA_DSA`",
@@ -54,12 +57,20 @@ def test_the_place_counts_only_where_any_code_raises() -> None:
     here = {"file": "/w/a.py", "function": "pick"}
     there = {"file": "/v/b.py", "function": "rate"}
     text = "IndexError: list index out of range"
-    assert fingerprint(fact(text, type="IndexError", **here)).key != fingerprint(fact(text, type="IndexError", **there)).key
+    assert (
+        fingerprint(fact(text, type="IndexError", **here)).key
+        != fingerprint(fact(text, type="IndexError", **there)).key
+    )
     text = "RuntimeError: CUDA error: out of memory"
-    assert fingerprint(fact(text, type="RuntimeError", **here)).key == fingerprint(fact(text, type="RuntimeError", **there)).key
+    assert (
+        fingerprint(fact(text, type="RuntimeError", **here)).key
+        == fingerprint(fact(text, type="RuntimeError", **there)).key
+    )
 
 
-@pytest.mark.parametrize("text", ["exitcode 1", "Aborted (core dumped)", "", "ChildFailedError: ", "Error", "\x1b[31m\x1b[0m", "12345"])
+@pytest.mark.parametrize(
+    "text", ["exitcode 1", "Aborted (core dumped)", "", "ChildFailedError: ", "Error", "\x1b[31m\x1b[0m", "12345"]
+)
 def test_no_headline_no_anchor(text: str) -> None:
     """What says only that something failed is unanchored."""
     assert not fingerprint(fact(text)).anchored

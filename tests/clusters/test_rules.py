@@ -15,7 +15,10 @@ DATA = tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
 def entries(kind: str) -> list[object]:
-    return [pytest.param(entry, rule, id=entry["id"]) for entry, rule in zip(DATA[kind], getattr(rules(), f"{kind}s"), strict=True)]
+    return [
+        pytest.param(entry, rule, id=entry["id"])
+        for entry, rule in zip(DATA[kind], getattr(rules(), f"{kind}s"), strict=True)
+    ]
 
 
 @pytest.mark.parametrize(("entry", "rule"), entries("unwrap"))
@@ -48,7 +51,11 @@ def test_a_mask_gives_what_its_example_says(entry: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("version = 1\n[[unwrap]]\nid = 'x'\npattern = '('\n", 3), ("version = 1\n[[unwrap]]\nid = 'y'\n", 3), ("version =\n", None)],
+    [
+        ("version = 1\n[[unwrap]]\nid = 'x'\npattern = '('\n", 3),
+        ("version = 1\n[[unwrap]]\nid = 'y'\n", 3),
+        ("version =\n", None),
+    ],
 )
 def test_a_damaged_rule_is_named(tmp_path: Path, text: str, line: int | None) -> None:
     """What cannot be used says which rule it is and where."""

@@ -18,7 +18,11 @@ def fact(text: str) -> Evidence:
     return Evidence("exception", "Python", text, Origin(), "x.log", 0)
 
 
-TEXTS = ("SinkError: segment writer lost its lease", "SinkError: segment reader lost its lease", "CacheError: eviction of hot pages")
+TEXTS = (
+    "SinkError: segment writer lost its lease",
+    "SinkError: segment reader lost its lease",
+    "CacheError: eviction of hot pages",
+)
 
 
 def test_the_nearest_comes_first_with_the_words_that_differ() -> None:

@@ -58,7 +58,9 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def only(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
-    monkeypatch.setattr(steps.shutil, "which", lambda name, path=None: str(place / name) if (place / name).exists() else None)
+    monkeypatch.setattr(
+        steps.shutil, "which", lambda name, path=None: str(place / name) if (place / name).exists() else None
+    )
     return place
 
 
@@ -68,12 +70,20 @@ def tool(place: Path, name: str, text: str) -> None:
 
 
 def content(bundle: Path) -> dict[str, str]:
-    with bundle.open("rb") as file, tarfile.open(fileobj=zstandard.ZstdDecompressor().stream_reader(file), mode="r|") as archive:
-        return {member.name.partition("/")[2] or member.name: archive.extractfile(member).read().decode() for member in archive}  # type: ignore[union-attr]
+    with (
+        bundle.open("rb") as file,
+        tarfile.open(fileobj=zstandard.ZstdDecompressor().stream_reader(file), mode="r|") as archive,
+    ):
+        return {
+            member.name.partition("/")[2] or member.name: archive.extractfile(member).read().decode()
+            for member in archive
+        }  # type: ignore[union-attr]
 
 
 def test_the_bundle_holds_what_a_diagnosis_needs(sleeper: subprocess.Popen[bytes], tools: Path, tmp_path: Path) -> None:
-    """Stack, states, files, environment and log of the process; ingest sees a dump of rank 3; what is missing is told with its reason."""
+    """Stack, states, files, environment and log of the process; ingest sees a dump of rank 3; what is missing is told
+    with its reason.
+    """
     tool(tools, "py-spy", SPY)
     bundle = tmp_path / "node.tar.zst"
     begun: list[str] = []
@@ -89,7 +99,10 @@ def test_the_bundle_holds_what_a_diagnosis_needs(sleeper: subprocess.Popen[bytes
     assert {name.rpartition("/")[2]: why for name, why in done.missing}["gdb.txt"] == "gdb is not installed"
     assert "gdb is not installed" in found["COLLECTED.md"]
     assert bundle.stat().st_mode & 0o077 == 0
-    kinds = {source.name.rpartition("/")[2]: source.kind for source, _ in streams(discover([str(bundle)]).files[0], Limits(), print)}
+    kinds = {
+        source.name.rpartition("/")[2]: source.kind
+        for source, _ in streams(discover([str(bundle)]).files[0], Limits(), print)
+    }
     assert (kinds["py-spy.txt"], kinds["environ.txt"]) == ("py-spy", "environment")
 
 
@@ -101,7 +114,9 @@ def test_no_secret_gets_into_the_bundle(sleeper: subprocess.Popen[bytes], tools:
     assert not [secret for secret in ("hunter2", "kkkkkkkk", "pa55word") if secret in text]
 
 
-def test_a_tool_that_hangs_is_ended_with_its_children(sleeper: subprocess.Popen[bytes], tools: Path, tmp_path: Path) -> None:
+def test_a_tool_that_hangs_is_ended_with_its_children(
+    sleeper: subprocess.Popen[bytes], tools: Path, tmp_path: Path
+) -> None:
     """At the deadline the tool's whole group is gone, and the reason is told."""
     tool(tools, "py-spy", f"#!/bin/sh\nsleep 71 &\necho $! > {tmp_path}/child\nwait\n")
     with pytest.raises(steps.Missing, match="did not end within"):
@@ -143,7 +158,9 @@ def writer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (home / "ascend/log/debug/plog").mkdir(parents=True)
     environ = {"RANK": "0", "WORLD_SIZE": "1", "NCCL_DEBUG_FILE": "logs/nccl.%h.%p.100%%.txt", "HOME": str(home)}
     code = "import time; log = open('train.log', 'w'); log.write('epoch 3\\n'); log.flush(); print('up', flush=True); time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", code], env=environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
     yield process
@@ -159,7 +176,9 @@ def target(process: subprocess.Popen[bytes], **environ: str) -> Target:
 
 
 def test_logs_are_where_the_process_says(writer: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    """NCCL's pattern holds in the directory of the process, with the short name of the host; CANN's logs lie in its home."""
+    """NCCL's pattern holds in the directory of the process, with the short name of the host; CANN's logs lie in its
+    home.
+    """
     host = os.uname().nodename.partition(".")[0]
     nccl = tmp_path / f"logs/nccl.{host}.{writer.pid}.100%.txt"
     nccl.parent.mkdir()
@@ -173,8 +192,12 @@ def test_logs_are_where_the_process_says(writer: subprocess.Popen[bytes], tmp_pa
 
 
 def test_logs_that_are_not_there_are_told(writer: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    """Each log that the process was told to write and that is nowhere has its reason, and so has output that goes elsewhere."""
-    found = [each for each in logs.of(target(writer, ASCEND_PROCESS_LOG_PATH="plogs")) if not isinstance(each, logs.Log)]
+    """Each log that the process was told to write and that is nowhere has its reason, and so has output that goes
+    elsewhere.
+    """
+    found = [
+        each for each in logs.of(target(writer, ASCEND_PROCESS_LOG_PATH="plogs")) if not isinstance(each, logs.Log)
+    ]
     told = dict(found)
     assert "/dev/null" in told["output"]
     assert f"{tmp_path}/logs/nccl." in told["nccl-log"]
@@ -208,7 +231,9 @@ Thread {pid} (active+gil): "MainThread"
 
 @pytest.mark.parametrize(("age", "blamed"), [(9, False), (900, True)])
 def test_a_job_that_starts_has_no_odd_ranks(tmp_path: Path, age: int, blamed: bool) -> None:
-    """Who imports modules seconds after it began is on its way; who still does after a quarter of an hour is the one that is waited for."""
+    """Who imports modules seconds after it began is on its way; who still does after a quarter of an hour is the one
+    that is waited for.
+    """
     waiting = "rendezvous (torch/distributed/rendezvous.py:9)\n    init_process_group (torch/distributed/distributed_c10d.py:9)\n    <module> (train.py:4)"
     for rank in range(3):
         (place := tmp_path / f"node/rank{rank}.pid{50 + rank}").mkdir(parents=True)
@@ -228,8 +253,14 @@ def test_a_job_that_starts_has_no_odd_ranks(tmp_path: Path, age: int, blamed: bo
 def test_what_could_not_be_had_is_told_by_ingest(sleeper: subprocess.Popen[bytes], tools: Path, tmp_path: Path) -> None:
     """The reader of a bundle learns why a stack is missing, and of no missing nvidia-smi."""
     collect(tmp_path / "node.tar.zst", [sleeper.pid])
-    found = [warning.message for warning in triage.ingest(tmp_path / "node.tar.zst").warnings if warning.code == "not-collected"]
-    assert {f"`triage collect` could not get {piece}.txt: {piece} is not installed" for piece in ("gdb", "py-spy")} <= set(found)
+    found = [
+        warning.message
+        for warning in triage.ingest(tmp_path / "node.tar.zst").warnings
+        if warning.code == "not-collected"
+    ]
+    assert {
+        f"`triage collect` could not get {piece}.txt: {piece} is not installed" for piece in ("gdb", "py-spy")
+    } <= set(found)
     assert "nvidia" not in "".join(found)
 
 
@@ -250,8 +281,12 @@ def test_what_started_us_is_no_rank(sleeper: subprocess.Popen[bytes]) -> None:
     assert said.split() == [f"[{sleeper.pid}]"]
 
 
-def test_threads_that_wait_for_the_mutexes_of_each_other_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads of C in a deadlock: the bundle of a node without any tool says so, since the kernel tells the lock and the lock its holder."""
+def test_threads_that_wait_for_the_mutexes_of_each_other_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads of C in a deadlock: the bundle of a node without any tool says so, since the kernel tells the lock
+    and the lock its holder.
+    """
     needs("gcc")
     program = build(tmp_path, "train", DEADLOCK)
     only(tmp_path / "bin", monkeypatch)

@@ -37,7 +37,11 @@ def ranks(values: dict[int, str]) -> dict[str, str]:
 def test_the_odd_rank_is_named(tmp_path: Path) -> None:
     """Of a variable that must agree, the ranks with the rarer value are the odd ones, with the place where it stands."""
     found = of(
-        audit(tmp_path, ranks({0: "NCCL_ALGO=Ring\n", 1: "NCCL_ALGO=Ring\n", 2: "NCCL_ALGO=Tree\n", 3: "NCCL_ALGO=Ring\n"})), "NCCL_ALGO"
+        audit(
+            tmp_path,
+            ranks({0: "NCCL_ALGO=Ring\n", 1: "NCCL_ALGO=Ring\n", 2: "NCCL_ALGO=Tree\n", 3: "NCCL_ALGO=Ring\n"}),
+        ),
+        "NCCL_ALGO",
     )
     assert (found.severity, found.ranks, found.hosts) == ("error", (2,), ("node1",))
     assert found.text == "NCCL_ALGO is Ring on ranks 0-1, 3 and Tree on rank 2"
@@ -57,7 +61,10 @@ def test_a_log_that_says_nothing_proves_nothing(tmp_path: Path) -> None:
     line = "node1:{0}:{0} [0] NCCL INFO {1} set by environment to {2}\n"
     found = audit(
         tmp_path,
-        {"rank0.log": line.format(41, "NCCL_ALGO", "Ring") + "step 1\n", "rank1.log": line.format(42, "NCCL_PROTO", "LL") + "step 1\n"},
+        {
+            "rank0.log": line.format(41, "NCCL_ALGO", "Ring") + "step 1\n",
+            "rank1.log": line.format(42, "NCCL_PROTO", "LL") + "step 1\n",
+        },
     )
     assert found.deviations == ()
     found = audit(tmp_path, {"rank1.log": line.format(42, "NCCL_ALGO", "Tree") + "step 1\n"})
@@ -67,7 +74,10 @@ def test_a_log_that_says_nothing_proves_nothing(tmp_path: Path) -> None:
 def test_what_differs_by_nature_is_not_compared(tmp_path: Path) -> None:
     """Ranks, devices and file names differ, and nobody is told."""
     found = audit(
-        tmp_path, ranks({rank: f"LOCAL_RANK={rank}\nCUDA_VISIBLE_DEVICES={rank}\nNCCL_DEBUG_FILE=/l/{rank}\n" for rank in range(3)})
+        tmp_path,
+        ranks(
+            {rank: f"LOCAL_RANK={rank}\nCUDA_VISIBLE_DEVICES={rank}\nNCCL_DEBUG_FILE=/l/{rank}\n" for rank in range(3)}
+        ),
     )
     assert found.deviations == ()
 
@@ -75,8 +85,14 @@ def test_what_differs_by_nature_is_not_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("HCCL_DETERMINISTIC=true\n", "HCCL_DETERMINISTIC=true but LCCL_DETERMINISTIC is not set, ATB_MATMUL_SHUFFLE_K_ENABLE is not set"),
-        ("HCCL_DETERMINISTIC=true\nLCCL_DETERMINISTIC=1\nATB_MATMUL_SHUFFLE_K_ENABLE=1\n", "but ATB_MATMUL_SHUFFLE_K_ENABLE=1"),
+        (
+            "HCCL_DETERMINISTIC=true\n",
+            "HCCL_DETERMINISTIC=true but LCCL_DETERMINISTIC is not set, ATB_MATMUL_SHUFFLE_K_ENABLE is not set",
+        ),
+        (
+            "HCCL_DETERMINISTIC=true\nLCCL_DETERMINISTIC=1\nATB_MATMUL_SHUFFLE_K_ENABLE=1\n",
+            "but ATB_MATMUL_SHUFFLE_K_ENABLE=1",
+        ),
         ("HCCL_DETERMINISTIC=true\nLCCL_DETERMINISTIC=1\nATB_MATMUL_SHUFFLE_K_ENABLE=0\n", None),
         ("CUBLAS_WORKSPACE_CONFIG=:4096:8\n", None),
         ("NVTE_ALLOW_NONDETERMINISTIC_ALGO=0\nNCCL_ALGO=Ring\n", "but CUBLAS_WORKSPACE_CONFIG is not set"),
@@ -84,7 +100,11 @@ def test_what_differs_by_nature_is_not_compared(tmp_path: Path) -> None:
 )
 def test_groups_of_switches(tmp_path: Path, text: str, told: str | None) -> None:
     """A group that is on in part is told, one that is whole or off is not."""
-    found = [item.text for item in audit(tmp_path, ranks({0: text, 1: text})).deviations if item.rule == "determinism-incomplete"]
+    found = [
+        item.text
+        for item in audit(tmp_path, ranks({0: text, 1: text})).deviations
+        if item.rule == "determinism-incomplete"
+    ]
     assert (told in found[0]) if told else not found
 
 
@@ -101,7 +121,10 @@ def test_two_settings_that_do_not_go_together(tmp_path: Path) -> None:
     """A comparison of two variables is told with both values."""
     text = "HCCL_CONNECT_TIMEOUT=7200\nHCCL_EXEC_TIMEOUT=1800\n"
     (found,) = audit(tmp_path, ranks({0: text, 1: text})).deviations
-    assert (found.severity, found.text) == ("warning", "HCCL_CONNECT_TIMEOUT=7200 with HCCL_EXEC_TIMEOUT=1800 on ranks 0-1")
+    assert (found.severity, found.text) == (
+        "warning",
+        "HCCL_CONNECT_TIMEOUT=7200 with HCCL_EXEC_TIMEOUT=1800 on ranks 0-1",
+    )
 
 
 def test_versions_of_nodes(tmp_path: Path) -> None:
@@ -156,7 +179,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_where_it_is_not_set_is_shown_in_the_odd_ranks_own_dump(tmp_path: Path) -> None:
     """The place of what is missing is the file in which it is missing."""
     found = of(audit(tmp_path, ranks({0: "NCCL_ALGO=Ring\n", 1: "", 2: "NCCL_ALGO=Ring\n"})), "NCCL_ALGO")
-    assert [(Path(place.source).name, place.text, place.origin.rank) for place in found.evidence] == [("env.1", "NCCL_ALGO is not set", 1)]
+    assert [(Path(place.source).name, place.text, place.origin.rank) for place in found.evidence] == [
+        ("env.1", "NCCL_ALGO is not set", 1)
+    ]
 
 
 SMI = """Tue Nov 17 10:21:03 2026
@@ -178,7 +203,9 @@ Versions of relevant libraries:
 def test_a_missing_gpu_is_told_by_the_node_that_the_file_is_named_after(tmp_path: Path) -> None:
     """nvidia-smi does not say its host: where names differ in nothing else, they do."""
     gpus = {"node0": 8, "node1": 7, "node2": 8}
-    found = audit(tmp_path, {f"nvidia-smi.{node}.txt": SMI + "".join(map(GPU.format, range(n))) for node, n in gpus.items()})
+    found = audit(
+        tmp_path, {f"nvidia-smi.{node}.txt": SMI + "".join(map(GPU.format, range(n))) for node, n in gpus.items()}
+    )
     assert of(found, "devices").text == "devices is 8 on node0, node2 and 7 on node1"
 
 
@@ -218,7 +245,9 @@ def ailing(found: Audit) -> list[tuple[str, str]]:
 def test_an_npu_that_is_not_well_is_named_with_its_host(tmp_path: Path) -> None:
     """npu-smi's health is told where it is anything else than OK."""
     states = {"npu01": ("OK", "Warning"), "npu02": ("Critical", "OK"), "npu03": ("OK", "Alarm")}
-    files = {f"npu-smi.{node}.txt": NPU_TABLE + "".join(map(NPU_ROW.format, range(2), both)) for node, both in states.items()}
+    files = {
+        f"npu-smi.{node}.txt": NPU_TABLE + "".join(map(NPU_ROW.format, range(2), both)) for node, both in states.items()
+    }
     assert ailing(audit(tmp_path, files)) == [
         ("error", "NPU 0 (0000:C0:00.0) on npu02: health is Critical"),
         ("error", "NPU 1 (0000:C1:00.0) on npu03: health is Alarm"),
@@ -227,7 +256,9 @@ def test_an_npu_that_is_not_well_is_named_with_its_host(tmp_path: Path) -> None:
 
 
 def test_a_gpu_with_ecc_errors_is_named_with_the_rank_that_uses_it(tmp_path: Path) -> None:
-    """nvidia-smi counts them by PCI address, and NCCL says which rank has the GPU there; a sensor that does not answer counts too."""
+    """nvidia-smi counts them by PCI address, and NCCL says which rank has the GPU there; a sensor that does not answer
+    counts too.
+    """
     rows = [
         GPU.format(0),
         GPU.format(1).replace("     0 |", "    12 |"),
@@ -235,10 +266,15 @@ def test_a_gpu_with_ecc_errors_is_named_with_the_rank_that_uses_it(tmp_path: Pat
         "| ERR!  ERR!  P0   71W / 700W | 2MiB / 81559MiB | 0% Default |\n",
     ]
     init = "node1:41:41 [{0}] NCCL INFO comm 0x55d rank {1} nranks 16 cudaDev {0} nvmlDev {0} busId {0}8000 commId 0x9 - Init START\n"
-    files = {f"nvidia-smi.{node}.txt": SMI + "".join(rows if node == "node1" else rows[:1]) for node in ("node0", "node1")}
+    files = {
+        f"nvidia-smi.{node}.txt": SMI + "".join(rows if node == "node1" else rows[:1]) for node in ("node0", "node1")
+    }
     files["node1.log"] = init.format(0, 8) + init.format(1, 9)
     assert ailing(audit(tmp_path, files)) == [
-        ("error", "GPU 1 (00000000:18:00.0) on node1, used by rank 9: uncorrectable ECC errors since the driver was loaded: 12"),
+        (
+            "error",
+            "GPU 1 (00000000:18:00.0) on node1, used by rank 9: uncorrectable ECC errors since the driver was loaded: 12",
+        ),
         ("error", "GPU 2 (00000000:28:00.0) on node1: a sensor does not answer (ERR!)"),
     ]
 
@@ -255,7 +291,9 @@ def test_the_long_form_of_nvidia_smi_tells_of_errors_and_remapped_rows(tmp_path:
 
 
 def test_the_csv_of_nvidia_smi_tells_of_devices_that_are_not_well(tmp_path: Path) -> None:
-    """Columns in any order, with units; what is not supported is no news, and of one device seen many times the last word counts."""
+    """Columns in any order, with units; what is not supported is no news, and of one device seen many times the last
+    word counts.
+    """
     header = "pci.bus_id, index, remapped_rows.pending, power.draw [W], ecc.errors.uncorrected.volatile.total\n"
     other = "temperature.gpu, ecc.errors.uncorrected.volatile.total, pci.bus_id\n"
     rows = ["00000000:1B:00.0, 0, No, 71.20 W, 0\n", "00000000:3D:00.0, 1, Yes, 70.11 W, 2\n"]
@@ -272,7 +310,10 @@ def test_the_csv_of_nvidia_smi_tells_of_devices_that_are_not_well(tmp_path: Path
             "GPU 00000000:3D:00.0 on node2: a sensor does not answer: temperature.gpu, ecc.errors.uncorrected.volatile.total [Unknown Error]",
         ),
         ("error", "GPU 1 (00000000:3D:00.0) on node0, used by rank 1: rows wait for a reset to be remapped"),
-        ("error", "GPU 1 (00000000:3D:00.0) on node0, used by rank 1: uncorrectable ECC errors since the driver was loaded: 3"),
+        (
+            "error",
+            "GPU 1 (00000000:3D:00.0) on node0, used by rank 1: uncorrectable ECC errors since the driver was loaded: 3",
+        ),
         ("error", "GPU on node3: no device was found"),
     ]
 
@@ -280,7 +321,8 @@ def test_the_csv_of_nvidia_smi_tells_of_devices_that_are_not_well(tmp_path: Path
 def test_the_csv_of_a_job_that_ended_well_fails_nothing(tmp_path: Path) -> None:
     """A device that is not well is a warning, beside a job that is clean."""
     files = {
-        f"rank{rank}.log": f"[rank{rank}] step 1 loss 2.5\n[rank{rank}] training finished after 12.0 s, 0 errors\n" for rank in range(3)
+        f"rank{rank}.log": f"[rank{rank}] step 1 loss 2.5\n[rank{rank}] training finished after 12.0 s, 0 errors\n"
+        for rank in range(3)
     }
     files["gpu.csv"] = "index, remapped_rows.failure\n0, No\n1, Yes\n"
     told = triage.ingest(write(tmp_path, files))
@@ -292,7 +334,9 @@ def test_the_csv_of_a_job_that_ended_well_fails_nothing(tmp_path: Path) -> None:
 
 def test_the_health_of_a_device_fails_no_job(tmp_path: Path) -> None:
     """`triage ingest` warns of it and does not make it the cause."""
-    told = triage.ingest(write(tmp_path, {"smi-q.txt": QUERY.format(2, 0, "No"), "rank0.log": "ValueError: shard 3 is empty\n"}))
+    told = triage.ingest(
+        write(tmp_path, {"smi-q.txt": QUERY.format(2, 0, "No"), "rank0.log": "ValueError: shard 3 is empty\n"})
+    )
     assert [warning.message for warning in told.warnings if warning.code == "device-unhealthy"] == [
         "GPU 0 (00000000:1B:00.0) in smi-q.txt: uncorrectable ECC errors since the driver was loaded: 2"
     ]
@@ -303,7 +347,9 @@ def test_a_whole_environment_is_read_from_a_script(tmp_path: Path) -> None:
     """`export -p > rank0.sh` is a dump; a script of a few settings is something that people write, and no dump."""
     dump = 'declare -x HOME="/root"\ndeclare -x PATH="/usr/bin"\ndeclare -x PWD="/work"\ndeclare -x RANK="{}"\ndeclare -x NCCL_ALGO="{}"\n'
     files = {f"rank{rank}.sh": dump.format(rank, "Tree" if rank == 2 else "Ring") for rank in range(3)}
-    found = audit(tmp_path, {**files, "setup.sh": "export NCCL_ALGO=Ring\nexport NCCL_DEBUG=INFO\nexport NCCL_PROTO=LL\n"})
+    found = audit(
+        tmp_path, {**files, "setup.sh": "export NCCL_ALGO=Ring\nexport NCCL_DEBUG=INFO\nexport NCCL_PROTO=LL\n"}
+    )
     assert of(found, "NCCL_ALGO").ranks == (2,)
     assert found.speakers == ("rank 0", "rank 1", "rank 2")
     assert "setup.sh" in next(warning.message for warning in found.warnings if warning.code == "no-output")

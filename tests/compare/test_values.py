@@ -17,11 +17,19 @@ Value = Callable[[int, int], str]
 
 
 def job(
-    directory: Path, ranks: int, steps: int, value: Value, *, line: str = "[rank{rank}]: step {step} {value}\n", every: int = 1
+    directory: Path,
+    ranks: int,
+    steps: int,
+    value: Value,
+    *,
+    line: str = "[rank{rank}]: step {step} {value}\n",
+    every: int = 1,
 ) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     for rank in range(ranks):
-        text = "".join(line.format(rank=rank, step=step, value=value(rank, step)) for step in range(every, steps + 1, every))
+        text = "".join(
+            line.format(rank=rank, step=step, value=value(rank, step)) for step in range(every, steps + 1, every)
+        )
         (directory / f"rank{rank}.log").write_text(text)
     return directory
 
@@ -38,7 +46,9 @@ def diverging(rank: int, since: int, key: str = "grad_norm") -> Value:
     return lambda at, step: f"{key}={norm(step) * (1.5 if at == rank and step >= since else 1):.6f}"
 
 
-@pytest.mark.parametrize(("steps", "since", "every"), [(30, 17, 1), (4000, 1234, 1), (40000, 31416, 10), (3000, 3000, 1), (3000, 1, 1)])
+@pytest.mark.parametrize(
+    ("steps", "since", "every"), [(30, 17, 1), (4000, 1234, 1), (40000, 31416, 10), (3000, 3000, 1), (3000, 1, 1)]
+)
 def test_first_step_and_odd_rank(tmp_path: Path, steps: int, since: int, every: int) -> None:
     """The first printed step at which one rank differs is found in files far larger than what is kept of them."""
     found = root(job(tmp_path, 4, steps, diverging(2, since), every=every))
@@ -81,8 +91,12 @@ def test_two_ranks_have_no_odd_one(tmp_path: Path) -> None:
 
 
 def test_ranks_that_drift_apart_after_they_agreed(tmp_path: Path) -> None:
-    """Where every rank goes its own way in the end, the step at which they parted is told, with the odd rank of that step if there is one."""
-    found = root(job(tmp_path, 4, 400, lambda rank, step: f"param_hash={'%016x' % (step if step < 250 else step * 7 + rank)}"))
+    """Where every rank goes its own way in the end, the step at which they parted is told, with the odd rank of that
+    step if there is one.
+    """
+    found = root(
+        job(tmp_path, 4, 400, lambda rank, step: f"param_hash={'%016x' % (step if step < 250 else step * 7 + rank)}")
+    )
     assert found is not None
     assert found.signature == "numeric.rank-divergence"
     assert "at step 250" in found.evidence[0].text
@@ -120,7 +134,9 @@ def test_steps_that_ranks_have_not_in_common_are_not_compared(tmp_path: Path) ->
     """A rank that is some steps behind has not diverged."""
     for rank in range(4):
         steps = range(1, 40 - 3 * rank)
-        (tmp_path / f"rank{rank}.log").write_text("".join(f"[rank{rank}]: step {step} grad_norm={norm(step):.6f}\n" for step in steps))
+        (tmp_path / f"rank{rank}.log").write_text(
+            "".join(f"[rank{rank}]: step {step} grad_norm={norm(step):.6f}\n" for step in steps)
+        )
     assert root(tmp_path) is None
 
 
@@ -164,7 +180,10 @@ def test_memory_is_compared_beside_an_out_of_memory_error(tmp_path: Path) -> Non
     found = memory(tmp_path / "a", lambda rank: 70.0 if rank == 3 else 41.0)
     assert found is not None
     assert (found.signature, found.ranks) == ("cuda.memory-imbalance", (3,))
-    assert found.evidence[0].text == "memory use differs between ranks: rank 3 has 70.10 GB allocated, the median is 41.10 GB"
+    assert (
+        found.evidence[0].text
+        == "memory use differs between ranks: rank 3 has 70.10 GB allocated, the median is 41.10 GB"
+    )
     assert memory(tmp_path / "b", lambda rank: 70.0 if rank == 3 else 41.0, ended=False) is None
 
 
@@ -185,4 +204,9 @@ def test_mistakes_in_the_list_are_told_with_their_line(row: str) -> None:
 
 def test_the_shipped_list() -> None:
     """Checksums are exact, norms must agree, a loss may."""
-    assert (names()["checksum"], names()["grad norm"], names()["loss"], names()["allocated"]) == ("exact", "must", "maybe", "memory")
+    assert (names()["checksum"], names()["grad norm"], names()["loss"], names()["allocated"]) == (
+        "exact",
+        "must",
+        "maybe",
+        "memory",
+    )

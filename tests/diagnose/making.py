@@ -65,14 +65,24 @@ def job_of(world_size: int, seen: Sequence[int] | None = None) -> JobMap:
     return job
 
 
-def solve(facts: Sequence[Evidence], catalog: Catalog, world_size: int = 4, seen: Sequence[int] | None = None) -> Result:
+def solve(
+    facts: Sequence[Evidence], catalog: Catalog, world_size: int = 4, seen: Sequence[int] | None = None
+) -> Result:
     """The diagnosis of facts alone; those that say nothing of a place lie one after the other."""
-    placed = [replace(one, offset=one.offset or 100 * n, end=one.end if one.offset else 100 * n + 50) for n, one in enumerate(facts)]
+    placed = [
+        replace(one, offset=one.offset or 100 * n, end=one.end if one.offset else 100 * n + 50)
+        for n, one in enumerate(facts)
+    ]
     return diagnose(placed, [], job_of(world_size, seen), catalog)
 
 
 def candidate(
-    name: str, role: Role = "cause", ranks: Sequence[int] = (), *, time: float | None = None, leads_to: Sequence[str] = ()
+    name: str,
+    role: Role = "cause",
+    ranks: Sequence[int] = (),
+    *,
+    time: float | None = None,
+    leads_to: Sequence[str] = (),
 ) -> Candidate:
     """A known failure that these ranks show."""
     signature = Signature(
@@ -81,7 +91,9 @@ def candidate(
     return Candidate(signature, None, [fact(name, rank, time=time) for rank in ranks or [None]])  # type: ignore[list-item]
 
 
-def stranger(cluster: str, ranks: Sequence[int] = (), *, time: float | None = None, kind: str = "exception") -> Candidate:
+def stranger(
+    cluster: str, ranks: Sequence[int] = (), *, time: float | None = None, kind: str = "exception"
+) -> Candidate:
     """An unknown failure."""
     return Candidate(None, cluster, [fact(cluster, rank, kind=kind, time=time) for rank in ranks or [None]])  # type: ignore[list-item]
 

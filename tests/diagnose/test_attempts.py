@@ -35,7 +35,12 @@ def test_by_the_launcher_s_word_then_by_time_else_the_last() -> None:
 
 def test_a_requeue_is_a_restart_where_training_went_on() -> None:
     """Slurm writes the same line when a job ends for good."""
-    line = fact("slurmstepd: error: *** JOB 7 ON a CANCELLED AT x DUE TO JOB REQUEUE ***", kind="scheduler", source="slurm-7.out", offset=5)
+    line = fact(
+        "slurmstepd: error: *** JOB 7 ON a CANCELLED AT x DUE TO JOB REQUEUE ***",
+        kind="scheduler",
+        source="slurm-7.out",
+        offset=5,
+    )
     after = fact("b", source="slurm-7.out", offset=9)
     assert attempts.assign([line, after], {"slurm-7.out": 7}, Clocks())[1] == 1
     assert attempts.assign([line, after], {"slurm-7.out": 3}, Clocks())[1] == 0

@@ -54,7 +54,9 @@ def test_sequence_numbers_do_not_make_a_collective_another() -> None:
 
 
 def test_the_receiver_of_a_wrong_size_is_not_the_odd_one() -> None:
-    """Gloo aborts on the rank that receives; a rank beside it that shows the mismatch stays a suspect, but nobody is named among several."""
+    """Gloo aborts on the rank that receives; a rank beside it that shows the mismatch stays a suspect, but nobody is
+    named among several.
+    """
     text = "op.preamble.length <= op.nbytes. Received data size doesn't match expected size. Is there a size mismatch?"
     assert refined((text, 0)).suspects == ()
     assert refined(("op.preamble.length <= op.nbytes. 256000 vs 128000", 0)).suspects == ()
@@ -65,6 +67,8 @@ def test_the_receiver_of_a_wrong_size_is_not_the_odd_one() -> None:
 def test_ranks_and_hosts_come_from_the_facts() -> None:
     """A candidate shows on the ranks of its facts, each once, and on no other."""
     one = Candidate(
-        None, "u-1", [fact("x", 2, host="n2"), fact("x", 2, host="n2"), fact("x", None), fact("x", 0, host="n1", time=4.0, count=3)]
+        None,
+        "u-1",
+        [fact("x", 2, host="n2"), fact("x", 2, host="n2"), fact("x", None), fact("x", 0, host="n1", time=4.0, count=3)],
     )
     assert (one.ranks, one.hosts, one.first_time, one.count) == ((0, 2), ("n1", "n2"), 4.0, 6)

@@ -45,7 +45,9 @@ def graphs(draw: st.DrawFn) -> list[Candidate]:
             continue
         one = candidate(name, draw(st.sampled_from(["cause", "symptom", "either", "confirmation"])), ranks, time=time)
         assert one.signature is not None
-        edges = tuple(Edge(draw(st.sampled_from(NAMES)), draw(st.sampled_from(SCOPES))) for _ in range(draw(st.integers(0, 3))))
+        edges = tuple(
+            Edge(draw(st.sampled_from(NAMES)), draw(st.sampled_from(SCOPES))) for _ in range(draw(st.integers(0, 3)))
+        )
         object.__setattr__(one.signature, "leads_to", edges)
         made.append(one)
     return made
@@ -56,7 +58,10 @@ def circles(candidates: Sequence[Candidate]) -> bool:
     by_id = {one.id: one for one in candidates}
 
     def reaches(start: str, goal: str, seen: set[str]) -> bool:
-        return any(cause == goal or (cause not in seen and reaches(cause, goal, seen | {cause})) for cause in by_id[start].explained_by)
+        return any(
+            cause == goal or (cause not in seen and reaches(cause, goal, seen | {cause}))
+            for cause in by_id[start].explained_by
+        )
 
     return any(reaches(one.id, one.id, set()) for one in candidates)
 
@@ -158,7 +163,9 @@ def test_a_stop_from_outside_is_the_last_choice() -> None:
     assert root(candidate("slurm.cancelled", "cause", []), candidate("gloo.lost", "symptom", [1])) == "slurm.cancelled"
 
 
-@pytest.mark.parametrize(("scope", "explained"), [("same-rank", False), ("other-ranks", True), ("any-rank", True), ("same-host", True)])
+@pytest.mark.parametrize(
+    ("scope", "explained"), [("same-rank", False), ("other-ranks", True), ("any-rank", True), ("same-host", True)]
+)
 def test_edges_hold_within_their_scope(scope: str, explained: bool) -> None:
     """An edge for the same rank does not reach another one; a host that is not known does not forbid anything."""
     cause, effect = candidate("a.cause", "either", [0]), candidate("b.effect", "either", [1])
@@ -172,14 +179,20 @@ def test_rivals_and_unknown_ranks_lower_the_confidence() -> None:
     """Each rival of the same strength costs, and so does not knowing where."""
     alone = decide(explain([candidate("a.one", "cause", [0])]).candidates).confidence
     nowhere = decide(explain([candidate("a.one", "cause")]).candidates).confidence
-    rivals = decide(explain([candidate(name, "cause", [0]) for name in ("a.one", "b.two", "c.three")]).candidates).confidence
+    rivals = decide(
+        explain([candidate(name, "cause", [0]) for name in ("a.one", "b.two", "c.three")]).candidates
+    ).confidence
     assert alone > nowhere > rivals
 
 
 def test_the_log_that_stops_first() -> None:
-    """Of two failures without times, the one after which its rank wrote nothing while the other's went on; not if it waited in a collective."""
+    """Of two failures without times, the one after which its rank wrote nothing while the other's went on; not if it
+    waited in a collective.
+    """
     one, other = stranger("u-2", [2]), stranger("u-0", [0])
-    scene = Scene((), {}, frozenset(range(4)), 4, frozenset(), last_step={0: 9, 2: 9}, last_time={0: ("", 160.0), 2: ("", 100.0)})
+    scene = Scene(
+        (), {}, frozenset(range(4)), 4, frozenset(), last_step={0: 9, 2: 9}, last_time={0: ("", 160.0), 2: ("", 100.0)}
+    )
     assert causes.decide([other, one], scene=scene)[0] is one
     assert "went on for more than 10 s" in other.why[-1]
     waiting = Candidate(None, "u-2", [fact("u-2", 2, kind="exception", op="barrier")])

@@ -16,7 +16,9 @@ from .making import fact, left
 def steps(shift: float = 0.0) -> list[tuple[Origin, int]]:
     """Ranks 0 and 1 on hosts a and b do the same steps, the clock of b is `shift` ahead."""
     return [
-        (Origin(rank=rank, host=host, time=100.0 + 10 * step + rank * shift), step) for step in (7, 8, 9) for rank, host in enumerate("ab")
+        (Origin(rank=rank, host=host, time=100.0 + 10 * step + rank * shift), step)
+        for step in (7, 8, 9)
+        for rank, host in enumerate("ab")
     ]
 
 
@@ -34,7 +36,9 @@ def test_a_shared_step_ties_two_clocks(shift: float) -> None:
 def test_without_a_shared_step_hosts_are_not_compared() -> None:
     """Each has a clock of its own; on one host, or where none is named, there is one clock."""
     clock = clocks([], "ab")
-    readings = [clock.read(fact("x", rank, host=host, time=1.0)) for rank, host in ((0, "a"), (1, "b"), (2, None), (3, None))]
+    readings = [
+        clock.read(fact("x", rank, host=host, time=1.0)) for rank, host in ((0, "a"), (1, "b"), (2, None), (3, None))
+    ]
     assert len({reading[0] for reading in readings if reading}) == 4
     alone = clocks([], "a")
     assert alone.read(fact("x", host="a", time=1.0)) == alone.read(fact("x", time=1.0)) == ("", 1.0)
@@ -50,7 +54,9 @@ def test_hosts_are_tied_over_others() -> None:
 
 def test_steps_of_other_attempts_tie_nothing() -> None:
     """Step 7 of attempt 0 and of attempt 1 were done at different times."""
-    assert clocks([(Origin(host="a", time=1.0), 7), (Origin(host="b", time=900.0, attempt=1), 7)], "ab").shift == {"a": 0.0}
+    assert clocks([(Origin(host="a", time=1.0), 7), (Origin(host="b", time=900.0, attempt=1), 7)], "ab").shift == {
+        "a": 0.0
+    }
 
 
 def test_the_end_of_a_process_may_have_been_earlier() -> None:
@@ -62,7 +68,9 @@ def test_the_end_of_a_process_may_have_been_earlier() -> None:
 
 
 def test_what_the_clocks_doubt_is_in_no_order() -> None:
-    """Ten seconds order two hosts whose clocks are known to five, and not those known to fifteen; on one host two seconds do."""
+    """Ten seconds order two hosts whose clocks are known to five, and not those known to fifteen; on one host two
+    seconds do.
+    """
     for unsure, ordered in ((2.5, True), (7.5, False)):
         clock = clocks(steps(), "ab", {"a": unsure, "b": unsure})
         first, second, near = Candidate(None, "u-1", []), Candidate(None, "u-2", []), Candidate(None, "u-3", [])
@@ -95,7 +103,10 @@ def test_stamps_of_one_host_order_as_far_as_they_are_fine(first: float, second: 
 
 def test_the_stamp_of_a_line_before_is_no_end() -> None:
     """A traceback without a stamp happened after the line before it, and perhaps long after."""
-    one, other = Candidate(None, "u-1", [fact("x", 0, time=100.0, stamp="earlier")]), Candidate(None, "u-2", [fact("y", 1, time=200.0)])
+    one, other = (
+        Candidate(None, "u-1", [fact("x", 0, time=100.0, stamp="earlier")]),
+        Candidate(None, "u-2", [fact("y", 1, time=200.0)]),
+    )
     for candidate in (one, other):
         candidate.time(clocks([], ""))
     assert not one.clearly_before(other)

@@ -19,7 +19,11 @@ def told(*facts: object, torch: str = "", **more: object) -> str:
 
 @pytest.mark.parametrize(
     ("torch", "name"),
-    [("2.6.0", "TORCH_NCCL_TRACE_BUFFER_SIZE"), ("2.9.1+cu128", "TORCH_FR_BUFFER_SIZE"), ("2.13.0", "TORCH_FR_BUFFER_SIZE")],
+    [
+        ("2.6.0", "TORCH_NCCL_TRACE_BUFFER_SIZE"),
+        ("2.9.1+cu128", "TORCH_FR_BUFFER_SIZE"),
+        ("2.13.0", "TORCH_FR_BUFFER_SIZE"),
+    ],
 )
 def test_the_recorder_is_named_as_its_version_names_it(torch: str, name: str) -> None:
     """The flight recorder's variable has another name since torch 2.9; without a version both are said."""
@@ -35,7 +39,8 @@ def test_before_the_recorder_there_was_the_desync_report() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "asked"), [(NCCL, "nccl", "NCCL_DEBUG"), (HCCL, "hccl", "HCCL_ENTRY_LOG"), (GLOO, "gloo", "DETAIL")]
+    ("text", "name", "asked"),
+    [(NCCL, "nccl", "NCCL_DEBUG"), (HCCL, "hccl", "HCCL_ENTRY_LOG"), (GLOO, "gloo", "DETAIL")],
 )
 def test_each_backend_has_its_own_means(text: str, name: str, asked: str) -> None:
     """What NCCL can leave, gloo and HCCL cannot, and the other way round."""
@@ -46,7 +51,9 @@ def test_each_backend_has_its_own_means(text: str, name: str, asked: str) -> Non
 
 
 def test_what_is_there_is_not_asked_for() -> None:
-    """Dumps, stacks, the kernel's log and stamps that the job has are not named again; with all of them nothing is said."""
+    """Dumps, stacks, the kernel's log and stamps that the job has are not named again; with all of them nothing is
+    said.
+    """
     bare = told(fact(NCCL))
     assert all(word in bare for word in ("TORCH_NCCL_DUMP", "py-spy", "dmesg", "sacct", "--log-dir", "print the time"))
     whole = [

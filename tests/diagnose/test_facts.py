@@ -17,25 +17,34 @@ from .making import fact, job_of, left, raised
 
 def test_the_same_fact_in_two_files_counts_once() -> None:
     """Console and log of the same rank hold the same exception; in one file twice it was there twice."""
-    (one,) = settle([raised("ValueError: x", 1, source="console.log"), raised("ValueError: x", 1, source="rank1.log")], job_of(4))
+    (one,) = settle(
+        [raised("ValueError: x", 1, source="console.log"), raised("ValueError: x", 1, source="rank1.log")], job_of(4)
+    )
     (two,) = settle([raised("ValueError: x", 1), raised("ValueError: x", 1, offset=500)], job_of(4))
     assert (one.count, two.count) == (1, 2)
 
 
 def test_the_same_fact_of_two_ranks_is_two() -> None:
     """Ranks are told apart."""
-    assert [one.origin.rank for one in settle([raised("ValueError: x", 1), raised("ValueError: x", 0, offset=9)], job_of(4))] == [1, 0]
+    assert [
+        one.origin.rank for one in settle([raised("ValueError: x", 1), raised("ValueError: x", 0, offset=9)], job_of(4))
+    ] == [1, 0]
 
 
 def test_a_fact_keeps_the_time_of_any_copy() -> None:
     """The copy with a stamp dates the other."""
-    (one,) = settle([raised("ValueError: x", 1, source="a"), raised("ValueError: x", 1, source="b", time=7.0)], job_of(4))
+    (one,) = settle(
+        [raised("ValueError: x", 1, source="a"), raised("ValueError: x", 1, source="b", time=7.0)], job_of(4)
+    )
     assert one.origin.time == 7.0
 
 
 def test_what_the_launcher_quotes_is_not_a_second_failure() -> None:
     """The exception in the table is the one that the rank printed: counted once, shown where the rank printed it."""
-    (one,) = settle([raised("ValueError: x", 1, offset=10), raised("ValueError: x", 1, offset=900, time=3.0, recorded="yes")], job_of(4))
+    (one,) = settle(
+        [raised("ValueError: x", 1, offset=10), raised("ValueError: x", 1, offset=900, time=3.0, recorded="yes")],
+        job_of(4),
+    )
     assert (one.count, one.offset) == (1, 10)
 
 
@@ -45,15 +54,25 @@ def test_a_crash_without_a_prefix_belongs_to_the_one_rank_that_died_so() -> None
     placed = settle([words, left(2, -6, signal="SIGABRT", offset=500)], job_of(4))
     assert placed[0].origin.rank == 2
     assert placed[0].fields["placed"] == "by the exit status"
-    two = settle([words, left(2, -6, signal="SIGABRT", offset=500), left(3, -6, signal="SIGABRT", offset=600)], job_of(4))
+    two = settle(
+        [words, left(2, -6, signal="SIGABRT", offset=500), left(3, -6, signal="SIGABRT", offset=600)], job_of(4)
+    )
     assert two[0].origin.rank is None
 
 
 def test_as_many_exceptions_as_failed_ranks_are_theirs() -> None:
     """Two bare copies and two exit codes: each rank's once. Three copies and two codes: nobody's."""
     codes = [left(0, 1, offset=500), left(3, 1, offset=600)]
-    assert {one.origin.rank for one in settle([raised("ValueError: x", count=2), *codes], job_of(4)) if one.kind == "exception"} == {0, 3}
-    assert {one.origin.rank for one in settle([raised("ValueError: x", count=3), *codes], job_of(4)) if one.kind == "exception"} == {None}
+    assert {
+        one.origin.rank
+        for one in settle([raised("ValueError: x", count=2), *codes], job_of(4))
+        if one.kind == "exception"
+    } == {0, 3}
+    assert {
+        one.origin.rank
+        for one in settle([raised("ValueError: x", count=3), *codes], job_of(4))
+        if one.kind == "exception"
+    } == {None}
 
 
 def test_what_the_agent_stopped_did_not_die_by_itself() -> None:
@@ -90,16 +109,23 @@ def test_the_order_in_which_files_are_read_changes_nothing(facts: list[object], 
 
 
 def test_the_last_exception_of_one_file_is_that_of_the_rank_that_failed() -> None:
-    """One rank ended with an exit code: an earlier exception without a prefix was handled. After a signal nothing can be told."""
+    """One rank ended with an exit code: an earlier exception without a prefix was handled. After a signal nothing can
+    be told.
+    """
     early, late = raised("ValueError: a", offset=10), raised("ValueError: b", offset=90)
-    assert [one.origin.rank for one in settle([early, late, left(2, 1, offset=99)], job_of(4)) if one.kind == "exception"] == [None, 2]
+    assert [
+        one.origin.rank for one in settle([early, late, left(2, 1, offset=99)], job_of(4)) if one.kind == "exception"
+    ] == [None, 2]
     stopped = [early, late, left(2, 1, offset=99), left(1, -15, signal="SIGTERM", offset=120)]
     assert [one.origin.rank for one in settle(stopped, job_of(4)) if one.kind == "exception"] == [None, None]
 
 
 def test_the_first_of_two_copies_keeps_its_kind_of_stamp() -> None:
     """Whether a time is that of a line before is said of the copy that has the earliest time."""
-    own, before = raised("ValueError: x", 1, source="a", time=9.0), raised("ValueError: x", 1, source="b", time=7.0, stamp="earlier")
+    own, before = (
+        raised("ValueError: x", 1, source="a", time=9.0),
+        raised("ValueError: x", 1, source="b", time=7.0, stamp="earlier"),
+    )
     (one,) = settle([own, before], job_of(4))
     assert (one.origin.time, one.fields.get("stamp")) == (7.0, "earlier")
     (two,) = settle([own, replace(before, origin=replace(before.origin, time=11.0))], job_of(4))
@@ -107,15 +133,29 @@ def test_the_first_of_two_copies_keeps_its_kind_of_stamp() -> None:
 
 
 def test_a_kill_for_memory_is_of_the_only_rank_of_its_host() -> None:
-    """No exit is told: the one rank of the host is meant, if the process may be a rank, and not where two ran; nor one that ended at another time."""
+    """No exit is told: the one rank of the host is meant, if the process may be a rank, and not where two ran; nor one
+    that ended at another time.
+    """
     job = job_of(3)
     for rank, host in enumerate(("a", "b", "b")):
         job.learn("job.log", Origin(rank=rank, host=host))
-    for host, name, rank in (("a", "python3", 0), ("a", "mysqld", None), ("b", "python3", None), (None, "python3", None)):
+    for host, name, rank in (
+        ("a", "python3", 0),
+        ("a", "mysqld", None),
+        ("b", "python3", None),
+        (None, "python3", None),
+    ):
         line = fact(f"Out of memory: Killed process 42 ({name})", kind="kernel", component="kernel", host=host, pid=42)
         assert settle([line], job)[0].origin.rank == rank
     for seconds, rank in ((20.0, 1), (-60.0, None), (3600.0, None)):
-        line = fact("Out of memory: Killed process 42 (python3)", kind="kernel", component="kernel", host="b", pid=42, time=1000.0)
+        line = fact(
+            "Out of memory: Killed process 42 (python3)",
+            kind="kernel",
+            component="kernel",
+            host="b",
+            pid=42,
+            time=1000.0,
+        )
         placed = settle([line, left(1, -9, host="b", time=1000.0 + seconds)], job)
         assert [one.origin.rank for one in placed if one.kind == "kernel"] == [rank]
     job.learn("job.log", Origin(rank=0, host="a", pid=7))

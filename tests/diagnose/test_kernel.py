@@ -26,14 +26,18 @@ def with_dmesg(tmp_path: Path, pid: str) -> triage.Diagnosis:
 
 
 def test_an_oom_kill_raises_the_sigkill_to_a_cause(tmp_path: Path) -> None:
-    """The kernel line names the pid of the killed rank: the cause is the memory, on that rank, and it explains the signal."""
+    """The kernel line names the pid of the killed rank: the cause is the memory, on that rank, and it explains the
+    signal.
+    """
     alone = triage.ingest(JOB).root_cause
     assert alone is not None
     assert alone.signature == "host.sigkill"
     joined = with_dmesg(tmp_path, killed_pid(JOB))
     assert joined.root_cause is not None
     assert (joined.root_cause.signature, joined.root_cause.ranks) == ("host.oom-killer", alone.ranks)
-    assert next(finding for finding in joined.findings if finding.signature == "host.sigkill").explained_by == ("host.oom-killer",)
+    assert next(finding for finding in joined.findings if finding.signature == "host.sigkill").explained_by == (
+        "host.oom-killer",
+    )
 
 
 def test_another_process_is_no_rank(tmp_path: Path) -> None:
@@ -43,7 +47,9 @@ def test_another_process_is_no_rank(tmp_path: Path) -> None:
 
 
 def test_a_gpu_is_placed_by_its_pci_address(tmp_path: Path) -> None:
-    """NCCL says at which address each rank's GPU is, the kernel which address failed: the Xid is that rank's, and no other's."""
+    """NCCL says at which address each rank's GPU is, the kernel which address failed: the Xid is that rank's, and no
+    other's.
+    """
     lines = []
     for rank, bus in enumerate(("1b000", "9b000")):
         lines += [
@@ -64,7 +70,9 @@ STEP = "{0}: 2026-11-21 02:30:0{1},000 [rank{0}] INFO trainer: step {1} loss 2.5
 
 
 def test_srun_says_who_was_killed_on_the_host_of_the_kernel(tmp_path: Path) -> None:
-    """No pid is of a rank: of two hosts' ranks it is the one that srun saw killed on the kernel's host, and none if it saw two."""
+    """No pid is of a rank: of two hosts' ranks it is the one that srun saw killed on the kernel's host, and none if it
+    saw two.
+    """
     steps = [STEP.format(rank, step) for step in range(1, 5) for rank in range(8)]
     for name, task, ranks in (("one", "task 5", (5,)), ("two", "tasks 5-6", ()), ("elsewhere", "", ())):
         (tmp_path / name / "node2").mkdir(parents=True)
@@ -74,13 +82,19 @@ def test_srun_says_who_was_killed_on_the_host_of_the_kernel(tmp_path: Path) -> N
         root = triage.ingest(tmp_path / name).root_cause
         assert root is not None
         assert (root.signature, root.ranks, root.hosts) == ("host.oom-killer", ranks, ("node2",))
-        assert any("it may be one of ranks 5, 6, which died by SIGKILL there" in why for why in root.why) == (name == "two")
+        assert any("it may be one of ranks 5, 6, which died by SIGKILL there" in why for why in root.why) == (
+            name == "two"
+        )
 
 
 def test_torchrun_says_who_was_killed_in_a_container(tmp_path: Path) -> None:
-    """The table gives the killed rank another pid: it is meant where the host is said and the process is called as ranks are."""
+    """The table gives the killed rank another pid: it is meant where the host is said and the process is called as
+    ranks are.
+    """
     for process, ranks in (("python3", (2,)), ("mysqld", ())):
-        job = JobBuilder(tmp_path / process, world_size=4).steps(4).elastic_table({2: -9, 0: -15, 1: -15, 3: -15}).write()
+        job = (
+            JobBuilder(tmp_path / process, world_size=4).steps(4).elastic_table({2: -9, 0: -15, 1: -15, 3: -15}).write()
+        )
         (job / "node1").mkdir()
         (job / "node1/dmesg.txt").write_text(KILL.format(4242, process) + "\n")
         root = triage.ingest(job).root_cause

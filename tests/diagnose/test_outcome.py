@@ -31,7 +31,9 @@ def test_one_rank_that_raises_is_found(layout: Layout, tmp_path: Path) -> None:
     job = JobBuilder(tmp_path, layout=layout).steps(5)
     job.rank(2).traceback("ValueError: record 'doc-7' has no tokens")
     for rank in (0, 1, 3):
-        job.rank(rank).traceback("RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.1]:47")
+        job.rank(rank).traceback(
+            "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.1]:47"
+        )
     if layout != "perrank":
         job.elastic_table({2: 1})
     found = triage.ingest(job.write())
@@ -62,7 +64,9 @@ def test_a_handled_exception_is_not_the_cause_of_a_later_failure(layout: Layout,
     job = JobBuilder(tmp_path, layout=layout, tagged=False).steps(5)
     job.rank(0).traceback("ConnectionError: files.example.com does not answer")
     job.steps(30, first=6)
-    job.rank(2).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB")
+    job.rank(2).traceback(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
+    )
     if layout != "perrank":
         job.elastic_table({2: 1})
     root = triage.ingest(job.write()).root_cause
@@ -82,7 +86,9 @@ def test_an_exception_after_the_last_word_counts(tmp_path: Path) -> None:
 
 
 @layouts
-@pytest.mark.parametrize("headed", ["Exception ignored in: <function Pool.__del__ at 0x7f01>", "Exception in thread Thread-3 (_monitor):"])
+@pytest.mark.parametrize(
+    "headed", ["Exception ignored in: <function Pool.__del__ at 0x7f01>", "Exception in thread Thread-3 (_monitor):"]
+)
 def test_asides_do_not_make_a_job_fail(headed: str, layout: Layout, tmp_path: Path) -> None:
     """What Python ignores, and what ends a thread only, does not fail a job that finished."""
     job = JobBuilder(tmp_path, layout=layout, tagged=False).steps(5)
@@ -93,7 +99,9 @@ def test_asides_do_not_make_a_job_fail(headed: str, layout: Layout, tmp_path: Pa
 def test_ignored_exceptions_are_never_a_cause(tmp_path: Path) -> None:
     """Python says itself that it went on: the failure of another rank is the root, whatever comes first."""
     job = JobBuilder(tmp_path, tagged=False).steps(5)
-    job.rank(1).traceback("RuntimeError: cannot schedule new futures", headed="Exception ignored in: <function Pool.__del__ at 0x7f01>")
+    job.rank(1).traceback(
+        "RuntimeError: cannot schedule new futures", headed="Exception ignored in: <function Pool.__del__ at 0x7f01>"
+    )
     job.rank(3).traceback("ValueError: no tokens")
     root = triage.ingest(job.elastic_table({3: 1}).write()).root_cause
     assert root is not None

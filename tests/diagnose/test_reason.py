@@ -26,7 +26,9 @@ def root(result: Result) -> tuple[str, Finding]:
 
 def test_a_known_cause_explains_the_rest(catalog: Catalog) -> None:
     """The root is known, names its rank, fills its advice from the captures, and lists what it explains."""
-    verdict, finding = root(solve([raised(OOM, 2), raised(GLOO, 0), raised(GLOO, 1), raised(GLOO, 3), left(2, 1)], catalog))
+    verdict, finding = root(
+        solve([raised(OOM, 2), raised(GLOO, 0), raised(GLOO, 1), raised(GLOO, 3), left(2, 1)], catalog)
+    )
     assert (verdict, finding.signature, finding.ranks) == ("known", "cuda.out-of-memory", (2,))
     assert finding.captures["requested"] == "2.00 GiB"
     assert "rank 2" in finding.remediation.summary
@@ -52,7 +54,9 @@ def test_inferences_may_come_with_the_facts(catalog: Catalog) -> None:
     """What a dump says is matched by its rule, names its ranks, explains the symptoms, and weighs more than silence."""
     waits = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
     dump = fact("0 entries", source="dumps/rank_1", kind="message")
-    result = solve([*waits, *inferred("lagging-rank", [1], "rank 1 recorded nothing beyond collective 7", dump)], catalog)
+    result = solve(
+        [*waits, *inferred("lagging-rank", [1], "rank 1 recorded nothing beyond collective 7", dump)], catalog
+    )
     verdict, finding = root(result)
     assert (verdict, finding.signature, finding.ranks) == ("known", "torch.lagging-rank", (1,))
     assert "rank 1 recorded nothing beyond collective 7" in finding.why
@@ -75,7 +79,9 @@ def test_a_stated_cause_weighs_more_than_a_conclusion(catalog: Catalog) -> None:
         pytest.param([raised(TIMEOUT, rank) for rank in range(4)], (), id="all wait"),
     ],
 )
-def test_symptoms_alone_are_an_unknown_failure(facts: Sequence[Evidence], suspects: tuple[int, ...], catalog: Catalog) -> None:
+def test_symptoms_alone_are_an_unknown_failure(
+    facts: Sequence[Evidence], suspects: tuple[int, ...], catalog: Catalog
+) -> None:
     """No signature, low confidence, the suspects if there are any, and what to collect next time."""
     verdict, finding = root(solve(facts, catalog))
     assert (verdict, finding.signature, finding.ranks) == ("unknown", None, suspects)
@@ -103,14 +109,17 @@ def test_unknown_findings_carry_their_cluster(catalog: Catalog) -> None:
 
 TEXTS = st.sampled_from([OOM, GLOO, TIMEOUT, "ValueError: record 7 is empty", "KeyError: 'x'"])
 FACTS = st.lists(
-    st.builds(raised, TEXTS, st.none() | st.integers(0, 5)) | st.builds(left, st.integers(0, 5), st.sampled_from([1, -9, -6, -11])),
+    st.builds(raised, TEXTS, st.none() | st.integers(0, 5))
+    | st.builds(left, st.integers(0, 5), st.sampled_from([1, -9, -6, -11])),
     max_size=10,
 )
 
 
 @given(FACTS, st.integers(6, 12))
 def test_any_facts_give_a_whole_report(catalog: Catalog, facts: list[Evidence], size: int) -> None:
-    """Whatever is found: confidence within bounds, ranks of this job only, causes before what they explain, a state for each rank."""
+    """Whatever is found: confidence within bounds, ranks of this job only, causes before what they explain, a state for
+    each rank.
+    """
     result = solve(facts, catalog, size, seen=range(6))
     verdict, finding = report.root_cause(result)
     known, unknown = report.findings(result)

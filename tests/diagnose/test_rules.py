@@ -50,7 +50,9 @@ def told(rule: Conclude, scene: Scene) -> list[int | None]:
     for one in found:
         assert one.kind == "inference"
         assert one.component == "triage"
-        assert one.fields["ranks"] == ",".join(str(other.origin.rank) for other in found if other.origin.rank is not None)
+        assert one.fields["ranks"] == ",".join(
+            str(other.origin.rank) for other in found if other.origin.rank is not None
+        )
         assert one.text
     return [one.origin.rank for one in found]
 
@@ -92,7 +94,9 @@ def test_left_first_is_silent_beside_a_timeout() -> None:
     assert told(left_first, scene([*facts, *more], {**matched, LOST: [1, 2]})) == []
 
 
-@pytest.mark.parametrize("quiet", [scene(*losing(0, 1, 2, 3)), scene(*losing(0)), scene(*losing(0, 1, 3), failed=(2,)), scene([], {})])
+@pytest.mark.parametrize(
+    "quiet", [scene(*losing(0, 1, 2, 3)), scene(*losing(0)), scene(*losing(0, 1, 3), failed=(2,)), scene([], {})]
+)
 def test_left_first_is_silent(quiet: Scene) -> None:
     """All complain, few complain, or the one that does not has failed by itself."""
     assert told(left_first, quiet) == []
@@ -132,7 +136,11 @@ def test_left_early_reads_the_launcher_s_table() -> None:
 
 @pytest.mark.parametrize(
     "quiet",
-    [scene([], {}, finished=(2,)), scene(*waiting(0, 1, 2, 3), finished=(2,)), scene(*waiting(0, 1, 3), finished=(2,), failed=(2,))],
+    [
+        scene([], {}, finished=(2,)),
+        scene(*waiting(0, 1, 2, 3), finished=(2,)),
+        scene(*waiting(0, 1, 3), finished=(2,), failed=(2,)),
+    ],
 )
 def test_left_early_is_silent(quiet: Scene) -> None:
     """Nobody waits, or the one that was done waits as well or failed."""
@@ -141,7 +149,9 @@ def test_left_early_is_silent(quiet: Scene) -> None:
 
 def test_rank_absent_reads_the_store_s_count() -> None:
     """The store counts three of four and three left files: the fourth never started."""
-    counted = fact("torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. 3/4 clients joined.")
+    counted = fact(
+        "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. 3/4 clients joined."
+    )
     assert told(rank_absent, scene([counted], {}, seen=(0, 1, 2))) == [3]
 
 
@@ -187,7 +197,15 @@ def test_no_rule_blames_a_rank_that_is_out_of_the_world_or_failed(
     everybody = seen | finished | set(range(size or 0)) | {one.origin.rank for one in facts}
     for rule in CONCLUDING:
         for one in rule.conclude(
-            scene(facts, matched, size=size, seen=sorted(seen), failed=sorted(failed), finished=sorted(finished), one_host=one_host)
+            scene(
+                facts,
+                matched,
+                size=size,
+                seen=sorted(seen),
+                failed=sorted(failed),
+                finished=sorted(finished),
+                one_host=one_host,
+            )
         ):
             assert one.origin.rank is None or one.origin.rank in everybody
             assert one.origin.rank not in failed

@@ -22,12 +22,21 @@ DUMP = (
 def facts(progress: Mapping[int, tuple[int, int]], form: str = NEW) -> list[Evidence]:
     """The line of each rank for (enqueued, completed)."""
     return [
-        Evidence("message", "c10d", form.format(local=0, e=enqueued, c=completed), Origin(rank=rank), f"rank_{rank}.log", rank)
+        Evidence(
+            "message",
+            "c10d",
+            form.format(local=0, e=enqueued, c=completed),
+            Origin(rank=rank),
+            f"rank_{rank}.log",
+            rank,
+        )
         for rank, (enqueued, completed) in progress.items()
     ]
 
 
-def conclude(progress: Mapping[int, tuple[int, int]], everybody: int = 4, form: str = NEW) -> tuple[str, frozenset[int]] | None:
+def conclude(
+    progress: Mapping[int, tuple[int, int]], everybody: int = 4, form: str = NEW
+) -> tuple[str, frozenset[int]] | None:
     found = sequences.conclude(facts(progress, form), frozenset(range(everybody)))
     return (found.rule, found.ranks) if found else None
 
@@ -39,7 +48,10 @@ def test_the_rank_behind_the_majority_lags() -> None:
 
 def test_the_rank_ahead_of_the_majority_has_one_too_many() -> None:
     """Three ranks at 100 and one at 101: the innocent look late, the one ahead issued an extra collective."""
-    assert conclude({0: (101, 99), 1: (100, 99), 2: (100, 99), 3: (100, 99)}, form=OLD) == ("extra-collective", frozenset({0}))
+    assert conclude({0: (101, 99), 1: (100, 99), 2: (100, 99), 3: (100, 99)}, form=OLD) == (
+        "extra-collective",
+        frozenset({0}),
+    )
 
 
 def test_all_at_the_same_place_is_no_bad_rank() -> None:
@@ -52,7 +64,10 @@ def test_all_at_the_same_place_is_no_bad_rank() -> None:
 def test_the_numbers_of_a_dump_signal_count_as_well() -> None:
     """A rank that hangs elsewhere times out in nothing, but says how far it had come when the others ask for a dump."""
     assert conclude(dict.fromkeys(range(4), (512, 512)), form=DUMP) == ("outside-collectives", frozenset(range(4)))
-    assert conclude({0: (512, 511), 1: (512, 511), 2: (510, 510), 3: (512, 511)}, form=DUMP) == ("lagging-rank", frozenset({2}))
+    assert conclude({0: (512, 511), 1: (512, 511), 2: (510, 510), 3: (512, 511)}, form=DUMP) == (
+        "lagging-rank",
+        frozenset({2}),
+    )
 
 
 def test_nothing_is_said_without_a_majority_or_with_ranks_missing() -> None:
@@ -71,7 +86,14 @@ def test_groups_are_not_mixed() -> None:
     """Numbers of two groups are counted apart."""
     one = facts({0: (100, 99), 1: (100, 99)})
     two = [
-        Evidence("message", "c10d", NEW.replace("default_pg", "tp").format(local=0, e=7, c=6), Origin(rank=rank), "x", 9 + rank)
+        Evidence(
+            "message",
+            "c10d",
+            NEW.replace("default_pg", "tp").format(local=0, e=7, c=6),
+            Origin(rank=rank),
+            "x",
+            9 + rank,
+        )
         for rank in (0, 1)
     ]
     assert [len(ranks) for ranks in sequences.by_group([*one, *two]).values()] == [2, 2]

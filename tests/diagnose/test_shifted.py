@@ -17,9 +17,15 @@ from triage.model import Diagnosis
 JOBS = Path(__file__).parents[2] / "samples" / "jobs"
 TWO_HOSTS = sorted({path.parents[1].name for path in JOBS.glob("*/job/node2*")})
 STAMPS = (
-    (re.compile(r"\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d"), ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d_%H:%M:%S")),
+    (
+        re.compile(r"\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d"),
+        ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d_%H:%M:%S"),
+    ),
     (re.compile(r"(?<=[EWIF])\d{4} \d\d:\d\d:\d\d(?=\.\d)"), ("%m%d %H:%M:%S",)),
-    (re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}"), ("%a %b %d %H:%M:%S %Y",)),
+    (
+        re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}"),
+        ("%a %b %d %H:%M:%S %Y",),
+    ),
     (re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?= node)"), ("%b %d %H:%M:%S",)),
 )
 
@@ -35,7 +41,11 @@ def _later(forms: tuple[str, ...], seconds: int) -> Callable[[re.Match[str]], st
     def replaced(found: re.Match[str]) -> str:
         for form in forms:
             try:
-                when = datetime.strptime(f"2024 {found[0]}", f"%Y {form}") if "%Y" not in form else datetime.strptime(found[0], form)
+                when = (
+                    datetime.strptime(f"2024 {found[0]}", f"%Y {form}")
+                    if "%Y" not in form
+                    else datetime.strptime(found[0], form)
+                )
             except ValueError:
                 continue
             return (when + timedelta(seconds=seconds)).strftime(form)
@@ -46,13 +56,18 @@ def _later(forms: tuple[str, ...], seconds: int) -> Callable[[re.Match[str]], st
 
 def answer(diagnosis: Diagnosis) -> tuple[object, ...]:
     root = diagnosis.root_cause
-    links = sorted((finding.signature or finding.cluster or "", finding.ranks, finding.explained_by) for finding in diagnosis.findings)
+    links = sorted(
+        (finding.signature or finding.cluster or "", finding.ranks, finding.explained_by)
+        for finding in diagnosis.findings
+    )
     return (diagnosis.verdict, root and (root.signature, root.cluster, root.ranks, root.confidence), links)
 
 
 @pytest.mark.parametrize("name", TWO_HOSTS)
 def test_a_wrong_clock_changes_no_answer(name: str, tmp_path: Path) -> None:
-    """Root, ranks, confidence and what explains what are the same when all stamps of one host are minutes off, either way."""
+    """Root, ranks, confidence and what explains what are the same when all stamps of one host are minutes off, either
+    way.
+    """
     usual = answer(triage.ingest(JOBS / name / "job"))
     dice = random.Random(name)
     for number, seconds in enumerate((60 * dice.randrange(2, 40) + dice.randrange(60), -60 * dice.randrange(2, 40))):

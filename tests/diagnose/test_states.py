@@ -40,13 +40,22 @@ def test_the_rank_that_failed_stands_out_of_those_that_waited(catalog: Catalog) 
 
 def test_one_behind_in_sequence_numbers(catalog: Catalog) -> None:
     """Everybody waits, one of them in an older collective: all are stalled."""
-    status = PG + " failure detected by watchdog at work sequence id: {1} PG status: last enqueued work: {1}, last completed work: 809"
-    facts = [one for rank in range(4) for one in (waiting(rank, 810 + (rank != 1)), fact(status.format(rank, 810 + (rank != 1)), rank))]
+    status = (
+        PG
+        + " failure detected by watchdog at work sequence id: {1} PG status: last enqueued work: {1}, last completed work: 809"
+    )
+    facts = [
+        one
+        for rank in range(4)
+        for one in (waiting(rank, 810 + (rank != 1)), fact(status.format(rank, 810 + (rank != 1)), rank))
+    ]
     assert picture(facts, catalog) == "stststst"
 
 
 def test_killed_and_crashed_differ(catalog: Catalog) -> None:
-    """A signal from outside kills; one that a process brings upon itself is a failure; one of the launcher's own only cleans up."""
+    """A signal from outside kills; one that a process brings upon itself is a failure; one of the launcher's own only
+    cleans up.
+    """
     assert picture([left(1, -9, signal="SIGKILL"), left(2, -15, signal="SIGTERM", by="agent")], catalog) == "okkikiok"
     assert picture([left(1, -11, signal="SIGSEGV"), left(2, -15, signal="SIGTERM", by="agent")], catalog) == "okfakiok"
 
@@ -67,9 +76,13 @@ def test_those_that_a_dump_shows_waiting(catalog: Catalog) -> None:
     told = {"rule": "never-joined", "ranks": "3", "ground": "measured", "waiting": "0,1"}
     missing = Evidence("inference", "flight-recorder", "rank 3 never joined", Origin(rank=3), "dump3", 0, fields=told)
     assert picture([missing], catalog) == "ststokst"
-    last = fact("last call of rank 2: ALLREDUCE #7 of tp, not done", 2, kind="flight", component="flight-recorder", waits="yes")
+    last = fact(
+        "last call of rank 2: ALLREDUCE #7 of tp, not done", 2, kind="flight", component="flight-recorder", waits="yes"
+    )
     assert picture([missing, last], catalog) == "stststst"
-    assert picture([last], catalog) == "okokokok"  # nothing failed, as far as is known: the call may be done a moment later
+    assert (
+        picture([last], catalog) == "okokokok"
+    )  # nothing failed, as far as is known: the call may be done a moment later
 
 
 def test_only_the_attempt_that_is_told_of_counts(catalog: Catalog) -> None:
@@ -79,9 +92,13 @@ def test_only_the_attempt_that_is_told_of_counts(catalog: Catalog) -> None:
 
 
 def test_the_ranks_of_a_failed_node_differ_from_those_that_were_stopped(tmp_path: Path) -> None:
-    """Slurm names the node that it lost and another that reports it: the ranks of the first failed, the others were killed with the job."""
+    """Slurm names the node that it lost and another that reports it: the ranks of the first failed, the others were
+    killed with the job.
+    """
     lines = [
-        f"{rank}: 2026-11-21 02:30:0{step},000 [rank{rank}] INFO trainer: step {step} loss 2.5" for step in (1, 2) for rank in range(4)
+        f"{rank}: 2026-11-21 02:30:0{step},000 [rank{rank}] INFO trainer: step {step} loss 2.5"
+        for step in (1, 2)
+        for rank in range(4)
     ]
     words = [
         "srun: error: Node failure on node2",

@@ -15,7 +15,12 @@ def job(tmp_path: Path) -> str:
     for rank in range(4):
         lines = [f"2026-11-21 03:00:{second:02},000 INFO trainer: step {second}" for second in range(10 + rank)]
         if rank == 1:
-            lines += ["Traceback (most recent call last):", '  File "train.py", line 3, in f', "    g()", "ValueError: no tokens"]
+            lines += [
+                "Traceback (most recent call last):",
+                '  File "train.py", line 3, in f',
+                "    g()",
+                "ValueError: no tokens",
+            ]
         (tmp_path / "job" / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
     return str(tmp_path / "job")
 

@@ -27,7 +27,9 @@ def test_names_do_not_depend_on_numbers_addresses_or_places(
     """The same failure in another job, on other hosts, in other directories has the same name."""
     text = "ShardError: record {} of /data/{}/shard-{}.tsv at {:#x} from {} is empty"
     ip = ".".join(map(str, address))
-    assert name(text.format(one, "run7", one, first, "10.0.0.1:80")) == name(text.format(other, "job-b", other, second, f"{ip}:{port}"))
+    assert name(text.format(one, "run7", one, first, "10.0.0.1:80")) == name(
+        text.format(other, "job-b", other, second, f"{ip}:{port}")
+    )
 
 
 def test_different_failures_have_different_names() -> None:
@@ -37,7 +39,10 @@ def test_different_failures_have_different_names() -> None:
 
 def test_a_wrapper_is_no_failure_beside_what_it_wraps() -> None:
     """The parent's word that a worker raised opens no group of its own."""
-    inner, outer = raised("ValueError: shard is short", 0), raised("ValueError: Caught ValueError in DataLoader worker process 0.", 0)
+    inner, outer = (
+        raised("ValueError: shard is short", 0),
+        raised("ValueError: Caught ValueError in DataLoader worker process 0.", 0),
+    )
     assert list(group([inner, replace(outer, end=inner.end)], set())) == [name("ValueError: shard is short")]
 
 
@@ -51,7 +56,10 @@ def test_what_a_signature_knows_is_not_unknown() -> None:
     """A fact that is covered is left out, and with it the other exceptions of its chain."""
     facts = [raised("OSError: disk", 0, chain="cause"), raised("RuntimeError: cannot save", 0)]
     assert len(group(facts, set())) == 2
-    chained = [facts[0], facts[1].__class__(**{**{f: getattr(facts[1], f) for f in facts[1].__slots__}, "end": facts[0].end})]
+    chained = [
+        facts[0],
+        facts[1].__class__(**{**{f: getattr(facts[1], f) for f in facts[1].__slots__}, "end": facts[0].end}),
+    ]
     assert group(chained, {0}) == {}
 
 

@@ -39,7 +39,9 @@ def test_a_look_at_a_living_process_is_no_crash() -> None:
 
 def test_interleaved_ranks() -> None:
     """Two ranks that print their stacks at once: each its own."""
-    one, other = ((CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in ("gdb-core-bt", "gdb-paged"))
+    one, other = (
+        (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in ("gdb-core-bt", "gdb-paged")
+    )
     lines = []
     for step in range(max(len(one), len(other))):
         lines += [f"[rank{rank}]: {text[step]}" for rank, text in ((0, one), (1, other)) if step < len(text)]

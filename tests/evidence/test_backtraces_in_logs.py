@@ -83,7 +83,9 @@ Nov 04 10:00:00 node3 systemd-coredump[5150]: Process 5100 (python3) of user 100
 Nov 04 10:00:00 node3 systemd-coredump[5151]: Process 5101 (python3) of user 1000 terminated abnormally with signal 7/BUS, processing...
 Nov 04 10:00:01 node3 systemd-coredump[5150]: [?] Process 5100 (python3) of user 1000 dumped core.
                                               \n"""
-MODULES = "".join(f"                                              Module lib{n}.so from deb x-1.{n}.amd64\n" for n in range(80))
+MODULES = "".join(
+    f"                                              Module lib{n}.so from deb x-1.{n}.amd64\n" for n in range(80)
+)
 STACK = """\
                                               Stack trace of thread 5100:
                                               #0  0x00007fd21f0aa111 decode_png (libimage.so + 0x1f111)
@@ -92,8 +94,14 @@ STACK = """\
 
 
 def test_a_crash_in_the_journal_is_that_of_its_process(tmp_path: Path) -> None:
-    """The signal stands in other records, with modules and another process's record between; the pid is that of the process that died."""
+    """The signal stands in other records, with modules and another process's record between; the pid is that of the
+    process that died.
+    """
     (tmp_path / "journal.log").write_text(JOURNAL + MODULES + STACK, "utf-8")
     crash = crashes(tmp_path)[0]
-    assert (crash.fields["signal"], crash.fields["crash_kind"], crash.fields["frame"]) == ("SIGSEGV", "segv", "decode_png")
+    assert (crash.fields["signal"], crash.fields["crash_kind"], crash.fields["frame"]) == (
+        "SIGSEGV",
+        "segv",
+        "decode_png",
+    )
     assert (crash.origin.host, crash.origin.pid) == ("node3", 5100)

@@ -39,7 +39,9 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES | st.text(max_size=40), max_size=30))
 def test_no_text_is_too_odd(lines: list[str]) -> None:
-    """Pieces of failures in any order and any text between them give facts, with offsets inside the text, and never an error."""
+    """Pieces of failures in any order and any text between them give facts, with offsets inside the text, and never an
+    error.
+    """
     text = "\n".join(lines)
     size = len(text.encode("utf-8", "replace"))
     for fact in from_text(text):
@@ -74,7 +76,9 @@ def test_triggers_can_be_scanned_for() -> None:
 
 def test_texts_are_bounded() -> None:
     """A message of a megabyte is cut, and a long excerpt keeps its two ends."""
-    (fact,) = from_text("[rank0]: Traceback (most recent call last):\n" + "[rank0]: ValueError: " + "x" * 1_000_000 + "\n")
+    (fact,) = from_text(
+        "[rank0]: Traceback (most recent call last):\n" + "[rank0]: ValueError: " + "x" * 1_000_000 + "\n"
+    )
     assert len(fact.text) <= TEXT_CHARACTERS
     shown = shorten(tuple(f"line {n}" for n in range(1000)))
     assert len(shown) <= EXCERPT_LINES

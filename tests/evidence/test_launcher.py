@@ -25,7 +25,14 @@ def table(*entries: str, root: str) -> str:
 
 
 def entry(
-    number: int, rank: int, local: int, exitcode: str, *, host: str = "node1", error_file: str = "<N/A>", traceback: str = "Signal"
+    number: int,
+    rank: int,
+    local: int,
+    exitcode: str,
+    *,
+    host: str = "node1",
+    error_file: str = "<N/A>",
+    traceback: str = "Signal",
 ) -> str:
     return (
         f"[{number}]:\n  time      : 2026-11-21_06:06:29\n  host      : {host}\n  rank      : {rank} (local_rank: {local})\n"
@@ -36,9 +43,16 @@ def entry(
 def test_the_table_of_one_node() -> None:
     """Each entry is an exit with rank, local rank, host, pid, code and signal; the first observed failure is marked."""
     facts = exits(
-        table(entry(1, 1, 1, "-9 (pid: 19)  (SIGKILL)"), entry(2, 2, 2, "-15 (pid: 20)  (SIGTERM)"), root=entry(0, 0, 0, "1 (pid: 18)"))
+        table(
+            entry(1, 1, 1, "-9 (pid: 19)  (SIGKILL)"),
+            entry(2, 2, 2, "-15 (pid: 20)  (SIGTERM)"),
+            root=entry(0, 0, 0, "1 (pid: 18)"),
+        )
     )
-    assert [(f.origin.rank, f.fields["exitcode"], f.fields.get("signal"), f.fields["pid"], f.fields.get("first")) for f in facts] == [
+    assert [
+        (f.origin.rank, f.fields["exitcode"], f.fields.get("signal"), f.fields["pid"], f.fields.get("first"))
+        for f in facts
+    ] == [
         (1, "-9", "SIGKILL", "19", None),
         (2, "-15", "SIGTERM", "20", None),
         (0, "1", None, "18", "yes"),
@@ -48,7 +62,8 @@ def test_the_table_of_one_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stamp", "expected"), [("2026-11-21T03:06:31Z", -3 * 3600), ("2026-11-21T06:36:31Z", 1800), ("2026-11-21T06:09:31Z", 0)]
+    ("stamp", "expected"),
+    [("2026-11-21T03:06:31Z", -3 * 3600), ("2026-11-21T06:36:31Z", 1800), ("2026-11-21T06:09:31Z", 0)],
 )
 def test_the_table_s_time_is_in_the_zone_of_its_host(stamp: str, expected: int) -> None:
     """Behind a collector's stamps the hours between them are the zone; the minutes that a table comes later are none."""
@@ -84,7 +99,12 @@ def test_a_recorded_traceback_is_its_rank_s() -> None:
     text = table(root=entry(0, 4, 0, "1 (pid: 18)", error_file="/tmp/none/attempt_0/0/error.json", traceback=recorded))
     facts = from_text(text)
     (raised,) = [fact for fact in facts if fact.kind == "exception"]
-    assert (raised.origin.rank, raised.text, raised.fields["line"], raised.fields["recorded"]) == (4, "ValueError: no tokens", "25", "yes")
+    assert (raised.origin.rank, raised.text, raised.fields["line"], raised.fields["recorded"]) == (
+        4,
+        "ValueError: no tokens",
+        "25",
+        "yes",
+    )
     (message,) = [fact for fact in facts if fact.component == "torchelastic"]
     assert message.text.startswith("torch.distributed.elastic.multiprocessing.errors.ChildFailedError")
     assert "ValueError" not in message.text
@@ -107,7 +127,9 @@ def test_a_recorded_traceback_is_its_rank_s() -> None:
 )
 def test_srun(line: str, expected: list[tuple[object, ...]]) -> None:
     """One fact a task, also of ranges; the host only when it is one."""
-    assert [(f.origin.rank, f.origin.host, f.fields.get("exitcode"), f.fields.get("signal")) for f in exits(line)] == expected
+    assert [
+        (f.origin.rank, f.origin.host, f.fields.get("exitcode"), f.fields.get("signal")) for f in exits(line)
+    ] == expected
 
 
 def test_a_huge_range_of_tasks_is_bounded() -> None:
@@ -126,8 +148,18 @@ def test_a_huge_range_of_tasks_is_bounded() -> None:
         ),
         ("node7: rank 3 exited with code 2", 3, "2", None),
         ("node7: rank 4 died from signal 11", 4, "-11", "SIGSEGV"),
-        ("mpirun noticed that process rank 3 with PID 412 on node node2 exited on signal 9 (Killed).", 3, "-9", "SIGKILL"),
-        ("prterun noticed that process rank 1 with PID 0 on node node2 exited on signal 6 (Aborted).", 1, "-6", "SIGABRT"),
+        (
+            "mpirun noticed that process rank 3 with PID 412 on node node2 exited on signal 9 (Killed).",
+            3,
+            "-9",
+            "SIGKILL",
+        ),
+        (
+            "prterun noticed that process rank 1 with PID 0 on node node2 exited on signal 6 (Aborted).",
+            1,
+            "-6",
+            "SIGABRT",
+        ),
     ],
 )
 def test_other_launchers(line: str, rank: int | None, code: str, signal: str | None) -> None:
@@ -149,7 +181,12 @@ def test_the_agent_s_first_word_gives_local_rank_and_pid() -> None:
     (fact,) = exits(
         "E1121 06:03:24.759000 229 torch/x/api.py:1002] failed (exitcode: -11) local_rank: 2 (pid: 635) of binary: /usr/bin/python3"
     )
-    assert (fact.origin.rank, fact.origin.local_rank, fact.origin.pid, fact.fields["signal"]) == (None, 2, 635, "SIGSEGV")
+    assert (fact.origin.rank, fact.origin.local_rank, fact.origin.pid, fact.fields["signal"]) == (
+        None,
+        2,
+        635,
+        "SIGSEGV",
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from triage.evidence import from_text
 
 
 def test_nccl_warnings_carry_their_chain() -> None:
-    """File and line of the warning, the return code and the way it took; lines of another thread or process are not part of it."""
+    """File and line of the warning, the return code and the way it took; lines of another thread or process are not
+    part of it.
+    """
     facts = from_text(
         "node1:412:530 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<42> with status=12 opcode=0\n"
         "node1:413:531 [2] NCCL INFO transport/net.cc:99 -> 3\n"
@@ -32,8 +34,14 @@ def test_nccl_warnings_carry_their_chain() -> None:
             "[Sat Nov 21 03:07:45 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=41231, name=python, GPU has fallen off the bus.",
             {"busid": "0000:3b:00", "xid": "79", "pid": "41231"},
         ),
-        ("Nov 21 03:07:45 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 48, An uncorrectable error", {"busid": "0000:3b:00", "xid": "48"}),
-        ("[12345.678901] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30", {"busid": "0000:c1:00.0", "sxid": "20034"}),
+        (
+            "Nov 21 03:07:45 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 48, An uncorrectable error",
+            {"busid": "0000:3b:00", "xid": "48"},
+        ),
+        (
+            "[12345.678901] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30",
+            {"busid": "0000:c1:00.0", "sxid": "20034"},
+        ),
         ("Nov 21 03:07:45 node1 kernel: Out of memory: Killed process 4321 (python) total-vm:1kB", {"pid": "4321"}),
     ],
 )
@@ -60,10 +68,16 @@ def test_a_cann_block_is_one_fact() -> None:
 @pytest.mark.parametrize(
     ("line", "component"),
     [
-        ("[rank3]:[E1121 02:38:00.1 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout", "c10d"),
+        (
+            "[rank3]:[E1121 02:38:00.1 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout",
+            "c10d",
+        ),
         ("[PG 0 Rank 3] Observed flight recorder dump signal from another rank via TCPStore.", "c10d"),
         ("[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:3) ERR02200 DIST call hccl api failed.", "torch_npu"),
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed.", "slurm"),
+        (
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM Killed.",
+            "slurm",
+        ),
         ("double free or corruption (!prev)", "glibc"),
         ("CUDA error: an illegal memory access was encountered", "CUDA"),
         ("step 12 loss 3.4", "app"),

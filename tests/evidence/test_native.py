@@ -28,7 +28,9 @@ def test_faulthandler_gives_signal_and_place() -> None:
 
 
 def test_deep_recursion_is_seen() -> None:
-    """A hundred frames of the same function are a recursion without end; a hundred of different ones are a deep program."""
+    """A hundred frames of the same function are a recursion without end; a hundred of different ones are a deep
+    program.
+    """
     (endless,) = from_text(DEEP + '  File "/w/model.py", line 12 in walk\n' * 100 + "  ...\n")
     (deep,) = from_text(DEEP + "".join(f'  File "/w/model.py", line {n} in f{n}\n' for n in range(100)))
     assert endless.fields["repeated"] == "yes"

@@ -1,4 +1,6 @@
-"""What pytest really prints when tests fail, as a CI job keeps it: read as failures, each with its exception, test and place."""
+"""What pytest really prints when tests fail, as a CI job keeps it: read as failures, each with its exception, test and
+place.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +65,25 @@ def run(where: Path, text: str, *options: str, stamped: bool = True) -> Path:
     """The log of such a run, as GitHub's runner stamps it."""
     where.mkdir(exist_ok=True)
     (where / "test_it.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(where), "test_it.py", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "/dev/null",
+        "--rootdir",
+        str(where),
+        "test_it.py",
+        *options,
+    ]
     done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
     lines = ["##[group]Run pytest", "pytest", "##[endgroup]", *done.stdout.splitlines()]
     lines += [f"##[error]Process completed with exit code {done.returncode}."] if done.returncode else []
-    stamps = (f"2026-11-20T09:12:{number // 60:02}.{number % 60:02}34567Z " if stamped else "" for number in range(len(lines)))
+    stamps = (
+        f"2026-11-20T09:12:{number // 60:02}.{number % 60:02}34567Z " if stamped else "" for number in range(len(lines))
+    )
     log = where / "run.log"
     log.write_text("".join(f"{stamp}{line}\n" for stamp, line in zip(stamps, lines, strict=True)), encoding="utf-8")
     return log
@@ -112,8 +128,15 @@ def test_files_that_cannot_be_collected(tmp_path: Path) -> None:
 
 def test_a_run_that_is_well_is_clean(tmp_path: Path) -> None:
     """Also with a summary of what was skipped and expected."""
-    well = "\n".join(TESTS.replace("disagree(3)", "pass").replace("assert 3 == 4", "assert True").replace('{}["a"]', "pass").splitlines())
-    found = triage.ingest(run(tmp_path / "job", well.replace('raise OSError(28, "No space left on device")', "return 1"), "-rA"))
+    well = "\n".join(
+        TESTS.replace("disagree(3)", "pass")
+        .replace("assert 3 == 4", "assert True")
+        .replace('{}["a"]', "pass")
+        .splitlines()
+    )
+    found = triage.ingest(
+        run(tmp_path / "job", well.replace('raise OSError(28, "No space left on device")', "return 1"), "-rA")
+    )
     assert found.verdict == "clean"
 
 

@@ -24,7 +24,9 @@ def test_a_plain_exception_has_type_message_and_place() -> None:
     )
     assert fact.component == "Python"
     assert fact.origin.rank == 3
-    assert {name: fact.fields[name] for name in ("type", "message", "file", "line", "function", "code", "op", "chain")} == {
+    assert {
+        name: fact.fields[name] for name in ("type", "message", "file", "line", "function", "code", "op", "chain")
+    } == {
         "type": "DistBackendError",
         "message": "NCCL error in: x.cpp:12",
         "file": "/workspace/train.py",
@@ -60,7 +62,11 @@ Traceback (most recent call last):
 RuntimeError: gave up
 """
     )
-    assert [fact.fields["type"] for fact in (caused, handled, final)] == ["FileNotFoundError", "LoadError", "RuntimeError"]
+    assert [fact.fields["type"] for fact in (caused, handled, final)] == [
+        "FileNotFoundError",
+        "LoadError",
+        "RuntimeError",
+    ]
     assert [fact.fields["chain"] for fact in (caused, handled, final)] == ["cause", "context", "final"]
     assert [fact.fields["line"] for fact in (caused, handled, final)] == ["3", "5", "9"]
 
@@ -209,6 +215,8 @@ def test_a_message_of_many_lines_stays_whole() -> None:
 
 def test_a_traceback_cut_off_is_said_to_be_cut() -> None:
     """Without its exception line there is no type to invent."""
-    (fact,) = exceptions('[rank0]: Traceback (most recent call last):\n[rank0]:   File "/w/train.py", line 9, in <module>\n')
+    (fact,) = exceptions(
+        '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/w/train.py", line 9, in <module>\n'
+    )
     assert fact.fields["truncated"] == "yes"
     assert "type" not in fact.fields

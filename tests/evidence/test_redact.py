@@ -30,7 +30,11 @@ SECRETS = [
     ("aws-key", "boto3 with AKIAIOSFODNN7EXAMPLE failed", "AKIAIOSFODNN7EXAMPLE"),
     ("token", "huggingface login hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"),
     ("token", "git clone with ghp_abcdefghijklmnopqrstuvwxyz0123456789", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
-    ("token", "github_pat_11ABCDEFG0abcdefghijklmnopqrstuvwxyz used", "github_pat_11ABCDEFG0abcdefghijklmnopqrstuvwxyz"),
+    (
+        "token",
+        "github_pat_11ABCDEFG0abcdefghijklmnopqrstuvwxyz used",
+        "github_pat_11ABCDEFG0abcdefghijklmnopqrstuvwxyz",
+    ),
     ("token", "registry glpat-abcdefghijklmnopqrst", "glpat-abcdefghijklmnopqrst"),
     ("token", "slack xoxb-123456789012-abcdefghijkl", "xoxb-123456789012-abcdefghijkl"),
     ("token", "key sk-abcdefghijklmnopqrstuvwxyz012345", "sk-abcdefghijklmnopqrstuvwxyz012345"),
@@ -40,8 +44,16 @@ SECRETS = [
     ("assignment", "DB_PASSWORD=correct-horse", "correct-horse"),
     ("assignment", "login(password='correct-horse')", "correct-horse"),
     ("assignment", '{"api_key": "0123456789abcdef"}', "0123456789abcdef"),
-    ("assignment", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-    ("assignment", "WANDB_API_KEY: 0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"),
+    (
+        "assignment",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    ),
+    (
+        "assignment",
+        "WANDB_API_KEY: 0123456789abcdef0123456789abcdef01234567",
+        "0123456789abcdef0123456789abcdef01234567",
+    ),
     ("assignment", "auth_token = abcdefgh12345678", "abcdefgh12345678"),
     ("assignment", 'db_password="correct horse battery"', "correct horse battery"),
     ("assignment", "export SLURM_JOB_TOKEN=abcd1234efgh", "abcd1234efgh"),
@@ -57,7 +69,11 @@ SECRETS = [
         "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz",
     ),
     ("private-key", "c2VjcmV0\nQUJD=\n-----END RSA PRIVATE KEY-----", "c2VjcmV0"),
-    ("google-key", "maps with AIzaSyA1234567890abcdefghijklmnopqrstuv failed", "AIzaSyA1234567890abcdefghijklmnopqrstuv"),
+    (
+        "google-key",
+        "maps with AIzaSyA1234567890abcdefghijklmnopqrstuv failed",
+        "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    ),
     ("google-key", "gcs: ya29.a0AfH6SMBabcdefghijklmnop expired", "ya29.a0AfH6SMBabcdefghijklmnop"),
     (
         "azure-key",
@@ -77,7 +93,11 @@ SECRETS = [
     ),
     ("basic-auth", "Authorization: Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA=="),
     ("cookie", "Set-Cookie: session=0123456789abcdef; Path=/", "0123456789abcdef"),
-    ("url-password", "pip install --index-url https://abcdefghij0123456789klmno@pypi.example.com/simple", "abcdefghij0123456789klmno"),
+    (
+        "url-password",
+        "pip install --index-url https://abcdefghij0123456789klmno@pypi.example.com/simple",
+        "abcdefghij0123456789klmno",
+    ),
     ("url-parameter", "GET https://b.s3.amazonaws.com/x?X-Amz-Signature=0123456789abcdef&y=1", "0123456789abcdef"),
     ("url-parameter", "https://a.blob.core.windows.net/c?sv=2020&sig=abc%2Fdef%2B012345", "abc%2Fdef%2B012345"),
     ("wandb-key", "wandb login 0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"),
@@ -131,7 +151,11 @@ def test_ordinary_lines_stay(text: str) -> None:
     assert redact(text) == text
 
 
-@given(st.sampled_from(SECRETS), st.text(alphabet="abc (){}[]\n\t", max_size=30), st.text(alphabet=" ,.;)\n\t", max_size=10))
+@given(
+    st.sampled_from(SECRETS),
+    st.text(alphabet="abc (){}[]\n\t", max_size=30),
+    st.text(alphabet=" ,.;)\n\t", max_size=10),
+)
 def test_surroundings_do_not_hide_a_secret(case: tuple[str, str, str], before: str, after: str) -> None:
     """Whatever stands before and after, the secret goes."""
     assert case[2] not in redact(f"{before} {case[1]} {after}")
@@ -182,7 +206,11 @@ def test_no_part_of_a_fact_holds_a_secret() -> None:
 def test_every_line_of_recorded_jobs_stays_readable() -> None:
     """Of the recorded jobs, which hold no secrets, nothing is taken out."""
     samples = Path(__file__).parents[2] / "samples" / "jobs"
-    lines = [line for path in sorted(samples.rglob("*.log")) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+    lines = [
+        line
+        for path in sorted(samples.rglob("*.log"))
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+    ]
     assert len(lines) > 1000
     assert [line for line in lines if redact(line) != line] == []
 
@@ -205,7 +233,9 @@ def test_own_patterns_and_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A file adds kinds; a group v is the secret, else the whole match."""
     line = "ACME-123456 by ann@example.com, badge 12345678"
     assert redact(line) == line
-    settings(tmp_path, monkeypatch, "email = true\n[patterns]\nticket = 'ACME-[0-9]{6}'\nbadge = 'badge (?P<v>[0-9]{8})'\n")
+    settings(
+        tmp_path, monkeypatch, "email = true\n[patterns]\nticket = 'ACME-[0-9]{6}'\nbadge = 'badge (?P<v>[0-9]{8})'\n"
+    )
     assert redact(line) == "[redacted ticket] by [redacted email], badge [redacted badge]"
 
 
@@ -223,7 +253,9 @@ def test_own_patterns_and_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("= nonsense", "is not TOML"),
     ],
 )
-def test_settings_that_cannot_be_used_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str) -> None:
+def test_settings_that_cannot_be_used_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str
+) -> None:
     """Better no report than a secret in one: an error that says what is wrong."""
     settings(tmp_path, monkeypatch, text)
     with pytest.raises(OptionError, match=says) as caught:

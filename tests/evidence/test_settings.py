@@ -23,9 +23,15 @@ LINES = {
     "+ export NCCL_ALGO=Ring": [("NCCL_ALGO", "Ring")],
     "export NCCL_ALGO='Ring,Tree' NCCL_DEBUG=INFO": [("NCCL_ALGO", "Ring,Tree"), ("NCCL_DEBUG", "INFO")],
     "NCCL_DEBUG=INFO": [("NCCL_DEBUG", "INFO")],
-    "env: TORCH_NCCL_ASYNC_ERROR_HANDLING=1 NCCL_IB_TIMEOUT=22": [("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"), ("NCCL_IB_TIMEOUT", "22")],
+    "env: TORCH_NCCL_ASYNC_ERROR_HANDLING=1 NCCL_IB_TIMEOUT=22": [
+        ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+        ("NCCL_IB_TIMEOUT", "22"),
+    ],
     "+ NCCL_DEBUG=INFO torchrun train.py --x A_B=3": [("NCCL_DEBUG", "INFO")],
-    "cmd = pdsh node1 export NCCL_ALGO=Tree; export NCCL_DEBUG=WARN; cd /w": [("NCCL_ALGO", "Tree"), ("NCCL_DEBUG", "WARN")],
+    "cmd = pdsh node1 export NCCL_ALGO=Tree; export NCCL_DEBUG=WARN; cd /w": [
+        ("NCCL_ALGO", "Tree"),
+        ("NCCL_DEBUG", "WARN"),
+    ],
     "environ({'NCCL_ALGO': 'Ring', 'HOME': '/root'})": [("NCCL_ALGO", "Ring")],
     "NCCL version 2.21.5+cuda12.4": [("nccl", "2.21.5")],
     "PyTorch version: 2.6.0+cu124": [("torch", "2.6.0")],
@@ -53,7 +59,9 @@ def test_advice_states_nothing(line: str) -> None:
 
 
 def test_secrets_never_get_in() -> None:
-    """Names that look like secrets are dropped, secrets in other values are masked, and what does not steer training is not kept."""
+    """Names that look like secrets are dropped, secrets in other values are masked, and what does not steer training is
+    not kept.
+    """
     found = of_dump(
         b"NCCL_AUTH_TOKEN=abcdefgh12345\nHF_TOKEN=hf_abcdefghijklmnopqrstuv\nEDITOR=vi\nTORCH_HUB=https://me:passw0rd@host/x\nNCCL_ALGO=Ring\n"
     )

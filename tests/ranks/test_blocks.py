@@ -61,9 +61,14 @@ def test_the_forms_are_tried_in_order_and_the_last_takes_all() -> None:
 @given(LOGS)
 def test_each_line_belongs_to_at_most_one_block(data: str) -> None:
     """However writers and forms mix, no line is told twice."""
-    numbered = "\n".join(f"{line} #{index}" if line and not line.endswith(":") else line for index, line in enumerate(data.split("\n")))
+    numbered = "\n".join(
+        f"{line} #{index}" if line and not line.endswith(":") else line for index, line in enumerate(data.split("\n"))
+    )
     told = [
-        line for found in blocks(numbered, *LITERALS) for line in found.lines if "#" in line and "frame #" not in line and "|#" not in line
+        line
+        for found in blocks(numbered, *LITERALS)
+        for line in found.lines
+        if "#" in line and "frame #" not in line and "|#" not in line
     ]
     assert len(told) == len(set(told))
 
@@ -158,7 +163,13 @@ def test_terminate_takes_what_and_frames() -> None:
 
 def test_fatal_python_takes_the_threads() -> None:
     """faulthandler's dump, with the extension modules that close it."""
-    lines = ["Fatal Python error: Segmentation fault", "", "Thread 0x00007f (most recent call first):", '  File "a.py", line 1 in f', ""]
+    lines = [
+        "Fatal Python error: Segmentation fault",
+        "",
+        "Thread 0x00007f (most recent call first):",
+        '  File "a.py", line 1 in f',
+        "",
+    ]
     lines += [
         "Current thread 0x00007e (most recent call first):",
         '  File "b.py", line 2 in g',
@@ -172,8 +183,14 @@ def test_fatal_python_takes_the_threads() -> None:
 
 def test_a_record_of_c10d_takes_the_lines_without_its_stamp() -> None:
     """Only the first line of a record has `[rank3]:` and the stamp; the C++ frames follow bare."""
-    lines = ["[rank3]:[E1121 03:07:45.123456789 ProcessGroupNCCL.cpp:607] Watchdog caught collective operation timeout: boom"]
-    lines += ["Exception raised from checkTimeout at x.cpp:1 (most recent call first):", "frame #0: c10::Error", "frame #1: clone"]
+    lines = [
+        "[rank3]:[E1121 03:07:45.123456789 ProcessGroupNCCL.cpp:607] Watchdog caught collective operation timeout: boom"
+    ]
+    lines += [
+        "Exception raised from checkTimeout at x.cpp:1 (most recent call first):",
+        "frame #0: c10::Error",
+        "frame #1: clone",
+    ]
     found = block("\n".join([*lines, "step 3", ""]), "boom")
     assert (found.form, found.origin.rank, len(found.lines)) == ("c10", 3, 4)
 
@@ -206,13 +223,15 @@ def test_a_block_takes_the_time_before_it() -> None:
 def test_a_logged_exception_has_the_origin_of_its_record() -> None:
     """`logging.exception` prints the traceback bare, right behind the record that names the rank."""
     found = block(
-        f'2026-11-21 03:07:45,372 [rank2] ERROR step failed\n{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n', HEADER
+        f'2026-11-21 03:07:45,372 [rank2] ERROR step failed\n{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n',
+        HEADER,
     )
     assert (found.origin.rank, found.origin.time) == (2, pytest.approx(1_795_230_465.372))
 
 
 @pytest.mark.parametrize(
-    ("prefix", "steps", "expected"), [("[default1]:", 1, True), ("[default1]:", 0, False), ("", 30, True), ("", 3, False)]
+    ("prefix", "steps", "expected"),
+    [("[default1]:", 1, True), ("[default1]:", 0, False), ("", 30, True), ("", 3, False)],
 )
 def test_progress_afterwards_says_that_it_went_on(prefix: str, steps: int, expected: bool) -> None:
     """One step of the same rank is enough; where nobody knows the writer, much progress is asked for."""
@@ -224,13 +243,22 @@ def test_progress_afterwards_says_that_it_went_on(prefix: str, steps: int, expec
 @pytest.mark.parametrize(("steps", "expected"), [(10, True), (3, False)])
 def test_steps_that_go_on_without_a_writer_say_that_it_went_on(steps: int, expected: bool) -> None:
     """In a plain shared log the others take some steps without the failed rank, but not many."""
-    lines = [f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom", *(f"step {4 + at} loss 0.1" for at in range(steps))]
+    lines = [
+        f"{HEADER}:",
+        '  File "a.py", line 1, in f',
+        "RuntimeError: boom",
+        *(f"step {4 + at} loss 0.1" for at in range(steps)),
+    ]
     assert block("\n".join(lines) + "\n", HEADER).goes_on is expected
 
 
 @pytest.mark.parametrize(
     ("before", "aside"),
-    [("Exception ignored in: <function f>", "ignored"), ("Exception in thread Thread-1 (run):", "thread"), ("step 3", "")],
+    [
+        ("Exception ignored in: <function f>", "ignored"),
+        ("Exception in thread Thread-1 (run):", "thread"),
+        ("step 3", ""),
+    ],
 )
 def test_python_announces_what_does_not_end_the_process(before: str, aside: str) -> None:
     """An exception in a destructor or a thread is told apart."""
@@ -238,7 +266,9 @@ def test_python_announces_what_does_not_end_the_process(before: str, aside: str)
 
 
 def test_the_name_of_a_signal_belongs_to_the_stack_below() -> None:
-    """A handler that prints the signal and then the addresses tells of one crash; without a stack the line stands alone."""
+    """A handler that prints the signal and then the addresses tells of one crash; without a stack the line stands
+    alone.
+    """
     stack = ["./solver(_ZN6Solver4stepEd+0x1b) [0x55d3c8a4b12b]", "./solver(main+0x40) [0x55d3c8a4b2f0]"]
     lines = [f"[rank3]: {line}" for line in ("Segmentation fault, dumping stack", *stack)]
     found = block("\n".join([lines[0], "[rank0]: step 4", *lines[1:]]) + "\n", "Segmentation fault")
@@ -268,6 +298,10 @@ def test_progress_on_the_other_stream_says_that_it_went_on() -> None:
 def test_coloured_prefixes_of_several_writers_come_apart() -> None:
     """Ray colours the name before each line: tracebacks of two workers, line by line in turn, come out whole."""
     stacks = [[f"{HEADER}:", f'  File "{name}.py", line 3, in {name}', f"ValueError: boom {name}"] for name in "ab"]
-    lines = [f"\x1b[36m(Worker pid={pid})\x1b[0m {stack[at]}" for at in range(3) for pid, stack in zip((41, 52), stacks, strict=True)]
+    lines = [
+        f"\x1b[36m(Worker pid={pid})\x1b[0m {stack[at]}"
+        for at in range(3)
+        for pid, stack in zip((41, 52), stacks, strict=True)
+    ]
     found = blocks("".join(f"{line}\n" for line in lines), HEADER)
     assert [(list(block.lines), block.origin.pid) for block in found] == [(stacks[0], 41), (stacks[1], 52)]

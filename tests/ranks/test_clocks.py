@@ -69,7 +69,9 @@ def test_a_step_number_used_again_says_nothing() -> None:
 
 def test_the_order_of_events_does_not_matter() -> None:
     """Clocks are what they are, whichever file is read first."""
-    seen = [(f"step {n}", host, 100.0 + n + skew) for n in range(5) for host, skew in (("b", 9.0), ("a", 0.0), ("c", -7.0))]
+    seen = [
+        (f"step {n}", host, 100.0 + n + skew) for n in range(5) for host, skew in (("b", 9.0), ("a", 0.0), ("c", -7.0))
+    ]
     answers = []
     for order in (seen, seen[::-1], sorted(seen, key=lambda event: event[1])):
         clocks = Clocks()

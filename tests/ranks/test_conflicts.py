@@ -21,7 +21,9 @@ def job_of(*seen: tuple[str, Origin]) -> JobMap:
 
 def test_a_job_without_contradictions_has_no_remarks() -> None:
     """Two hosts, each pid and local rank with one rank."""
-    assert not told(job_of(*(("x", Origin(rank=r, local_rank=r % 2, host=f"node{r // 2}", pid=40 + r)) for r in range(4))))
+    assert not told(
+        job_of(*(("x", Origin(rank=r, local_rank=r % 2, host=f"node{r // 2}", pid=40 + r)) for r in range(4)))
+    )
 
 
 def test_a_process_with_two_ranks_is_said() -> None:
@@ -34,7 +36,9 @@ def test_a_process_with_two_ranks_is_said() -> None:
 def test_a_local_rank_with_two_ranks_is_said() -> None:
     """On one host, that cannot be."""
     [(code, message)] = told(
-        job_of(("x", Origin(rank=0, local_rank=0, host="node1.cluster")), ("x", Origin(rank=1, local_rank=0, host="node1")))
+        job_of(
+            ("x", Origin(rank=0, local_rank=0, host="node1.cluster")), ("x", Origin(rank=1, local_rank=0, host="node1"))
+        )
     )
     assert (code, "local rank 0 of node1 is called ranks 0, 1" in message) == ("identity-conflict", True)
 
@@ -42,7 +46,10 @@ def test_a_local_rank_with_two_ranks_is_said() -> None:
 def test_a_file_that_is_called_otherwise_than_its_lines_say_is_said() -> None:
     """`rank_5.log` in which only rank 6 speaks."""
     job = job_of(("rank_5.log", Origin(rank=6)), ("rank_6.log", Origin(rank=6)))
-    assert ("identity-conflict", "the lines are believed, not the name of their file: rank_5.log calls itself rank 6") in told(job)
+    assert (
+        "identity-conflict",
+        "the lines are believed, not the name of their file: rank_5.log calls itself rank 6",
+    ) in told(job)
 
 
 def test_ranks_beyond_the_world_are_said() -> None:
@@ -57,7 +64,9 @@ def test_missing_ranks_are_said() -> None:
     job = job_of(("x", Origin(rank=0)), ("x", Origin(rank=3)))
     job.sizes.add(8)
     assert job.missing() == (1, 2, 4, 5, 6, 7)
-    assert told(job) == [("missing-ranks", "of 8 ranks nothing here names ranks 1, 2, 4-7: if they have logs, give them too")]
+    assert told(job) == [
+        ("missing-ranks", "of 8 ranks nothing here names ranks 1, 2, 4-7: if they have logs, give them too")
+    ]
     alone = job_of(("x", Origin(rank=0)))
     alone.sizes.add(8)
     assert not told(alone)

@@ -22,8 +22,12 @@ DETAIL = "a tensor of [4096, 4096], dtype=torch.bfloat16; "
 
 
 def srun(rank: int, line: str) -> list[str]:
-    """As srun --label writes it: pieces of 1,024 bytes, and of a line that is just so long the newline behind a label of its own."""
-    return [f"{rank:2d}: {line[at : at + 1024]}" for at in range(0, len(line) + (len(line) >= 1024), 1024)] or [f"{rank:2d}: "]
+    """As srun --label writes it: pieces of 1,024 bytes, and of a line that is just so long the newline behind a label
+    of its own.
+    """
+    return [f"{rank:2d}: {line[at : at + 1024]}" for at in range(0, len(line) + (len(line) >= 1024), 1024)] or [
+        f"{rank:2d}: "
+    ]
 
 
 def logger(rank: int, line: str, width: int = 1024) -> list[str]:
@@ -43,7 +47,9 @@ def read(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("dress", [srun, logger, lambda rank, line: logger(rank, line, 1023)])
 def test_a_failure_that_a_collector_cut_comes_out_whole(dress: Dress, tmp_path: Path) -> None:
-    """Evidence and diagnosis are those of the whole line, also where the cut lies within what is sought, and so is what split writes."""
+    """Evidence and diagnosis are those of the whole line, also where the cut lies within what is sought, and so is what
+    split writes.
+    """
     for before in (30, 1015):
         message = (
             f"RuntimeError: {DETAIL * before}"[:before]
@@ -73,10 +79,17 @@ LONG = st.lists(WORDS, min_size=1, max_size=4).flatmap(
 @settings(max_examples=25)
 @given(st.data(), st.sampled_from([1 << 15, 1 << 19]))
 def test_what_srun_cut_is_whole_again(data: st.DataObject, chunk: int) -> None:
-    """Lines of any length of several tasks: each is read as it was written, and split gives back every byte, however it is read."""
-    streams = [[*FILLED, *data.draw(st.lists(LONG | st.sampled_from(["y" * 1024, "z" * 2048]), max_size=4))] for _ in range(3)]
+    """Lines of any length of several tasks: each is read as it was written, and split gives back every byte, however it
+    is read.
+    """
+    streams = [
+        [*FILLED, *data.draw(st.lists(LONG | st.sampled_from(["y" * 1024, "z" * 2048]), max_size=4))] for _ in range(3)
+    ]
     queues = [[piece for line in lines for piece in srun(rank, line)] for rank, lines in enumerate(streams)]
-    mixed = [queues[rank].pop(0) for rank in data.draw(st.permutations([rank for rank, queue in enumerate(queues) for _ in queue]))]
+    mixed = [
+        queues[rank].pop(0)
+        for rank in data.draw(st.permutations([rank for rank, queue in enumerate(queues) for _ in queue]))
+    ]
     assert sorted(read(mixed)) == sorted(f"{rank:2d}: {line}" for rank, lines in enumerate(streams) for line in lines)
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setattr(stretch, "CHUNK", chunk)
@@ -116,7 +129,9 @@ def test_a_line_that_is_just_so_long_stays() -> None:
 
 def test_lines_that_syslog_escaped_are_lines(tmp_path: Path) -> None:
     """rsyslog writes the newlines of a record as `#012`; a record in pieces is opened when it is whole."""
-    record = "#012".join([*TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. " + DETAIL * 30])
+    record = "#012".join(
+        [*TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. " + DETAIL * 30]
+    )
     lines = [piece for text in (*FILLED, record) for piece in logger(2, text)]
     (tmp_path / "messages").write_text("\n".join(lines) + "\n")
     root = triage.ingest([str(tmp_path)]).root_cause

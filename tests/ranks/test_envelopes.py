@@ -33,7 +33,9 @@ def test_the_sample_of_an_envelope_is_opened(envelope: Envelope) -> None:
     assert lines[0].parsed.origin.time == pytest.approx(1_795_230_465, abs=1)
     for word in ("host", "pid", "rank", "stream"):
         if word in envelope.says.split(";")[0].replace(",", "").split():
-            assert getattr(lines[0].parsed.origin, word) is not None or (envelope.name.startswith("JSON") and word != "rank")
+            assert getattr(lines[0].parsed.origin, word) is not None or (
+                envelope.name.startswith("JSON") and word != "rank"
+            )
 
 
 def test_plain_files_cost_nothing() -> None:
@@ -45,7 +47,11 @@ def test_plain_files_cost_nothing() -> None:
 @given(TEXTS)
 def test_json_strings_come_back(text: str) -> None:
     """However a writer escaped it, the message is what was written; Docker, journald and Python escape differently."""
-    for form in (json.dumps(text), json.dumps(text, ensure_ascii=False), json.dumps(text).replace("<", "\\u003c").replace("&", "\\u0026")):
+    for form in (
+        json.dumps(text),
+        json.dumps(text, ensure_ascii=False),
+        json.dumps(text).replace("<", "\\u003c").replace("&", "\\u0026"),
+    ):
         assert unescape(form[1:-1]) == text
 
 
@@ -76,7 +82,9 @@ def test_what_has_no_message_is_left_alone() -> None:
 
 
 def test_a_traceback_in_a_json_record_is_opened() -> None:
-    """A logger that writes JSON puts it into one string; its lines are lines again, behind CRI too, and their places ascend."""
+    """A logger that writes JSON puts it into one string; its lines are lines again, behind CRI too, and their places
+    ascend.
+    """
     trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: boom'
     record = json.dumps({"time": "2026-11-21T03:07:45Z", "rank": 3, "message": "failed", "exc_info": trace}).encode()
     for before in (b"", b"2026-11-21T03:07:45.372001123Z stderr F "):
@@ -104,15 +112,24 @@ def test_bytes_of_the_journal_are_text_again() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.text("ab ", min_size=1, max_size=12)), min_size=1, max_size=8), st.data()
+    st.lists(
+        st.tuples(st.sampled_from(["stdout", "stderr"]), st.text("ab ", min_size=1, max_size=12)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.data(),
 )
 def test_pieces_of_two_streams_are_joined(written: list[tuple[str, str]], data: st.DataObject) -> None:
-    """However lines are cut and the streams mixed, each line comes back once and whole, also when asked for by any of its pieces."""
+    """However lines are cut and the streams mixed, each line comes back once and whole, also when asked for by any of
+    its pieces.
+    """
     queues: dict[str, list[tuple[str, str, str]]] = {"stdout": [], "stderr": []}
     for stream, line in written:
         size = data.draw(st.integers(1, 6))
         pieces = [line[at : at + size] for at in range(0, len(line), size)]
-        queues[stream] += [(stream, "F" if number + 1 == len(pieces) else "P", piece) for number, piece in enumerate(pieces)]
+        queues[stream] += [
+            (stream, "F" if number + 1 == len(pieces) else "P", piece) for number, piece in enumerate(pieces)
+        ]
     order = []
     while any(queues.values()):
         queue = data.draw(st.sampled_from([queue for queue in queues.values() if queue]))

@@ -18,7 +18,9 @@ CASES = {
     "nccl.node1.412": Origin(host="node1", pid=412),
     "nccl_rank_3.log": Origin(rank=3),
     "1/rank.0/stdout": Origin(rank=0, stream="stdout"),
-    "default_train-worker-0_0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/pytorch/1.log": Origin(host="train-worker-0", attempt=1),
+    "default_train-worker-0_0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/pytorch/1.log": Origin(
+        host="train-worker-0", attempt=1
+    ),
     "attempt_0/3/stderr.log": Origin(local_rank=3, stream="stderr"),
     "logs/none_k2j/attempt_2/11/stdout.log": Origin(local_rank=11, stream="stdout", attempt=2),
     "node3/attempt_0/2/stderr.log": Origin(local_rank=2, host="node3", stream="stderr"),
@@ -85,15 +87,22 @@ def test_the_samples_of_a_naming_are_read(naming: Naming) -> None:
         assert match
         origin = origin_of(f"logs/{sample}")
         for key, value in match.groupdict().items():
-            assert value is None or key == "task" or str(getattr(origin, key)) == value.lstrip("0") or getattr(origin, key) in (value, 0)
+            assert (
+                value is None
+                or key == "task"
+                or str(getattr(origin, key)) == value.lstrip("0")
+                or getattr(origin, key) in (value, 0)
+            )
 
 
 def test_what_was_taken_of_a_process_is_not_what_it_wrote() -> None:
     """By the names that tools and people give it, and a status of /proc by its first lines."""
     assert all(
-        is_taken(name, b"x") for name in ("node1/rank3.procstatus.txt", "rank_2_status.txt", "processes/412/files.txt", "rank1.lsof.txt")
+        is_taken(name, b"x")
+        for name in ("node1/rank3.procstatus.txt", "rank_2_status.txt", "processes/412/files.txt", "rank1.lsof.txt")
     )
     assert is_taken("rank3.txt", b"Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\n")
     assert not any(
-        is_taken(name, b"Name: step 3\n") for name in ("rank3.txt", "stdout.txt", "status.log", "node1/stderr.log", "laptop.txt")
+        is_taken(name, b"Name: step 3\n")
+        for name in ("rank3.txt", "stdout.txt", "status.log", "node1/stderr.log", "laptop.txt")
     )

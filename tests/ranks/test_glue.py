@@ -26,10 +26,15 @@ from triage.ranks.text import split_line
         ("[rank0]: Traceback (most recent call last):[rank1]: Traceback (most recent", None),
         ("5/10 [00:01<00:01, 4.9it/s]ValueError: x", ["5/10 [00:01<00:01, 4.9it/s]", "ValueError: x"]),
         ("5/10 [00:01<00:01, 4.9it/s]2026-11-21 03:07:45,372 ERROR x", None),
-        ("[default0]:5/10 [00:01<00:01, 4.9it/s]ValueError: x", ["[default0]:5/10 [00:01<00:01, 4.9it/s]ValueError: x"]),
+        (
+            "[default0]:5/10 [00:01<00:01, 4.9it/s]ValueError: x",
+            ["[default0]:5/10 [00:01<00:01, 4.9it/s]ValueError: x"],
+        ),
     ],
 )
 def test_a_prefix_right_behind_text_begins_another_writers_line(line: str, parts: list[str] | None) -> None:
-    """A launcher's prefix behind text parts the line where one like it opens the line; layers and quotations stay. None: in two."""
+    """A launcher's prefix behind text parts the line where one like it opens the line; layers and quotations stay.
+    None: in two.
+    """
     found = [part.data.decode() for part in split_line(line.encode(), 0, 2026)]
     assert found == parts or (parts is None and len(found) == 2)

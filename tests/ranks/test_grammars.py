@@ -22,7 +22,9 @@ def test_every_sample_of_a_grammar_is_taken_off(grammar: Grammar) -> None:
     """Each sample begins with it, and what its groups say of the writer arrives."""
     assert all(parse(sample, 2026).layers[0] == grammar.name for sample in grammar.samples)
     told = [parse(sample, 2026).origin for sample in grammar.samples]
-    assert all(any(getattr(origin, key) is not None for origin in told) for key in grammar.says if grammar.name != "slurmstepd")
+    assert all(
+        any(getattr(origin, key) is not None for origin in told) for key in grammar.says if grammar.name != "slurmstepd"
+    )
     assert all(grammar.needs in sample for sample in grammar.samples)
 
 
@@ -40,7 +42,17 @@ def test_names_of_grammars_are_unique() -> None:
 
 @pytest.mark.parametrize(
     ("line", "start"),
-    [("[3", "[d"), ("[r", "[a"), ("[ 3", "[_"), ("[", "[_"), ("3:", "d"), ("x", "a"), (" 3:", "_"), ("", "_"), ("<6>", "_")],
+    [
+        ("[3", "[d"),
+        ("[r", "[a"),
+        ("[ 3", "[_"),
+        ("[", "[_"),
+        ("3:", "d"),
+        ("x", "a"),
+        (" 3:", "_"),
+        ("", "_"),
+        ("<6>", "_"),
+    ],
 )
 def test_lines_are_sorted_by_how_they_start(line: str, start: str) -> None:
     """Brackets are looked into, an empty rest belongs to the others."""

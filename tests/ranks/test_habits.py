@@ -50,7 +50,10 @@ def test_an_item_of_a_list_is_no_label() -> None:
     """In a file whose lines have no labels, `0: ` is text; where many have it, and in a few lines, it is srun's."""
     ordinary = [f"step {step}" for step in range(40)]
     assert parse("0: a list", 2026, table_of([*ordinary, "0: a list"])).origin.rank is None
-    assert parse("0: step 3", 2026, table_of([*ordinary[:10], *(f"{rank}: step 3" for rank in (0, 1, 1, 0))])).origin.rank == 0
+    assert (
+        parse("0: step 3", 2026, table_of([*ordinary[:10], *(f"{rank}: step 3" for rank in (0, 1, 1, 0))])).origin.rank
+        == 0
+    )
     assert parse("0: step 3", 2026, table_of(["0: step 3"])).origin.rank == 0
 
 

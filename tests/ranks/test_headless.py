@@ -33,7 +33,9 @@ def found(text: str) -> list[Block]:
 
 
 def test_the_same_traceback_of_four_ranks_is_one_counted_four_times(tmp_path: Path) -> None:
-    """Without headers and prefixes the traceback comes out once, counted, and the report says that the ranks cannot be told."""
+    """Without headers and prefixes the traceback comes out once, counted, and the report says that the ranks cannot be
+    told.
+    """
     [block] = found(PASTE)
     assert (block.writers, block.ambiguous, len(block.lines)) == (4, False, 3)
     log = tmp_path / "paste.txt"
@@ -41,7 +43,12 @@ def test_the_same_traceback_of_four_ranks_is_one_counted_four_times(tmp_path: Pa
     diagnosis = triage.ingest([str(log)])
     assert diagnosis.root_cause is not None
     [fact] = diagnosis.root_cause.evidence
-    assert (fact.count, fact.fields["type"], fact.fields["line"], fact.origin.rank) == (4, "AttributeError", "785", None)
+    assert (fact.count, fact.fields["type"], fact.fields["line"], fact.origin.rank) == (
+        4,
+        "AttributeError",
+        "785",
+        None,
+    )
 
 
 def test_different_tracebacks_make_no_chimera() -> None:
@@ -68,9 +75,18 @@ def test_frames_without_an_exception_are_none() -> None:
 def test_tags_without_a_colon_are_read(tmp_path: Path) -> None:
     """As torchrun's output stands in documents, code lines without their tag: who printed each exception is told."""
     lines = [f'[host1:{rank}] File "/path/to/dataset.py", line 785, in __init__' for rank in (0, 1)]
-    lines += ["    if self.proba.sum() != 1:", "[host1:0]", "[host1:0] AttributeError: 'list' object has no attribute 'sum'", "[host1:1]"]
+    lines += [
+        "    if self.proba.sum() != 1:",
+        "[host1:0]",
+        "[host1:0] AttributeError: 'list' object has no attribute 'sum'",
+        "[host1:1]",
+    ]
     lines += ["[host1:1] AttributeError: 'list' object has no attribute 'sum'"]
     (tmp_path / "a.log").write_text("".join(f"{line}\n" for line in lines))
     root = triage.ingest([str(tmp_path)]).root_cause
     assert root is not None
-    assert (root.title, root.ranks, root.hosts) == ("AttributeError: 'list' object has no attribute 'sum'", (0, 1), ("host1",))
+    assert (root.title, root.ranks, root.hosts) == (
+        "AttributeError: 'list' object has no attribute 'sum'",
+        (0, 1),
+        ("host1",),
+    )

@@ -90,7 +90,9 @@ def test_two_hosts_end_the_convention() -> None:
 
 
 def test_two_run_directories_end_the_convention() -> None:
-    """Every agent of a job on several nodes makes a directory of its own on the shared disk: local rank 0 of both is not rank 0 twice."""
+    """Every agent of a job on several nodes makes a directory of its own on the shared disk: local rank 0 of both is
+    not rank 0 twice.
+    """
     one, two = "logs/none_a1b2/attempt_0/0/stderr.log", "logs/none_c3d4/attempt_0/0/stderr.log"
     job = learned((one, Origin()), (two, Origin()))
     assert not job.one_host()
@@ -102,14 +104,18 @@ def test_two_run_directories_end_the_convention() -> None:
 
 def test_the_attempts_of_one_run_are_one_place() -> None:
     """A worker group started again stays where it was."""
-    job = learned(("logs/none_a1b2/attempt_0/2/stderr.log", Origin()), ("logs/none_a1b2/attempt_1/2/stderr.log", Origin()))
+    job = learned(
+        ("logs/none_a1b2/attempt_0/2/stderr.log", Origin()), ("logs/none_a1b2/attempt_1/2/stderr.log", Origin())
+    )
     assert job.one_host()
     found = job.complete("logs/none_a1b2/attempt_1/2/stderr.log", Origin())
     assert (found.rank, found.attempt) == (2, 1)
 
 
 def test_a_pair_that_differs_ends_the_convention() -> None:
-    """Where local rank 1 is rank 9, local rank 0 is not taken for rank 0, nor is every local rank 1 rank 9: other nodes may write there too."""
+    """Where local rank 1 is rank 9, local rank 0 is not taken for rank 0, nor is every local rank 1 rank 9: other nodes
+    may write there too.
+    """
     job = learned(("job.log", Origin(rank=9, local_rank=1)))
     assert job.complete("job.log", Origin(local_rank=0)).rank is None
     assert job.complete("job.log", Origin(local_rank=1)).rank is None
@@ -117,7 +123,10 @@ def test_a_pair_that_differs_ends_the_convention() -> None:
 
 def test_a_file_of_one_node_gives_its_ranks() -> None:
     """Several pairs as far apart are one node's; each file without a host's name counts for itself."""
-    job = learned(*(("a.log", Origin(rank=8 + local, local_rank=local)) for local in range(2)), ("b.log", Origin(rank=0, local_rank=0)))
+    job = learned(
+        *(("a.log", Origin(rank=8 + local, local_rank=local)) for local in range(2)),
+        ("b.log", Origin(rank=0, local_rank=0)),
+    )
     assert job.complete("a.log", Origin(local_rank=1)).rank == 9
     assert job.complete("a.log", Origin(local_rank=3)).rank is None
     assert job.complete("b.log", Origin(local_rank=1)).rank is None
@@ -125,7 +134,9 @@ def test_a_file_of_one_node_gives_its_ranks() -> None:
 
 def test_the_host_of_a_rank_is_added() -> None:
     """When every line that names the rank's host names the same."""
-    job = learned(("x", Origin(rank=3, host="node1")), ("x", Origin(rank=4, host="node1")), ("x", Origin(rank=4, host="node2")))
+    job = learned(
+        ("x", Origin(rank=3, host="node1")), ("x", Origin(rank=4, host="node1")), ("x", Origin(rank=4, host="node2"))
+    )
     assert job.complete("x", Origin(rank=3)).host == "node1"
     assert job.complete("x", Origin(rank=4)).host is None
     assert job.host_ranks() == {"node1": (3, 4), "node2": (4,)}
@@ -202,7 +213,9 @@ def test_the_ranks_that_the_convention_gives_are_known() -> None:
 
 
 def test_tasks_are_ranks_where_there_is_a_file_for_each() -> None:
-    """`slurm-123_4.out` could be a job of an array: only as many files as the stated world is large make the numbers ranks."""
+    """`slurm-123_4.out` could be a job of an array: only as many files as the stated world is large make the numbers
+    ranks.
+    """
     job = learned(*((f"slurm-123_{task}.{end}", Origin()) for task in range(3) for end in ("out", "err")))
     assert job.complete("slurm-123_2.err", Origin()).rank is None
     job.sizes.add(3)
@@ -222,7 +235,9 @@ def test_local_ranks_that_files_name_are_ranks_of_one_host() -> None:
 
 
 def test_a_file_of_many_ranks_is_not_that_of_its_name() -> None:
-    """`rank_1.log` of node 1 holds the lines of eight ranks: those that say nothing are nobody's. One foreign tag takes nothing away."""
+    """`rank_1.log` of node 1 holds the lines of eight ranks: those that say nothing are nobody's. One foreign tag takes
+    nothing away.
+    """
     job = JobMap()
     for rank in range(8, 16):
         job.learn("logs/rank_1.log", Origin(rank=rank))
@@ -235,7 +250,9 @@ def test_a_file_of_many_ranks_is_not_that_of_its_name() -> None:
 
 
 def test_local_ranks_of_one_node_of_several_are_no_ranks() -> None:
-    """One node's log of two: eight ranks are said and four local ones seen. With a rank missing, or all there, they are taken as ranks."""
+    """One node's log of two: eight ranks are said and four local ones seen. With a rank missing, or all there, they are
+    taken as ranks.
+    """
     for size, seen, expected in ((8, 4, None), (16, 8, None), (4, 4, 1), (4, 3, 1), (None, 4, 1)):
         job = JobMap()
         job.sizes |= {size} if size else set()
@@ -246,7 +263,9 @@ def test_local_ranks_of_one_node_of_several_are_no_ranks() -> None:
 
 
 def test_local_ranks_of_several_files_without_hosts_are_no_ranks() -> None:
-    """Two files with a local rank 1 can be of two nodes; what one process writes to two streams, or in two attempts, is one's."""
+    """Two files with a local rank 1 can be of two nodes; what one process writes to two streams, or in two attempts, is
+    one's.
+    """
     for names, rank in (
         (("out.0.txt", "out.1.txt"), None),
         (("a/train.log", "b/train.log"), None),

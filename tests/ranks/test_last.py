@@ -67,7 +67,14 @@ def test_the_end_is_told_by_the_usual_words(text: str, finished: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "progress"),
-    [("Epoch 1:  10%|#", True), ("step 3", True), ("3.2it/s", True), ("1.5s/it", True), ("epochs", False), ("error", False)],
+    [
+        ("Epoch 1:  10%|#", True),
+        ("step 3", True),
+        ("3.2it/s", True),
+        ("1.5s/it", True),
+        ("epochs", False),
+        ("error", False),
+    ],
 )
 def test_progress_is_told_from_other_lines(text: str, progress: bool) -> None:
     """Counters and bars of progress."""
@@ -86,7 +93,12 @@ def test_the_last_redraw_of_a_progress_bar_counts() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["step 1", "[rank1]: step 2", "", "x\ry", "[default3]:done", "2026-11-21 03:07:45 a", "\0\xff"]), max_size=40),
+    st.lists(
+        st.sampled_from(
+            ["step 1", "[rank1]: step 2", "", "x\ry", "[default3]:done", "2026-11-21 03:07:45 a", "\0\xff"]
+        ),
+        max_size=40,
+    ),
     st.integers(0, 50),
 )
 def test_words_lie_where_their_lines_are(lines: list[str], offset: int) -> None:
@@ -118,7 +130,9 @@ def test_one_rank_that_stopped_early_is_silent() -> None:
 @given(st.integers(1, 400), st.integers(0, 400))
 def test_last_words_are_found_further_back(step: int, others: int) -> None:
     """The last line of each writer that is asked for, with its place, however much others wrote after it."""
-    lines = [f"[rank{rank}]: step {at}" for at in range(step) for rank in (0, 1)] + [f"[rank0]: step {step + at}" for at in range(others)]
+    lines = [f"[rank{rank}]: step {at}" for at in range(step) for rank in (0, 1)] + [
+        f"[rank0]: step {step + at}" for at in range(others)
+    ]
     data = "\n".join(lines).encode() + b"\n"
     [found] = back(lambda offset, length: data[offset : offset + length], len(data), ["[rank1]:", "[rank7]:"], 2026)
     assert (found.origin.rank, found.step) == (1, step - 1)

@@ -17,7 +17,9 @@ def test_a_label_outside_of_a_tee_is_a_tasks() -> None:
     """One line whose numbers differ is enough, and then the label gives no rank anywhere."""
     data = b"0: [default0]:step 1\n" * 500 + b"1: [default0]:step 1\n" + b"0: [default0]:step 2\n" * 500
     assert told("1: [default2]:step 1", data) == Origin(local_rank=2, host="task1")
-    assert told("[1,1]<stderr>:[host0:2]:step", b"[1,1]<stderr>:[host0:2]:step\n") == Origin(local_rank=2, host="host0", stream="stderr")
+    assert told("[1,1]<stderr>:[host0:2]:step", b"[1,1]<stderr>:[host0:2]:step\n") == Origin(
+        local_rank=2, host="host0", stream="stderr"
+    )
     assert told("1: [default2]:[rank6]: boom", data) == Origin(rank=6, local_rank=2, host="task1")
 
 
@@ -39,7 +41,12 @@ def test_a_label_around_ranks_or_their_starter_is_a_tasks() -> None:
     assert told("0: step 1", tags + starter) == Origin(host="task0")
     assert told("[1,0]<stderr>:step 1", starter.replace(b"1: ", b"[1,1]<stderr>:")).host == "task0"
     assert told("0: step 1", b'0:   File "/usr/lib/torch/distributed/run.py", line 1\n').host == "task0"
-    assert told("0: step 1", b'0:   File "/usr/lib/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 1\n').rank == 0
+    assert (
+        told(
+            "0: step 1", b'0:   File "/usr/lib/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 1\n'
+        ).rank
+        == 0
+    )
 
 
 def test_torchrun_with_the_role_rank_tags_local_ranks() -> None:
@@ -56,7 +63,9 @@ def test_names_around_a_tee_are_where_its_local_ranks_count() -> None:
         lines = [name.format(node) + f"[default{local}]:step 3" for node in (0, 1, 1, 0) for local in (2, 0)]
         layout = layout_of("\n".join(lines * 3).encode() + b"\n")
         for node in (0, 1):
-            assert parse(name.format(node) + "[default2]:boom", table=layout.table).origin == Origin(local_rank=2, host=host.format(node))
+            assert parse(name.format(node) + "[default2]:boom", table=layout.table).origin == Origin(
+                local_rank=2, host=host.format(node)
+            )
     bare = layout_of(b"trainer-0  | step 3\ntrainer-1  | step 3\n" * 9)
     assert parse("trainer-0  | step 3", table=bare.table).origin == Origin()
 

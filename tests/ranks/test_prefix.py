@@ -30,7 +30,13 @@ CASES = [
     ("2026-11-21 03:07:45,500 [rank2] INFO step", "INFO step", "", True, Origin(rank=2, time=AT + 0.5)),
     ("node1:412:530 [3] NCCL INFO Channel", "NCCL INFO Channel", "", True, Origin(host="node1", pid=412)),
     ("3f2a9c1b7d4e:412:530 [3] NCCL INFO Channel", "NCCL INFO Channel", "", True, Origin(host="3f2a9c1b7d4e", pid=412)),
-    ("10-0-0-7:412:530 NCCL CALL ncclGroupEnd()", "NCCL CALL ncclGroupEnd()", "", True, Origin(host="10-0-0-7", pid=412)),
+    (
+        "10-0-0-7:412:530 NCCL CALL ncclGroupEnd()",
+        "NCCL CALL ncclGroupEnd()",
+        "",
+        True,
+        Origin(host="10-0-0-7", pid=412),
+    ),
     (
         "[2026-11-21 03:07:45] node1:412:530 [0] misc/socket.cc:50 NCCL WARN x",
         "misc/socket.cc:50 NCCL WARN x",
@@ -39,9 +45,27 @@ CASES = [
         Origin(host="node1", pid=412, time=AT),
     ),
     ("Nov 21 03:07:45 node1 kernel: [12.345678] NVRM: Xid", "NVRM: Xid", "", True, Origin(host="node1", time=AT)),
-    ("2026-11-21T03:07:45+0000 node1 slurmd[77]: x", "x", "node1 slurmd[77]:", False, Origin(host="node1", pid=77, time=AT)),
-    ("2026-11-21T03:07:45.000001Z stderr F [rank0]: boom", "boom", "[rank0]:", False, Origin(rank=0, stream="stderr", time=AT + 0.000001)),
-    ("[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:-1) ERR02200 x", "ERR02200 x", "", True, Origin(pid=41, time=AT)),
+    (
+        "2026-11-21T03:07:45+0000 node1 slurmd[77]: x",
+        "x",
+        "node1 slurmd[77]:",
+        False,
+        Origin(host="node1", pid=77, time=AT),
+    ),
+    (
+        "2026-11-21T03:07:45.000001Z stderr F [rank0]: boom",
+        "boom",
+        "[rank0]:",
+        False,
+        Origin(rank=0, stream="stderr", time=AT + 0.000001),
+    ),
+    (
+        "[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:-1) ERR02200 x",
+        "ERR02200 x",
+        "",
+        True,
+        Origin(pid=41, time=AT),
+    ),
     ("i.pretrain [default2]:[rank2]: boom", "i.pretrain [default2]:[rank2]: boom", "", False, Origin()),
     ("[1,2]<stderr>:  File", "  File", "[1,2]<stderr>:", False, Origin(rank=2, stream="stderr")),
     ("[2]<stdout>: boom", "boom", "[2]<stdout>:", False, Origin(rank=2, stream="stdout")),
@@ -56,12 +80,30 @@ CASES = [
     ("(T pid=1) boom [repeated 26x across cluster]", "boom", "(T pid=1)", False, Origin(pid=1)),
     ("[pod/w-0/main] [rank1]: boom", "boom", "[pod/w-0/main] [rank1]:", False, Origin(rank=1, host="w-0")),
     ("2026-11-21T03:07:45.123456789Z boom", "boom", "", False, Origin(time=AT + 0.123456789)),
-    ("2026-11-21T03:07:45Z stderr F 2026-11-21 04:07:44,000 boom", "boom", "", True, Origin(stream="stderr", time=AT - 1)),
-    ("2026-11-21 03:07:45 master-0 >> [rank7]: boom", "boom", "master-0 >> [rank7]:", False, Origin(rank=7, host="master-0", time=AT)),
+    (
+        "2026-11-21T03:07:45Z stderr F 2026-11-21 04:07:44,000 boom",
+        "boom",
+        "",
+        True,
+        Origin(stream="stderr", time=AT - 1),
+    ),
+    (
+        "2026-11-21 03:07:45 master-0 >> [rank7]: boom",
+        "boom",
+        "master-0 >> [rank7]:",
+        False,
+        Origin(rank=7, host="master-0", time=AT),
+    ),
     ("[INFO] [Rank 3] boom", "[INFO] [Rank 3] boom", "", True, Origin(rank=3)),
     ("[Rank 3] Watchdog caught", "[Rank 3] Watchdog caught", "", False, Origin()),
     ("[PG ID 2 PG GUID 9 Rank 2] boom", "[PG ID 2 PG GUID 9 Rank 2] boom", "", False, Origin()),
-    ("LOCAL_RANK: 2 - CUDA_VISIBLE_DEVICES: [0]", "LOCAL_RANK: 2 - CUDA_VISIBLE_DEVICES: [0]", "", True, Origin(local_rank=2)),
+    (
+        "LOCAL_RANK: 2 - CUDA_VISIBLE_DEVICES: [0]",
+        "LOCAL_RANK: 2 - CUDA_VISIBLE_DEVICES: [0]",
+        "",
+        True,
+        Origin(local_rank=2),
+    ),
     ("plain text: nothing", "plain text: nothing", "", False, Origin()),
     ("", "", "", False, Origin()),
     ("RuntimeError: boom", "RuntimeError: boom", "", False, Origin()),
@@ -90,7 +132,10 @@ WRITERS = ["[rank7]: ", "[default3]:", "[1,7]<stderr>:", "[job@1,7]<stdout>: "]
 RECORDS = ["2026-11-21 03:07:45,372 ", "[E1121 03:07:45.123456789 x.cpp:1] ", "[rank7] "]
 
 
-@given(st.lists(st.sampled_from(WRITERS), unique=True, max_size=3), st.lists(st.sampled_from(RECORDS), unique=True, max_size=2))
+@given(
+    st.lists(st.sampled_from(WRITERS), unique=True, max_size=3),
+    st.lists(st.sampled_from(RECORDS), unique=True, max_size=2),
+)
 def test_layers_stack_in_any_order(writers: list[str], records: list[str]) -> None:
     """Writers before records are all taken off, and each tells its part."""
     parsed = parse("".join(writers) + "".join(records) + "boom", 2026)

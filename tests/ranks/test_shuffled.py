@@ -25,7 +25,9 @@ MESSAGES = [
 @given(st.data(), st.sampled_from(MESSAGES))
 def test_what_two_wrote_word_by_word_is_told_or_left(data: st.DataObject, message: str) -> None:
     """Of any order of the pieces the very text comes back, twice, or nothing."""
-    pieces = data.draw(st.sampled_from([r"\w+|\W+", r".{1,7}", r"\S+ *| +"]).map(lambda form: re.findall(form, message)))
+    pieces = data.draw(
+        st.sampled_from([r"\w+|\W+", r".{1,7}", r"\S+ *| +"]).map(lambda form: re.findall(form, message))
+    )
     queues = [list(pieces), list(pieces)]
     order = data.draw(st.permutations([0, 1] * len(pieces)))
     mixed = "".join(queues[writer].pop(0) for writer in order)
@@ -43,7 +45,15 @@ def test_words_in_turn_are_taken_apart(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["=" * 60, "nan " * 16, "step 3 loss 2.5", "RuntimeErrorRuntimeError: : rank 3rank 4 failed", "abcabcabcabc" * 2, ""]
+    "text",
+    [
+        "=" * 60,
+        "nan " * 16,
+        "step 3 loss 2.5",
+        "RuntimeErrorRuntimeError: : rank 3rank 4 failed",
+        "abcabcabcabc" * 2,
+        "",
+    ],
 )
 def test_what_is_no_such_text_is_left(text: str) -> None:
     """Rulers, rows of the same word, and texts that differ."""
@@ -52,7 +62,12 @@ def test_what_is_no_such_text_is_left(text: str) -> None:
 
 def test_a_traceback_written_into_itself_comes_out_once_for_each_writer() -> None:
     """Every line holds both writers' words: the traceback is told, twice, and nobody is named."""
-    lines = [MESSAGES[3], MESSAGES[2], "    loss.backward(retain_graph)", "RuntimeError: CUDA error: device-side assert triggered"]
+    lines = [
+        MESSAGES[3],
+        MESSAGES[2],
+        "    loss.backward(retain_graph)",
+        "RuntimeError: CUDA error: device-side assert triggered",
+    ]
     glued = "".join("".join(word * 2 for word in re.findall(r"\w+|\W+", line)) + "\n\n" for line in lines)
     found = block("step 3\n" + glued + "step 4\n", "Traceback", "RuntimeError")
     assert found.lines == tuple(lines)
@@ -81,7 +96,9 @@ def test_words_that_nothing_takes_apart_are_said_to_be_ambiguous() -> None:
 def test_a_failure_that_the_words_of_another_hide_is_found(tmp_path: Path) -> None:
     """Nothing that is sought stands in the line as it is."""
     message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
-    (tmp_path / "job.log").write_text("step 3\n" + "".join(word * 2 for word in re.findall(r"\w+|\W", message)) + "\n\n")
+    (tmp_path / "job.log").write_text(
+        "step 3\n" + "".join(word * 2 for word in re.findall(r"\w+|\W", message)) + "\n\n"
+    )
     root = triage.ingest([str(tmp_path)]).root_cause
     assert root is not None
     assert (root.signature, root.count, root.ranks) == ("cuda.out-of-memory", 2, ())

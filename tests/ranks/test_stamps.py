@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from triage.ranks.stamps import GLOG, ISO, SYSLOG, agreed, seconds
 
 AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
-MOMENTS = st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2099, 12, 30)).map(lambda moment: moment.replace(microsecond=0))
+MOMENTS = st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2099, 12, 30)).map(
+    lambda moment: moment.replace(microsecond=0)
+)
 
 
 def read(pattern: str, text: str, year: int = 2026) -> float | None:
@@ -90,7 +92,10 @@ def test_every_moment_comes_back(moment: datetime.datetime, minutes: int) -> Non
     zone = datetime.timezone(datetime.timedelta(minutes=minutes))
     utc = moment.replace(tzinfo=datetime.UTC)
     assert read(ISO, moment.isoformat(" ")) == utc.timestamp()
-    assert read(ISO, moment.replace(tzinfo=zone).isoformat()) == moment.replace(tzinfo=zone).timestamp() or moment.year < 1971
+    assert (
+        read(ISO, moment.replace(tzinfo=zone).isoformat()) == moment.replace(tzinfo=zone).timestamp()
+        or moment.year < 1971
+    )
     assert read(GLOG, f"I{moment:%m%d %H:%M:%S}.123456789", moment.year) == utc.timestamp()
     assert read(SYSLOG, f"{moment:%b} {moment.day:2d} {moment:%H:%M:%S}", moment.year) == utc.timestamp()
 

@@ -15,7 +15,21 @@ from triage.ranks.text import LONGEST, Line, split_line
 from .reading import text_of
 
 TOKENS = st.sampled_from(
-    [b"\n", b"\n", b"\n", b"\r", b"\r\n", b"[rank1]: ", b"[rank2]: ", b"ab", b" 50%|#", b"x" * 15, b"\0", b"\xff", b"\xc3\xa9"]
+    [
+        b"\n",
+        b"\n",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"[rank1]: ",
+        b"[rank2]: ",
+        b"ab",
+        b" 50%|#",
+        b"x" * 15,
+        b"\0",
+        b"\xff",
+        b"\xc3\xa9",
+    ]
 )
 TEXTS = st.lists(TOKENS, max_size=60).map(b"".join)
 
@@ -52,7 +66,9 @@ def test_pages_give_every_line_once_and_in_order(data: bytes, page: int) -> None
         starts = [at + 1 for at in range(len(data)) if data[at] == 10][:10]
         for start in starts:
             assert told(list(text.lines_from(start, len(data)))) == [line for line in expected if line[0] >= start]
-            assert told(list(text.lines_before(start, len(data)))) == [line for line in expected if line[0] < start][::-1]
+            assert (
+                told(list(text.lines_before(start, len(data)))) == [line for line in expected if line[0] < start][::-1]
+            )
 
 
 @given(TEXTS, st.integers(0, 100), st.integers(1, 100))

@@ -146,20 +146,29 @@ def tracebacks(draw: st.DrawFn) -> list[str]:
             lines += ["", draw(st.sampled_from(CHAINS)), ""]
         lines.append(HEADER + ":")
         for number in range(draw(st.integers(1, 4))):
-            lines += [f'  File "/job/train_{draw(st.integers(0, 9))}.py", line {number + 1}, in step', f"    call({number})"]
+            lines += [
+                f'  File "/job/train_{draw(st.integers(0, 9))}.py", line {number + 1}, in step',
+                f"    call({number})",
+            ]
             if draw(st.booleans()):
                 lines.append("    ^^^^^^^^")
         message = draw(MESSAGES) if index == 0 or draw(st.booleans()) else "boom"
-        lines += f"{draw(st.sampled_from(['RuntimeError', 'torch.cuda.OutOfMemoryError', 'socket.timeout']))}: {message}".split("\n")
+        lines += f"{draw(st.sampled_from(['RuntimeError', 'torch.cuda.OutOfMemoryError', 'socket.timeout']))}: {message}".split(
+            "\n"
+        )
     return lines
 
 
 @given(st.data())
 def test_interleaved_writers_come_apart(data: st.DataObject) -> None:
-    """Tracebacks of several ranks, in any order that keeps each rank's own, come back whole and exactly, each to its rank."""
+    """Tracebacks of several ranks, in any order that keeps each rank's own, come back whole and exactly, each to its
+    rank.
+    """
     ranks = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True))
     whole = {rank: data.draw(tracebacks()) for rank in ranks}
-    noise = ["step 1 loss 0.5", "  indented noise", "Exception: of nobody", "node1:1:2 [0] NCCL INFO x"][: data.draw(st.integers(0, 4))]
+    noise = ["step 1 loss 0.5", "  indented noise", "Exception: of nobody", "node1:1:2 [0] NCCL INFO x"][
+        : data.draw(st.integers(0, 4))
+    ]
     lines = interleaved(data.draw, [[f"[rank{rank}]: {line}" for line in own] for rank, own in whole.items()] + [noise])
     found = blocks("".join(f"{line}\n" for line in lines), HEADER)
     assert {block.origin.rank: list(block.lines) for block in found} == whole
@@ -174,15 +183,24 @@ def test_interleaved_processes_behind_a_tee_come_apart(data: st.DataObject) -> N
     whole = {rank: [*raised(KINDS[data.draw(st.sampled_from(UNTAGGED))]), "step 3 after all"] for rank in ranks}
     lines = interleaved(data.draw, [[f"[default{rank}]:{line}" for line in own] for rank, own in whole.items()])
     found = blocks("".join(f"{line}\n" for line in lines), HEADER)
-    assert {block.origin.local_rank: list(block.lines) for block in found} == {rank: own[:-1] for rank, own in whole.items()}
+    assert {block.origin.local_rank: list(block.lines) for block in found} == {
+        rank: own[:-1] for rank, own in whole.items()
+    }
 
 
 @given(st.data())
 def test_lines_with_a_prefix_are_never_in_a_stack_without_one(data: st.DataObject) -> None:
-    """A bare traceback, and one behind `[default1]:`, stay clear of `[rank3]: ` and `[default1]:[rank3]: ` lines among them."""
+    """A bare traceback, and one behind `[default1]:`, stay clear of `[rank3]: ` and `[default1]:[rank3]: ` lines among
+    them.
+    """
     own = raised(KINDS[data.draw(st.sampled_from(UNTAGGED))])
-    prefix, other = data.draw(st.sampled_from([("", "[rank3]: "), ("", "[default1]:"), ("[default1]:", "[default1]:[rank3]: ")]))
-    foreign = [f"{other}{line}" for line in ['  File "b.py", line 9, in other', "    other()", "ValueError: of another", "", "step 4"]]
+    prefix, other = data.draw(
+        st.sampled_from([("", "[rank3]: "), ("", "[default1]:"), ("[default1]:", "[default1]:[rank3]: ")])
+    )
+    foreign = [
+        f"{other}{line}"
+        for line in ['  File "b.py", line 9, in other', "    other()", "ValueError: of another", "", "step 4"]
+    ]
     merged = interleaved(data.draw, [[f"{prefix}{line}" for line in own], foreign])
     found = block("".join(f"{line}\n" for line in merged), HEADER)
     assert list(found.lines) == own
@@ -190,7 +208,9 @@ def test_lines_with_a_prefix_are_never_in_a_stack_without_one(data: st.DataObjec
 
 
 def test_two_tracebacks_without_prefixes_are_not_built_into_one() -> None:
-    """A second header before the exception says that two run together: each exception is told, with what is its own for certain."""
+    """A second header before the exception says that two run together: each exception is told, with what is its own for
+    certain.
+    """
     one, two = raised(simple), raised(lambda: deep(1))
     lines = [one[0], two[0], *one[1:3], *two[1:], *one[3:]]
     found = blocks("\n".join(lines) + "\nstep 3\n", HEADER)
@@ -198,21 +218,31 @@ def test_two_tracebacks_without_prefixes_are_not_built_into_one() -> None:
     for told, own in zip(found, (two, one), strict=True):
         assert told.ambiguous
         assert told.writers == 1
-        assert [line for line in told.lines if line in own] == [line for line in told.lines if not line.startswith("  [")]
+        assert [line for line in told.lines if line in own] == [
+            line for line in told.lines if not line.startswith("  [")
+        ]
 
 
 @st.composite
 def kinds_of_tracebacks(draw: st.DrawFn) -> list[list[str]]:
-    """Different tracebacks of one program: calls in one direction, some of them common, with code lines and perhaps carets."""
+    """Different tracebacks of one program: calls in one direction, some of them common, with code lines and perhaps
+    carets.
+    """
     names = [f"step_{number}" for number in range(draw(st.integers(1, 5)))]
-    frames = [[f'  File "/job/train.py", line {at + 10}, in {name}', f"    call_{at}()"] for at, name in enumerate(names)]
+    frames = [
+        [f'  File "/job/train.py", line {at + 10}, in {name}', f"    call_{at}()"] for at, name in enumerate(names)
+    ]
     if draw(st.booleans()):
         frames = [[*frame, "    ~~~~^^"] for frame in frames]
     found = []
     for _ in range(draw(st.integers(1, 3))):
         chosen = sorted(draw(st.sets(st.sampled_from(range(len(frames))), min_size=1)))
         found.append(
-            [HEADER + ":", *(line for at in chosen for line in frames[at]), draw(st.sampled_from(["ValueError: a", "KeyError: b"]))]
+            [
+                HEADER + ":",
+                *(line for at in chosen for line in frames[at]),
+                draw(st.sampled_from(["ValueError: a", "KeyError: b"])),
+            ]
         )
     return list({tuple(lines): lines for lines in found}.values())
 
@@ -224,7 +254,8 @@ def frames_of(lines: Iterable[str]) -> list[str]:
 @settings(max_examples=300)
 @given(st.data())
 def test_unmixed_tracebacks_are_such_as_were_written(data: st.DataObject) -> None:
-    """However many writers of however many kinds mix, each exception is counted, a decided traceback was written exactly so often and exactly
+    """However many writers of however many kinds mix, each exception is counted, a decided traceback was written
+    exactly so often and exactly
     so, and what is common in an ambiguous one was written by as many of the others as it counts."""
     kinds = data.draw(kinds_of_tracebacks())
     writers = [kind for kind in kinds for _ in range(data.draw(st.integers(1, 4)))]
@@ -232,7 +263,9 @@ def test_unmixed_tracebacks_are_such_as_were_written(data: st.DataObject) -> Non
     found = blocks("".join(f"{line}\n" for line in merged), HEADER)
     told: Counter[tuple[str, ...]] = Counter()
     for part in found:
-        told[(part.lines[-1], *([] if part.ambiguous else frames_of(part.lines)))] += max(not part.ambiguous, part.writers)
+        told[(part.lines[-1], *([] if part.ambiguous else frames_of(part.lines)))] += max(
+            not part.ambiguous, part.writers
+        )
     truth = Counter((own[-1], *frames_of(own)) for own in writers)
     decided = Counter({key: count for key, count in told.items() if len(key) > 1})
     assert all(truth[key] >= count for key, count in decided.items())
@@ -282,7 +315,14 @@ def test_a_different_traceback_among_many_shows_what_is_its_own_for_certain() ->
         "    boom()",
         "ValueError: many",
     ]
-    one = [f"{HEADER}:", '  File "a.py", line 1, in main', "    train()", '  File "a.py", line 9, in save', "    dump()", "OSError: one"]
+    one = [
+        f"{HEADER}:",
+        '  File "a.py", line 1, in main',
+        "    train()",
+        '  File "a.py", line 9, in save',
+        "    dump()",
+        "OSError: one",
+    ]
     lines = [one[0], *(line for line in many for _ in range(7)), *one[1:]]
     found = blocks("\n".join(lines) + "\n", HEADER)
     assert [(part.lines[-1], part.writers) for part in found] == [("ValueError: many", 7), ("OSError: one", 1)]
@@ -303,7 +343,15 @@ def test_writers_without_prefixes_are_never_built_into_one_stack(data: st.DataOb
 
 def test_the_table_of_a_failed_child_belongs_to_its_traceback() -> None:
     """torchelastic's summary is the message of ChildFailedError, up to its closing line."""
-    table = ["=" * 60, "train.py FAILED", "-" * 60, "Failures:", "  <NO_OTHER_FAILURES>", "-" * 60, "Root Cause (first observed failure):"]
+    table = [
+        "=" * 60,
+        "train.py FAILED",
+        "-" * 60,
+        "Failures:",
+        "  <NO_OTHER_FAILURES>",
+        "-" * 60,
+        "Root Cause (first observed failure):",
+    ]
     table += [
         "[0]:",
         "  time      : 2026-11-21_03:07:45",
@@ -319,15 +367,30 @@ def test_the_table_of_a_failed_child_belongs_to_its_traceback() -> None:
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
         *table,
     ]
-    found = blocks("\n".join([*lines, "srun: error: node1: task 0: Exited with exit code 1", ""]), HEADER, "exitcode  : ", "srun: error")
+    found = blocks(
+        "\n".join([*lines, "srun: error: node1: task 0: Exited with exit code 1", ""]),
+        HEADER,
+        "exitcode  : ",
+        "srun: error",
+    )
     assert [block.form for block in found] == ["traceback", "line"]
     assert list(found[0].lines) == lines
 
 
 def test_a_spawned_process_quotes_the_traceback_of_its_child() -> None:
     """`-- Process 1 terminated with the following error:` goes on with the child's own traceback."""
-    lines = [f"{HEADER}:", '  File "a.py", line 1, in <module>', "torch.multiprocessing.spawn.ProcessRaisedException: ", ""]
-    lines += ["-- Process 1 terminated with the following error:", f"{HEADER}:", '  File "b.py", line 2, in train', "ValueError: boom"]
+    lines = [
+        f"{HEADER}:",
+        '  File "a.py", line 1, in <module>',
+        "torch.multiprocessing.spawn.ProcessRaisedException: ",
+        "",
+    ]
+    lines += [
+        "-- Process 1 terminated with the following error:",
+        f"{HEADER}:",
+        '  File "b.py", line 2, in train',
+        "ValueError: boom",
+    ]
     found = block("\n".join(lines) + "\nstep 3\n", HEADER)
     assert list(found.lines) == lines
     assert not found.ambiguous

@@ -18,7 +18,9 @@ STARTS = tuple((cell * CELL, DATA.count(b"\n", 0, cell * CELL)) for cell in rang
 
 def windows(kept: set[int]) -> Windows:
     """DATA as a stream of which these cells were kept."""
-    packed = tuple(Window(cell * CELL, zlib.compress(DATA[cell * CELL : (cell + 1) * CELL], 1)) for cell in sorted(kept))
+    packed = tuple(
+        Window(cell * CELL, zlib.compress(DATA[cell * CELL : (cell + 1) * CELL], 1)) for cell in sorted(kept)
+    )
     return Windows(Scanned((), len(DATA), b"", b"", windows=packed, newlines=STARTS))
 
 

@@ -30,7 +30,9 @@ def broken(lines: list[str], width: int) -> bytes:
 
 
 def read(data: bytes) -> list[str]:
-    text = Text("paste.txt", lambda offset, length: data[offset : offset + length], len(data), 2026, layout_of(b"", data))
+    text = Text(
+        "paste.txt", lambda offset, length: data[offset : offset + length], len(data), 2026, layout_of(b"", data)
+    )
     return [line.raw for line in text.lines_from(0, len(data))]
 
 
@@ -58,7 +60,13 @@ def test_what_a_break_hides_is_found(tmp_path: Path) -> None:
 def test_lines_of_equal_length_are_left_alone() -> None:
     """Progress in columns, rulers, and logs with longer lines are not broken ones."""
     assert (
-        width_of(b"".join(b"iteration %6d/  500000 | lm loss: 2.238375E+00 | grad norm: 0.495 | lr: 1.0E-4\n" % n for n in range(50))) == 0
+        width_of(
+            b"".join(
+                b"iteration %6d/  500000 | lm loss: 2.238375E+00 | grad norm: 0.495 | lr: 1.0E-4\n" % n
+                for n in range(50)
+            )
+        )
+        == 0
     )
     assert width_of((b"=" * 60 + b"\ntrain.py FAILED\n") * 4) == 0
     assert width_of(b"\n".join(line.encode() for line in LOG)) == 0
@@ -67,7 +75,10 @@ def test_lines_of_equal_length_are_left_alone() -> None:
     assert width_of("\n".join(ruled).encode()) == 0
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=300), max_size=20), st.integers(60, 90))
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=300), max_size=20),
+    st.integers(60, 90),
+)
 def test_every_line_that_is_in_pieces_is_told(lines: list[str], width: int) -> None:
     """Wherever a paste was broken, the pieces make the lines."""
     lines = [line for line in lines if len(line) % width or not line]

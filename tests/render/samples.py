@@ -43,7 +43,9 @@ CAUSE = Finding(
     captures={"pid": "20274"},
     evidence=(evidence("RuntimeError: DataLoader worker (pid 20274) is killed by signal: Killed."),),
     remediation=Remediation(
-        "Give the job more host memory.", ("free -g", "num_workers=2"), ("https://github.com/pytorch/pytorch/issues/8976",)
+        "Give the job more host memory.",
+        ("free -g", "num_workers=2"),
+        ("https://github.com/pytorch/pytorch/issues/8976",),
     ),
 )
 ECHO = Finding(
@@ -58,7 +60,13 @@ ECHO = Finding(
     explained_by=("data.worker-killed",),
 )
 SECOND_ECHO = Finding(
-    "launch.child-failed", "A child failed", "launch", "symptom", "error", 0.5, explained_by=("gloo.connection-closed-by-peer",)
+    "launch.child-failed",
+    "A child failed",
+    "launch",
+    "symptom",
+    "error",
+    0.5,
+    explained_by=("gloo.connection-closed-by-peer",),
 )
 LOST = Finding("host.oom", "Out of host memory", "host", "either", "fatal", 0.5, why=("no line says so",))
 NOISE = Finding("nccl.advice", "Advice", "nccl", "noise", "info", 0.5, count=3)
@@ -83,7 +91,10 @@ KNOWN = Diagnosis(
     root_cause=CAUSE,
     findings=(CAUSE, ECHO, SECOND_ECHO, LOST, NOISE),
     unknown=(UNKNOWN,),
-    timeline=(Moment(NOON + 26, 1, "killed", "data.worker-killed"), Moment(NOON + 27, 0, "closed", "gloo.connection-closed-by-peer")),
+    timeline=(
+        Moment(NOON + 26, 1, "killed", "data.worker-killed"),
+        Moment(NOON + 27, 0, "closed", "gloo.connection-closed-by-peer"),
+    ),
     ranks=STATES,
     warnings=(Warning("truncated-archive", "/jobs/7/a.tar", "ends early"),),
     stats=Stats(12, 3_100_000, 5, 0.4, 1 << 20),
@@ -118,7 +129,12 @@ signatures = st.none() | st.sampled_from(["cuda.out-of-memory", "nccl.remote-err
 def evidences(draw: st.DrawFn) -> Evidence:
     """What the contract carries of an evidence, and nothing else."""
     rank = draw(numbers)
-    origin = Origin(rank=rank, local_rank=None if rank is not None else draw(numbers), host=draw(st.none() | texts), time=draw(times))
+    origin = Origin(
+        rank=rank,
+        local_rank=None if rank is not None else draw(numbers),
+        host=draw(st.none() | texts),
+        time=draw(times),
+    )
     return Evidence(draw(texts), "", draw(texts), origin, draw(texts), 0, line=draw(numbers), end_line=draw(numbers))
 
 
@@ -157,9 +173,16 @@ unknowns = st.builds(
     evidence=st.lists(evidences(), max_size=2).map(tuple),
 )
 states = st.builds(
-    RankState, st.integers(0, 99_999), st.none() | texts, st.sampled_from(["failed", "stalled", "killed", "ok", "silent"]), numbers, times
+    RankState,
+    st.integers(0, 99_999),
+    st.none() | texts,
+    st.sampled_from(["failed", "stalled", "killed", "ok", "silent"]),
+    numbers,
+    times,
 )
-jobs = st.builds(Job, texts, texts, texts, numbers, ranks, st.dictionaries(texts, ranks, max_size=2), times, times, named)
+jobs = st.builds(
+    Job, texts, texts, texts, numbers, ranks, st.dictionaries(texts, ranks, max_size=2), times, times, named
+)
 diagnoses = st.builds(
     Diagnosis,
     tool_version=texts,
@@ -172,5 +195,12 @@ diagnoses = st.builds(
     timeline=st.lists(st.builds(Moment, times, numbers, texts, signatures), max_size=4).map(tuple),
     ranks=st.lists(states, max_size=5).map(tuple),
     warnings=st.lists(st.builds(Warning, texts, st.none() | texts, texts), max_size=3).map(tuple),
-    stats=st.builds(Stats, st.integers(0, 10**6), st.integers(0, 10**15), st.integers(0, 10**9), st.floats(0, 1e6), st.integers(0, 10**12)),
+    stats=st.builds(
+        Stats,
+        st.integers(0, 10**6),
+        st.integers(0, 10**15),
+        st.integers(0, 10**9),
+        st.floats(0, 1e6),
+        st.integers(0, 10**12),
+    ),
 )

@@ -33,7 +33,9 @@ HOSTILE = (
     "",
 )
 hostile = st.sampled_from(HOSTILE) | samples.texts
-some = settings(max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking texts of 100 kB takes minutes
+some = settings(
+    max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)  # shrinking texts of 100 kB takes minutes
 
 
 @st.composite
@@ -55,13 +57,24 @@ def diagnoses(draw: st.DrawFn) -> Diagnosis:
 def strings(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for item in value.values() for text in strings(item)]
-    return [text for item in value for text in strings(item)] if isinstance(value, list) else [value] if isinstance(value, str) else []
+    return (
+        [text for item in value for text in strings(item)]
+        if isinstance(value, list)
+        else [value]
+        if isinstance(value, str)
+        else []
+    )
 
 
 @some
-@given(found=diagnoses(), link=st.sampled_from(["", "https://triage.example/incidents/i-1", "javascript:alert(1)", "https://a|b>"]))
+@given(
+    found=diagnoses(),
+    link=st.sampled_from(["", "https://triage.example/incidents/i-1", "javascript:alert(1)", "https://a|b>"]),
+)
 def test_slack_takes_any_message(found: Diagnosis, link: str) -> None:
-    """Within all limits of the local Slack, and under 12,000 characters; nothing pings, closes a fence, or steers a terminal."""
+    """Within all limits of the local Slack, and under 12,000 characters; nothing pings, closes a fence, or steers a
+    terminal.
+    """
     for made in (slack.message(found, link=link, incident="i-4f2a9c"), slack.thread(found)):
         assert problem({"channel": "C1", **made}) == ""
         assert sum(map(slack.size, made["blocks"])) <= slack.TOTAL
@@ -69,7 +82,9 @@ def test_slack_takes_any_message(found: Diagnosis, link: str) -> None:
         for text in strings(made):
             assert not re.search(r"<(?!https://triage\.example/incidents/i-1\|)", text)
             assert not re.search(r"&(?!amp;|lt;|gt;)", text)
-            assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]", text)
+            assert not re.search(
+                "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]", text
+            )
             assert text.count("```") in (0, 2)
             if "```" in text:
                 assert text.endswith("\n```")
@@ -118,7 +133,9 @@ def test_xml_is_well_formed(found: Diagnosis) -> None:
 @some
 @given(found=diagnoses())
 def test_sarif_and_code_quality_have_what_their_readers_ask_for(found: Diagnosis) -> None:
-    """Required properties, rules that exist, levels and severities of the standard, addresses without spaces, no issue twice."""
+    """Required properties, rules that exist, levels and severities of the standard, addresses without spaces, no issue
+    twice.
+    """
     (run,) = json.loads(sarif.render(found))["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert len(set(rules)) == len(rules)
@@ -129,7 +146,11 @@ def test_sarif_and_code_quality_have_what_their_readers_ask_for(found: Diagnosis
         for place in result["locations"]:
             physical = place["physicalLocation"]
             assert re.fullmatch(r"[A-Za-z0-9%/!._~-]+", physical["artifactLocation"]["uri"])
-            assert 1 <= physical.get("region", {"startLine": 1})["startLine"] <= physical.get("region", {"endLine": 1})["endLine"]
+            assert (
+                1
+                <= physical.get("region", {"startLine": 1})["startLine"]
+                <= physical.get("region", {"endLine": 1})["endLine"]
+            )
     issues = json.loads(codequality.render(found))
     assert len({issue["fingerprint"] for issue in issues}) == len(issues)
     for issue in issues:
@@ -154,11 +175,17 @@ def test_slack_says_the_cause_first() -> None:
     made = slack.message(samples.KNOWN, link="https://t.example/i-1", incident="i-1", notes=["Agreed by <@U1>"])
     texts = strings(made["blocks"])
     assert any(":red_circle: *Root cause:* DataLoader worker was killed" in text for text in texts)
-    assert any("1 of 2 ranks, rank 1 on node1 at 03:00:26 · high confidence · `data.worker-killed`" in text for text in texts)
+    assert any(
+        "1 of 2 ranks, rank 1 on node1 at 03:00:26 · high confidence · `data.worker-killed`" in text for text in texts
+    )
     assert "*What to do:* Give the job more host memory." in texts
     assert any("<https://t.example/i-1|i-1>" in text for text in texts)
     assert "Agreed by <@U1>" in texts
-    assert [button["action_id"] for button in made["blocks"][-1]["elements"]] == ["triage.agree", "triage.wrong", "triage.mute"]
+    assert [button["action_id"] for button in made["blocks"][-1]["elements"]] == [
+        "triage.agree",
+        "triage.wrong",
+        "triage.mute",
+    ]
 
 
 def test_the_tenth_says_how_many_more() -> None:

@@ -84,7 +84,9 @@ def test_a_thousand_ranks_make_a_small_picture() -> None:
 
 
 def test_the_row_of_the_rank_at_fault_comes_first() -> None:
-    """Among thousands of rows it is the one that is seen without moving; the numbers are there for the labels of the zoomed picture."""
+    """Among thousands of rows it is the one that is seen without moving; the numbers are there for the labels of the
+    zoomed picture.
+    """
     calls = {rank: [Call(place=None)] * (90 if rank == 30 else 100) for rank in range(40)}
     page = as_html(shown(Job(calls)))
     assert re.findall(r'<text class="r"[^>]*><title>([^<]*)', page)[0] == "rank 30"

@@ -71,7 +71,9 @@ def test_drawing_is_the_same_each_time(catalog: Catalog) -> None:
     assert as_svg(graph(catalog.signatures)) == as_svg(graph(tuple(reversed(catalog.signatures))))
 
 
-@pytest.mark.parametrize("title", ["</title><script>alert(1)</script>", "a & b <c> \"d\" 'e'", "\x1b[2J\x00 control", "]]>"])
+@pytest.mark.parametrize(
+    "title", ["</title><script>alert(1)</script>", "a & b <c> \"d\" 'e'", "\x1b[2J\x00 control", "]]>"]
+)
 def test_text_stays_text(title: str) -> None:
     """A title ends neither its element nor its quoted string, and brings no control characters."""
     nodes = graph([signature("a.a", title=title)])

@@ -15,7 +15,26 @@ from .samples import KNOWN, diagnoses, evidence
 
 VOID = {"meta"}
 ALLOWED = {
-    *("html", "head", "meta", "title", "style", "body", "main", "section", "h1", "h2", "p", "pre", "code", "span", "ul", "ol", "li", "div"),
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "main",
+        "section",
+        "h1",
+        "h2",
+        "p",
+        "pre",
+        "code",
+        "span",
+        "ul",
+        "ol",
+        "li",
+        "div",
+    ),
     *("details", "summary", "table", "tr", "th", "td", "footer", "a", "svg", "desc", "text", "path", "line", "circle"),
 }
 ATTACK = "</pre></style><script src=//x>alert(1)</script><img src=x onerror=alert(1)>\"' \x1b[31m\u202e"
@@ -85,7 +104,12 @@ def test_it_says_what_the_text_says() -> None:
     parsed = page(KNOWN)
     shown = " ".join("".join(parsed.text).split())
     assert KNOWN.root_cause is not None
-    for part in (words.kind(KNOWN), KNOWN.root_cause.title, KNOWN.root_cause.evidence[0].text, KNOWN.root_cause.remediation.summary):
+    for part in (
+        words.kind(KNOWN),
+        KNOWN.root_cause.title,
+        KNOWN.root_cause.evidence[0].text,
+        KNOWN.root_cause.remediation.summary,
+    ):
         assert part in shown
     assert {"svg", "pre"} <= {tag for tag, _ in parsed.seen}
     assert words.legend(KNOWN.ranks).split()[0] in shown
@@ -101,5 +125,7 @@ def test_it_fits_both_schemes_and_loads_nothing() -> None:
 
 def test_ten_thousand_ranks_make_a_small_page() -> None:
     """A page of ten thousand ranks, most of them stalled, stays under 100 kB."""
-    states = tuple(RankState(rank, f"node{rank // 8}", "failed" if rank == 77 else "stalled", 5, None) for rank in range(10_000))
+    states = tuple(
+        RankState(rank, f"node{rank // 8}", "failed" if rank == 77 else "stalled", 5, None) for rank in range(10_000)
+    )
     assert len(html.render(dataclasses.replace(KNOWN, ranks=states))) < 100_000

@@ -46,7 +46,9 @@ def test_the_report_is_strict_json_without_active_characters(diagnosis: object) 
     """It encodes as UTF-8, holds no control but the line end, and is the same each time."""
     written = json.render(diagnosis)  # type: ignore[arg-type]
     written.encode()
-    assert not any((ord(character) < 32 and character != "\n") or 0x7F <= ord(character) <= 0x9F for character in written)
+    assert not any(
+        (ord(character) < 32 and character != "\n") or 0x7F <= ord(character) <= 0x9F for character in written
+    )
     assert not set(written) & set("\u202e\u2066\u2028")
     assert written == json.render(diagnosis)  # type: ignore[arg-type]
 
@@ -69,9 +71,28 @@ def test_keys_and_their_order_are_those_of_the_contract() -> None:
     ]
     assert report["schema"] == "triage.diagnosis/1"
     assert list(report["tool"]) == ["version", "catalog"]
-    assert list(report["job"]) == ["id", "name", "path", "world_size", "ranks", "hosts", "first_time", "last_time", "versions"]
+    assert list(report["job"]) == [
+        "id",
+        "name",
+        "path",
+        "world_size",
+        "ranks",
+        "hosts",
+        "first_time",
+        "last_time",
+        "versions",
+    ]
     assert list(report["root_cause"]) == FINDING_KEYS
-    assert list(report["root_cause"]["evidence"][0]) == ["source", "line", "end_line", "rank", "host", "time", "kind", "text"]
+    assert list(report["root_cause"]["evidence"][0]) == [
+        "source",
+        "line",
+        "end_line",
+        "rank",
+        "host",
+        "time",
+        "kind",
+        "text",
+    ]
     assert list(report["root_cause"]["remediation"]) == ["summary", "steps", "references"]
     assert list(report["unknown"][0]) == ["cluster", "title", "ranks", "count", "evidence", "similar"]
     assert list(report["timeline"][0]) == ["time", "rank", "what", "signature"]
@@ -90,7 +111,9 @@ def test_an_unknown_root_names_its_cluster() -> None:
 def test_a_local_rank_is_written_when_the_global_one_is_not_known() -> None:
     """`rank` is null then, and `local_rank` says what is known."""
     item = Evidence("message", "app", "x", Origin(local_rank=3, host="n"), "a.log", 0)
-    written = std.loads(json.render(replace(KNOWN, root_cause=replace(CAUSE, evidence=(item,)))))["root_cause"]["evidence"][0]
+    written = std.loads(json.render(replace(KNOWN, root_cause=replace(CAUSE, evidence=(item,)))))["root_cause"][
+        "evidence"
+    ][0]
     assert (written["rank"], written["local_rank"], written["host"]) == (None, 3, "n")
 
 

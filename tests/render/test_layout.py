@@ -36,12 +36,18 @@ def test_wide_characters_take_two_columns() -> None:
 
 def test_numbered_steps_hang_under_their_text() -> None:
     """The second line of a step starts where its words start."""
-    assert labelled("Do", ["1. one two three"], 26, Paint(False)) == ["Do           1. one two", "                three"]
+    assert labelled("Do", ["1. one two three"], 26, Paint(False)) == [
+        "Do           1. one two",
+        "                three",
+    ]
 
 
 def test_a_long_label_stands_above() -> None:
     """A label without room beside it gets its own line."""
-    assert labelled("a-label-that-is-too-long", ["text"], 60, Paint(False)) == ["a-label-that-is-too-long", " " * 13 + "text"]
+    assert labelled("a-label-that-is-too-long", ["text"], 60, Paint(False)) == [
+        "a-label-that-is-too-long",
+        " " * 13 + "text",
+    ]
 
 
 def test_ends_share_a_line_only_when_both_fit() -> None:

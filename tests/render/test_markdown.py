@@ -76,7 +76,17 @@ def test_a_saved_report_shows_the_same(diagnosis: Diagnosis) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["@everyone", "see #12", "!34", "https://github.com/o/r/issues/1", "www.evil.example", "GH-7", "a@b.example", "http://x"]
+    "text",
+    [
+        "@everyone",
+        "see #12",
+        "!34",
+        "https://github.com/o/r/issues/1",
+        "www.evil.example",
+        "GH-7",
+        "a@b.example",
+        "http://x",
+    ],
 )
 def test_mentions_references_and_addresses_are_broken(text: str) -> None:
     """A zero-width space stands in each thing that a forge would link or notify."""

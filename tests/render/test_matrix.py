@@ -32,7 +32,10 @@ def test_the_fault_is_in_sight() -> None:
 
 def test_a_long_recording_shows_what_lies_around_its_end() -> None:
     """Of thousands of calls those around the fault, or the last, are drawn."""
-    rows = [{"ranks": [0, 1], "runs": [[0, 4990, "done"]]}, {"ranks": [2], "runs": [[0, 4989, "done"], [4990, 4990, "missing"]]}]
+    rows = [
+        {"ranks": [0, 1], "runs": [[0, 4990, "done"]]},
+        {"ranks": [2], "runs": [[0, 4989, "done"], [4990, 4990, "missing"]]},
+    ]
     fault = {"group": "g", "seq": 4990}
     (drawn,) = matrix.draw({"faults": [fault], "groups": [{"group": "g", "members": [0, 1, 2], "rows": rows}]})
     assert "#4950" in drawn.svg

@@ -27,7 +27,9 @@ def cells(drawing: str, state: str, width: int) -> set[int]:
             for x, y, across, down in re.findall(r"M(\d+) (\d+)h(\d+)v(\d+)", path.get("d", "")):
                 left, top = (int(x) - rankmap.LABEL) // rankmap.CELL, (int(y) - rankmap.TOP) // rankmap.CELL
                 for row in range(top, top + (int(down) + rankmap.GAP) // rankmap.CELL):
-                    covered |= {row * width + left + column for column in range((int(across) + rankmap.GAP) // rankmap.CELL)}
+                    covered |= {
+                        row * width + left + column for column in range((int(across) + rankmap.GAP) // rankmap.CELL)
+                    }
     return covered
 
 
@@ -36,11 +38,15 @@ def test_every_rank_is_drawn_once_in_its_state(named: list[str]) -> None:
     """The rectangles of a state cover the ranks that are in it, and no other."""
     drawing = rankmap.draw(states(*named))
     for state in STATES:
-        assert cells(drawing, state, rankmap.columns(len(named))) == {rank for rank, own in enumerate(named) if own == state}
+        assert cells(drawing, state, rankmap.columns(len(named))) == {
+            rank for rank, own in enumerate(named) if own == state
+        }
 
 
 def test_ten_thousand_ranks_stay_small() -> None:
-    """Runs are drawn, not cells: a few odd ranks among ten thousand cost a few kilobytes, the worst mixture less than 200."""
+    """Runs are drawn, not cells: a few odd ranks among ten thousand cost a few kilobytes, the worst mixture less than
+    200.
+    """
     few = states(*("failed" if rank == 4711 else "stalled" if rank > 9000 else "ok" for rank in range(10_000)))
     assert len(rankmap.draw(few, [4711])) < 12_000
     worst = states(*(STATES[rank * rank % 5] for rank in range(10_000)))

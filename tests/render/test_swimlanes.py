@@ -17,7 +17,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_the_rank_that_began_it_comes_first() -> None:
     """Its lane is on top, its moment marked as the cause, and the seconds count from there."""
-    moments = (Moment(NOON + 30, 0, "closed", "gloo.connection-closed-by-peer"), Moment(NOON + 26, 1, "killed", "data.worker-killed"))
+    moments = (
+        Moment(NOON + 30, 0, "closed", "gloo.connection-closed-by-peer"),
+        Moment(NOON + 26, 1, "killed", "data.worker-killed"),
+    )
     made = dataclasses.replace(KNOWN, timeline=moments)
     lanes, left_out = swimlanes.lanes_of(made)
     assert ([lane.rank for lane in lanes], left_out) == ([1, 0], 0)
@@ -28,8 +31,14 @@ def test_the_rank_that_began_it_comes_first() -> None:
 
 def test_many_ranks_and_moments_stay_small() -> None:
     """A thousand ranks with as many moments give some lanes, and the number of the others."""
-    moments = tuple(Moment(NOON + rank / 100, rank, "lost", "gloo.connection-closed-by-peer") for rank in range(1000) for _ in range(3))
-    made = dataclasses.replace(KNOWN, timeline=moments, ranks=tuple(RankState(rank, None, "failed") for rank in range(1000)))
+    moments = tuple(
+        Moment(NOON + rank / 100, rank, "lost", "gloo.connection-closed-by-peer")
+        for rank in range(1000)
+        for _ in range(3)
+    )
+    made = dataclasses.replace(
+        KNOWN, timeline=moments, ranks=tuple(RankState(rank, None, "failed") for rank in range(1000))
+    )
     drawing = swimlanes.draw(made)
     assert len(drawing) < 30_000
     assert f"and {1000 - swimlanes.LANES} more ranks" in drawing

@@ -1,6 +1,8 @@
-"""What bots and CI are given, whole: every character of every format for one diagnosis of each verdict, and nothing but the diagnosis in it.
+"""What bots and CI are given, whole: every character of every format for one diagnosis of each verdict, and nothing but
+the diagnosis in it.
 
-The expected texts lie in tests/render/whole/. After a wanted change: `python -m tests.render.test_whole`, then read the difference.
+The expected texts lie in tests/render/whole/. After a wanted change: `python -m tests.render.test_whole`, then read the
+difference.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from .samples import CAUSE, CLEAN, ECHO, KNOWN, LOST, NOISE, SECOND_ECHO, SYMPTO
 
 
 @pytest.mark.parametrize(
-    ("diagnosis", "kind"), [(KNOWN, "ROOT CAUSE"), (UNKNOWN_ROOT, "UNKNOWN FAILURE"), (SYMPTOMS, "SYMPTOMS ONLY"), (CLEAN, "CLEAN")]
+    ("diagnosis", "kind"),
+    [(KNOWN, "ROOT CAUSE"), (UNKNOWN_ROOT, "UNKNOWN FAILURE"), (SYMPTOMS, "SYMPTOMS ONLY"), (CLEAN, "CLEAN")],
 )
 def test_each_verdict_has_its_word(diagnosis: object, kind: str) -> None:
     """Symptoms and an unknown failure are told apart although both have the verdict unknown."""
@@ -29,7 +30,14 @@ def test_findings_are_sorted_under_their_headings() -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.9, "high (0.9)"), (0.8, "high (0.8)"), (0.55, "medium (0.55)"), (0.3, "low (0.3)"), (1.0, "high (1)"), (0.0, "low (0)")],
+    [
+        (0.9, "high (0.9)"),
+        (0.8, "high (0.8)"),
+        (0.55, "medium (0.55)"),
+        (0.3, "low (0.3)"),
+        (1.0, "high (1)"),
+        (0.0, "low (0)"),
+    ],
 )
 def test_confidence_in_words(value: float, said: str) -> None:
     """The words change at 0.8 and 0.5."""
@@ -55,7 +63,8 @@ def test_many_ranges_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "0 bytes"), (999, "999 bytes"), (3_100_000, "3.1 MB"), (999_999, "1.0 MB"), (10**15, "1000.0 TB")]
+    ("count", "said"),
+    [(0, "0 bytes"), (999, "999 bytes"), (3_100_000, "3.1 MB"), (999_999, "1.0 MB"), (10**15, "1000.0 TB")],
 )
 def test_sizes(count: int, said: str) -> None:
     """Decimal units with one digit."""

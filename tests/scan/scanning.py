@@ -43,14 +43,18 @@ LITERALS = ("boom", "oomph", "err: 7", "Zug", "ababa", "bab", "überlauf", "a lo
 _TOKENS = st.one_of(
     st.sampled_from([literal.encode() for literal in LITERALS]),
     st.sampled_from([literal.encode()[:-1] for literal in LITERALS]),
-    st.sampled_from([b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\0", b"\xff\xfe", b"\xc3", b"[r1] ", b"[r2] ", b" ", b"ab"]),
+    st.sampled_from(
+        [b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\0", b"\xff\xfe", b"\xc3", b"[r1] ", b"[r2] ", b" ", b"ab"]
+    ),
     st.integers(1, 90).map(lambda count: b"z" * count),
 )
 TEXTS = st.lists(_TOKENS, max_size=120).map(b"".join)
 """Logs in miniature: literals, halves of them, newlines of all sorts, bytes that are no text, and lines too long."""
 
 TIDY = st.lists(
-    st.lists(st.sampled_from([*(literal.encode() for literal in LITERALS), b"[r1] ", b"zz", b"\xff\r"]), max_size=3).map(b"".join),
+    st.lists(
+        st.sampled_from([*(literal.encode() for literal in LITERALS), b"[r1] ", b"zz", b"\xff\r"]), max_size=3
+    ).map(b"".join),
     max_size=90,
 ).map(b"\n".join)
 """Logs in which no line is longer than MAX_LINE."""

@@ -27,7 +27,11 @@ def searches(draw: st.DrawFn) -> tuple[list[bytes], bytes, int, int]:
     data = b"".join(
         draw(
             st.lists(
-                st.one_of(st.sampled_from(literals), st.sampled_from([b"\n", b"\0", b"\xff", b"a", b"b"]), st.binary(max_size=8)),
+                st.one_of(
+                    st.sampled_from(literals),
+                    st.sampled_from([b"\n", b"\0", b"\xff", b"a", b"b"]),
+                    st.binary(max_size=8),
+                ),
                 max_size=30,
             )
         )
@@ -69,7 +73,10 @@ def test_engines_agree_on_the_first_place_of_every_literal(search: tuple[list[by
     )
 
 
-@given(st.lists(st.sampled_from([b"boom", b"crash", b"bang!", b"fine ", b"\n", b"bo", b"om"]), max_size=60), st.integers(1, 12))
+@given(
+    st.lists(st.sampled_from([b"boom", b"crash", b"bang!", b"fine ", b"\n", b"bo", b"om"]), max_size=60),
+    st.integers(1, 12),
+)
 def test_a_storm_gives_the_same_first_places(words: list[bytes], start_bytes: int) -> None:
     """However often slices held the same literals, `first` still names the first place of each literal in the next."""
     literals = [b"boom", b"crash", b"bang!"]
@@ -87,13 +94,22 @@ def test_a_storm_gives_the_same_first_places(words: list[bytes], start_bytes: in
 
 
 @given(searches(), st.binary(max_size=60), st.integers(1, 5), st.sampled_from([0, 1 << 17]))
-def test_every_line_with_a_literal_is_found(search: tuple[list[bytes], bytes, int, int], healthy: bytes, limit: int, little: int) -> None:
-    """Whatever the engine, the windows and the sample, `find` is ascending and names in each line all its literals, up to where `limit` stopped it."""
+def test_every_line_with_a_literal_is_found(
+    search: tuple[list[bytes], bytes, int, int], healthy: bytes, limit: int, little: int
+) -> None:
+    """Whatever the engine, the windows and the sample, `find` is ascending and names in each line all its literals, up
+    to where `limit` stopped it.
+    """
     literals, data, start, stop = search
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gate_module, "_LITTLE", little)
         fitted = HyperscanGate(literals, choose(literals, healthy), data * 4 + healthy)
-    for gate in (HyperscanGate(literals, []), HyperscanGate(literals, choose(literals, healthy)), fitted, Re2Gate(literals)):
+    for gate in (
+        HyperscanGate(literals, []),
+        HyperscanGate(literals, choose(literals, healthy)),
+        fitted,
+        Re2Gate(literals),
+    ):
         for most in (ALL, limit):
             found = gate.find(bytearray(data), start, stop, most)
             assert found == sorted(found, key=lambda place: place[0])

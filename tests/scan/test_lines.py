@@ -16,7 +16,9 @@ GENERIC = frozenset({0, 1})
 
 
 def keeps(kind: tuple[tuple[int, ...], object]) -> int:
-    """How many of a kind are kept at either end: fewer where the writer and a literal that is not generic make them alike."""
+    """How many of a kind are kept at either end: fewer where the writer and a literal that is not generic make them
+    alike.
+    """
     return SMALL["KEEP_ALIKE" if kind[1] and set(kind[0]) - GENERIC else "KEEP"]
 
 
@@ -49,7 +51,9 @@ def test_every_line_with_a_literal_is_kept_or_counted(data: bytes) -> None:
 
 @given(TIDY)
 def test_a_storm_is_looked_at_in_full_and_then_in_slices(data: bytes) -> None:
-    """In a span the first SPAN_LINES hit lines count; after them a line counts when a literal of it was not yet seen in its slice."""
+    """In a span the first SPAN_LINES hit lines count; after them a line counts when a literal of it was not yet seen in
+    its slice.
+    """
     with small():
         scanned = of_plain(data)
     span, number, lines, sampled, seen = -1, -1, 0, 0, set[int]()
@@ -75,7 +79,9 @@ def test_a_storm_is_looked_at_in_full_and_then_in_slices(data: bytes) -> None:
 
 @given(TEXTS)
 def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
-    """Every place of a literal lies in a hit that names it, also across the borders of pieces; no hit is without its literals."""
+    """Every place of a literal lies in a hit that names it, also across the borders of pieces; no hit is without its
+    literals.
+    """
     with small(SPAN_LINES=1000, KEEP=1000, KEEP_ALIKE=1000):
         hits = of_plain(data).hits
     for hit in hits:
@@ -97,7 +103,9 @@ def test_hits_ascend_and_ordinary_lines_are_whole(data: bytes) -> None:
     with small(SPAN_LINES=1000, KEEP=1000, KEEP_ALIKE=1000):
         hits = of_plain(data).hits
     assert [hit.start for hit in hits] == sorted({hit.start for hit in hits})
-    whole = {(start, start + len(line)) for start, line in lines_of(data) if len(line) <= SMALL["MAX_LINE"] and in_line(line)}
+    whole = {
+        (start, start + len(line)) for start, line in lines_of(data) if len(line) <= SMALL["MAX_LINE"] and in_line(line)
+    }
     assert whole <= {(hit.start, hit.end) for hit in hits}
 
 
@@ -116,7 +124,10 @@ def test_kept_holds_the_ends_and_counts_the_middle(mores: list[int], keep: int) 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=120), st.lists(st.integers(0, 120), max_size=6))
 def test_merging_spans_gives_what_one_span_would(kinds: list[tuple[bool, int]], cuts: list[int]) -> None:
     """However hits are cut into spans, the same ones are kept and the same number is counted."""
-    hits = [(((0,) if literal else (1,), who), Hit(index, index, (0,) if literal else (1,))) for index, (literal, who) in enumerate(kinds)]
+    hits = [
+        (((0,) if literal else (1,), who), Hit(index, index, (0,) if literal else (1,)))
+        for index, (literal, who) in enumerate(kinds)
+    ]
 
     def collected(part: list[tuple[tuple[tuple[int, ...], int], Hit]]) -> dict[tuple[tuple[int, ...], object], Kept]:
         found: dict[tuple[tuple[int, ...], object], Kept] = {}

@@ -22,7 +22,9 @@ LONG = st.lists(TEXTS, min_size=1, max_size=4).map(b"".join)
 
 
 @given(LONG, st.integers(1, 4), st.integers(1, 2000), st.sampled_from(["hyperscan", "re2"]))
-def test_neither_workers_nor_chunks_nor_engine_change_the_answer(data: bytes, workers: int, chunk: int, engine: str) -> None:
+def test_neither_workers_nor_chunks_nor_engine_change_the_answer(
+    data: bytes, workers: int, chunk: int, engine: str
+) -> None:
     """Hits, counts, head and tail are those of one worker with one large chunk, also in storms and overlong lines."""
     with small(), file(data) as path:
         expected = one(plain(path))
@@ -30,7 +32,9 @@ def test_neither_workers_nor_chunks_nor_engine_change_the_answer(data: bytes, wo
 
 
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
-    """What was a file when the job was listed may be a pipe when it is read: an error that is told, the others are scanned."""
+    """What was a file when the job was listed may be a pipe when it is read: an error that is told, the others are
+    scanned.
+    """
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "log").write_bytes(b"[r1] boom\n")
     told = scan([plain(str(tmp_path / "pipe"), size=100, name="pipe"), plain(str(tmp_path / "log"))])
@@ -65,7 +69,9 @@ def test_forked_processes_give_the_same(texts: list[bytes], workers: int, chunk:
             containers.append(plain(f"{path}{index}", name=f"log{index}"))
         expected = scan(containers)
         patch.setattr(module, "_WORTH_FORKING", 0)
-        patch.setattr(forks.threading, "active_count", lambda: 1)  # a test's runner may have others, which do not matter here
+        patch.setattr(
+            forks.threading, "active_count", lambda: 1
+        )  # a test's runner may have others, which do not matter here
         forked = scan(containers, workers=workers, chunk_bytes=chunk, fork=True)
     assert forked.scanned == expected.scanned
     assert list(map(str, forked.failures)) == list(map(str, expected.failures))
@@ -96,7 +102,11 @@ def test_real_sizes_agree_too(tmp_path: Path) -> None:
     parts: list[bytes] = []
     for index in range(120):
         parts.append(b"[r%d] step %d loss 0.1\n" % (index % 4, index) * 2000)
-        parts.append(b"[r1] boom\r\n" if index % 3 else b"z" * random_.randrange(100_000, 900_000) + b"oomph" + b"y" * 200_000 + b"Zug\n")
+        parts.append(
+            b"[r1] boom\r\n"
+            if index % 3
+            else b"z" * random_.randrange(100_000, 900_000) + b"oomph" + b"y" * 200_000 + b"Zug\n"
+        )
         parts.append(b"[r%d] err: 7 ababa\n" % (index % 9) * (4000 if index in (20, 21) else 1))
     data = b"".join(parts)
     (tmp_path / "log").write_bytes(data)
@@ -112,7 +122,9 @@ def test_real_sizes_agree_too(tmp_path: Path) -> None:
 @given(st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=3), st.integers(1, 4))
 @settings(max_examples=40)
 def test_sources_come_sorted_and_each_as_if_alone(files: list[bytes], members: list[bytes], workers: int) -> None:
-    """Scanning many files together gives each what it gives alone, sorted by name, whatever the order of the containers."""
+    """Scanning many files together gives each what it gives alone, sorted by name, whatever the order of the
+    containers.
+    """
     with small(), file(b"") as path:
         containers = []
         for index, data in enumerate(files):
@@ -120,10 +132,14 @@ def test_sources_come_sorted_and_each_as_if_alone(files: list[bytes], members: l
                 out.write(data)
             containers.append(plain(f"{path}{index}", name=f"b{-index}"))
         packed = {f"c/{index}": data for index, data in enumerate(members)}
-        opens: dict[str, Callable[[], BinaryIO | None]] = {name: (lambda data=data: Dribble(data, 50)) for name, data in packed.items()}
+        opens: dict[str, Callable[[], BinaryIO | None]] = {
+            name: (lambda data=data: Dribble(data, 50)) for name, data in packed.items()
+        }
         containers.append(Container("a.tar", 10, None, opens))
         told = scan(containers, workers=workers)
-        assert [source.name for source, _ in told.scanned] == sorted([container.name for container in containers[:-1]] + list(packed))
+        assert [source.name for source, _ in told.scanned] == sorted(
+            [container.name for container in containers[:-1]] + list(packed)
+        )
         assert told.advanced == sum(map(len, files)) + 10
         by_name = {source.name: scanned for source, scanned in told.scanned}
         for container in containers[:-1]:

@@ -22,13 +22,22 @@ def test_a_stream_gives_what_a_plain_file_gives(data: bytes, most: int) -> None:
     """Hits, counts, size, head and tail are the same, however few bytes the stream gives at a time."""
     with small():
         a, b = of_plain(data), one(streamed(data, most))
-    assert (a.hits, a.matched, a.sampled, a.size, a.head, a.tail) == (b.hits, b.matched, b.sampled, b.size, b.head, b.tail)
+    assert (a.hits, a.matched, a.sampled, a.size, a.head, a.tail) == (
+        b.hits,
+        b.matched,
+        b.sampled,
+        b.size,
+        b.head,
+        b.tail,
+    )
     assert (b.size, b.head, b.tail) == (len(data), data[: SMALL["HEAD"]], data[-SMALL["TAIL"] :])
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=3).map(b"".join), st.integers(1, 100))
 def test_the_windows_of_a_stream_hold_what_lies_around_each_hit(data: bytes, most: int) -> None:
-    """A cell before the start of a kept hit and two cells after its end can be read again, and its line number is right."""
+    """A cell before the start of a kept hit and two cells after its end can be read again, and its line number is
+    right.
+    """
     with small():
         scanned = one(streamed(data, most))
         windows = Windows(scanned)
@@ -41,7 +50,9 @@ def test_the_windows_of_a_stream_hold_what_lies_around_each_hit(data: bytes, mos
 
 @given(st.lists(TEXTS, min_size=1, max_size=3).map(b"".join))
 def test_windows_that_find_no_room_are_counted(data: bytes) -> None:
-    """With room for little, what does not fit is counted as dropped, what is kept says the truth, and the hits are the same."""
+    """With room for little, what does not fit is counted as dropped, what is kept says the truth, and the hits are the
+    same.
+    """
     with small():
         whole = one(streamed(data))
         with mock.patch.object(_StreamScan, "MAX_PACKED", 120):
@@ -107,6 +118,8 @@ def test_one_endless_line_does_not_fill_the_memory(kind: str, tmp_path: object) 
         with open(path, "wb") as out:
             for _ in range(64):
                 out.write((b"z" * 4091 + b"boom!") * 256)
-    grown = subprocess.run([sys.executable, "-c", PROBE, kind, path], capture_output=True, text=True, check=False, timeout=60)
+    grown = subprocess.run(
+        [sys.executable, "-c", PROBE, kind, path], capture_output=True, text=True, check=False, timeout=60
+    )
     assert grown.returncode == 0, grown.stderr
     assert int(grown.stdout) < 24

@@ -27,7 +27,9 @@ def test_every_literal_holds_a_window(literals: list[bytes], healthy: bytes) -> 
 
 
 @given(LITERALS, LITERALS, st.binary(max_size=80))
-def test_literals_that_came_later_stand_for_themselves(literals: list[bytes], later: list[bytes], healthy: bytes) -> None:
+def test_literals_that_came_later_stand_for_themselves(
+    literals: list[bytes], later: list[bytes], healthy: bytes
+) -> None:
     """Windows of an older catalog are completed for the literals it did not have."""
     windows = complete(choose(literals, healthy), later)
     assert all(any(window in literal for window in windows) for literal in later)
@@ -37,7 +39,9 @@ def test_literals_that_came_later_stand_for_themselves(literals: list[bytes], la
 @given(LITERALS, LITERALS)
 def test_holders_are_the_literals_that_contain_a_window(windows: list[bytes], literals: list[bytes]) -> None:
     """As `in` finds them."""
-    assert holders(windows, literals) == [tuple(at for at, literal in enumerate(literals) if window in literal) for window in windows]
+    assert holders(windows, literals) == [
+        tuple(at for at, literal in enumerate(literals) if window in literal) for window in windows
+    ]
 
 
 @given(LITERALS, st.binary(max_size=80), st.data())
@@ -51,7 +55,9 @@ def test_giving_up_windows_leaves_every_literal_one(literals: list[bytes], healt
 
 
 def test_windows_avoid_what_is_healthy_and_are_shared() -> None:
-    """A piece that healthy logs hold again and again is no window while the literal has another, and one window serves several literals."""
+    """A piece that healthy logs hold again and again is no window while the literal has another, and one window serves
+    several literals.
+    """
     [window] = choose([b"step has failed", b"rank has failed"], b"step has rank has " * 10)
     assert window in b" has failed"
     assert window not in b"step has rank has "

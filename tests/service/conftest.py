@@ -30,7 +30,9 @@ def job(name: str = JOBS[0]) -> Path:
 
 
 def keep(store: Store, place: Path, path: Path, name: str) -> str:
-    """Diagnose and store it as a worker does, with the documents beside it; the incident's id. `place` is for what is in between."""
+    """Diagnose and store it as a worker does, with the documents beside it; the incident's id. `place` is for what is
+    in between.
+    """
     ready(place / "work")
     wanted, out, here = Settings(sources={name: Source(path=path, one=True)}), place / "out", Path.cwd()
     try:

@@ -1,4 +1,6 @@
-"""A small OpenID Connect provider on a real socket: it checks what a client must send, and lies when a test wants it to."""
+"""A small OpenID Connect provider on a real socket: it checks what a client must send, and lies when a test wants it
+to.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def url64(data: bytes) -> str:
 
 
 class Issuer:
-    """`person` are claims of whoever signs in next; `forge` may change header and claims of the next ID token, `key` sign it with another key."""
+    """`person` are claims of whoever signs in next; `forge` may change header and claims of the next ID token, `key`
+    sign it with another key.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -73,13 +73,23 @@ def call(client: TestClient, method: str, path: str, token: str | None, store: S
     """The status of a request that is right as far as its form goes."""
     address = re.sub(r"\{sha256\}", "0" * 64, re.sub(r"\{number\}|\{entry\}", "0", path))
     address = re.sub(r"\{incident\}", "i-none", re.sub(r"\{source\}", "slurm", re.sub(r"\{\w+\}", "none", address)))
-    body: Any = {"verdict": "agree", "name": "x", "other": "u-1", "keys": ["k"], "signature": "a.b", "version": "4", "alerts": []}
+    body: Any = {
+        "verdict": "agree",
+        "name": "x",
+        "other": "u-1",
+        "keys": ["k"],
+        "signature": "a.b",
+        "version": "4",
+        "alerts": [],
+    }
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return client.request(method, address, json=body if method == "POST" else None, headers=headers).status_code
 
 
 def test_every_address_asks_for_its_role(guarded: TestClient, tokens: dict[str, str], store: Store) -> None:
-    """ASVS 8.2.1, 8.2.2: without a sign-in everything answers 401, below the needed role 403, and from that role on neither."""
+    """ASVS 8.2.1, 8.2.2: without a sign-in everything answers 401, below the needed role 403, and from that role on
+    neither.
+    """
     app = guarded.app
     assert isinstance(app, FastAPI)
     wrong = []
@@ -132,9 +142,13 @@ def asks_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("asks_every_time")
-def test_a_session_is_a_cookie_that_ends_with_its_token(guarded: TestClient, tokens: dict[str, str], store: Store) -> None:
+def test_a_session_is_a_cookie_that_ends_with_its_token(
+    guarded: TestClient, tokens: dict[str, str], store: Store
+) -> None:
     """ASVS 3.3.2, 3.3.4, 7.4.2: HttpOnly, SameSite=Lax, and useless once the token is revoked."""
-    answer = guarded.post("/auth/token", data={"token": tokens["curator"], "next": "//evil.example/"}, follow_redirects=False)
+    answer = guarded.post(
+        "/auth/token", data={"token": tokens["curator"], "next": "//evil.example/"}, follow_redirects=False
+    )
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     said = answer.headers["set-cookie"].lower()
     assert "httponly" in said
@@ -158,7 +172,9 @@ def test_who_signs_out_is_out(guarded: TestClient, tokens: dict[str, str]) -> No
     assert [guarded.get("/api/v1/me", headers=copy).status_code for copy in copies] == [200, 401]
 
 
-def test_sessions_end_by_themselves(guarded: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_end_by_themselves(
+    guarded: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """ASVS 7.3.2: after web.session_hours the cookie is too old."""
     guarded.post("/auth/token", data={"token": tokens["viewer"]}, follow_redirects=False)
     assert guarded.get("/api/v1/me").status_code == 200
@@ -167,7 +183,9 @@ def test_sessions_end_by_themselves(guarded: TestClient, tokens: dict[str, str],
     assert guarded.get("/api/v1/me").status_code == 401
 
 
-def test_sign_ins_and_refusals_are_logged(guarded: TestClient, tokens: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_sign_ins_and_refusals_are_logged(
+    guarded: TestClient, tokens: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """ASVS 16.2.1, 16.3.1, 16.3.2: who, when, what and how it ended, and never a token."""
     guarded.post("/auth/token", data={"token": tokens["viewer"]}, follow_redirects=False)
     guarded.post("/api/v1/clusters/u-1/ignore", json={})
@@ -211,7 +229,10 @@ CHANGES = [
 def test_every_change_is_in_the_audit_log(guarded: TestClient, tokens: dict[str, str], store: Store) -> None:
     """ASVS 16.3.3: whatever changes something leaves an entry with the name of who did it, and what it was."""
     store.incidents.add(triage.ingest(job("assertion_all_ranks_interleaved")))
-    curator, incident = {"Authorization": f"Bearer {tokens['curator']}"}, next(i for i in store.search.listed() if i.cluster)
+    curator, incident = (
+        {"Authorization": f"Bearer {tokens['curator']}"},
+        next(i for i in store.search.listed() if i.cluster),
+    )
     other = next(cluster for cluster in store.clusters.listed() if cluster.id != incident.cluster)
     known = {"incident": incident.id, "cluster": str(incident.cluster), "other": other.id, "key": other.keys[0].key}
     known["task"] = store.tasks.add("ingest", {}, actor="curator").id
@@ -230,7 +251,9 @@ def test_fields_that_are_not_asked_for_are_refused(guarded: TestClient, tokens: 
     """ASVS 15.3.3: nobody names another actor, an id or a state in a body."""
     for extra in ("actor", "id", "at", "state"):
         answer = guarded.post(
-            "/api/v1/incidents/i-1/feedback", headers={"Authorization": f"Bearer {tokens['admin']}"}, json={"verdict": "agree", extra: "x"}
+            "/api/v1/incidents/i-1/feedback",
+            headers={"Authorization": f"Bearer {tokens['admin']}"},
+            json={"verdict": "agree", extra: "x"},
         )
         assert answer.status_code == 422
 
@@ -242,9 +265,13 @@ def test_a_forged_session_is_none(guarded: TestClient, change: str) -> None:
 
 
 def test_secure_cookies_over_https(path: Path, store: Store, tokens: dict[str, str]) -> None:
-    """ASVS 3.3.1, 3.3.3, 3.4.1: with an https address the cookie is Secure and bound to the host, and the answers say HSTS."""
+    """ASVS 3.3.1, 3.3.3, 3.4.1: with an https address the cookie is Secure and bound to the host, and the answers say
+    HSTS.
+    """
     web = Web(public_url="https://triage.example.org")
-    with TestClient(create_app(Settings(store=StoreSection(path=path), web=web), store), base_url="https://triage.example.org") as client:
+    with TestClient(
+        create_app(Settings(store=StoreSection(path=path), web=web), store), base_url="https://triage.example.org"
+    ) as client:
         answer = client.post("/auth/token", data={"token": tokens["viewer"]}, follow_redirects=False)
     assert answer.headers["set-cookie"].startswith("__Host-triage=")
     assert "; secure" in answer.headers["set-cookie"].lower()
@@ -266,7 +293,12 @@ def test_it_does_not_start_open_to_others(path: Path, store: Store, host: str) -
 
 def test_a_proxy_is_only_believed_from_its_address(path: Path, store: Store) -> None:
     """ASVS 4.1.3: who signed in is taken from the header of a trusted proxy alone, and never from two headers."""
-    web = {"proxy_user": "X-User", "proxy_role": "X-Groups", "trusted_proxies": ("192.0.2.0/24",), "groups": {"ops": "curator"}}
+    web = {
+        "proxy_user": "X-User",
+        "proxy_role": "X-Groups",
+        "trusted_proxies": ("192.0.2.0/24",),
+        "groups": {"ops": "curator"},
+    }
     app = create_app(settings_of(path, **web), store)
     headers = {"X-User": "anna", "X-Groups": "users, ops"}
     with TestClient(app, client=("192.0.2.7", 1), base_url="http://127.0.0.1") as client:
@@ -279,7 +311,9 @@ def test_a_proxy_is_only_believed_from_its_address(path: Path, store: Store) -> 
 
 
 def test_addresses_of_clients_come_from_trusted_proxies_only() -> None:
-    """ASVS 15.3.4: limits and the log see the last address that is no proxy of ours; what a client writes itself does not count."""
+    """ASVS 15.3.4: limits and the log see the last address that is no proxy of ours; what a client writes itself does
+    not count.
+    """
     proxies = identify.Proxies(Web(trusted_proxies=("192.0.2.0/24",)))
     said = Headers({"x-forwarded-for": "203.0.113.9, 198.51.100.1, 192.0.2.8"})
     assert proxies.address({"type": "http", "client": ("192.0.2.7", 1)}, said) == "198.51.100.1"
@@ -288,7 +322,15 @@ def test_addresses_of_clients_come_from_trusted_proxies_only() -> None:
 
 @pytest.mark.parametrize(
     ("target", "to"),
-    [("/inbox", "/inbox"), ("//evil", "/"), ("https://evil", "/"), ("/\\evil", "/"), ("javascript:1", "/"), ("/a\r\nb", "/"), ("", "/")],
+    [
+        ("/inbox", "/inbox"),
+        ("//evil", "/"),
+        ("https://evil", "/"),
+        ("/\\evil", "/"),
+        ("javascript:1", "/"),
+        ("/a\r\nb", "/"),
+        ("", "/"),
+    ],
 )
 def test_sign_in_goes_on_inside_only(target: str, to: str) -> None:
     """ASVS 3.7.2: no redirect leads to another site."""

@@ -69,7 +69,9 @@ def test_examples_are_there_and_right(app: FastAPI) -> None:
             for kind, part in content.items():
                 schema = whole(part.get("schema", {}), document)
                 example = part.get("example", schema.get("example"))
-                if kind in ("multipart/form-data", "application/octet-stream", "application/xml") or name.endswith("/report"):
+                if kind in ("multipart/form-data", "application/octet-stream", "application/xml") or name.endswith(
+                    "/report"
+                ):
                     continue
                 assert example is not None, f"{name} {kind}"
                 jsonschema.validate(example, schema)
@@ -117,7 +119,9 @@ KNOWN: dict[str, list[Any]] = {}
 
 
 def looks_right(case: Any) -> bool:
-    """Has it a value of a wrong type that nobody can see in what is sent? In a form all is text; a query has no objects, and no lists of one."""
+    """Has it a value of a wrong type that nobody can see in what is sent? In a form all is text; a query has no
+    objects, and no lists of one.
+    """
     form = case.body if case.media_type == "multipart/form-data" and isinstance(case.body, dict) else {}
     return any(isinstance(value, (bool, int, float)) for value in form.values()) or any(
         isinstance(value, dict) or (isinstance(value, list) and len(value) < 2) for value in (case.query or {}).values()
@@ -125,7 +129,9 @@ def looks_right(case: Any) -> bool:
 
 
 def test_it_does_what_the_document_says(asked: FastAPI) -> None:
-    """ASVS 2.2.1, 4.1.1: no 5xx; status, content type, headers and schema as documented; nothing is answered without a sign-in."""
+    """ASVS 2.2.1, 4.1.1: no 5xx; status, content type, headers and schema as documented; nothing is answered without a
+    sign-in.
+    """
     headers = {"Authorization": f"Bearer {asked.state.token}"}
     wanted = settings(
         max_examples=EXAMPLES_EACH,

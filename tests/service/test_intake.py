@@ -31,7 +31,9 @@ def wanted(path: Path, tmp_path: Path) -> Settings:
     jobs.mkdir()
     (jobs / "1234").symlink_to(job(ARCHIVED))
     (jobs / "1235").mkdir()
-    (jobs / "1235" / "rank0.log").write_text("[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: 1235 broke\n")
+    (jobs / "1235" / "rank0.log").write_text(
+        "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: 1235 broke\n"
+    )
     one = Source(path=job(), one=True)
     return Settings(store=StoreSection(path=path), sources={"slurm": Source(path=jobs), "last": one})
 
@@ -56,7 +58,9 @@ def done(client: TestClient, wanted: Settings, store: Store, task: str) -> str:
 
 
 def test_a_form_becomes_an_incident(open_: TestClient, wanted: Settings, store: Store, archive: bytes) -> None:
-    """202 with a task and where to follow it; then the verdict, the lines around the evidence, the environment, and every report."""
+    """202 with a task and where to follow it; then the verdict, the lines around the evidence, the environment, and
+    every report.
+    """
     answer = open_.post("/api/v1/uploads", files={"file": ("job.tar.gz", archive)}, data={"name": "a job"})
     assert answer.status_code == 202
     assert answer.headers["location"] == f"/api/v1/tasks/{answer.json()['id']}"
@@ -84,7 +88,9 @@ def packed(path: Path) -> bytes:
 
 
 def test_dumps_become_a_matrix(open_: TestClient, wanted: Settings, store: Store, tmp_path: Path) -> None:
-    """Flight Recorder dumps that are uploaded: the calls of each group as `triage flight` gives them, with the rank that is missing."""
+    """Flight Recorder dumps that are uploaded: the calls of each group as `triage flight` gives them, with the rank
+    that is missing.
+    """
     made = {"file": ("dumps.tar.gz", packed(dumps(tmp_path / "dumps")))}
     incident = done(open_, wanted, store, open_.post("/api/v1/uploads", files=made).json()["id"])
     matrix = open_.get(f"/api/v1/incidents/{incident}/flight").json()
@@ -94,7 +100,9 @@ def test_dumps_become_a_matrix(open_: TestClient, wanted: Settings, store: Store
 
 
 def test_the_content_says_which_job_it_is(open_: TestClient, wanted: Settings, store: Store) -> None:
-    """Other logs of the same file name are another job; the same content sent again is the same one, whatever it is called."""
+    """Other logs of the same file name are another job; the same content sent again is the same one, whatever it is
+    called.
+    """
     log = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: the tokenizer is gone\n"
     found = []
     for text, name in ((log, "rank0.log"), ("a second run\n" + log, "rank0.log"), (log, "rank0-again.log")):
@@ -110,7 +118,9 @@ def test_the_content_says_which_job_it_is(open_: TestClient, wanted: Settings, s
 
 
 def test_pieces_go_on_where_they_broke_off(open_: TestClient, wanted: Settings, store: Store, archive: bytes) -> None:
-    """By the SHA-256 of the content: pieces, a wrong offset, a file that is there already, other content; then an ingest of it."""
+    """By the SHA-256 of the content: pieces, a wrong offset, a file that is there already, other content; then an
+    ingest of it.
+    """
     digest, half = hashlib.sha256(archive).hexdigest(), len(archive) // 2
     address, length = f"/api/v1/uploads/{digest}", {"Upload-Length": str(len(archive)), **BYTES}
     assert open_.head(address).status_code == 404
@@ -128,10 +138,14 @@ def test_pieces_go_on_where_they_broke_off(open_: TestClient, wanted: Settings, 
     task = open_.post("/api/v1/ingest", json=asked).json()["id"]
     assert open_.post("/api/v1/ingest", json=asked).json()["id"] == task
     done(open_, wanted, store, task)
-    false = open_.patch(f"/api/v1/uploads/{'0' * 64}", content=b"xx", headers={"Upload-Offset": "0", "Upload-Length": "2", **BYTES})
+    false = open_.patch(
+        f"/api/v1/uploads/{'0' * 64}", content=b"xx", headers={"Upload-Offset": "0", "Upload-Length": "2", **BYTES}
+    )
     assert (false.status_code, false.json()["error"]["code"]) == (422, "wrong-digest")
     assert open_.head(f"/api/v1/uploads/{'0' * 64}").status_code == 404
-    more = open_.patch(f"/api/v1/uploads/{'1' * 64}", content=b"xxx", headers={"Upload-Offset": "0", "Upload-Length": "2", **BYTES})
+    more = open_.patch(
+        f"/api/v1/uploads/{'1' * 64}", content=b"xxx", headers={"Upload-Offset": "0", "Upload-Length": "2", **BYTES}
+    )
     assert more.status_code == 413
 
 
@@ -174,12 +188,24 @@ def test_a_task_that_waits_can_be_stopped(open_: TestClient, wanted: Settings, s
 def test_alertmanager_begins_an_ingest(open_: TestClient, store: Store) -> None:
     """Of each firing alert its job; what has no job is told, what is resolved or waits already begins nothing."""
     alerts = [
-        {"status": "firing", "labels": {"alertname": "JobFailed", "job": "1235"}, "startsAt": "2026-11-21T03:00:00Z", "fingerprint": "a"},
+        {
+            "status": "firing",
+            "labels": {"alertname": "JobFailed", "job": "1235"},
+            "startsAt": "2026-11-21T03:00:00Z",
+            "fingerprint": "a",
+        },
         {"status": "firing", "labels": {"alertname": "JobFailed"}},
         {"status": "resolved", "labels": {"job": "1235"}},
         {"status": "firing", "labels": {"job": "../../etc"}},
     ]
-    body = {"version": "4", "groupKey": "{}", "status": "firing", "receiver": "triage", "truncatedAlerts": 0, "alerts": alerts}
+    body = {
+        "version": "4",
+        "groupKey": "{}",
+        "status": "firing",
+        "receiver": "triage",
+        "truncatedAlerts": 0,
+        "alerts": alerts,
+    }
     answer = open_.post("/api/v1/alerts/slurm", json=body)
     assert answer.status_code == 202
     assert [task["name"] for task in answer.json()["tasks"]] == ["1235"]

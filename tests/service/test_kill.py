@@ -15,7 +15,9 @@ JOBS = 3
 def _send(server: Server, number: int) -> str:
     """Upload a job that fails in its own way; the task."""
     text = f'starting\n[rank0]: Traceback (most recent call last):\n[rank0]:   File "t.py", line 1, in <module>\n[rank0]: ValueError: job {number} broke\n'
-    answer = server.client.post("/api/v1/uploads", files={"file": ("rank0.log", text * 200)}, data={"name": f"job {number}"})
+    answer = server.client.post(
+        "/api/v1/uploads", files={"file": ("rank0.log", text * 200)}, data={"name": f"job {number}"}
+    )
     assert answer.status_code == 202, answer.text
     return str(answer.json()["id"])
 
@@ -54,7 +56,9 @@ def test_killed_workers_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_killed_server_loses_nothing(tmp_path: Path) -> None:
-    """kill -9 of the server while tasks wait and one is done: its processes go with it, and the next start does the rest."""
+    """kill -9 of the server while tasks wait and one is done: its processes go with it, and the next start does the
+    rest.
+    """
     path = tmp_path / "triage.db"
     server = Server(path, tasks_stale=1)
     tasks = [_send(server, number) for number in range(JOBS)]

@@ -1,4 +1,6 @@
-"""docs/security.md maps each requirement of ASVS 5.0 to tests that are there and name it; nothing is left out on either side."""
+"""docs/security.md maps each requirement of ASVS 5.0 to tests that are there and name it; nothing is left out on either
+side.
+"""
 
 from __future__ import annotations
 

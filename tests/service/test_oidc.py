@@ -1,4 +1,6 @@
-"""Signing in by OpenID Connect, against a provider on a real socket: the way through, and every lie that must not lead in."""
+"""Signing in by OpenID Connect, against a provider on a real socket: the way through, and every lie that must not lead
+in.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def asked(browser: TestClient, next_: str = "/") -> str:
 
 
 def test_the_way_through(browser: TestClient, issuer: Issuer) -> None:
-    """ASVS 10.2.1: state, nonce, PKCE and the client's secret are sent and fit; the session has the role of the person's highest group."""
+    """ASVS 10.2.1: state, nonce, PKCE and the client's secret are sent and fit; the session has the role of the
+    person's highest group.
+    """
     answer = browser.get(asked(browser, "/inbox"))
     assert (answer.status_code, answer.headers["location"], issuer.refused) == (303, "/inbox", [])
     me = browser.get("/api/v1/me").json()
@@ -75,7 +79,9 @@ def test_the_way_through(browser: TestClient, issuer: Issuer) -> None:
     ],
 )
 def test_who_it_is(browser: TestClient, issuer: Issuer, person: dict[str, Any], name: str, role: str) -> None:
-    """ASVS 10.5.2: an address of mail that nobody verified names nobody, and a group gives a role only where it is set so."""
+    """ASVS 10.5.2: an address of mail that nobody verified names nobody, and a group gives a role only where it is set
+    so.
+    """
     issuer.person = person
     browser.get(asked(browser))
     me = browser.get("/api/v1/me").json()
@@ -99,7 +105,9 @@ LIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_false_id_token_leads_nowhere(browser: TestClient, issuer: Issuer, lie: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+def test_a_false_id_token_leads_nowhere(
+    browser: TestClient, issuer: Issuer, lie: Callable[[dict[str, Any], dict[str, Any]], None]
+) -> None:
     """ASVS 9.1.1, 9.1.2, 9.2.1, 10.5.1, 10.5.4: signature, algorithm, time, audience, issuer and nonce are checked."""
     issuer.forge = lie
     assert browser.get(asked(browser)).status_code == 401
@@ -145,13 +153,21 @@ def test_an_issuer_that_is_away(issuer: Issuer, path: Path, store: Store) -> Non
     """Who cannot be asked leads to a 503 with a hint; tokens still work."""
     away = web(issuer).model_copy(update={"oidc_issuer": "http://127.0.0.1:9"})
     secret, _ = store.tokens.create("a", ["read"], actor="test")
-    with TestClient(create_app(Settings(store=StoreSection(path=path), web=away), store), base_url=HOME, follow_redirects=False) as client:
+    with TestClient(
+        create_app(Settings(store=StoreSection(path=path), web=away), store), base_url=HOME, follow_redirects=False
+    ) as client:
         assert client.get("/auth/oidc").status_code == 503
         assert client.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "change", [{"oidc_client_id": ""}, {"oidc_client_secret": SecretStr("")}, {"public_url": ""}, {"oidc_issuer": "http://issuer.example"}]
+    "change",
+    [
+        {"oidc_client_id": ""},
+        {"oidc_client_secret": SecretStr("")},
+        {"public_url": ""},
+        {"oidc_issuer": "http://issuer.example"},
+    ],
 )
 def test_half_of_it_does_not_start(issuer: Issuer, path: Path, store: Store, change: dict[str, Any]) -> None:
     """What is set up in part, or over plain http to another machine, is refused at the start."""

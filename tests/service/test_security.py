@@ -1,4 +1,6 @@
-"""What hostile clients and hostile files get: matrices, each naming the requirement of ASVS 5.0 that it proves (docs/security.md maps them)."""
+"""What hostile clients and hostile files get: matrices, each naming the requirement of ASVS 5.0 that it proves
+(docs/security.md maps them).
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def finished(server: Server, task: str) -> dict[str, object]:
 @pytest.mark.parametrize("told", [True, False], ids=["Content-Length", "chunked"])
 def test_oversize_uploads_are_refused(server: Server, size: int, told: bool) -> None:
     """ASVS 5.2.1: bytes are counted as they come, whatever the headers say; nothing of it stays."""
-    form = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.log"\r\n\r\n' + b"x" * size + b"\r\n--b--\r\n"
+    form = (
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.log"\r\n\r\n' + b"x" * size + b"\r\n--b--\r\n"
+    )
     content = form if told else (form[start : start + 65536] for start in range(0, len(form), 65536))
     headers = {"Content-Type": "multipart/form-data; boundary=b"}
     try:
@@ -95,14 +99,19 @@ def test_oversize_uploads_are_refused(server: Server, size: int, told: bool) -> 
     except (httpx.WriteError, httpx.ReadError):  # it closed while we were still sending
         status = 413
     assert status == 413
-    assert [path for path in (server._store.parent / "uploads" / "parts").iterdir() if path.name.startswith("form-")] == []
+    assert [
+        path for path in (server._store.parent / "uploads" / "parts").iterdir() if path.name.startswith("form-")
+    ] == []
 
 
 def test_oversize_requests_are_refused(server: Server) -> None:
     """ASVS 15.2.2: what is no upload may hold a megabyte, told or not."""
     assert server.client.post("/api/v1/ingest", content=b"x" * (1 << 20 | 1)).status_code == 413
     pieces = (b" " * 65536 for _ in range(17))
-    assert server.client.post("/api/v1/ingest", content=pieces, headers={"Content-Type": "application/json"}).status_code == 413
+    assert (
+        server.client.post("/api/v1/ingest", content=pieces, headers={"Content-Type": "application/json"}).status_code
+        == 413
+    )
 
 
 def test_too_many_files_are_refused(server: Server) -> None:
@@ -138,8 +147,12 @@ def _zip(name: str) -> bytes:
 EVIL = {
     "dots": _tar((tarfile.TarInfo("../../evil.log"), BROKEN.encode())),
     "absolute": _tar((tarfile.TarInfo("/tmp/triage-evil.log"), BROKEN.encode())),
-    "symlink": _tar(_link("rank0.log", "/etc/passwd", tarfile.SYMTYPE), (tarfile.TarInfo("rank1.log"), BROKEN.encode())),
-    "hard link": _tar(_link("rank0.log", "/etc/passwd", tarfile.LNKTYPE), (tarfile.TarInfo("rank1.log"), BROKEN.encode())),
+    "symlink": _tar(
+        _link("rank0.log", "/etc/passwd", tarfile.SYMTYPE), (tarfile.TarInfo("rank1.log"), BROKEN.encode())
+    ),
+    "hard link": _tar(
+        _link("rank0.log", "/etc/passwd", tarfile.LNKTYPE), (tarfile.TarInfo("rank1.log"), BROKEN.encode())
+    ),
     "device": _tar(_link("rank0.log", "", tarfile.CHRTYPE), (tarfile.TarInfo("rank1.log"), BROKEN.encode())),
     "zip dots": _zip("../../evil.log"),
 }
@@ -276,15 +289,21 @@ def test_the_refusal_stands_before_every_address(client: TestClient) -> None:
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "cross-site")
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "", "[::2]", "evil@127.0.0.2"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "", "[::2]", "evil@127.0.0.2"]
+)
 def test_other_names_are_refused(client: TestClient, host: str) -> None:
     """ASVS 3.5.8: a name that another made point here (DNS rebinding) opens nothing."""
     assert client.get("/api/v1/incidents", headers={"Host": host}).status_code in (400, 421)
 
 
-@pytest.mark.parametrize("address", ["/api/v1/incidents", "/api/v1/nope", "/api/v1/incidents/i-none", "/static/main.js", "/api/v1/health"])
+@pytest.mark.parametrize(
+    "address", ["/api/v1/incidents", "/api/v1/nope", "/api/v1/incidents/i-none", "/static/main.js", "/api/v1/health"]
+)
 def test_every_answer_has_its_headers(client: TestClient, address: str) -> None:
-    """ASVS 3.4.3, 3.4.4, 3.4.5, 3.4.6, 3.4.8, 3.5.8: a strict policy, nosniff, no framing, no referrer and no window for others, on errors too."""
+    """ASVS 3.4.3, 3.4.4, 3.4.5, 3.4.6, 3.4.8, 3.5.8: a strict policy, nosniff, no framing, no referrer and no window
+    for others, on errors too.
+    """
     headers = client.get(address).headers
     assert headers["content-security-policy"] == POLICY
     assert "unsafe" not in POLICY
@@ -303,7 +322,10 @@ def test_log_text_is_only_a_file(client: TestClient) -> None:
     assert raw_.headers["content-type"] == "text/plain; charset=utf-8"
     for answer in (
         raw_,
-        *(client.get(f"/api/v1/incidents/{incident}/report", params={"format": name}) for name in ("text", "html", "markdown")),
+        *(
+            client.get(f"/api/v1/incidents/{incident}/report", params={"format": name})
+            for name in ("text", "html", "markdown")
+        ),
     ):
         assert re.fullmatch(r'attachment; filename="[\w.-]+"', answer.headers["content-disposition"])
         assert "sandbox" in answer.headers["content-security-policy"]
@@ -333,7 +355,11 @@ def test_large_headers_are_refused(server: Server, data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX:", b"POST /api/v1/ingest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{"],
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX:",
+        b"POST /api/v1/ingest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
+    ],
     ids=["nothing", "half a header", "half a body"],
 )
 def test_slow_clients_are_cut_off(server: Server, data: bytes) -> None:
@@ -361,7 +387,9 @@ def test_broken_requests_are_refused(server: Server, data: bytes) -> None:
 
 
 def test_requests_of_one_client_are_limited() -> None:
-    """ASVS 2.4.1: a minute's worth at once, then as they come back; others are not touched, and a flood of names costs no memory."""
+    """ASVS 2.4.1: a minute's worth at once, then as they come back; others are not touched, and a flood of names costs
+    no memory.
+    """
     now = [0.0]
     buckets = Buckets(60, clock=lambda: now[0])
     assert [buckets.take("a") for _ in range(60)] == [0.0] * 60
@@ -377,7 +405,9 @@ def test_requests_of_one_client_are_limited() -> None:
 def test_a_client_that_asks_too_much_is_told_to_wait(path: Path, store: Store) -> None:
     """ASVS 2.4.1: 429 with Retry-After."""
     web = Web(requests_a_minute=5)
-    with TestClient(create_app(Settings(store=StoreSection(path=path), web=web), store), base_url="http://127.0.0.1") as found:
+    with TestClient(
+        create_app(Settings(store=StoreSection(path=path), web=web), store), base_url="http://127.0.0.1"
+    ) as found:
         answers = [found.get("/api/v1/incidents") for _ in range(7)]
     assert [answer.status_code for answer in answers[:5]] == [200] * 5
     assert answers[-1].status_code == 429
@@ -385,7 +415,10 @@ def test_a_client_that_asks_too_much_is_told_to_wait(path: Path, store: Store) -
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(words=st.text(max_size=60), name=st.sampled_from(["q", "job", "host", "signature", "cluster", "domain", "since", "until", "after"]))
+@given(
+    words=st.text(max_size=60),
+    name=st.sampled_from(["q", "job", "host", "signature", "cluster", "domain", "since", "until", "after"]),
+)
 def test_any_words_are_safe(client: TestClient, words: str, name: str) -> None:
     """ASVS 1.2.4: whatever stands in a filter or a search is text to SQL, and never a 5xx."""
     words = words.encode("utf-8", "ignore").decode()
@@ -409,7 +442,9 @@ def test_a_memory_hog_ends_alone(path: Path, store: Store) -> None:
     ended = cage.run(sleeper, memory=1 << 30, seconds=1.0, threads=1, alive=lambda _: True)
     assert ended.how == "time"
     assert ended.error["hint"]
-    ended = cage.run(lambda _: os.kill(os.getpid(), signal.SIGKILL), memory=1 << 30, seconds=30, threads=1, alive=lambda _: True)
+    ended = cage.run(
+        lambda _: os.kill(os.getpid(), signal.SIGKILL), memory=1 << 30, seconds=30, threads=1, alive=lambda _: True
+    )
     assert ended.how == "killed"
     ended = cage.run(sleeper, memory=1 << 30, seconds=30, threads=1, alive=lambda _: False)
     assert ended.how == "stopped"

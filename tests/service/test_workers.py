@@ -23,12 +23,18 @@ def _state(server: Server, task: str) -> str:
 
 
 def test_two_workers_work_at_once_and_a_running_task_is_cancelled(tmp_path: Path) -> None:
-    """Two long tasks run beside each other. One is stopped: nothing of it is kept, its worker takes the next, the other goes on."""
+    """Two long tasks run beside each other. One is stopped: nothing of it is kept, its worker takes the next, the other
+    goes on.
+    """
     path = tmp_path / "triage.db"
     with serving(path, "--workers", "2") as server:
-        first, second = (_send(server, f"{name}.log.gz", LONG + gzip.compress(name.encode())) for name in ("first", "second"))
+        first, second = (
+            _send(server, f"{name}.log.gz", LONG + gzip.compress(name.encode())) for name in ("first", "second")
+        )
         eventually(lambda: [_state(server, task) for task in (first, second)] == ["running", "running"])
-        small = _send(server, "rank0.log", b"[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: nothing\n")
+        small = _send(
+            server, "rank0.log", b"[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: nothing\n"
+        )
         assert server.client.delete(f"/api/v1/tasks/{first}").json()["state"] in ("running", "cancelled")
         eventually(lambda: _state(server, first) == "cancelled")
         eventually(lambda: _state(server, small) == "done")

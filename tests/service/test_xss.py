@@ -39,8 +39,14 @@ class Dangers(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        self.found += [f"{tag} {name}" for name in values if name.startswith("on") or name in ("style", "srcdoc", "formaction")]
-        self.found += ["script without a file of ours"] if tag == "script" and not values.get("src", "").startswith("/static/") else []
+        self.found += [
+            f"{tag} {name}" for name in values if name.startswith("on") or name in ("style", "srcdoc", "formaction")
+        ]
+        self.found += (
+            ["script without a file of ours"]
+            if tag == "script" and not values.get("src", "").startswith("/static/")
+            else []
+        )
         self.found += [f"<{tag}>"] if tag in ("iframe", "object", "embed", "base", "style") else []
         for name in ("href", "src", "action", "xlink:href"):
             where = urlsplit(values.get(name, ""))
@@ -77,13 +83,23 @@ def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def open_pages(poisoned: Path) -> Iterator[TestClient]:
     settings = Settings(store=StoreSection(path=poisoned))
-    with Store.open(poisoned) as store, TestClient(create_app(settings, store), base_url="http://127.0.0.1:8321") as client:
+    with (
+        Store.open(poisoned) as store,
+        TestClient(create_app(settings, store), base_url="http://127.0.0.1:8321") as client,
+    ):
         yield client
 
 
 def test_no_page_holds_what_a_log_wrote_as_markup(open_pages: TestClient) -> None:
-    """ASVS 1.2.1: from the first page along all links, nothing of a log, a name or a remark has become a tag, a script or a link."""
-    waiting, seen, wrong, nasty = ["/", *(f"/search?q={text}" for text in ("alert", "%3Cscript%3Ealert(1)%3C/script%3E"))], set(), [], 0
+    """ASVS 1.2.1: from the first page along all links, nothing of a log, a name or a remark has become a tag, a script
+    or a link.
+    """
+    waiting, seen, wrong, nasty = (
+        ["/", *(f"/search?q={text}" for text in ("alert", "%3Cscript%3Ealert(1)%3C/script%3E"))],
+        set(),
+        [],
+        0,
+    )
     while waiting and len(seen) < MOST:
         address = waiting.pop(0)
         if address in seen:
@@ -97,7 +113,9 @@ def test_no_page_holds_what_a_log_wrote_as_markup(open_pages: TestClient) -> Non
         nasty += "alert(1)" in answer.text
         wrong += [(address, found) for found in page.found]
         kinds = {urlsplit(one).path.split("/")[1] for one in seen}
-        links = [link for link in page.links if link.startswith("/") and not link.startswith(("//", "/static", "/auth"))]
+        links = [
+            link for link in page.links if link.startswith("/") and not link.startswith(("//", "/static", "/auth"))
+        ]
         waiting += sorted(links, key=lambda link: urlsplit(link).path.split("/")[1] in kinds)
     assert wrong == []
     assert nasty > 5
@@ -117,9 +135,13 @@ def test_answers_for_programs_are_no_pages(open_pages: TestClient) -> None:
         assert json.loads(answer.content)
 
 
-@pytest.mark.parametrize("format_", ["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"])
+@pytest.mark.parametrize(
+    "format_", ["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"]
+)
 def test_reports_in_every_format_are_files(open_pages: TestClient, format_: str) -> None:
-    """ASVS 3.2.1, 5.4.1: a report is saved under a harmless name, and what is HTML has no script and stands in a sandbox."""
+    """ASVS 3.2.1, 5.4.1: a report is saved under a harmless name, and what is HTML has no script and stands in a
+    sandbox.
+    """
     for incident in open_pages.get("/api/v1/incidents").json()["incidents"]:
         answer = open_pages.get(f"/api/v1/incidents/{incident['id']}/report", params={"format": format_})
         assert answer.status_code == 200, answer.text
@@ -128,4 +150,6 @@ def test_reports_in_every_format_are_files(open_pages: TestClient, format_: str)
         if format_ == "html":
             page = Dangers()
             page.feed(answer.text)
-            assert [found for found in page.found if not found.startswith("<style") and not found.endswith("style")] == []
+            assert [
+                found for found in page.found if not found.startswith("<style") and not found.endswith("style")
+            ] == []

@@ -32,7 +32,8 @@ def test_command_line_over_environment_over_file_over_default(file: Path, monkey
 
 
 @pytest.mark.parametrize(
-    "text", ["[web]\nprot = 1\n", "[wbe]\n", "web = 1\n", "[web]\nport = 'x'\n", "[web\n", "[sources.a]\nurl = 'http://x'\n"]
+    "text",
+    ["[web]\nprot = 1\n", "[wbe]\n", "web = 1\n", "[web]\nport = 'x'\n", "[web\n", "[sources.a]\nurl = 'http://x'\n"],
 )
 def test_a_misspelled_file_is_no_silence(file: Path, text: str) -> None:
     """Unknown names, wrong kinds and broken files stop with the place and the next step."""

@@ -28,7 +28,10 @@ class Pieces(ByteStream):
 PIECES = st.lists(st.binary(max_size=20), max_size=10)
 
 
-@given(PIECES, st.lists(st.tuples(st.sampled_from(["read", "read1", "peek", "readinto", "seek", "unread"]), st.integers(0, 30))))
+@given(
+    PIECES,
+    st.lists(st.tuples(st.sampled_from(["read", "read1", "peek", "readinto", "seek", "unread"]), st.integers(0, 30))),
+)
 def test_any_way_of_reading_gives_the_same_bytes(pieces: list[bytes], calls: list[tuple[str, int]]) -> None:
     """read, read1, peek, readinto, seek and unread agree with slices of the whole, and tell says where."""
     whole, stream, at = b"".join(pieces), Pieces(pieces), 0

@@ -83,7 +83,13 @@ def test_a_tar_of_the_oldest_format_is_a_tar() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"a\0b\n" * 8 + log(50), log(50) + b"\xff\xfe\xfd\n" * 20, "错误: 设备丢失\n".encode("gbk") * 50, b"\x1b[31mred\x1b[0m\n" * 50]
+    "data",
+    [
+        b"a\0b\n" * 8 + log(50),
+        log(50) + b"\xff\xfe\xfd\n" * 20,
+        "错误: 设备丢失\n".encode("gbk") * 50,
+        b"\x1b[31mred\x1b[0m\n" * 50,
+    ],
 )
 def test_text_with_some_dirt_is_text(data: bytes) -> None:
     """Some NULs, invalid UTF-8, a foreign charset or colours do not make a log binary."""
@@ -114,7 +120,11 @@ def test_any_head_has_a_kind(data: bytes) -> None:
     assert (classify(data)[0] == "empty") == (not data)
 
 
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1).map(lambda text: ("[rank0]: " + text + "\n").encode()))
+@given(
+    st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1).map(
+        lambda text: ("[rank0]: " + text + "\n").encode()
+    )
+)
 def test_any_printable_text_is_text(data: bytes) -> None:
     """What begins like a log line is text, whatever it goes on with."""
     assert classify(data) == ("text", "utf-8")

@@ -22,17 +22,25 @@ from .making import codes, directory
     st.integers(1, 90),
     st.integers(1, 2),
 )
-def test_lines_are_those_an_editor_shows(texts: list[bytes], offsets: set[int], chunk: int, piece: int, processes: int) -> None:
-    """An offset is on the line after the line feeds before it, whatever the chunk, the pieces and who counts; past the end is the last line."""
+def test_lines_are_those_an_editor_shows(
+    texts: list[bytes], offsets: set[int], chunk: int, piece: int, processes: int
+) -> None:
+    """An offset is on the line after the line feeds before it, whatever the chunk, the pieces and who counts; past the
+    end is the last line.
+    """
     with directory() as place, pytest.MonkeyPatch.context() as patch:
         for name, value in (("_CHUNK", chunk), ("_PIECE", piece), ("_FAR", 200)):
             patch.setattr(files, name, value)
-        patch.setattr(forks.threading, "active_count", lambda: 1)  # a test's runner may have others, which do not matter here
+        patch.setattr(
+            forks.threading, "active_count", lambda: 1
+        )  # a test's runner may have others, which do not matter here
         paths = {str(place / f"f{number}"): data for number, data in enumerate(texts)}
         for path, data in paths.items():
             Path(path).write_bytes(data)
         found = line_numbers(dict.fromkeys(paths, offsets), processes)
-        assert all(found[path][offset] == 1 + data[:offset].count(b"\n") for path, data in paths.items() for offset in offsets)
+        assert all(
+            found[path][offset] == 1 + data[:offset].count(b"\n") for path, data in paths.items() for offset in offsets
+        )
 
 
 def test_only_what_is_needed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

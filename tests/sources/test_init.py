@@ -40,7 +40,9 @@ def test_the_room_looks_only_to_the_left() -> None:
         text = path.read_text()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("triage."):
-                assert node.module.split(".")[1] in ("sources", "model", "errors", "lazy_re", "forks"), f"{path.name}: {node.module}"
+                assert node.module.split(".")[1] in ("sources", "model", "errors", "lazy_re", "forks"), (
+                    f"{path.name}: {node.module}"
+                )
         assert ".extract" not in text
 
 

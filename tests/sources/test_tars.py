@@ -18,9 +18,9 @@ from triage.sources import Limits, discover
 from .making import codes, directory, log, opened, read, tar, zipped
 from .test_classify import CASES, CORE
 
-NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=40) | st.sampled_from(
-    ["../../../tmp/evil", "/etc/passwd", "a/../../b", ".", "..", "/", "a//b", "x" * 300]
-)
+NAMES = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=40
+) | st.sampled_from(["../../../tmp/evil", "/etc/passwd", "a/../../b", ".", "..", "/", "a//b", "x" * 300])
 MEMBERS = st.lists(st.tuples(NAMES, st.binary(max_size=2000)), min_size=1, max_size=6)
 
 
@@ -45,7 +45,12 @@ def info(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE, **more: str) -
 @pytest.mark.parametrize("layout", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_members_come_in_order_under_the_archives_name(layout: int) -> None:
     """Every format gives the members as `archive!/path`."""
-    data = made((info("logs/b.log", 5), b"hello"), (info("logs", 0, tarfile.DIRTYPE), b""), (info("a.log", 2), b"hi"), layout=layout)
+    data = made(
+        (info("logs/b.log", 5), b"hello"),
+        (info("logs", 0, tarfile.DIRTYPE), b""),
+        (info("a.log", 2), b"hi"),
+        layout=layout,
+    )
     sources, warnings = read(data, name="t.tar")
     assert list(sources.items()) == [("t.tar!/logs/b.log", b"hello"), ("t.tar!/a.log", b"hi")]
     assert not warnings
@@ -72,7 +77,9 @@ def test_no_name_touches_the_disk(members: list[tuple[str, bytes]]) -> None:
 @given(MEMBERS, st.floats(0, 1, exclude_max=True), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_truncation_never_loses_earlier_members(members: list[tuple[str, bytes]], cut: float, packed: bool) -> None:
-    """Wherever an archive is cut, members that lie before the cut are whole, the one at the cut is a beginning, and it is told."""
+    """Wherever an archive is cut, members that lie before the cut are whole, the one at the cut is a beginning, and it
+    is told.
+    """
     numbered = {f"{at}.log": b"log " + body for at, (_, body) in enumerate(members)}
     whole = tar(numbered)
     end = max(512, int(len(whole) * cut))
@@ -136,7 +143,15 @@ def test_links_and_special_members_are_skipped_with_a_reason() -> None:
 
 def test_members_are_classified_by_content() -> None:
     """Core files, dumps and the like inside an archive have the right kind."""
-    data = tar({"core.1": CORE, "dump": CASES["flight-recorder"], "stack": CASES["py-spy"], "error.json": CASES["error-file"], "e": b""})
+    data = tar(
+        {
+            "core.1": CORE,
+            "dump": CASES["flight-recorder"],
+            "stack": CASES["py-spy"],
+            "error.json": CASES["error-file"],
+            "e": b"",
+        }
+    )
     with directory() as place:
         (place / "t").write_bytes(data)
         sources, _ = opened(discover([str(place)]).files[0])
@@ -156,8 +171,15 @@ def test_a_sparse_member_comes_with_its_holes() -> None:
     body = b"a" * 512
     sparse_map = b"2\n0\n512\n1536\n0\n".ljust(512, b"\0")
     pax = info("GNUSparseFile.0/core", 1024)
-    pax.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "core", "GNU.sparse.realsize": "1536"}
-    sources, warnings = read(made((pax, sparse_map + body), (info("z.log", 2), b"z\n"), layout=tarfile.PAX_FORMAT), name="t")
+    pax.pax_headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": "core",
+        "GNU.sparse.realsize": "1536",
+    }
+    sources, warnings = read(
+        made((pax, sparse_map + body), (info("z.log", 2), b"z\n"), layout=tarfile.PAX_FORMAT), name="t"
+    )
     assert sources == {"t!/core": body + bytes(1024), "t!/z.log": b"z\n"}
     assert not warnings
 
@@ -166,7 +188,12 @@ def test_holes_count_against_the_total() -> None:
     """A member of a terabyte of holes ends at the cap."""
     pax = info("GNUSparseFile.0/big", 512)
     size = str(1 << 40)
-    pax.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "big", "GNU.sparse.realsize": size}
+    pax.pax_headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": "big",
+        "GNU.sparse.realsize": size,
+    }
     data = made((pax, b"1\n1099511627776\n0\n".ljust(512, b"\0")), layout=tarfile.PAX_FORMAT)
     sources, warnings = read(data, Limits(max_total_bytes=1 << 20), name="t")
     assert sum(map(len, sources.values())) <= 1 << 20
@@ -227,14 +254,18 @@ def test_members_that_are_not_read_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(gzip.compress(tar({"a.log": log(), "b.log": log(3)})))
     from triage.sources import streams
 
-    names = [source.name.rsplit("/", 1)[-1] for source, _ in streams(discover([str(tmp_path)]).files[0], Limits(), lambda _: None)]
+    names = [
+        source.name.rsplit("/", 1)[-1]
+        for source, _ in streams(discover([str(tmp_path)]).files[0], Limits(), lambda _: None)
+    ]
     assert names == ["a.log", "b.log"]
 
 
 def test_ten_thousand_empty_members_are_quick() -> None:
     """Many members cost little each, and warnings about many are counted, not listed."""
     data = made(
-        *((info(f"{at}"), b"") for at in range(10_000)), *((info(f"l{at}", kind=tarfile.SYMTYPE, linkname="x"), b"") for at in range(100))
+        *((info(f"{at}"), b"") for at in range(10_000)),
+        *((info(f"l{at}", kind=tarfile.SYMTYPE, linkname="x"), b"") for at in range(100)),
     )
     begun = time.perf_counter()
     sources, warnings = read(gzip.compress(data), name="t")

@@ -53,7 +53,13 @@ def test_a_file_tells_size_and_time(job: Path) -> None:
     """Size, time and path are those of the file."""
     file = discover(["job/a.out"]).files[0]
     status = os.stat("job/a.out")
-    assert (file.path, file.kind, file.size, file.mtime, file.encoding) == ("job/a.out", "text", status.st_size, status.st_mtime, "utf-8")
+    assert (file.path, file.kind, file.size, file.mtime, file.encoding) == (
+        "job/a.out",
+        "text",
+        status.st_size,
+        status.st_mtime,
+        "utf-8",
+    )
 
 
 def test_plain_files_are_left_where_they_lie(job: Path) -> None:
@@ -69,7 +75,12 @@ def test_each_file_is_read_once(job: Path) -> None:
     (job / "00link").symlink_to("logs")
     os.link(job / "a.out", job / "b.out")
     result = discover(["job"])
-    assert [file.name for file in result.files] == ["job/a.out", "job/logs/.hidden", "job/logs/rank0.log", "job/logs/rank1.log"]
+    assert [file.name for file in result.files] == [
+        "job/a.out",
+        "job/logs/.hidden",
+        "job/logs/rank0.log",
+        "job/logs/rank1.log",
+    ]
     assert codes(list(result.warnings)) == ["read-once"]
     assert "3 names" in result.warnings[0].message
 
@@ -294,7 +305,9 @@ def test_standard_input_is_capped() -> None:
 def test_a_spool_can_be_read_by_another_process() -> None:
     """Workers open standard input by its path."""
     file = discover(["-"], stdin=io.BytesIO(b"hello\n")).files[0]
-    done = subprocess.run([sys.executable, "-c", f"print(open({file.path!r}).read())"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"print(open({file.path!r}).read())"], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "hello"
 
 
@@ -308,4 +321,6 @@ def test_finding_is_deterministic(content: dict[str, bytes]) -> None:
             (place / f"{at % 3}" / f"{at}").write_bytes(data)
         first, second = discover([str(place)]), discover([str(place)])
         assert first == second
-        assert [file.name for file in first.files] == sorted((file.name for file in first.files), key=lambda name: name.split("/"))
+        assert [file.name for file in first.files] == sorted(
+            (file.name for file in first.files), key=lambda name: name.split("/")
+        )

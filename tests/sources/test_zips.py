@@ -95,7 +95,10 @@ def test_truncation_never_loses_earlier_members(bodies: list[bytes], cut: float,
     members = {f"{at}.log": b"log " + body for at, body in enumerate(bodies)}
     data = zipped(members, method)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        ends = {info.filename: info.header_offset + 30 + len(info.filename) + info.compress_size for info in archive.infolist()}
+        ends = {
+            info.filename: info.header_offset + 30 + len(info.filename) + info.compress_size
+            for info in archive.infolist()
+        }
     end = max(40, int(len(data) * cut))
     sources, warnings = read(tar({"z": data[:end]}) if nested else data[:end], name="t")
     shown = "t!/z!/" if nested else "t!/"
@@ -107,7 +110,11 @@ def test_truncation_never_loses_earlier_members(bodies: list[bytes], cut: float,
     assert warnings
 
 
-@given(st.lists(st.binary(max_size=1000), min_size=1, max_size=5), st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=100))
+@given(
+    st.lists(st.binary(max_size=1000), min_size=1, max_size=5),
+    st.floats(0, 1, exclude_max=True),
+    st.binary(min_size=1, max_size=100),
+)
 @settings(max_examples=100, deadline=None)
 def test_garbage_anywhere_never_raises(bodies: list[bytes], at: float, garbage: bytes) -> None:
     """An archive overwritten at any place but its first bytes is read as far as it goes."""
@@ -230,6 +237,8 @@ def test_members_that_share_their_bytes_are_capped() -> None:
 
 def test_a_checkpoint_is_skipped_with_a_reason() -> None:
     """What torch.save writes is no log."""
-    sources, warnings = read(zipped({"m/data.pkl": b"\x80\x02}.", "m/data/0": bytes(1000), "m/version": b"3\n"}), name="m.pt")
+    sources, warnings = read(
+        zipped({"m/data.pkl": b"\x80\x02}.", "m/data/0": bytes(1000), "m/version": b"3\n"}), name="m.pt"
+    )
     assert not sources
     assert codes(warnings) == ["skipped"]

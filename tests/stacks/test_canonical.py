@@ -15,7 +15,14 @@ TEXT = st.text(max_size=20)
 NUMBER = st.none() | st.integers(0, 1 << 63)
 FRAMES = st.builds(Frame, TEXT, TEXT, NUMBER, NUMBER, TEXT, st.none() | st.integers(0, 9999), TEXT, NUMBER, TEXT)
 THREADS = st.builds(
-    Thread, st.lists(FRAMES, max_size=3).map(tuple), TEXT, st.none() | st.integers(0, 1 << 22), NUMBER, TEXT, TEXT, st.booleans()
+    Thread,
+    st.lists(FRAMES, max_size=3).map(tuple),
+    TEXT,
+    st.none() | st.integers(0, 1 << 22),
+    NUMBER,
+    TEXT,
+    TEXT,
+    st.booleans(),
 )
 STACKS = st.builds(
     Stacks,
@@ -35,7 +42,9 @@ def test_what_is_written_is_read(stacks: Stacks) -> None:
     assert canonical.read(canonical.write(stacks)) == stacks
 
 
-@pytest.mark.parametrize("text", ["", "triage stacks 1\n", "triage stacks 1\nprocess form=1x", 'triage stacks 1\nprocess form="a"\nfoo'])
+@pytest.mark.parametrize(
+    "text", ["", "triage stacks 1\n", "triage stacks 1\nprocess form=1x", 'triage stacks 1\nprocess form="a"\nfoo']
+)
 def test_damage_has_a_line(text: str) -> None:
     """What is damaged says where."""
     with pytest.raises(canonical.StacksError) as caught:

@@ -11,7 +11,11 @@ from triage.stacks import FORMS, Stacks, canonical, parse, reduce
 CORPUS = Path(__file__).parents[1] / "artifacts" / "backtraces"
 EXPECTED = {
     row[0]: row[1:]
-    for row in (line.split("\t") for line in (CORPUS / "expected.tsv").read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    for row in (
+        line.split("\t")
+        for line in (CORPUS / "expected.tsv").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    )
 }
 
 
@@ -41,7 +45,9 @@ def test_what_is_printed_is_read_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["[rank7]: ", "(Worker pid=90125) ", "worker-3  | "])
-@pytest.mark.parametrize("name", [name for name in EXPECTED if EXPECTED[name][0] not in ("jvm", "hs-err", "paddle", "memcheck")])
+@pytest.mark.parametrize(
+    "name", [name for name in EXPECTED if EXPECTED[name][0] not in ("jvm", "hs-err", "paddle", "memcheck")]
+)
 def test_a_prefix_changes_nothing(name: str, prefix: str) -> None:
     """The same stacks come out behind the prefix of a launcher."""
     text = (CORPUS / f"{name}.txt").read_text(encoding="utf-8")

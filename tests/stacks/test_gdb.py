@@ -22,8 +22,18 @@ def frame(line: str) -> Frame:
     ("line", "function", "args", "place"),
     [
         ("#0  0x00007f in f (x=3) at n.c:1", "f", "x=3", ("n.c", 1, "")),
-        ("#0  __pthread_kill_implementation (signo=6) at ./nptl/pthread_kill.c:44", "__pthread_kill_implementation", "signo=6", None),
-        ("#0  0x7f in c10d::f(at::Tensor&, int) () from /x/libtorch.so", "c10d::f(at::Tensor&, int)", "", ("", None, "/x/libtorch.so")),
+        (
+            "#0  __pthread_kill_implementation (signo=6) at ./nptl/pthread_kill.c:44",
+            "__pthread_kill_implementation",
+            "signo=6",
+            None,
+        ),
+        (
+            "#0  0x7f in c10d::f(at::Tensor&, int) () from /x/libtorch.so",
+            "c10d::f(at::Tensor&, int)",
+            "",
+            ("", None, "/x/libtorch.so"),
+        ),
         ("#0  0x7f in (anonymous namespace)::f (x=1) at a.cc:3", "(anonymous namespace)::f", "x=1", ("a.cc", 3, "")),
         ("#0  0x7f in foo<bar (*)(int)> (x=1) at a.cc:3", "foo<bar (*)(int)>", "x=1", ("a.cc", 3, "")),
         ("#0  0x7f in A::operator() (this=0x1) at a.cc:3", "A::operator()", "this=0x1", ("a.cc", 3, "")),
@@ -78,7 +88,12 @@ def test_a_session(prefix: str) -> None:
     """Wrapped lines, pages, prompts, locals, quotes and prefixes: the same four frames, of the thread that crashed."""
     stacks = one("\n".join(prefix + line for line in WRAPPED.splitlines()))
     (thread,) = stacks.threads
-    assert [frame.function.split("(")[0] for frame in thread.frames] == ["c10d::ProcessGroupNCCL::WorkNCCL::isCompleted", "f", "g", "main"]
+    assert [frame.function.split("(")[0] for frame in thread.frames] == [
+        "c10d::ProcessGroupNCCL::WorkNCCL::isCompleted",
+        "f",
+        "g",
+        "main",
+    ]
     assert (thread.frames[0].module, thread.frames[1].line) == ("/opt/lib/libtorch_cuda.so", 12)
     assert (stacks.signal, thread.crashed, stacks.command) == ("SIGSEGV", True, "python train.py")
 

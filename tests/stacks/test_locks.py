@@ -37,13 +37,18 @@ Thread 1 (Thread 0x7fbe681c2740 (LWP 11) "train"):
 
 def told(*threads: tuple[int, str, str], held: str = "") -> str:
     """What the process of these threads (tid, lock, function) does; the first is the main one."""
-    text = "\n".join(WAITING.format(number=n, tid=tid, lock=lock, function=function) for n, (tid, lock, function) in enumerate(threads, 1))
+    text = "\n".join(
+        WAITING.format(number=n, tid=tid, lock=lock, function=function)
+        for n, (tid, lock, function) in enumerate(threads, 1)
+    )
     [stacks] = parse(text + held)
     return phrase(state_of(process(stacks, "rank0.txt", text + held)))
 
 
 def mutexes(*holders: tuple[int, str, int]) -> str:
-    return "".join(MUTEX.format(number=n, tid=tid, lock=lock, owner=owner) for n, (tid, lock, owner) in enumerate(holders, 1))
+    return "".join(
+        MUTEX.format(number=n, tid=tid, lock=lock, owner=owner) for n, (tid, lock, owner) in enumerate(holders, 1)
+    )
 
 
 def test_a_mutex_without_its_holder_is_held_elsewhere() -> None:
@@ -73,7 +78,9 @@ def test_threads_that_hold_the_locks_of_each_other_are_a_deadlock(count: int) ->
 def test_a_holder_that_waits_for_nothing_is_no_deadlock() -> None:
     """Who has the lock is told, and that is all."""
     threads = ((11, "0x561f0b87b0a0", "flush"), (12, "0x561f0b87b060", "save"))
-    assert told(*threads, held=mutexes((11, "0x561f0b87b0a0", 12))) == "waiting for a lock that thread 12 (in save) holds"
+    assert (
+        told(*threads, held=mutexes((11, "0x561f0b87b0a0", 12))) == "waiting for a lock that thread 12 (in save) holds"
+    )
 
 
 def test_a_lock_taken_twice_by_one_thread() -> None:
@@ -99,7 +106,10 @@ def test_a_ring_is_one(holders: dict[int, int | None]) -> None:
     assert locks.told(process, threads[0], State("futex", "in futex")) is None or holders[threads[0].tid or 0] or found
 
 
-@given(st.text(), st.lists(st.sampled_from(["Thread 1 (LWP 1):", "__owner = 5", "__owner = 0", "Thread 2 (process 9"]), max_size=9))
+@given(
+    st.text(),
+    st.lists(st.sampled_from(["Thread 1 (LWP 1):", "__owner = 5", "__owner = 0", "Thread 2 (process 9"]), max_size=9),
+)
 def test_any_text_has_owners(text: str, lines: list[str]) -> None:
     """Whatever a dump holds, holders are numbers of threads and nothing raises."""
     assert all(tid > 0 and owner > 0 for tid, owner in locks.owners("\n".join([text, *lines, text])).items())

@@ -16,7 +16,10 @@ from triage.stacks.names import library, normal
         ("c10d::X::f(at::Tensor&, c10d::Opt const&)", "c10d::X::f"),
         ("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs", "c10::detail::torchCheckFail"),
         ("_ZNK5torch15PythonArgParser14get_signaturesB5cxx11Ev", "torch::PythonArgParser::get_signatures"),
-        ("_ZNSt6thread11_State_implINS_8_InvokerISt5tupleIJZ4mainEUlvE_EEEEE6_M_runEv", "std::thread::_State_impl<T>::_M_run"),
+        (
+            "_ZNSt6thread11_State_implINS_8_InvokerISt5tupleIJZ4mainEUlvE_EEEEE6_M_runEv",
+            "std::thread::_State_impl<T>::_M_run",
+        ),
         ("_ZN3FooD2Ev", "Foo::~Foo"),
         ("std::__cxx11::basic_string<char, std::char_traits<char> >::foo[abi:cxx11]", "std::basic_string<T>::foo"),
         ("std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)", "std::operator<<<T>"),

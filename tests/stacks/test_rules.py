@@ -18,7 +18,11 @@ from triage.stacks.names import normal
         ("malloc_printerr", "abort", "heap-corruption"),
         ("__GI___assert_fail", "abort", "assert"),
         ("std::terminate()", "abort", "exception"),
-        ("c10::detail::torchCheckFail(char const*, char const*, unsigned int, std::string const&)", "abort", "exception"),
+        (
+            "c10::detail::torchCheckFail(char const*, char const*, unsigned int, std::string const&)",
+            "abort",
+            "exception",
+        ),
         ("<signal handler called>", "signal", ""),
         ("__memmove_avx_unaligned_erms", "memory", ""),
         ("at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&)", "glue", ""),
@@ -44,7 +48,13 @@ def test_a_library_limits_a_rule() -> None:
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("a -> B C", "no rule"), ("*", "drop every frame"), ("a*b*c*d*e*f", "four"), ("abort", "already"), ("foo @ bar", "no rule")],
+    [
+        ("a -> B C", "no rule"),
+        ("*", "drop every frame"),
+        ("a*b*c*d*e*f", "four"),
+        ("abort", "already"),
+        ("foo @ bar", "no rule"),
+    ],
 )
 def test_mistakes_have_a_line(tmp_path: Path, line: str, words: str) -> None:
     """A bad line is an error with its file and number, and what to write instead."""

@@ -19,9 +19,16 @@ def test_everything_above_the_handler_goes() -> None:
 def test_kinds_come_from_the_abort_chain() -> None:
     """What stands outside of abort() says why: an exception, an assertion, glibc's checks."""
     abort = ("__pthread_kill_implementation", "raise", "abort")
-    assert reduce(crash(*abort, "__libc_message", "malloc_printerr", "_int_free", "free", "f", signal="SIGABRT")).kind == "heap-corruption"
+    assert (
+        reduce(crash(*abort, "__libc_message", "malloc_printerr", "_int_free", "free", "f", signal="SIGABRT")).kind
+        == "heap-corruption"
+    )
     assert reduce(crash(*abort, "__assert_fail_base", "__assert_fail", "f", signal="SIGABRT")).kind == "assert"
-    found = reduce(crash(*abort, "__gnu_cxx::__verbose_terminate_handler()", "std::terminate()", "__cxa_throw", "f", signal="SIGABRT"))
+    found = reduce(
+        crash(
+            *abort, "__gnu_cxx::__verbose_terminate_handler()", "std::terminate()", "__cxa_throw", "f", signal="SIGABRT"
+        )
+    )
     assert (found.kind, found.frames) == ("exception", ("f",))
 
 
@@ -29,7 +36,8 @@ def test_the_signature_does_not_know_builds() -> None:
     """Arguments, template arguments, clones, libraries' versions and addresses change nothing."""
     one = reduce(crash("__memmove_avx_unaligned_erms", "a::f<int>(int*) [clone .isra.0]", "g"))
     thread = Thread(
-        (Frame("memcpy"), Frame("void a::f<long>(long*)", "/x/liba.so.1", address=5), Frame("g", file="g.c", line=3)), crashed=True
+        (Frame("memcpy"), Frame("void a::f<long>(long*)", "/x/liba.so.1", address=5), Frame("g", file="g.c", line=3)),
+        crashed=True,
     )
     other = reduce(Stacks("c10", (thread,), signal="SIGSEGV"))
     assert one.key == other.key
@@ -84,7 +92,11 @@ def test_python_frames_count_where_no_native_one_does() -> None:
 def test_every_step_has_a_note() -> None:
     """What was dropped says which rule did it."""
     notes = reduce(crash("abort", "std::function<void ()>::operator()() const", "f", signal="SIGABRT")).notes
-    assert [(note.level, note.done) for note in notes] == [(0, "frames 0 to 0 dropped"), (1, "dropped"), (2, "kept as f")]
+    assert [(note.level, note.done) for note in notes] == [
+        (0, "frames 0 to 0 dropped"),
+        (1, "dropped"),
+        (2, "kept as f"),
+    ]
     assert "abort.txt:" in notes[0].why
 
 

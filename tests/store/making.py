@@ -32,7 +32,13 @@ def fact(text: str, rank: int | None = 1, host: str | None = "node1", **more: ob
 
 
 def known(
-    name: str, signature: str = "cuda.out-of-memory", *, host: str = "node1", rank: int = 1, at: float = NOW, **more: object
+    name: str,
+    signature: str = "cuda.out-of-memory",
+    *,
+    host: str = "node1",
+    rank: int = 1,
+    at: float = NOW,
+    **more: object,
 ) -> Diagnosis:
     """A failure that a signature knows."""
     root = Finding(
@@ -60,7 +66,9 @@ def known(
     )
 
 
-def unknown(name: str, text: str = "ValueError: shard 7 is bad", cluster: str = "u-7f3a9c", *, at: float = NOW, rank: int = 1) -> Diagnosis:
+def unknown(
+    name: str, text: str = "ValueError: shard 7 is bad", cluster: str = "u-7f3a9c", *, at: float = NOW, rank: int = 1
+) -> Diagnosis:
     """A failure that no signature knows."""
     root = Finding(
         None,

@@ -112,7 +112,9 @@ def test_what_is_no_export_is_refused_whole(tmp_path: Path, line: str) -> None:
     with filled(tmp_path / "a.db") as store:
         before = list(transfer.export(store.connections))
         lines = ['{"type": "head", "format": "triage.store/1"}', '{"type": "setting", "key": "k", "value": "v"}', line]
-        if "i-aa" in line or line == '{"type": "job", "id": "j-1"}':  # no such incident, or a row that is not whole: nothing to take
+        if (
+            "i-aa" in line or line == '{"type": "job", "id": "j-1"}'
+        ):  # no such incident, or a row that is not whole: nothing to take
             transfer.load(store.connections, lines[:1] + lines[2:])
         else:
             with pytest.raises(InputError) as caught:

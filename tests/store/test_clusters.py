@@ -23,10 +23,16 @@ class Words:
         if finding.cluster is None:
             return None
         return Fingerprint(
-            3, f"3:{finding.title}", guard=finding.title.split(":")[0], headline=finding.title, anchored="?" not in finding.title
+            3,
+            f"3:{finding.title}",
+            guard=finding.title.split(":")[0],
+            headline=finding.title,
+            anchored="?" not in finding.title,
         )
 
-    def place(self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]) -> Assignment:
+    def place(
+        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+    ) -> Assignment:
         mine = set(new.headline.split())
         for cluster, other in known:
             if mine > set(other.headline.split()):
@@ -40,7 +46,10 @@ def ids(store: Store, state: str = "open") -> list[str]:
 
 def fill(store: Store, *clusters: str) -> list[str]:
     """One incident a cluster; the ids of the incidents."""
-    return [store.incidents.add(unknown(f"job {name}", f"ValueError: {name}", name), now=NOW + n).id for n, name in enumerate(clusters)]
+    return [
+        store.incidents.add(unknown(f"job {name}", f"ValueError: {name}", name), now=NOW + n).id
+        for n, name in enumerate(clusters)
+    ]
 
 
 def key_of(store: Store, cluster: str) -> str:
@@ -54,7 +63,12 @@ def test_the_same_failure_is_the_same_cluster(store: Store) -> None:
     for name in ("a", "b"):
         store.incidents.add(unknown(name))
     cluster = store.clusters.get("u-7f3a9c")
-    assert (cluster.incidents, cluster.jobs, cluster.state, cluster.title) == (2, 2, "open", "ValueError: shard 7 is bad")
+    assert (cluster.incidents, cluster.jobs, cluster.state, cluster.title) == (
+        2,
+        2,
+        "open",
+        "ValueError: shard 7 is bad",
+    )
     assert len(store.clusters.incidents("7f3a")) == 2
 
 
@@ -107,13 +121,18 @@ def test_a_merge_is_taken_back(store: Store) -> None:
     entry, _ = store.moves.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
     undone = store.moves.undo(entry, actor="bob")
     assert sorted(store.clusters.listed(), key=str) == sorted(before, key=str)
-    assert [(item.actor, item.action, item.undone_by) for item in store.audit.listed()] == [("bob", "undo", None), ("ann", "merge", undone)]
+    assert [(item.actor, item.action, item.undone_by) for item in store.audit.listed()] == [
+        ("bob", "undo", None),
+        ("ann", "merge", undone),
+    ]
     with pytest.raises(OptionError, match="was taken back"):
         store.moves.undo(entry, actor="bob")
 
 
 def test_a_split_sticks(store: Store) -> None:
-    """A fingerprint that left is in a new cluster for good, the log of both says so, and the pair is remembered as not one."""
+    """A fingerprint that left is in a new cluster for good, the log of both says so, and the pair is remembered as not
+    one.
+    """
     fill(store, "u-aaaaaa", "u-bbbbbb")
     one, other = key_of(store, "u-aaaaaa"), key_of(store, "u-bbbbbb")
     _, kept = store.moves.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
@@ -144,7 +163,11 @@ def test_names_notes_and_states(store: Store) -> None:
     fill(store, "u-aaaaaa", "u-bbbbbb")
     store.moves.name("u-aaaaaa", "Torn  shard", actor="ann", note="write it again, password=correct-horse")
     named = store.clusters.get("Torn shard")
-    assert (named.id, named.state, named.note) == ("u-aaaaaa", "named", "write it again, password=[redacted assignment]")
+    assert (named.id, named.state, named.note) == (
+        "u-aaaaaa",
+        "named",
+        "write it again, password=[redacted assignment]",
+    )
     with pytest.raises(OptionError, match="another cluster"):
         store.moves.name("u-bbbbbb", "Torn shard", actor="bob")
     store.moves.ignore("u-aaaaaa", actor="ann", because="sandbox")

@@ -138,5 +138,10 @@ def test_a_busy_store_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Who waits too long is told that another holds it."""
     monkeypatch.setattr("triage.store.connection.BUSY_SECONDS", 0.05)
     path = tmp_path / "triage.db"
-    with Store.open(path) as one, Store.open(path) as other, one.connections.write(), pytest.raises(StoreError, match="has held"):
+    with (
+        Store.open(path) as one,
+        Store.open(path) as other,
+        one.connections.write(),
+        pytest.raises(StoreError, match="has held"),
+    ):
         other.incidents.add(known("a"))

@@ -27,7 +27,9 @@ def test_a_diagnosis_comes_back(store: Store, diagnosis: Diagnosis) -> None:
     assert store.incidents.get(stored.id).diagnosis == diagnosis
 
 
-@pytest.mark.parametrize("name", ["sigkill_perrank", "exception_one_rank_tee", "healthy_json_archive", "restart_failed_again_redirects"])
+@pytest.mark.parametrize(
+    "name", ["sigkill_perrank", "exception_one_rank_tee", "healthy_json_archive", "restart_failed_again_redirects"]
+)
 def test_real_jobs_come_back(store: Store, name: str) -> None:
     """Diagnoses of recorded jobs survive the store."""
     diagnosis = triage.ingest(SAMPLES / name / "job")
@@ -39,7 +41,9 @@ def test_real_jobs_come_back(store: Store, name: str) -> None:
 def test_any_diagnosis_comes_back(store: Store, diagnosis: Diagnosis) -> None:
     """Whatever the texts hold; only clusters are the store's own."""
     identifier = "j-" + hashlib.sha256(repr(diagnosis).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    known = tuple(finding for finding in diagnosis.findings if finding.signature is not None)  # what is unknown stands in `unknown`
+    known = tuple(
+        finding for finding in diagnosis.findings if finding.signature is not None
+    )  # what is unknown stands in `unknown`
     diagnosis = dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, id=identifier), findings=known)
     stored = store.incidents.add(diagnosis)
     assert store.incidents.get(stored.id).diagnosis == stored.diagnosis

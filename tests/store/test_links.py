@@ -1,4 +1,6 @@
-"""Clusters that one failure shows to be the same: put together in the store too, told, taken back, and never against a person."""
+"""Clusters that one failure shows to be the same: put together in the store too, told, taken back, and never against a
+person.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ BOTH = "SinkError: segment writer lost its lease today remotely"
 
 def add(store: Store, name: str, text: str) -> str:
     """Store a failure; its cluster."""
-    cluster = store.incidents.add(unknown(name, text, f"u-{crc32(name.encode()):08x}"), now=NOW + len(store.search.listed())).diagnosis
+    cluster = store.incidents.add(
+        unknown(name, text, f"u-{crc32(name.encode()):08x}"), now=NOW + len(store.search.listed())
+    ).diagnosis
     assert cluster.root_cause is not None
     assert cluster.root_cause.cluster is not None
     return cluster.root_cause.cluster
@@ -59,7 +63,9 @@ def test_what_a_person_keeps_apart_is_not_linked(two: tuple[Store, str, str]) ->
 
 
 def test_two_that_people_named_are_not_linked(two: tuple[Store, str, str]) -> None:
-    """A program does not say that two names are one; a named one with one that nobody touched it does, and the name stays."""
+    """A program does not say that two names are one; a named one with one that nobody touched it does, and the name
+    stays.
+    """
     store, one, other = two
     store.moves.name(other, "Lease lost remotely", actor="ann")
     entry = store.moves.name(one, "Lease lost", actor="ann")
@@ -93,10 +99,13 @@ def test_arrival_order_changes_no_group(tmp_path: Path) -> None:
             with store.connections.write():
                 for place, number in enumerate(order):
                     fact = some[number].fact()
-                    finding = Finding(None, fact.text[:60], "unknown", "cause", "fatal", 0.8, cluster="u-0", evidence=(fact,))
+                    finding = Finding(
+                        None, fact.text[:60], "unknown", "cause", "fatal", 0.8, cluster="u-0", evidence=(fact,)
+                    )
                     described = job(f"{seed} {number}")
                     store.incidents.add(
-                        Diagnosis("0.1.0", "c", described, "unknown", finding, (), (finding,), stats=Stats(1, 1)), now=NOW + place
+                        Diagnosis("0.1.0", "c", described, "unknown", finding, (), (finding,), stats=Stats(1, 1)),
+                        now=NOW + place,
                     )
             rows = store.connections.read("SELECT key, cluster FROM cluster_key WHERE anchored")
             assert groups([row["cluster"] for row in rows], [row["key"] for row in rows]) == wanted - {

@@ -46,13 +46,24 @@ def test_promote_check_retriage_closes_the_loop(tmp_path: Path, command: Command
         for number in range(25):
             text = f"ReshardError: tokenizer shard {number * 7} at offset 0x{number * 4096 + 255:x} is torn"
             store.incidents.add(triage.ingest(job(tmp_path / "jobs", number, text)))
-        near = store.incidents.add(triage.ingest(job(tmp_path / "near", 1, "ReshardError: tokenizer vocabulary is empty")))
+        near = store.incidents.add(
+            triage.ingest(job(tmp_path / "near", 1, "ReshardError: tokenizer vocabulary is empty"))
+        )
         assert store.search.count() == 26
         cluster = max(store.clusters.listed(), key=lambda item: item.incidents)
         assert (cluster.incidents, cluster.jobs) == (25, 25)
 
     status, out, err = command(
-        "clusters", "promote", cluster.id, "data.torn-shard", "-d", mine, "--title", "A tokenizer shard is torn", "--store", path
+        "clusters",
+        "promote",
+        cluster.id,
+        "data.torn-shard",
+        "-d",
+        mine,
+        "--title",
+        "A tokenizer shard is torn",
+        "--store",
+        path,
     )
     assert (status, err) == (0, "")
     made = mine / "data" / "torn-shard.yaml"
@@ -76,7 +87,9 @@ def test_promote_check_retriage_closes_the_loop(tmp_path: Path, command: Command
         assert (root.signature, root.title) == ("data.torn-shard", "A tokenizer shard is torn")
         assert root.remediation.summary == f"Write shard {root.captures['shard']} again."
         assert root.evidence[0].line is not None
-        assert [(change.old, change.new, change.reason) for change in found.history] == [(cluster.id, "data.torn-shard", "retriage")]
+        assert [(change.old, change.new, change.reason) for change in found.history] == [
+            (cluster.id, "data.torn-shard", "retriage")
+        ]
         assert len([post for post in store.outbox.listed() if post.kind == "changed"]) == 25
         assert store.incidents.get(near.id).diagnosis.verdict == "unknown"
         assert store.clusters.get(cluster.id).state == "promoted"
@@ -121,7 +134,9 @@ def test_a_signature_that_is_gone_or_narrowed_lets_go(tmp_path: Path) -> None:
         assert dict(done.kinds) == {"known → unknown": 1}
         found = store.incidents.get(stored.id)
         assert found.incident.cluster == found.history[0].new
-        assert store.clusters.get(found.history[0].new).incidents == 0  # it was counted when it was ingested, as what it was then
+        assert (
+            store.clusters.get(found.history[0].new).incidents == 0
+        )  # it was counted when it was ingested, as what it was then
         assert [hit.incident.id for hit in store.search.text("torn")] == [stored.id]
 
 

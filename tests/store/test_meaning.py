@@ -1,4 +1,6 @@
-"""Search in one's own words: two rankings fused, causes first and their incidents with them. What the model itself is worth stands in with_torch."""
+"""Search in one's own words: two rankings fused, causes first and their incidents with them. What the model itself is
+worth stands in with_torch.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def test_causes_bring_their_incidents(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["search", "--meaning", "graphics card is gone"], ["clusters", "show", "u-7f3a9c", "--near", "meaning"]]
+    "arguments",
+    [["search", "--meaning", "graphics card is gone"], ["clusters", "show", "u-7f3a9c", "--near", "meaning"]],
 )
 def test_without_the_model_it_says_what_to_install(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -71,7 +74,10 @@ def test_what_has_all_the_words_stands_alone(tmp_path: Path, capsys: pytest.Capt
     """An incident with all the words is not buried under signatures with some, nor the other way round."""
     with Store.open(tmp_path / "triage.db") as store:
         store.incidents.add(unknown("a", "SinkError: writer lost its lease after retry"))
-    for words, there, gone in (("writer lease", "SinkError", "in the catalog"), ("retry exceeded mlx5", "in the catalog", "SinkError")):
+    for words, there, gone in (
+        ("writer lease", "SinkError", "in the catalog"),
+        ("retry exceeded mlx5", "in the catalog", "SinkError"),
+    ):
         assert main(["search", words, "--store", str(tmp_path / "triage.db")]) == 0
         out = capsys.readouterr().out
         assert there in out.replace("«", "").replace("»", "")

@@ -39,7 +39,10 @@ def test_old_stores_are_brought_up_to_date(path: Path, tmp_path: Path) -> None:
 
 
 def schema(store: Store) -> list[tuple[object, ...]]:
-    return [tuple(row) for row in store.connections.read("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2")]
+    return [
+        tuple(row)
+        for row in store.connections.read("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2")
+    ]
 
 
 def test_a_newer_store_is_refused(tmp_path: Path) -> None:
@@ -79,5 +82,7 @@ def test_an_ingest_into_a_ready_store_does_not_import_sqlite_utils(tmp_path: Pat
         f"Store.open({str(tmp_path / 'triage.db')!r}).incidents.add(known('a'))\n"
         "print([name for name in ('sqlite_utils', 'click', 'numpy', 'yaml') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
     assert done.stdout == "[]\n"

@@ -29,10 +29,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_near_clusters_come_with_the_words_that_differ(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Text and JSON of a cluster name the near one, how near it is, and the words on either side; and why each fingerprint is there."""
+    """Text and JSON of a cluster name the near one, how near it is, and the words on either side; and why each
+    fingerprint is there.
+    """
     assert main(["clusters", "show", "u-aaaaaa", "--store", str(path), "--format", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert [(item["cluster"], item["only_here"], item["only_there"]) for item in shown["near"]] == [("u-bbbbbb", ["writer"], ["reader"])]
+    assert [(item["cluster"], item["only_here"], item["only_there"]) for item in shown["near"]] == [
+        ("u-bbbbbb", ["writer"], ["reader"])
+    ]
     assert 0.35 < shown["near"][0]["score"] < 1
     assert [key["why"] for key in shown["keys"]] == ["new"]
     assert main(["clusters", "show", "u-bbbbbb", "--store", str(path)]) == 0
@@ -57,7 +61,9 @@ def test_a_refused_pair_does_not_come_back(path: Path) -> None:
 
 
 def test_incidents_of_near_clusters_follow_those_of_the_same(path: Path) -> None:
-    """What is similar to an unknown failure: its own cluster first, then near ones with how near, and what people did then."""
+    """What is similar to an unknown failure: its own cluster first, then near ones with how near, and what people did
+    then.
+    """
     with Store.open(path) as store:
         twin = store.incidents.add(unknown("twin", TEXTS["u-aaaaaa"], "u-aaaaaa"))
         other = store.search.listed()
@@ -71,7 +77,9 @@ def test_incidents_of_near_clusters_follow_those_of_the_same(path: Path) -> None
         assert found[1].said == ("ann (agree): restarted the ledger",)
 
 
-def test_without_what_finds_them_a_note_says_so(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_what_finds_them_a_note_says_so(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The cluster is shown all the same, and what is similar is found without near ones."""
     monkeypatch.setitem(__import__("sys").modules, "sklearn.feature_extraction.text", None)
     assert main(["clusters", "show", "u-aaaaaa", "--store", str(path)]) == 0

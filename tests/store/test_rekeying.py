@@ -1,4 +1,6 @@
-"""New rules for fingerprints: the kept examples get new keys, ids stay, and what no longer fits is told instead of done in silence."""
+"""New rules for fingerprints: the kept examples get new keys, ids stay, and what no longer fits is told instead of done
+in silence.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ OLD = rules()
 def newer() -> Rules:
     """The rules of the next version: colours are masked, and a page that was evicted says from where."""
     words = re.compile(OLD.masks.pattern.replace("(?P<m0>", r"(?P<m99>\b(?:red|blue)\b)|(?P<m0>", 1), re.IGNORECASE)
-    return dataclasses.replace(OLD, version=OLD.version + 1, masks=words, replacements={**OLD.replacements, "m99": "<colour>"})
+    return dataclasses.replace(
+        OLD, version=OLD.version + 1, masks=words, replacements={**OLD.replacements, "m99": "<colour>"}
+    )
 
 
 class Newer:
@@ -37,7 +41,9 @@ class Newer:
 
         return one(finding.evidence[0])
 
-    def place(self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]) -> Assignment:
+    def place(
+        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+    ) -> Assignment:
         return ByRules().place(new, known, apart)
 
 

@@ -72,14 +72,17 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 def test_eight_writers_at_once(tmp_path: Path) -> None:
     """Nobody loses anything to another; what several store is one incident, seen by all of them."""
     path = tmp_path / "triage.db"
-    running = [writer(path, 0, 6, name) for name in ("a", "b", "c", "d")] + [writer(path, 0, 6, "same") for _ in range(4)]
+    running = [writer(path, 0, 6, name) for name in ("a", "b", "c", "d")] + [
+        writer(path, 0, 6, "same") for _ in range(4)
+    ]
     told = [process.communicate(timeout=120)[0] for process in running]
     assert ["error" in text for text in told] == [False] * 8
     with Store.open(path) as store:
         assert store.search.count() == 30
-        assert {store.incidents.get(known("same 1").job.id).incident.seen, store.incidents.get(unknown("same 0").job.id).incident.seen} == {
-            4
-        }
+        assert {
+            store.incidents.get(known("same 1").job.id).incident.seen,
+            store.incidents.get(unknown("same 0").job.id).incident.seen,
+        } == {4}
         assert store.clusters.get("u-7f3a9c").incidents == 15
         assert care.check(store.connections) == []
 
@@ -141,9 +144,7 @@ def test_a_place_that_may_not_be_written(tmp_path: Path) -> None:
     with Store.open(place / "triage.db") as store:
         stored = store.incidents.add(known("a"))
     before = sorted(place.iterdir())
-    read = (
-        f"from triage.store import Store; s = Store.open({str(place / 'triage.db')!r}); print(s.incidents.get({stored.id!r}).incident.id)"
-    )
+    read = f"from triage.store import Store; s = Store.open({str(place / 'triage.db')!r}); print(s.incidents.get({stored.id!r}).incident.id)"
     script = f'mount --bind "{place}" "{place}" && mount -o remount,ro,bind "{place}" || exit 77; "{sys.executable}" -c "$1" "{place}/triage.db" 0 3 job'
     done = alone(script, f"{read}\n{WRITER}")
     assert done.stdout.splitlines()[0] == stored.id, done.stderr

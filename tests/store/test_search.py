@@ -95,7 +95,9 @@ def test_what_was_found_is_marked(full: Store) -> None:
 @given(
     st.text(max_size=80)
     | st.lists(
-        st.sampled_from(["AND", "OR", "NOT", "NEAR(", '"', "*", "^", ":", "-", "(", ")", "title", "{a b}", "\0", "'", ";", "shard"])
+        st.sampled_from(
+            ["AND", "OR", "NOT", "NEAR(", '"', "*", "^", ":", "-", "(", ")", "title", "{a b}", "\0", "'", ";", "shard"]
+        )
     ).map(" ".join)
 )
 @example('" OR 1')
@@ -103,13 +105,17 @@ def test_what_was_found_is_marked(full: Store) -> None:
 @example("title:x NEAR/2 \x00")
 @example('"""')
 def test_no_input_breaks_the_search(full: Store, words: str) -> None:
-    """Whatever a person types is words, in the store and in the catalog's texts: none hides what another finds, none finds more than there is."""
+    """Whatever a person types is words, in the store and in the catalog's texts: none hides what another finds, none
+    finds more than there is.
+    """
     hits = [hit.incident for hit in full.search.text(f"shard {words}", some=True)]
     assert "gpt" in {incident.job_name for incident in hits}
     assert len({incident.id for incident in hits}) == len(hits)
     listed = full.search.listed(Filter(text=words))
     assert len(listed) == full.search.count(Filter(text=words))
-    assert {hit.incident.id for hit in full.search.text(words, some=False)} >= {incident.id for incident in listed if words.strip()}
+    assert {hit.incident.id for hit in full.search.text(words, some=False)} >= {
+        incident.id for incident in listed if words.strip()
+    }
     assert 0 in dict(pages.found([("a", "b", "c"), ("d", "e", "f")], f"b {words}", 3))
 
 
@@ -140,7 +146,9 @@ def test_sums(full: Store) -> None:
 def test_feedback_stays(full: Store) -> None:
     """It counts on the incident, is listed, and outlives a change of the diagnosis."""
     incident = full.search.listed(Filter(job="bert"))[0]
-    full.feedback.add(incident.id, "wrong", actor="bob", because="it was the quota, token=abcdefgh1234", signature="host.no-space")
+    full.feedback.add(
+        incident.id, "wrong", actor="bob", because="it was the quota, token=abcdefgh1234", signature="host.no-space"
+    )
     full.incidents.add(known("bert", "host.no-space", host="node17", at=NOW - DAY))
     found = full.incidents.get(incident.id)
     (said,) = found.feedback

@@ -1,4 +1,6 @@
-"""A planted secret of each kind appears nowhere: not in the file of the store, its index, exports, reports, posts or messages."""
+"""A planted secret of each kind appears nowhere: not in the file of the store, its index, exports, reports, posts or
+messages.
+"""
 
 from __future__ import annotations
 

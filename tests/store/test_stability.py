@@ -25,7 +25,9 @@ def add(store: Store, some: list[Failure], name: str) -> dict[str, str]:
 
 
 def test_ids_and_decisions_stand_when_new_classes_come_and_all_comes_again(tmp_path: Path) -> None:
-    """After merges, splits, names and a refusal by people, 40 % new classes and a second sight of everything move nothing; so does an export."""
+    """After merges, splits, names and a refusal by people, 40 % new classes and a second sight of everything move
+    nothing; so does an export.
+    """
     some = [failure for failure in failures(5, variants=3) if failure.group != "pairs"]
     labels = sorted({failure.label for failure in some})
     early = set(random.Random(4).sample(labels, len(labels) * 6 // 10))

@@ -44,13 +44,19 @@ BAD_MESSAGES: list[tuple[str, dict[str, Any], str]] = [
     ("markup in a header", {"blocks": [{"type": "header", "text": text(3)}]}, "invalid_blocks"),
     ("eleven in context", {"blocks": [{"type": "context", "elements": [text(1)] * 11}]}, "invalid_blocks"),
     ("same actions", {"blocks": [{"type": "actions", "elements": [button(), button()]}]}, "invalid_blocks"),
-    ("long button", {"blocks": [{"type": "actions", "elements": [button(text=text(76, "plain_text"))]}]}, "invalid_blocks"),
+    (
+        "long button",
+        {"blocks": [{"type": "actions", "elements": [button(text=text(76, "plain_text"))]}]},
+        "invalid_blocks",
+    ),
     ("long value", {"blocks": [{"type": "actions", "elements": [button(value="v" * 2001)]}]}, "invalid_blocks"),
     ("metadata", {"text": "a", "metadata": {"event_type": "x"}}, "invalid_metadata_format"),
 ]
 
 
-@pytest.mark.parametrize(("given", "error"), [case[1:] for case in BAD_MESSAGES], ids=[case[0] for case in BAD_MESSAGES])
+@pytest.mark.parametrize(
+    ("given", "error"), [case[1:] for case in BAD_MESSAGES], ids=[case[0] for case in BAD_MESSAGES]
+)
 def test_messages_beyond_the_limits_are_refused(given: dict[str, Any], error: str) -> None:
     """Each documented limit, by the error that Slack gives."""
     assert problem(given) == error
@@ -90,7 +96,10 @@ def test_slack_posts_updates_and_reads(slack: SlackServer) -> None:
         bot.chat_postMessage(channel="C1", text=str(number))
     page = bot.conversations_history(channel="C1", limit=2)
     assert [message["text"] for message in page["messages"]] == ["2", "1"]
-    assert bot.conversations_history(channel="C1", limit=9, cursor=page["response_metadata"]["next_cursor"])["has_more"] is False
+    assert (
+        bot.conversations_history(channel="C1", limit=9, cursor=page["response_metadata"]["next_cursor"])["has_more"]
+        is False
+    )
 
 
 def test_slack_refuses(slack: SlackServer) -> None:
@@ -116,7 +125,9 @@ def test_slack_limits_the_rate() -> None:
             bot.chat_postMessage(channel="C1", text="b")
         assert caught.value.response.status_code == 429
         assert caught.value.response.headers["Retry-After"] == "1"
-        patient = client(slack, retry_handlers=[sdk.http_retry.builtin_handlers.RateLimitErrorRetryHandler(max_retry_count=1)])
+        patient = client(
+            slack, retry_handlers=[sdk.http_retry.builtin_handlers.RateLimitErrorRetryHandler(max_retry_count=1)]
+        )
         time.sleep(0.21)
         patient.chat_postMessage(channel="C1", text="b")
         assert [message["text"] for message in slack.visible("C1")] == ["a", "b"]
@@ -179,5 +190,8 @@ def test_a_receiver_checks_what_it_is_sent() -> None:
         request = Request("POST", "/", {}, {"x-triage-timestamp": "1", "x-triage-signature": "sha256=0"}, b"{}")
         assert hook.answer(request).status == 401
         now = str(int(time.time()))
-        assert hook.answer(Request("POST", "/", {}, {"x-triage-timestamp": now, "x-triage-signature": "é"}, b"{}")).status == 401
+        assert (
+            hook.answer(Request("POST", "/", {}, {"x-triage-timestamp": now, "x-triage-signature": "é"}, b"{}")).status
+            == 401
+        )
     assert Reply(200, {"a": 1}).data() == b'{"a": 1}'

@@ -28,7 +28,9 @@ class Clock:
 
 
 def recorded(job: Path) -> Iterator[tuple[float, str, bytes]]:
-    """Time, file and line of everything in a job, by time; a line without a stamp comes with the one before it in its file."""
+    """Time, file and line of everything in a job, by time; a line without a stamp comes with the one before it in its
+    file.
+    """
     lines = []
     for path in sorted(path for path in job.rglob("*") if path.is_file()):
         time = 0.0
@@ -48,8 +50,12 @@ def watched(directory: Path, clock: Clock, **limits: float) -> Watch:
     return Watch(Follower([str(directory)]), Pace(Limits(**limits), poll=2 * POLL), clock=clock, wall=clock)
 
 
-def replay(job: Path, directory: Path, after: float = 30.0) -> tuple[Watch, list[tuple[float, News]], list[tuple[float, bytes]]]:
-    """The watch, its news with the time of each since the start, and the lines with theirs; `after`: seconds that go by when all is written."""
+def replay(
+    job: Path, directory: Path, after: float = 30.0
+) -> tuple[Watch, list[tuple[float, News]], list[tuple[float, bytes]]]:
+    """The watch, its news with the time of each since the start, and the lines with theirs; `after`: seconds that go by
+    when all is written.
+    """
     clock = Clock()
     directory.mkdir(exist_ok=True)
     watch = watched(directory, clock)

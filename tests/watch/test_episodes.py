@@ -15,8 +15,18 @@ def told(*news: tuple[NewsKind, tuple[int, ...]]) -> list[Episode | None]:
 
 
 def test_an_episode_lasts_until_nothing_is_wrong() -> None:
-    """Two ranks fall silent one after the other and come back, the last together with the steps; then another episode begins."""
-    episodes = told(("silent", (3,)), ("silent", (4,)), ("stalled", ()), ("back", (3,)), ("resumed", ()), ("back", (4,)), ("slow", (1,)))
+    """Two ranks fall silent one after the other and come back, the last together with the steps; then another episode
+    begins.
+    """
+    episodes = told(
+        ("silent", (3,)),
+        ("silent", (4,)),
+        ("stalled", ()),
+        ("back", (3,)),
+        ("resumed", ()),
+        ("back", (4,)),
+        ("slow", (1,)),
+    )
     wrong = [sorted(episode.wrong) for episode in episodes if episode]
     both = ["silent 3", "silent 4"]
     assert wrong == [["silent 3"], both, [*both, "stalled"], ["silent 4", "stalled"], ["silent 4"], [], ["slow"]]

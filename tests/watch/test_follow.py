@@ -46,7 +46,13 @@ def whole(directory: Path) -> dict[str, Scanned]:
     whole.forms = forms  # type: ignore[attr-defined]
     generic = frozenset(range(len(evidence.TRIGGERS)))
     scan = Scan(
-        forms, writer_key, workers=1, chunk_bytes=Options().chunk_bytes, generic=generic, advance=lambda _: None, failed=intake.failed
+        forms,
+        writer_key,
+        workers=1,
+        chunk_bytes=Options().chunk_bytes,
+        generic=generic,
+        advance=lambda _: None,
+        failed=intake.failed,
     )
     return {source.name: scanned for source, scanned in scan.run(intake.containers())[0]}
 

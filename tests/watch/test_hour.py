@@ -1,4 +1,6 @@
-"""An hour of a healthy job, as its files grow: read, heard and judged by the watch itself, on a clock of the test's own."""
+"""An hour of a healthy job, as its files grow: read, heard and judged by the watch itself, on a clock of the test's
+own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ RANKS = 64
 
 
 def schedule(seconds: float, chance: random.Random) -> list[tuple[float, int, str]]:
-    """Time, rank and line of everything written, by time: steps of 6 s, every 40 a checkpoint of 45 s, every 150 an evaluation of two minutes."""
+    """Time, rank and line of everything written, by time: steps of 6 s, every 40 a checkpoint of 45 s, every 150 an
+    evaluation of two minutes.
+    """
     lines = []
     now, number = 0.0, 0
     while now < seconds:
@@ -23,13 +27,21 @@ def schedule(seconds: float, chance: random.Random) -> list[tuple[float, int, st
         pause = 120.0 if number % 150 == 0 else 45.0 if number % 40 == 0 else 0.0
         for rank in range(RANKS):
             late = pause + 0.1 if rank == 0 else chance.uniform(0, 0.3)  # rank 0 saves before it prints
-            lines.append((now + late, rank, f"2026-11-21 10:00:00,123 INFO train: step {number} loss 2.3171 lr 3.0e-04 tokens/s 18233\n"))
+            lines.append(
+                (
+                    now + late,
+                    rank,
+                    f"2026-11-21 10:00:00,123 INFO train: step {number} loss 2.3171 lr 3.0e-04 tokens/s 18233\n",
+                )
+            )
         now += pause
     return sorted(lines)
 
 
 def test_an_hour_without_a_false_alarm_and_then_a_silent_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """64 files, checkpoints and evaluations: nothing is said. Then rank 37 stops: it is named, alone, within three steps."""
+    """64 files, checkpoints and evaluations: nothing is said. Then rank 37 stops: it is named, alone, within three
+    steps.
+    """
     monkeypatch.setattr(loop, "_FIND", 300.0)  # no file is new
     chance = random.Random(5)
     lines = schedule(3900, chance)

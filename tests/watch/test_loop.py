@@ -50,7 +50,9 @@ def test_it_is_said_within_two_seconds_of_the_line_that_decides(tmp_path: Path) 
 
 
 def test_what_is_said_of_a_healthy_job_is_taken_back(tmp_path: Path) -> None:
-    """An exception that a program then gets over cannot be told from the last one at once; when it goes on, that is said, and nothing is left."""
+    """An exception that a program then gets over cannot be told from the last one at once; when it goes on, that is
+    said, and nothing is left.
+    """
     told = {}
     for number, job in enumerate(CLEAN / name for name in ("data_loading-1.log", "kubernetes-0.log", "node_hiccup-1")):
         source = job

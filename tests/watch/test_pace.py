@@ -34,12 +34,17 @@ def run(steps: Stamps, seconds: float) -> list[tuple[float, Remark]]:
 def even(step: float, count: int, ranks: int = RANKS, jitter: float = 0.2) -> Stamps:
     """Stamps of a synchronous job: the steps of all ranks end together, but for some jitter."""
     chance = random.Random(7)
-    return {rank: [step * (number + 1) + chance.random() * jitter * step for number in range(count)] for rank in range(ranks)}
+    return {
+        rank: [step * (number + 1) + chance.random() * jitter * step for number in range(count)]
+        for rank in range(ranks)
+    }
 
 
 @pytest.mark.parametrize("step", [1.0, 5.0, 20.0])
 def test_a_silent_rank_is_named_within_three_steps(step: float) -> None:
-    """Rank 37 of 64 stops after its 30th step while the others go on: named, alone, within three usual steps of its last word."""
+    """Rank 37 of 64 stops after its 30th step while the others go on: named, alone, within three usual steps of its
+    last word.
+    """
     steps = even(step, 60)
     steps[37] = steps[37][:30]
     (when, remark), *others = run(steps, 60 * step)
@@ -65,7 +70,10 @@ def test_no_step_of_any_rank_is_a_stall_that_names_who_did_not_arrive() -> None:
     assert remark.ranks == (9,)
     assert 180 <= when - 100 <= 200
     resumed = {rank: [*stamps, 600.0 + rank / 1000] for rank, stamps in steps.items()}
-    assert [remark.kind for _, remark in run(resumed, 700) if remark.kind in ("stalled", "resumed")] == ["stalled", "resumed"]
+    assert [remark.kind for _, remark in run(resumed, 700) if remark.kind in ("stalled", "resumed")] == [
+        "stalled",
+        "resumed",
+    ]
 
 
 def test_steps_that_become_slow_are_said_once_and_who_comes_last() -> None:

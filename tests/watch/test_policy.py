@@ -19,7 +19,9 @@ def diagnosis(signature: str | None, *ranks: int, effects: int = 0) -> Diagnosis
     if signature is None:
         return Diagnosis("1", "1", JOB, "clean", None)
     root = Finding(signature or None, signature or "an exception", "cuda", "cause", "fatal", 0.9, ranks)
-    others = tuple(Finding("torch.store-lost", "x", "torch", "symptom", "error", 0.9, (rank,), count=2) for rank in range(effects))
+    others = tuple(
+        Finding("torch.store-lost", "x", "torch", "symptom", "error", 0.9, (rank,), count=2) for rank in range(effects)
+    )
     return Diagnosis("1", "1", JOB, "known" if signature else "unknown", root, (root, *others))
 
 
@@ -56,7 +58,9 @@ def test_an_earlier_run_is_not_repeated() -> None:
 
 
 def test_what_may_not_have_been_told_is_told_as_the_same_message() -> None:
-    """Killed while it told: the failure is said again, with the time of its first saying; a job that went on instead takes it back."""
+    """Killed while it told: the failure is said again, with the time of its first saying; a job that went on instead
+    takes it back.
+    """
     found = diagnosis("cuda.out-of-memory", 3)
     for now_is, kind in ((found, "failure"), (diagnosis(None), "recovered")):
         policy = Policy()
@@ -66,9 +70,13 @@ def test_what_may_not_have_been_told_is_told_as_the_same_message() -> None:
         assert (news.kind, policy.said[0].first) == (kind, 77.0)
 
 
-@given(st.lists(st.tuples(st.sampled_from((None, "a.a", "b.b", "c.c")), st.integers(0, 3), st.floats(0, 40)), max_size=80))
+@given(
+    st.lists(st.tuples(st.sampled_from((None, "a.a", "b.b", "c.c")), st.integers(0, 3), st.floats(0, 40)), max_size=80)
+)
 def test_never_more_than_two_revisions(looks: list[tuple[str | None, int, float]]) -> None:
-    """Whatever the diagnoses say one after the other: after a failure at most two revisions, and no news that repeats the one before."""
+    """Whatever the diagnoses say one after the other: after a failure at most two revisions, and no news that repeats
+    the one before.
+    """
     policy, now, told = Policy(Manners()), 0.0, []
     for signature, rank, passed in looks:
         now += passed

@@ -1,7 +1,10 @@
-"""Run by the Python that has torch: what torchfrtrace says of each directory of dumps, as one JSON object on standard output.
+"""Run by the Python that has torch: what torchfrtrace says of each directory of dumps, as one JSON object on standard
+output.
 
-Each directory is read twice, as recorded and mended: with the groups that Gloo leaves out of `pg_config`, states taken from what is retired,
-and `gloo:` called `nccl:`. Files come in the order of their ranks, because the answer depends on it. Its JSON twins are left out, at which it stops.
+Each directory is read twice, as recorded and mended: with the groups that Gloo leaves out of `pg_config`, states taken
+from what is retired,
+and `gloo:` called `nccl:`. Files come in the order of their ranks, because the answer depends on it. Its JSON twins are
+left out, at which it stops.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ MOST = 3
 
 
 def mended(dumps: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """What torchfrtrace expects of NCCL. Of the default group all ranks are members, of others those that have calls in it."""
+    """What torchfrtrace expects of NCCL. Of the default group all ranks are members, of others those that have calls in
+    it.
+    """
     seen: dict[tuple[str, str], set[int]] = {}
     for rank, dump in dumps.items():
         for entry in dump["entries"]:
@@ -30,7 +35,9 @@ def mended(dumps: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     members = {group: list(range(size)) if group[1] == "default_pg" else sorted(ranks) for group, ranks in seen.items()}
     for rank, dump in dumps.items():
         dump["pg_config"] = {
-            name: {"name": name, "desc": desc, "ranks": str(ranks)} for (name, desc), ranks in members.items() if rank in ranks
+            name: {"name": name, "desc": desc, "ranks": str(ranks)}
+            for (name, desc), ranks in members.items()
+            if rank in ranks
         }
         for entry in dump["entries"]:
             entry["state"] = "completed" if entry["retired"] else "started"

@@ -1,4 +1,6 @@
-"""Under a real torch: a job of four ranks that hangs is collected while it does, and the bundle names the rank. `make test-torch`."""
+"""Under a real torch: a job of four ranks that hangs is collected while it does, and the bundle names the rank. `make
+test-torch`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ import triage
 from triage.collect import collect
 
 PYTHON = os.environ.get("TRIAGE_TORCH", "")
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does"),
+]
 PROGRAM = """
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -34,11 +39,15 @@ for step in range(100):
 
 @pytest.fixture
 def hung(tmp_path: Path) -> Iterator[list[int]]:
-    """The pids of the ranks of a job in which rank 2 writes into a pipe that nobody reads, once all the others wait for it."""
+    """The pids of the ranks of a job in which rank 2 writes into a pipe that nobody reads, once all the others wait for
+    it.
+    """
     (tmp_path / "train.py").write_text(PROGRAM)
     os.mkfifo(tmp_path / "ckpt.pt")
     reader = os.open(tmp_path / "ckpt.pt", os.O_RDONLY | os.O_NONBLOCK)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"OMP_NUM_THREADS": "1"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {
+        "OMP_NUM_THREADS": "1"
+    }
     command = [
         PYTHON,
         "-m",

@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("TRIAGE_TORCH", "")
 OFF_THE_NET = ["unshare", "--map-root-user", "--user", "--net"]
 
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(cache: Path, *arguments: object) -> str:
     """What the program prints where it has the model, and no network where that can be taken from it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRIAGE_", "HF_"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRIAGE_", "HF_"))
+    }
     environment |= {"TRIAGE_CACHE": str(cache), "PYTHONPATH": str(ROOT), "HOME": str(cache)}
     probe = subprocess.run([*OFF_THE_NET, "true"], capture_output=True, check=False)
     command = [*(OFF_THE_NET if probe.returncode == 0 else []), PYTHON, *map(str, arguments)]
@@ -39,7 +44,9 @@ def run(cache: Path, *arguments: object) -> str:
 
 
 def test_questions_in_own_words_are_answered_better_than_by_full_text(cache: Path) -> None:
-    """Of 60 questions at least three quarters find their signature among the first five, and more than by full text in the same run."""
+    """Of 60 questions at least three quarters find their signature among the first five, and more than by full text in
+    the same run.
+    """
     last = run(cache, "bench/meaning.py").splitlines()[-1]
     found = {name: float(value) for name, value in (pair.split("=") for pair in last.removeprefix("BENCH ").split())}
     assert found["meaning_top5"] >= 0.75
@@ -58,7 +65,9 @@ def test_a_description_brings_the_incidents(cache: Path, tmp_path: Path) -> None
         ("training ran out of graphics memory", memory.id, "cuda.out-of-memory"),
         ("the vocabulary file was broken", torn.id, "u-7f3a9c"),
     ):
-        found = json.loads(run(cache, "-m", "triage", "search", "--meaning", words, "--store", path, "--format", "json"))
+        found = json.loads(
+            run(cache, "-m", "triage", "search", "--meaning", words, "--store", path, "--format", "json")
+        )
         assert cause in [item["id"] for item in found["catalog"][:5]]
         assert incident in [item["id"] for item in found["incidents"]]
 
@@ -72,5 +81,20 @@ def test_near_clusters_by_meaning(cache: Path, tmp_path: Path) -> None:
             ("u-bbbbbb", "SinkError: storage is full, cannot save"),
         ):
             store.incidents.add(unknown(cluster, text, cluster))
-    shown = json.loads(run(cache, "-m", "triage", "clusters", "show", "u-aaaaaa", "--near", "meaning", "--store", path, "--format", "json"))
+    shown = json.loads(
+        run(
+            cache,
+            "-m",
+            "triage",
+            "clusters",
+            "show",
+            "u-aaaaaa",
+            "--near",
+            "meaning",
+            "--store",
+            path,
+            "--format",
+            "json",
+        )
+    )
     assert [item["cluster"] for item in shown["near"]] == ["u-bbbbbb"]

@@ -1,4 +1,6 @@
-"""Under a real torch: the scripts of `triage repro` hang as the recorded jobs did, and go through with the fix. `make test-torch`."""
+"""Under a real torch: the scripts of `triage repro` hang as the recorded jobs did, and go through with the fix. `make
+test-torch`.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,21 @@ from triage.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("TRIAGE_TORCH", "")
 SAMPLES = ROOT / "samples" / "flight"
-KINDS = ("never_joined", "other_call", "swapped", "rank_zero_only", "extra_call", "skipped", "group_order", "other_type")
+KINDS = (
+    "never_joined",
+    "other_call",
+    "swapped",
+    "rank_zero_only",
+    "extra_call",
+    "skipped",
+    "group_order",
+    "other_type",
+)
 
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does"),
+]
 Run = Callable[..., tuple[int, str]]
 
 
@@ -32,7 +46,9 @@ def run(tmp_path: Path) -> Run:
         assert main(["repro", str(SAMPLES / kind), "--output", str(script), "--scale", "2"]) == 0
         size = yaml.safe_load((SAMPLES / kind / "TRUTH.yaml").read_text())["world_size"]
         command = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), str(script)]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"OMP_NUM_THREADS": "1"}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {
+            "OMP_NUM_THREADS": "1"
+        }
         for _ in range(3):
             done = subprocess.run(
                 [*command, "--backend", "gloo", "--timeout", "6", *options],
@@ -71,7 +87,9 @@ def test_a_fault_of_the_network_does_not_come_again(run: Run) -> None:
 
 
 def test_checksums_of_repeated_reductions(run: Run, tmp_path: Path) -> None:
-    """Each rank prints one a step, all equal where the device computes right; `ingest` reads them, and finds the rank that differs."""
+    """Each rank prints one a step, all equal where the device computes right; `ingest` reads them, and finds the rank
+    that differs.
+    """
     status, output = run("healthy", "--check-determinism", "3")
     lines = re.findall(r"\[rank\d\]: step \d checksum 0x[0-9a-f]{16}", output)
     assert (status, len(lines), len({line[-16:] for line in lines})) == (0, 12, 1), output

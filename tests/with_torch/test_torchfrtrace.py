@@ -19,7 +19,10 @@ PYTHON = os.environ.get("TRIAGE_TORCH", "")
 SAMPLES = sorted(path.parent for path in (ROOT / "samples" / "flight").glob("*/TRUTH.yaml"))
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not PYTHON, reason="TRIAGE_TORCH names no Python with torch; make test-torch does"),
+]
 
 
 def ours(case: Path) -> str:
@@ -34,7 +37,9 @@ def ours(case: Path) -> str:
 
 def test_the_table_beside_torchfrtrace_is_true() -> None:
     """Every recorded job has a row, with what both say of it when they are asked now."""
-    written = {row[1]: row.groups()[2:] for row in ROW.finditer((ROOT / "docs" / "flight-recorder.md").read_text("utf-8"))}
+    written = {
+        row[1]: row.groups()[2:] for row in ROW.finditer((ROOT / "docs" / "flight-recorder.md").read_text("utf-8"))
+    }
     command = [PYTHON, str(Path(__file__).with_name("peer.py")), *map(str, SAMPLES)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)

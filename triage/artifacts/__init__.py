@@ -1,4 +1,5 @@
-"""What a job leaves besides text. READERS is the ordered list of the kinds that can be read; the others are said to be there.
+"""What a job leaves besides text. READERS is the ordered list of the kinds that can be read; the others are said to be
+there.
 
 A reader is imported when the job has something of its kind.
 """
@@ -73,7 +74,9 @@ def reader_of(source: Source) -> Reader | None:
 
 
 def read(artifacts: Iterable[Artifact]) -> Facts:
-    """The facts in all artifacts, and a warning for each that could not be read. The order in which they are given does not matter."""
+    """The facts in all artifacts, and a warning for each that could not be read. The order in which they are given does
+    not matter.
+    """
     found = Facts([], [])
     left = sorted(artifacts, key=lambda artifact: artifact.source.name)
     for kind, reader in READERS:

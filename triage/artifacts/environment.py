@@ -1,6 +1,8 @@
-"""Dumps of settings and versions: `env` and its kin, /proc/PID/environ, `pip freeze`, `nvidia-smi`, `npu-smi`, collect_env.
+"""Dumps of settings and versions: `env` and its kin, /proc/PID/environ, `pip freeze`, `nvidia-smi`, `npu-smi`,
+collect_env.
 
-One fact a dump: kind `environment`, the names in `fields`. Whom it is about is told by the dump itself (RANK, LOCAL_RANK, SLURM_PROCID,
+One fact a dump: kind `environment`, the names in `fields`. Whom it is about is told by the dump itself (RANK,
+LOCAL_RANK, SLURM_PROCID,
 HOSTNAME), else by the name of the file.
 """
 
@@ -21,7 +23,9 @@ _RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"
 _LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 _HOST = ("SLURMD_NODENAME", "HOSTNAME")
 # What of a file's name may be a host: a word with a number behind it, between dots and underscores.
-_HOSTS = lazy_re(r"(?<![A-Za-z0-9-])(?:(?:env|pip|freeze|list|smi|nvidia|npu|conda)-)*([A-Za-z][A-Za-z-]*\d[\dA-Za-z-]*)(?![A-Za-z0-9-])")
+_HOSTS = lazy_re(
+    r"(?<![A-Za-z0-9-])(?:(?:env|pip|freeze|list|smi|nvidia|npu|conda)-)*([A-Za-z][A-Za-z-]*\d[\dA-Za-z-]*)(?![A-Za-z0-9-])"
+)
 
 
 class Environment:
@@ -33,8 +37,12 @@ class Environment:
 
 
 def _by_name(facts: Sequence[Evidence]) -> list[Evidence]:
-    """Dumps that do not say whose they are, and whose names differ only in what may be a host: `nvidia-smi.node0.txt`, `pip_gpu-a12.txt`."""
-    named = {fact.source: found[0] for fact in facts if len(found := _HOSTS.findall(fact.source.rpartition("/")[2])) == 1}
+    """Dumps that do not say whose they are, and whose names differ only in what may be a host: `nvidia-smi.node0.txt`,
+    `pip_gpu-a12.txt`.
+    """
+    named = {
+        fact.source: found[0] for fact in facts if len(found := _HOSTS.findall(fact.source.rpartition("/")[2])) == 1
+    }
     forms = Counter(source.replace(host, "*") for source, host in named.items())
     return [
         dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, host=host))
@@ -73,5 +81,7 @@ def _first(values: Mapping[str, str], names: Sequence[str]) -> str | None:
 
 
 def _number(values: Mapping[str, str], names: Sequence[str]) -> int | None:
-    value = next((values[name] for name in names if values.get(name, "").isascii() and values.get(name, "").isdigit()), None)
+    value = next(
+        (values[name] for name in names if values.get(name, "").isascii() and values.get(name, "").isdigit()), None
+    )
     return int(value) if value is not None and len(value) < 8 else None

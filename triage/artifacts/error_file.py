@@ -35,7 +35,9 @@ def facts(artifact: Artifact) -> list[Evidence]:
     try:
         message: Any = json.loads(artifact.data)["message"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ArtifactError(f"not a readable torchelastic error file ({type(error).__name__})", hint="look at the file itself") from error
+        raise ArtifactError(
+            f"not a readable torchelastic error file ({type(error).__name__})", hint="look at the file itself"
+        ) from error
     details = message.get("extraInfo", {}) if isinstance(message, dict) else {}
     details = details if isinstance(details, dict) else {}
     text = message.get("message", "") if isinstance(message, dict) else message
@@ -43,7 +45,11 @@ def facts(artifact: Artifact) -> list[Evidence]:
     time = _number(details.get("timestamp"))
     return [
         dataclasses.replace(
-            fact, source=artifact.source.name, offset=0, end=len(artifact.data), origin=dataclasses.replace(fact.origin, time=time)
+            fact,
+            source=artifact.source.name,
+            offset=0,
+            end=len(artifact.data),
+            origin=dataclasses.replace(fact.origin, time=time),
         )
         for fact in evidence.from_text(stack)
         if fact.kind == "exception"

@@ -16,7 +16,8 @@ class ArtifactError(TriageError):
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact: its first bytes, at most the reader's `max_bytes`; where `source.path` is set, all of them lie there uncompressed.
+    """One artifact: its first bytes, at most the reader's `max_bytes`; where `source.path` is set, all of them lie
+    there uncompressed.
 
     `packed` are all bytes, deflated, of what lies nowhere uncompressed and of which there may be thousands.
     """
@@ -45,7 +46,8 @@ class Facts(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reads the artifacts of one kind, given in the order of their names. What is damaged becomes a warning, never an exception.
+    """Reads the artifacts of one kind, given in the order of their names. What is damaged becomes a warning, never an
+    exception.
 
     A reader with a true `in_place` asks for the content of files itself, so that only their beginning is held for it.
     """
@@ -58,7 +60,9 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Keeper(Protocol):
-    """A reader that needs more than the first bytes of what lies compressed or in an archive: it keeps the stream while it is there."""
+    """A reader that needs more than the first bytes of what lies compressed or in an archive: it keeps the stream while
+    it is there.
+    """
 
     def keep(self, source: Source, stream: BinaryIO) -> Artifact: ...
 

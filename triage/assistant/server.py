@@ -22,18 +22,24 @@ _ABOUT = (
 
 
 def server(answers: Answers, *, allow_write: bool = False) -> MCPServer[Any]:
-    """A server with the tools; the one that writes is there only with `allow_write`. Raises OptionError where `mcp` is not installed."""
+    """A server with the tools; the one that writes is there only with `allow_write`. Raises OptionError where `mcp` is
+    not installed.
+    """
     try:
         from mcp.server.mcpserver import MCPServer
         from mcp_types import ToolAnnotations
     except ModuleNotFoundError as error:
         raise OptionError(f"this needs the package {error.name}", hint="pip install 'triage-kb[mcp]'") from None
-    made: MCPServer[Any] = MCPServer("triage", instructions=_ABOUT + NOTICE, version=triage.__version__, log_level="WARNING")
+    made: MCPServer[Any] = MCPServer(
+        "triage", instructions=_ABOUT + NOTICE, version=triage.__version__, log_level="WARNING"
+    )
     reading = (answers.diagnose, answers.search, answers.similar, answers.incident, answers.explain, answers.signature)
     for tool in reading:
         made.add_tool(_told(tool), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
     if allow_write:
-        writing = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+        writing = ToolAnnotations(
+            read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        )
         made.add_tool(_told(answers.ingest), annotations=writing)
     return made
 

@@ -1,4 +1,6 @@
-"""Diagnoses and incidents as an assistant gets them: short enough to be read whole, with citations, and quotations kept apart."""
+"""Diagnoses and incidents as an assistant gets them: short enough to be read whole, with citations, and quotations kept
+apart.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,17 @@ def report(diagnosis: Diagnosis, catalog: Catalog) -> dict[str, Any]:
     odd = [rank for rank in document(diagnosis)["ranks"] if rank["state"] != "ok"]
     others = [finding for finding in (*diagnosis.findings, *diagnosis.unknown) if not _same(finding, root)]
     moments = [
-        {"time": iso(moment.time), "rank": moment.rank, "signature": moment.signature, "untrusted": {"what": _line(moment.what)}}
+        {
+            "time": iso(moment.time),
+            "rank": moment.rank,
+            "signature": moment.signature,
+            "untrusted": {"what": _line(moment.what)},
+        }
         for moment in diagnosis.timeline
     ]
     warnings = [
-        {"code": item.code, "source": _name(item.source), "untrusted": {"message": _line(item.message)}} for item in diagnosis.warnings
+        {"code": item.code, "source": _name(item.source), "untrusted": {"message": _line(item.message)}}
+        for item in diagnosis.warnings
     ]
     left = {
         "findings": len(others) - FINDINGS,

@@ -1,6 +1,7 @@
 """What tells others: posts of the outbox, brought to where people are.
 
-Ingest and people write posts into the store (`announce`); a worker (`work`) takes them and lets the bot of their kind deliver them. A post
+Ingest and people write posts into the store (`announce`); a worker (`work`) takes them and lets the bot of their kind
+deliver them. A post
 says no more than what is to be told about, so that what arrives is the newest, however often it was tried.
 """
 

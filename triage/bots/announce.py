@@ -1,4 +1,6 @@
-"""A diagnosis becomes posts: to whom it is news, whose message it changes, and where it only counts as one more of the same."""
+"""A diagnosis becomes posts: to whom it is news, whose message it changes, and where it only counts as one more of the
+same.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def topic(diagnosis: Diagnosis) -> str:
 
 
 def announce(store: Store, about: Topic, routing: Routing, *, now: float) -> list[str]:
-    """Write the posts that the routes ask for; the places to which something goes. A topic without an incident carries its report itself."""
+    """Write the posts that the routes ask for; the places to which something goes. A topic without an incident carries
+    its report itself.
+    """
     report = json.render(redact_all(about.diagnosis)) if about.incident is None else None
     facts = Facts.of(about.diagnosis)
     return _announced(store, _Told(about.name, facts, facts.cause, about.incident, report), routing, now)
@@ -54,7 +58,9 @@ def announce_pace(store: Store, name: str, pace: Pace, routing: Routing, *, now:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is to be told. `cause` is what makes it the same as something else, `report` what a message keeps that has no incident."""
+    """What is to be told. `cause` is what makes it the same as something else, `report` what a message keeps that has
+    no incident.
+    """
 
     name: str
     facts: Facts
@@ -90,7 +96,9 @@ def _routed(store: Store, about: _Told, route: Route, routing: Routing, now: flo
 
 
 def _standing(store: Store, about: _Told, kind: str, where: str) -> Message | None:
-    """The message about it: of its name, or of the same attempt of the same incident, which a watch told under a name of its own."""
+    """The message about it: of its name, or of the same attempt of the same incident, which a watch told under a name
+    of its own.
+    """
     known = store.told.message(kind, where, about.name)
     if known is not None or about.incident is None:
         return known
@@ -102,7 +110,15 @@ def _standing(store: Store, about: _Told, kind: str, where: str) -> Message | No
 def _write(store: Store, about: _Told, kind: str, where: str, now: float) -> None:
     hosts, job = about.facts.hosts, about.facts.job
     store.told.write(
-        kind, where, about.name, cause=about.cause, job=job, hosts=hosts, incident=about.incident, report=about.report, now=now
+        kind,
+        where,
+        about.name,
+        cause=about.cause,
+        job=job,
+        hosts=hosts,
+        incident=about.incident,
+        report=about.report,
+        now=now,
     )
 
 

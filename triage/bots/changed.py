@@ -1,4 +1,6 @@
-"""Posts of the kind `changed`: the store says that an incident is held for something else now. Who was told the old answer is told the new one."""
+"""Posts of the kind `changed`: the store says that an incident is held for something else now. Who was told the old
+answer is told the new one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The summary of a day, for routes that ask for one: written into the outbox once a day, by whichever worker comes first."""
+"""The summary of a day, for routes that ask for one: written into the outbox once a day, by whichever worker comes
+first.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ MOST = 5000
 def due(store: Store, routing: Routing, now: float | None = None) -> int:
     """Write the digests that are due and not written yet; how many. A day without failures has none."""
     moment = time.time() if now is None else now
-    return sum(_written(store, route, moment) for route in routing.routes if route.digest and place(route)[0] == "slack")
+    return sum(
+        _written(store, route, moment) for route in routing.routes if route.digest and place(route)[0] == "slack"
+    )
 
 
 def incidents(store: Store, report: str) -> list[Incident]:

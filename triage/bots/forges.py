@@ -1,6 +1,7 @@
 """One comment on a pull request of GitHub or a merge request of GitLab, found again by its marker and edited in place.
 
-A comment counts as ours when it begins with the marker and may be edited by us: what others quote or copy is left alone. Every try looks
+A comment counts as ours when it begins with the marker and may be edited by us: what others quote or copy is left
+alone. Every try looks
 first, so that a try whose answer was lost does no harm.
 """
 
@@ -35,7 +36,11 @@ class Forge:
 def github(api: str, token: str, repository: str, number: int) -> Forge:
     """Issue comments of GitHub's REST API; a pull request is an issue there."""
     base = f"{api.rstrip('/')}/repos/{repository}/issues"
-    headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
     return Forge("GitHub", f"{base}/{number}/comments", f"{base}/comments", "PATCH", headers)
 
 
@@ -46,7 +51,9 @@ def gitlab(api: str, token: str, project: str, number: int) -> Forge:
 
 
 def comment(forge: Forge, marker: str, body: str, *, only_edit: bool = False, timeout: float = 20.0) -> str:
-    """Make or edit the comment; its address or number, empty when there was nothing to edit. Raises Later or Undelivered."""
+    """Make or edit the comment; its address or number, empty when there was nothing to edit. Raises Later or
+    Undelivered.
+    """
     for number in _ours(forge, marker, timeout):
         answer = _call(forge, forge.edit, f"{forge.one}/{number}", body, timeout)
         if answer.status in (403, 404):  # another bot's, or deleted meanwhile
@@ -99,4 +106,6 @@ def _check(forge: Forge, answer: Answer) -> None:
         404: "there is no such pull request, or the token may not see it",
     }
     hint = hints.get(answer.status, "look at what it says")
-    raise Undelivered(f"{forge.name} answered {answer.status}: {answer.body[:200].decode('utf-8', 'replace')}", hint=hint)
+    raise Undelivered(
+        f"{forge.name} answered {answer.status}: {answer.body[:200].decode('utf-8', 'replace')}", hint=hint
+    )

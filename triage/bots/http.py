@@ -1,6 +1,7 @@
 """One HTTP call, by the standard library: GitHub, GitLab and webhooks need no more, and CI installs nothing for them.
 
-Redirects are not followed, for the token would go with them; certificates are checked; proxies are those of the environment.
+Redirects are not followed, for the token would go with them; certificates are checked; proxies are those of the
+environment.
 """
 
 from __future__ import annotations
@@ -41,14 +42,22 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def call(method: str, url: str, *, headers: Mapping[str, str] = {}, body: bytes | None = None, timeout: float = 10.0) -> Answer:
-    """The answer, also of status 4xx. Raises Later for what may pass (no connection, 429, 5xx), Undelivered for an address that is none."""
+def call(
+    method: str, url: str, *, headers: Mapping[str, str] = {}, body: bytes | None = None, timeout: float = 10.0
+) -> Answer:
+    """The answer, also of status 4xx. Raises Later for what may pass (no connection, 429, 5xx), Undelivered for an
+    address that is none.
+    """
     if not url.startswith(("http://", "https://")):
         raise Undelivered(f"{url!r} is no web address", hint="write it with https://")
     try:
-        request = urllib.request.Request(url, body, {"User-Agent": f"triage/{triage.__version__}", **headers}, method=method)
+        request = urllib.request.Request(
+            url, body, {"User-Agent": f"triage/{triage.__version__}", **headers}, method=method
+        )
         with urllib.request.build_opener(_Stay).open(request, timeout=timeout) as reply:
-            return Answer(reply.status, {name.lower(): value for name, value in reply.headers.items()}, reply.read(MOST))
+            return Answer(
+                reply.status, {name.lower(): value for name, value in reply.headers.items()}, reply.read(MOST)
+            )
     except urllib.error.HTTPError as error:
         with error:
             named = {name.lower(): value for name, value in error.headers.items()}

@@ -1,4 +1,6 @@
-"""The pace of a job that is watched, told like a failure: one message an episode, edited while it lasts and when it is over."""
+"""The pace of a job that is watched, told like a failure: one message an episode, edited while it lasts and when it is
+over.
+"""
 
 from __future__ import annotations
 

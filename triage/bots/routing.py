@@ -17,7 +17,9 @@ PACE = "pace"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What routes ask for. `cause` is a signature, a cluster, `symptoms`, or `pace.silent` and the like; empty for a clean job."""
+    """What routes ask for. `cause` is a signature, a cluster, `symptoms`, or `pace.silent` and the like; empty for a
+    clean job.
+    """
 
     verdict: str
     cause: str
@@ -43,7 +45,15 @@ class Facts:
     def told(cls, incident: Incident) -> Facts:
         """Of a line of the store."""
         cause = "" if incident.verdict == "clean" else incident.signature or incident.cluster or "symptoms"
-        return cls(incident.verdict, cause, incident.domain, incident.confidence, incident.hosts, incident.job_name, incident.path)
+        return cls(
+            incident.verdict,
+            cause,
+            incident.domain,
+            incident.confidence,
+            incident.hosts,
+            incident.job_name,
+            incident.path,
+        )
 
 
 def wants(route: Route, facts: Facts) -> bool:

@@ -43,7 +43,9 @@ def read(post: Post, message: Message, store: Store) -> Subject:
             return Subject(message, found.diagnosis, found)
         return Subject(message, json.read(message.report or ""), None)
     except (OptionError, ReportError) as error:
-        raise Undelivered(f"what was to be told cannot be read: {error}", hint=f"`triage outbox drop {post.id}`") from None
+        raise Undelivered(
+            f"what was to be told cannot be read: {error}", hint=f"`triage outbox drop {post.id}`"
+        ) from None
 
 
 def link(public_url: str, incident: str | None) -> str:

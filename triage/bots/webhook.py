@@ -1,4 +1,5 @@
-"""Signed JSON to any address: headers `X-Triage-Timestamp`, `X-Triage-Signature` (sha256=HMAC of `TIMESTAMP.BODY`) and `X-Triage-Delivery`.
+"""Signed JSON to any address: headers `X-Triage-Timestamp`, `X-Triage-Signature` (sha256=HMAC of `TIMESTAMP.BODY`) and
+`X-Triage-Delivery`.
 
 A delivery that is tried again keeps its name, so that the receiver takes it once.
 """
@@ -51,7 +52,10 @@ class WebhookBot:
             "incident": message.incident,
             "link": link(self._public_url, message.incident),
             "topic": message.topic,
-            "repeats": [{"topic": item.topic, "job": item.job, "hosts": list(item.hosts)} for item in store.told.repeats(message.id)],
+            "repeats": [
+                {"topic": item.topic, "job": item.job, "hosts": list(item.hosts)}
+                for item in store.told.repeats(message.id)
+            ],
         }
         more = {"pace": json.loads(paced.report())} if paced is not None else {}
         body = payload(read(post, message, store).diagnosis if paced is None else None, **told, **more)
@@ -65,8 +69,12 @@ class WebhookBot:
 
 
 def payload(diagnosis: Diagnosis | None, **more: object) -> bytes:
-    """The body: what it is about, and the whole report of schema triage.diagnosis/1; none where it is about the pace of a job."""
-    return json.dumps({"schema": SCHEMA, **more, "diagnosis": document(diagnosis) if diagnosis else None}, sort_keys=False).encode()
+    """The body: what it is about, and the whole report of schema triage.diagnosis/1; none where it is about the pace of
+    a job.
+    """
+    return json.dumps(
+        {"schema": SCHEMA, **more, "diagnosis": document(diagnosis) if diagnosis else None}, sort_keys=False
+    ).encode()
 
 
 def signature(secret: str, stamp: str, body: bytes) -> str:

@@ -68,7 +68,9 @@ def run(
     give_up_days: float = 7.0,
     every: float = 1.0,
 ) -> None:
-    """Work until `stop` is set, looking for new posts each `every` seconds. `tick` is called before each round, for what comes by the clock."""
+    """Work until `stop` is set, looking for new posts each `every` seconds. `tick` is called before each round, for
+    what comes by the clock.
+    """
     while not stop.is_set():
         try:
             if tick is not None:
@@ -81,7 +83,9 @@ def run(
 
 
 def pause(attempts: int, number: int) -> float:
-    """Seconds until the next try: doubled each time up to a quarter of an hour, spread by a fifth so that posts do not come in step."""
+    """Seconds until the next try: doubled each time up to a quarter of an hour, spread by a fifth so that posts do not
+    come in step.
+    """
     return min(SHORTEST * 2.0 ** min(attempts - 1, 20), LONGEST) * (1 + (number * 7919 % 100) / 500)
 
 

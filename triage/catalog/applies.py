@@ -16,7 +16,9 @@ _NUMBERS = lazy_re(r"\d+(?:\.\d+)*")
 
 
 def within(catalog: Catalog, seen: Mapping[str, Collection[str]]) -> Catalog:
-    """The catalog without the signatures that do not apply to these versions (name of the thing to those that the logs state)."""
+    """The catalog without the signatures that do not apply to these versions (name of the thing to those that the logs
+    state).
+    """
     kept = tuple(signature for signature in catalog.signatures if outside(signature, seen) is None)
     return catalog if len(kept) == len(catalog.signatures) else dataclasses.replace(catalog, signatures=kept)
 
@@ -45,8 +47,15 @@ def _parts(number: str) -> tuple[int, ...]:
 def _holds(found: tuple[int, ...], operator: str, wanted: tuple[int, ...]) -> bool:
     """`==2.14` holds for 2.14.3 too: what a bound does not say is open."""
     if operator in ("==", "!="):
-        same = found[: len(wanted)] == wanted or (len(found) < len(wanted) and found + (0,) * (len(wanted) - len(found)) == wanted)
+        same = found[: len(wanted)] == wanted or (
+            len(found) < len(wanted) and found + (0,) * (len(wanted) - len(found)) == wanted
+        )
         return same == (operator == "==")
     size = max(len(found), len(wanted))
     left, right = found + (0,) * (size - len(found)), wanted + (0,) * (size - len(wanted))
-    return {"<": left < right, "<=": left <= right or found[: len(wanted)] == wanted, ">": left > right, ">=": left >= right}[operator]
+    return {
+        "<": left < right,
+        "<=": left <= right or found[: len(wanted)] == wanted,
+        ">": left > right,
+        ">=": left >= right,
+    }[operator]

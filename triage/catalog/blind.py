@@ -1,7 +1,9 @@
 """Texts that differ only in digits, tested once.
 
-A job with thousands of ranks says the same thousands of times with other numbers. A pattern in which no digit is spelled out cannot tell one
-digit from another: it matches a text exactly where it matches the same text with every digit replaced by 0, which is as long. So its test is
+A job with thousands of ranks says the same thousands of times with other numbers. A pattern in which no digit is
+spelled out cannot tell one
+digit from another: it matches a text exactly where it matches the same text with every digit replaced by 0, which is as
+long. So its test is
 done once for each such text, and captures are cut out of the real text at the same places.
 """
 
@@ -16,7 +18,8 @@ from triage.catalog.regex import compiled, named_groups
 from triage.lazy_re import lazy_re
 
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
-# What of a pattern is no literal digit although a digit stands in it: counts, names of groups, escapes such as \x1b do not occur.
+# What of a pattern is no literal digit although a digit stands in it: counts, names of groups, escapes such as \x1b do
+# not occur.
 _NO_LITERAL = lazy_re(r"\{\d*,?\d*\}|\(\?P<\w+>")
 # A class with a range that reaches over digits in part, or over all of them together with other characters.
 _RANGE = lazy_re(r"\[(?:\\.|[^\]\\])*\]")
@@ -25,7 +28,9 @@ Spans = Mapping[str, tuple[int, int]]
 
 
 def is_blind(leaf: Leaf) -> bool:
-    """Can the leaf not tell one digit from another? Then it has a text to search, and asks for nothing but that, kind and component."""
+    """Can the leaf not tell one digit from another? Then it has a text to search, and asks for nothing but that, kind
+    and component.
+    """
     return (
         leaf.text is not None
         and not leaf.fields

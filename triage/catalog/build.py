@@ -31,7 +31,9 @@ def build(roots: Sequence[tuple[Path, Sequence[str]]], base: Path | None) -> Cat
         warnings.append(Note(WEAK, chosen[weakness.signature].path, f"{weakness.message}: {weakness.pattern}"))
     wanted = [literal.encode() for literal in (*evidence.TRIGGERS, *evidence.MAP_TRIGGERS, *literals)]
     windows = choose(wanted, healthy(base).encode())
-    return Catalog(version(base), tuple(equipped), literals, tuple(warnings), tuple(window.decode() for window in windows))
+    return Catalog(
+        version(base), tuple(equipped), literals, tuple(warnings), tuple(window.decode() for window in windows)
+    )
 
 
 def read_all(paths: Iterable[str]) -> tuple[dict[str, Signature], list[Problem]]:
@@ -44,7 +46,9 @@ def read_all(paths: Iterable[str]) -> tuple[dict[str, Signature], list[Problem]]
         for signature in signatures:
             if signature.id in found:
                 message = f"the id {signature.id} is already given by {found[signature.id].path}"
-                problems.append(Problem("error", path, *read.places(path).place(("id",)), message, "ids are unique; rename one"))
+                problems.append(
+                    Problem("error", path, *read.places(path).place(("id",)), message, "ids are unique; rename one")
+                )
             else:
                 found[signature.id] = signature
     return found, problems
@@ -62,7 +66,11 @@ def healthy(base: Path | None) -> str:
 
 def version(base: Path | None) -> str:
     """The catalog's version, such as 2026.11.1."""
-    found = re.search(r"^version:\s*['\"]?([0-9A-Za-z.+-]+)", _small_text(base / files.ABOUT), re.MULTILINE) if base else None
+    found = (
+        re.search(r"^version:\s*['\"]?([0-9A-Za-z.+-]+)", _small_text(base / files.ABOUT), re.MULTILINE)
+        if base
+        else None
+    )
     return found.group(1) if found else NO_VERSION
 
 

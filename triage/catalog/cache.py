@@ -1,6 +1,7 @@
 """The compiled catalog as one JSON file in the user's cache directory.
 
-Plain JSON, never pickle: a cache that somebody tampered with can at worst give other signatures, and is dropped as soon as
+Plain JSON, never pickle: a cache that somebody tampered with can at worst give other signatures, and is dropped as soon
+as
 its shape is wrong. Writing is atomic and best effort; a cache that cannot be written only costs time.
 """
 
@@ -20,7 +21,10 @@ from triage.catalog.model import Catalog
 
 LOADER = 6  # raised when compiling gives something else for the same files
 MAX_BYTES = 64 * 1024 * 1024
-COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))  # modules besides this package that a compiled catalog depends on
+COMPILED_WITH = (
+    ("evidence", "__init__.py"),
+    ("scan", "windows.py"),
+)  # modules besides this package that a compiled catalog depends on
 OFF = frozenset({"", "0", "off", "no", "none"})
 
 
@@ -43,8 +47,13 @@ def key(stamps: Iterable[Stamp]) -> str:
     here = os.path.dirname(__file__)
     package = os.path.dirname(here)
     others = [os.path.join(package, *path) for path in COMPILED_WITH]
-    modules = [*(entry.path for entry in os.scandir(here) if entry.name.endswith(".py")), *filter(os.path.isfile, others)]
-    own = sorted((os.path.relpath(path, package), (found := os.stat(path)).st_size, found.st_mtime_ns) for path in modules)
+    modules = [
+        *(entry.path for entry in os.scandir(here) if entry.name.endswith(".py")),
+        *filter(os.path.isfile, others),
+    ]
+    own = sorted(
+        (os.path.relpath(path, package), (found := os.stat(path)).st_size, found.st_mtime_ns) for path in modules
+    )
     text = json.dumps([LOADER, own, list(stamps)])
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -71,7 +80,9 @@ def write(path: Path, expected: str, catalog: Catalog) -> None:
     """Put the catalog there in one step, readable by the user alone. Nothing happens if that is not possible."""
     import tempfile  # slow to import, and a cache hit does not write
 
-    data = json.dumps({"key": expected, "catalog": codec.catalog_data(catalog)}, ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(
+        {"key": expected, "catalog": codec.catalog_data(catalog)}, ensure_ascii=False, separators=(",", ":")
+    )
     temporary = ""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

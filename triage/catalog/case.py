@@ -19,7 +19,8 @@ ToEvidence = Callable[[str], Sequence[Evidence]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The signatures to judge by id, all signatures of the catalog with their literals, and the judged files' trees by path.
+    """The signatures to judge by id, all signatures of the catalog with their literals, and the judged files' trees by
+    path.
 
     `beside` are the shipped ones that are not judged, `weak` the patterns that the scan cannot look for.
     """
@@ -38,7 +39,9 @@ def prepare(paths: Sequence[str | Path], shipped: Path | None) -> tuple[Case, li
     base = shipped or files.shipped_directory()
     roots = [Path(path) for path in paths] or ([base] if base else [])
     problems = [
-        Problem("error", str(root), None, None, "is not there", "give a file or a directory") for root in roots if not root.exists()
+        Problem("error", str(root), None, None, "is not there", "give a file or a directory")
+        for root in roots
+        if not root.exists()
     ]
     found = list(dict.fromkeys(os.path.abspath(path) for root in roots for path in files.files(root)))
     shown = {path: os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path for path in found}
@@ -48,7 +51,9 @@ def prepare(paths: Sequence[str | Path], shipped: Path | None) -> tuple[Case, li
     healthy = build.healthy(base)
     equipped, _, weak = gate.equip([whole[identifier] for identifier in sorted(whole)], healthy)
     trees = {path: read.places(path) for path in {signature.path for signature in checked.values()}}
-    case = Case(checked, beside, {signature.id: signature for signature in equipped}, trees, weak, healthy, tuple(roots))
+    case = Case(
+        checked, beside, {signature.id: signature for signature in equipped}, trees, weak, healthy, tuple(roots)
+    )
     return case, [*problems, *remarks]
 
 

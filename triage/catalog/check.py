@@ -1,4 +1,6 @@
-"""Proving signature files: readable, well-formed, findable by the scan, true to their own samples, at home in the catalog."""
+"""Proving signature files: readable, well-formed, findable by the scan, true to their own samples, at home in the
+catalog.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ from triage.model import Evidence
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
-def check(paths: Sequence[str | Path] = (), *, to_evidence: ToEvidence | None = None, shipped: Path | None = None) -> list[Problem]:
-    """Everything to say about the files (directories are searched; nothing given means the shipped catalog), worst first.
+def check(
+    paths: Sequence[str | Path] = (), *, to_evidence: ToEvidence | None = None, shipped: Path | None = None
+) -> list[Problem]:
+    """Everything to say about the files (directories are searched; nothing given means the shipped catalog), worst
+    first.
 
     The files are judged together with the shipped catalog. `to_evidence` turns the text of a sample into evidence as an
     ingest would; by default it is `triage.evidence.from_text`. Errors mean that a file must not be merged.
@@ -33,7 +38,9 @@ def check(paths: Sequence[str | Path] = (), *, to_evidence: ToEvidence | None = 
 
 def ordered(problems: Sequence[Problem]) -> list[Problem]:
     """Each once, the worst first, then by place."""
-    return sorted(dict.fromkeys(problems), key=lambda p: (_ORDER[p.severity], p.path, p.line or 0, p.column or 0, p.message))
+    return sorted(
+        dict.fromkeys(problems), key=lambda p: (_ORDER[p.severity], p.path, p.line or 0, p.column or 0, p.message)
+    )
 
 
 def _replacing(case: Case) -> list[Problem]:
@@ -49,7 +56,9 @@ def _weaknesses(case: Case) -> list[Problem]:
         if signature is not None:
             tree = case.trees[signature.path]
             place = next((place for place in lint.spots(tree, ("match",), weakness.pattern)), tree.place(("match",)))
-            problems.append(Problem("error", signature.path, *place, f"{weakness.message}: {weakness.pattern}", weakness.hint))
+            problems.append(
+                Problem("error", signature.path, *place, f"{weakness.message}: {weakness.pattern}", weakness.hint)
+            )
     return problems
 
 
@@ -64,7 +73,9 @@ def _promises(case: Case) -> list[Problem]:
     for root in case.roots:
         for identifier in lock.missing(known[root][0], case.whole, known[root][1]):
             hint = f"bring it back with `status: deprecated`, or list it with a reason in {lock.RETIRED}"
-            problems.append(Problem("error", str(root / lock.LOCK), None, None, f"{identifier} was promised and is gone", hint))
+            problems.append(
+                Problem("error", str(root / lock.LOCK), None, None, f"{identifier} was promised and is gone", hint)
+            )
     return problems
 
 
@@ -78,7 +89,9 @@ def _samples(case: Case, to_evidence: ToEvidence) -> list[Problem]:
             try:
                 evidence = sample_evidence(sample, to_evidence)
             except Exception as error:  # the checker goes on, whatever a sample does to the readers
-                problems.append(_problem(case, "error", signature, inside, f"{_called(inside)} cannot be read as a log: {error!r}"))
+                problems.append(
+                    _problem(case, "error", signature, inside, f"{_called(inside)} cannot be read as a log: {error!r}")
+                )
                 continue
             said = _own(equipped, sample, inside[1] == "match", evidence)
             if not signature.table or inside[1] == "match":  # the line of another row is explained there
@@ -96,8 +109,14 @@ def _own(signature: Signature, sample: Sample, expected: bool, evidence: Sequenc
     if match is None:
         seen = "; ".join(f"{item.kind}/{item.component}: {item.text[:120]!r}" for item in evidence[:4]) or "nothing"
         return [("the sample must match, and does not", f"the readers made of it: {seen}")]
-    wrong = [(name, value, match.captures.get(name)) for name, value in sample.captures.items() if match.captures.get(name) != value]
-    return [(f"capture {name} is {found!r}, not {value!r}", "mend the group, or the sample") for name, value, found in wrong]
+    wrong = [
+        (name, value, match.captures.get(name))
+        for name, value in sample.captures.items()
+        if match.captures.get(name) != value
+    ]
+    return [
+        (f"capture {name} is {found!r}, not {value!r}", "mend the group, or the sample") for name, value, found in wrong
+    ]
 
 
 def _others(signature: Signature, sample: Sample, called: str, others: set[str]) -> list[tuple[str, str]]:

@@ -18,7 +18,21 @@ from triage.model import Warning as Note
 _ROLES = frozenset(get_args(Role))
 _SEVERITIES = frozenset(get_args(Severity))
 _MAX_DEPTH = 24
-_TEXTS = ("id", "title", "status", "role", "severity", "path", "meaning", "impact", "summary", "action", "origin", "fingerprint", "table")
+_TEXTS = (
+    "id",
+    "title",
+    "status",
+    "role",
+    "severity",
+    "path",
+    "meaning",
+    "impact",
+    "summary",
+    "action",
+    "origin",
+    "fingerprint",
+    "table",
+)
 _TEXT = frozenset({str})
 _LISTS = ("steps", "falsepositives", "references", "yields_to")
 
@@ -39,9 +53,12 @@ def catalog_data(catalog: Catalog) -> dict[str, Any]:
 def catalog_from(data: Any) -> Catalog:
     """The catalog that `catalog_data` wrote. ValueError if the data has another shape."""
     try:
-        warnings = tuple(Note(_text(code), _maybe(source), _text(message)) for code, source, message in _list(data["warnings"]))
+        warnings = tuple(
+            Note(_text(code), _maybe(source), _text(message)) for code, source, message in _list(data["warnings"])
+        )
         edges = [
-            tuple(Edge(_text(name), _text(scope), _number(window)) for name, scope, window in _list(of)) for of in _list(data["edges"])
+            tuple(Edge(_text(name), _text(scope), _number(window)) for name, scope, window in _list(of))
+            for of in _list(data["edges"])
         ]
         signatures = tuple(_signature_from(item, edges) for item in _list(data["signatures"]))
         return Catalog(_text(data["version"]), signatures, _texts(data["literals"]), warnings, _texts(data["windows"]))
@@ -57,7 +74,9 @@ def match_data(match: Clause | Leaf | None, *, literals: bool = True) -> Any:
         parts = [match_data(part, literals=literals) for part in match.parts]
         none = [match_data(leaf, literals=literals) for leaf in match.none]
         return {match.op: parts, "none": none} if none else {match.op: parts}
-    found: dict[str, Any] = {key: value for key in ("kind", "component", "text", "not_text") if (value := getattr(match, key)) is not None}
+    found: dict[str, Any] = {
+        key: value for key in ("kind", "component", "text", "not_text") if (value := getattr(match, key)) is not None
+    }
     if match.fields:
         found["fields"] = dict(match.fields)
     if match.values:
@@ -104,7 +123,15 @@ def _signature_data(signature: Signature, edges: _Edges) -> dict[str, Any]:
 
 
 def _sample_data(sample: Sample) -> list[Any]:
-    return [sample.text, dict(sample.captures), sample.why, sample.kind, sample.component, dict(sample.fields), list(sample.also)]
+    return [
+        sample.text,
+        dict(sample.captures),
+        sample.why,
+        sample.kind,
+        sample.component,
+        dict(sample.fields),
+        list(sample.also),
+    ]
 
 
 def _signature_from(data: Any, edges: Sequence[tuple[Edge, ...]]) -> Signature:
@@ -130,7 +157,9 @@ def _signature_from(data: Any, edges: Sequence[tuple[Edge, ...]]) -> Signature:
 
 def _sample_from(data: Any) -> Sample:
     text, captures, why, kind, component, fields, also = _list(data)
-    return Sample(_text(text), _mapping(captures), _text(why), _maybe(kind), _text(component), _mapping(fields), _texts(also))
+    return Sample(
+        _text(text), _mapping(captures), _text(why), _maybe(kind), _text(component), _mapping(fields), _texts(also)
+    )
 
 
 def _match_from(data: Any, depth: int) -> Clause | Leaf:

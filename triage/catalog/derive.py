@@ -1,4 +1,5 @@
-"""A pattern from the lines of one failure: what they share stays, what differs becomes a capture, numbers and places that mean nothing are opened.
+"""A pattern from the lines of one failure: what they share stays, what differs becomes a capture, numbers and places
+that mean nothing are opened.
 
 The result is a draft in RE2's dialect that matches every line it was made of.
 """
@@ -29,7 +30,9 @@ _OPEN = {
 }
 _SPACE = r"[ \t\f]+"
 # A number right behind one of these is a part of what the message says.
-_CODES = lazy_re(r"(?i)(?:err(?:no|or)?|code|status|xid|signal|exitcode|retcode|version|http)\b[^\w]{0,4}(?:code\W{1,4})?(?:is\W{1,3})?$")
+_CODES = lazy_re(
+    r"(?i)(?:err(?:no|or)?|code|status|xid|signal|exitcode|retcode|version|http)\b[^\w]{0,4}(?:code\W{1,4})?(?:is\W{1,3})?$"
+)
 _RESERVED = {"rank", "ranks", "host"}
 _ESCAPED = lazy_re(r"([\\.^$*+?{}\[\]|()])")
 
@@ -49,7 +52,9 @@ class _Piece:
 
 
 def derive(lines: Sequence[str]) -> Derived:
-    """One pattern for all the lines, which must not be empty. It begins at the start of the text when all of them begin alike."""
+    """One pattern for all the lines, which must not be empty. It begins at the start of the text when all of them begin
+    alike.
+    """
     parsed = [_pieces(line) for line in dict.fromkeys(lines)]
     shared = parsed[0]
     for other in parsed[1:]:
@@ -68,7 +73,9 @@ def _shared(one: Sequence[_Piece], other: Sequence[_Piece]) -> list[_Piece]:
     def same(piece: _Piece) -> str:
         return f"<{piece.kind}>" if piece.kind in _OPEN or piece.kind == "space" else piece.text
 
-    matcher = difflib.SequenceMatcher(None, [same(piece) for piece in one], [same(piece) for piece in other], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, [same(piece) for piece in one], [same(piece) for piece in other], autojunk=False
+    )
     kept: list[_Piece] = []
     for begin, there, size in matcher.get_matching_blocks():
         for step in range(size):
@@ -112,7 +119,9 @@ def _means(said: str) -> bool:
 
 
 def _fits(piece: _Piece, wanted: _Piece) -> bool:
-    return piece.kind == wanted.kind and (wanted.text in (piece.text, "") or piece.kind in _OPEN or piece.kind == "space")
+    return piece.kind == wanted.kind and (
+        wanted.text in (piece.text, "") or piece.kind in _OPEN or piece.kind == "space"
+    )
 
 
 def _group(kind: str, inner: str, names: set[str], said: str) -> str:

@@ -34,7 +34,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One job, stored report or sample: the findings that would come and go, and the root cause before and after (None: the same)."""
+    """One job, stored report or sample: the findings that would come and go, and the root cause before and after (None:
+    the same).
+    """
 
     where: str
     gone: tuple[str, ...]
@@ -65,7 +67,9 @@ def changes(old: Catalog, new: Catalog) -> tuple[Change, ...]:
 
 
 def samples(old: Catalog, new: Catalog, to_evidence: ToEvidence) -> tuple[list[Moved], int]:
-    """Every sample of both catalogs: which signatures match it now and then. The second value is how many were looked at."""
+    """Every sample of both catalogs: which signatures match it now and then. The second value is how many were looked
+    at.
+    """
     left, right = Matcher(old), Matcher(new)
     moved = []
     seen: set[tuple[str, str, str | None]] = set()
@@ -81,7 +85,9 @@ def samples(old: Catalog, new: Catalog, to_evidence: ToEvidence) -> tuple[list[M
     return moved, len(seen)
 
 
-def compared(where: str, before: Iterable[str], after: Iterable[str], roots: tuple[str, str] | None = None) -> list[Moved]:
+def compared(
+    where: str, before: Iterable[str], after: Iterable[str], roots: tuple[str, str] | None = None
+) -> list[Moved]:
     """Nothing if both are the same."""
     gone, new = set(before) - set(after), set(after) - set(before)
     root = roots if roots is not None and roots[0] != roots[1] else None

@@ -32,11 +32,15 @@ class Fact:
         self.fields = evidence.fields
         self.bytes = evidence.text[:MAX_TEXT].encode("utf-8", "replace")
         self.indices = [first]
-        self.everywhere: dict[str, list[Captures]] | None = None  # the captures of each place where a pattern of a table is found
+        self.everywhere: dict[str, list[Captures]] | None = (
+            None  # the captures of each place where a pattern of a table is found
+        )
 
     def test(self, leaf: Leaf) -> Captures | None:
         """The captures if the leaf holds, otherwise None."""
-        if (leaf.kind is not None and leaf.kind != self.kind) or (leaf.component is not None and leaf.component != self.component):
+        if (leaf.kind is not None and leaf.kind != self.kind) or (
+            leaf.component is not None and leaf.component != self.component
+        ):
             return None
         captures = NO_CAPTURES
         for name, pattern in leaf.fields.items():
@@ -55,14 +59,18 @@ class Fact:
         return captures
 
     def _with(self, pattern: str, values: Mapping[str, tuple[str, ...]]) -> Captures | None:
-        """A place where the pattern captures these values. All rows of a table share the pattern, so it is searched once."""
+        """A place where the pattern captures these values. All rows of a table share the pattern, so it is searched
+        once.
+        """
         if self.everywhere is None:
             self.everywhere = {}
         places = self.everywhere.get(pattern)
         if places is None:
             found = itertools.islice(compiled(pattern).finditer(self.bytes), MAX_PLACES)
             places = self.everywhere[pattern] = [_groups(pattern, place) for place in found]
-        return next((place for place in places if all(place.get(name) in wanted for name, wanted in values.items())), None)
+        return next(
+            (place for place in places if all(place.get(name) in wanted for name, wanted in values.items())), None
+        )
 
 
 def distinct(evidence: Sequence[Evidence]) -> list[Fact]:

@@ -1,7 +1,9 @@
 """The literals of a whole catalog: chosen against healthy logs, shared between patterns, complete.
 
-The scan opens its gate where one of `Catalog.literals` stands, so every text pattern of every leaf that can bring evidence
-in must have its literals there. Evidence of the kinds in STRUCTURAL is found by its shape (a traceback, an exit line), or
+The scan opens its gate where one of `Catalog.literals` stands, so every text pattern of every leaf that can bring
+evidence
+in must have its literals there. Evidence of the kinds in STRUCTURAL is found by its shape (a traceback, an exit line),
+or
 made by triage itself; there a literal only speeds up matching and a common one is kept out of the scan.
 """
 
@@ -47,7 +49,9 @@ def rarity_in(healthy: str) -> Callable[[str], int]:
 
     def count(literal: str) -> int:
         pieces = (literal[index : index + _PIECE] for index in range(len(literal) - _PIECE + 1))
-        return healthy.count(literal) if there.issuperset(pieces) else 0  # most are not there, and a piece of them says so sooner
+        return (
+            healthy.count(literal) if there.issuperset(pieces) else 0
+        )  # most are not there, and a piece of them says so sooner
 
     def cost(literal: str) -> int:
         if literal not in known:
@@ -82,14 +86,18 @@ class _Gate:
         return self._node(match, signature.role == "noise")
 
     def _node(self, node: Clause | Leaf, noise: bool) -> Clause | Leaf:
-        """Noise, and what an `all` asks for beside the failure, stands in healthy logs by its nature: at start-up, not in each step."""
+        """Noise, and what an `all` asks for beside the failure, stands in healthy logs by its nature: at start-up, not
+        in each step.
+        """
         if isinstance(node, Clause):
             noise = noise or (node.op == "all" and len(node.parts) > 1)
             return dataclasses.replace(node, parts=tuple(self._node(part, noise) for part in node.parts))
         if node.text is None:
             if node.kind not in STRUCTURAL:
                 self._note(
-                    node.kind or "", "a leaf without `text` gives the scan nothing to look for", f"add `text`, or a kind of {_kinds()}"
+                    node.kind or "",
+                    "a leaf without `text` gives the scan nothing to look for",
+                    f"add `text`, or a kind of {_kinds()}",
                 )
             return node
         return dataclasses.replace(node, literals=self._choose(node, node.text, NOISE_BUDGET if noise else 0))
@@ -102,7 +110,11 @@ class _Gate:
         chosen = literals.choose(candidates, self._cost, self.pool)
         if chosen is None:
             if not structural:
-                self._note(pattern, "no literal of four bytes follows from the pattern", "spell out the words that stand in every match")
+                self._note(
+                    pattern,
+                    "no literal of four bytes follows from the pattern",
+                    "spell out the words that stand in every match",
+                )
             return ()
         common = sorted(literal for literal in chosen if self._cost(literal))
         if not common:
@@ -112,7 +124,9 @@ class _Gate:
             words = ", ".join(repr(literal) for literal in common)
             if max(map(self._cost, common)) > budget:
                 self._note(
-                    pattern, f"healthy logs have {words} too, so the scan would stop at many lines", "spell out rarer words beside it"
+                    pattern,
+                    f"healthy logs have {words} too, so the scan would stop at many lines",
+                    "spell out rarer words beside it",
                 )
         return tuple(sorted(chosen))
 

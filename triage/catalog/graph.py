@@ -34,11 +34,14 @@ class Graph:
 
 
 def graph(signatures: Iterable[Signature], *, every: bool = False) -> Graph:
-    """All signatures but rows of tables, which would hide them. Without `every`, an arrow that follows from others is left out.
+    """All signatures but rows of tables, which would hide them. Without `every`, an arrow that follows from others is
+    left out.
 
     (a to b to c implies a to c.)
     """
-    nodes = tuple(sorted((signature for signature in signatures if not signature.table), key=lambda signature: signature.id))
+    nodes = tuple(
+        sorted((signature for signature in signatures if not signature.table), key=lambda signature: signature.id)
+    )
     arrows = _arrows(nodes)
     if every:
         return Graph(nodes, arrows)
@@ -70,7 +73,9 @@ def uncaused(signatures: Sequence[Signature]) -> list[str]:
 
 
 def order(names: Iterable[str], arrows: Iterable[Arrow]) -> tuple[list[str], set[Arrow]]:
-    """The names, causes first, and the arrows that run against the order because they close a circle (weak ones, if that is enough)."""
+    """The names, causes first, and the arrows that run against the order because they close a circle (weak ones, if
+    that is enough).
+    """
     ordered = sorted(names)
     all_of_them = sorted(arrows, key=lambda arrow: (arrow.cause, arrow.effect))
     ways = _reach(ordered, all_of_them)
@@ -83,7 +88,11 @@ def order(names: Iterable[str], arrows: Iterable[Arrow]) -> tuple[list[str], set
 
 def _arrows(nodes: Sequence[Signature]) -> tuple[Arrow, ...]:
     known = {node.id for node in nodes}
-    found = {(node.id, edge.signature): Arrow(node.id, edge.signature, edge.scope, edge.window) for node in nodes for edge in node.leads_to}
+    found = {
+        (node.id, edge.signature): Arrow(node.id, edge.signature, edge.scope, edge.window)
+        for node in nodes
+        for edge in node.leads_to
+    }
     return tuple(arrow for arrow in found.values() if arrow.effect in known and arrow.effect != arrow.cause)
 
 

@@ -34,14 +34,20 @@ def lint(signatures: Iterable[Signature], whole: Mapping[str, Signature], trees:
         ]
         tree = trees.get(signature.path, Marked())
         problems += [
-            Problem(severity, signature.path, *place(tree, signature, inside), message, hint) for severity, inside, message, hint in remarks
+            Problem(severity, signature.path, *place(tree, signature, inside), message, hint)
+            for severity, inside, message, hint in remarks
         ]
     return problems
 
 
 def captures_of(signature: Signature) -> set[str]:
     """The names that the signature's patterns can capture."""
-    patterns = (pattern for leaf in positive_leaves(signature.match) for pattern in (leaf.text, *leaf.fields.values()) if pattern)
+    patterns = (
+        pattern
+        for leaf in positive_leaves(signature.match)
+        for pattern in (leaf.text, *leaf.fields.values())
+        if pattern
+    )
     return {name for pattern in patterns for name, _ in named_groups(pattern)}
 
 
@@ -51,7 +57,9 @@ def cycles(whole: Mapping[str, Signature]) -> dict[str, list[str]]:
     Edges to other ranks do not count: two ranks may well complain about each other.
     """
     edges = {
-        identifier: [edge.signature for edge in signature.leads_to if edge.scope != "other-ranks" and edge.signature in whole]
+        identifier: [
+            edge.signature for edge in signature.leads_to if edge.scope != "other-ranks" and edge.signature in whole
+        ]
         for identifier, signature in whole.items()
     }
     return {identifier: way for identifier in whole if (way := _way_back(identifier, edges))}
@@ -85,7 +93,12 @@ def _at(value: object, path: Path) -> object:
 
 def _words(signature: Signature) -> Iterator[Remark]:
     if len(signature.title) > MAX_TITLE:
-        yield "error", ("title",), f"the title has {len(signature.title)} characters, at most {MAX_TITLE} fit", "say it shorter"
+        yield (
+            "error",
+            ("title",),
+            f"the title has {len(signature.title)} characters, at most {MAX_TITLE} fit",
+            "say it shorter",
+        )
     if not signature.summary and signature.role != "noise":
         yield "error", ("remediation",), "there is no remediation.summary", "say in one sentence what to do"
     if not signature.meaning and signature.role != "noise":
@@ -93,11 +106,21 @@ def _words(signature: Signature) -> Iterator[Remark]:
     try:
         names = {name for _, name, _, _ in string.Formatter().parse(signature.summary) if name is not None}
     except ValueError as error:
-        yield "error", ("remediation", "summary"), f"the summary's braces do not fit: {error}", "write {{ and }} for plain braces"
+        yield (
+            "error",
+            ("remediation", "summary"),
+            f"the summary's braces do not fit: {error}",
+            "write {{ and }} for plain braces",
+        )
         return
     known = captures_of(signature) | PLACEHOLDERS
     for name in sorted(names - known):
-        yield "error", ("remediation", "summary"), f"the summary uses {{{name}}}, which nothing captures", _one_of(known)
+        yield (
+            "error",
+            ("remediation", "summary"),
+            f"the summary uses {{{name}}}, which nothing captures",
+            _one_of(known),
+        )
 
 
 def _home(signature: Signature) -> Iterator[Remark]:
@@ -122,7 +145,12 @@ def _edges(signature: Signature, whole: Collection[str], cyclic: Mapping[str, Se
         if edge.signature == signature.id:
             yield "error", ("leads_to", index), "a signature does not lead to itself", "remove this edge"
         elif edge.signature not in whole:
-            yield "warning", ("leads_to", index, "signature"), f"there is no signature {edge.signature}", "mend the id, or add the file"
+            yield (
+                "warning",
+                ("leads_to", index, "signature"),
+                f"there is no signature {edge.signature}",
+                "mend the id, or add the file",
+            )
     way = cyclic.get(signature.id, ())
     if len(way) > 1:
         hint = "remove the weaker edge, or give it the scope other-ranks"
@@ -145,7 +173,9 @@ def _twins(whole: Mapping[str, Signature]) -> dict[str, list[Remark]]:
     for identifier, signature in sorted(whole.items()):
         other = first.setdefault(signature.fingerprint, identifier)
         if other != identifier and signature.match is not None:
-            found[identifier] = [("warning", ("match",), f"{other} matches exactly the same", "tell them apart, or keep one")]
+            found[identifier] = [
+                ("warning", ("match",), f"{other} matches exactly the same", "tell them apart, or keep one")
+            ]
     return found
 
 

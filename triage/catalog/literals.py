@@ -1,8 +1,10 @@
 """From a pattern to strings of which every match must contain at least one.
 
-The scan looks for these strings with one automaton before any pattern runs, so a set that misses a match loses evidence:
+The scan looks for these strings with one automaton before any pattern runs, so a set that misses a match loses
+evidence:
 whatever is not understood counts as a gap that promises nothing. Strings never span a line break, because the scan sees
-lines. The shape follows RE2's prefilter: a part of a pattern is either *exact* (it matches a few known strings and nothing
+lines. The shape follows RE2's prefilter: a part of a pattern is either *exact* (it matches a few known strings and
+nothing
 else) or a gap with candidate sets of its own.
 """
 
@@ -45,7 +47,8 @@ _NOTHING = _Part(frozenset({""}))
 def required_literals(pattern: str, cost: Cost | None = None) -> list[frozenset[str]]:
     """Candidate sets; each match of the pattern contains a string of each set. Empty when nothing is certain.
 
-    `cost` (0 is best) steers which strings stand for the branches of an alternation, where not every choice can be listed.
+    `cost` (0 is best) steers which strings stand for the branches of an alternation, where not every choice can be
+    listed.
     """
     try:
         tree = parsed(pattern)
@@ -64,7 +67,9 @@ def choose(candidates: Iterable[frozenset[str]], rarity: Cost, pool: Collection[
     if not usable:
         return None
     known = set(pool)
-    best = min(usable, key=lambda found: (*_price(found, rarity), not found <= known, -min(map(len, found)), sorted(found)))
+    best = min(
+        usable, key=lambda found: (*_price(found, rarity), not found <= known, -min(map(len, found)), sorted(found))
+    )
     return frozenset(_reused(string, pool) for string in best)
 
 
@@ -101,7 +106,9 @@ def _items(tree: Iterable[tuple[Any, Any]], flags: int, cost: Cost) -> list[_Par
             parts = _parts(op, value, flags, cost)
             if op is _c.BRANCH and before and parts[0].exact is None:
                 # Python's parser takes what all branches begin with out of them; with it in front they are longer.
-                whole = _alternation([_concatenation(_items([*before, *branch], flags, cost)) for branch in value[1]], cost)
+                whole = _alternation(
+                    [_concatenation(_items([*before, *branch], flags, cost)) for branch in value[1]], cost
+                )
                 parts = [_Part(None, (*parts[0].sets, *whole.sets))]
             found += parts
             before = []

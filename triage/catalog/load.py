@@ -1,6 +1,7 @@
 """The catalog of this run: the shipped signatures, with the user's directories laid over them.
 
-From the cache that takes a few milliseconds and imports neither YAML, pydantic nor RE2; otherwise the files are compiled
+From the cache that takes a few milliseconds and imports neither YAML, pydantic nor RE2; otherwise the files are
+compiled
 and the cache is written for the next time.
 """
 
@@ -20,13 +21,17 @@ from triage.errors import CatalogError
 from triage.model import Warning as Note
 
 
-def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, strict: bool = True, shipped: Path | None = None) -> Catalog:
-    """The shipped signatures, then each directory over them: a signature with the same id takes the place of the earlier one.
+def load(
+    directories: Sequence[Path] = (), cache_dir: Path | None = None, *, strict: bool = True, shipped: Path | None = None
+) -> Catalog:
+    """The shipped signatures, then each directory over them: a signature with the same id takes the place of the
+    earlier one.
 
     Directories of the configuration file and of TRIAGE_CATALOG come before those given, see `setting`.
 
     Args:
-        directories: of YAML files, searched downwards; a path may also be a single file. One with a catalog.yaml, such as the signatures
+        directories: of YAML files, searched downwards; a path may also be a single file. One with a catalog.yaml, such
+        as the signatures
             of another version, is a whole catalog and takes the place of all before it.
         cache_dir: where the compiled catalog is kept; see `cache.directory` for the default.
         strict: raise CatalogError, listing everything, when a file cannot be used. Otherwise the file is skipped and
@@ -46,10 +51,14 @@ def load(directories: Sequence[Path] = (), cache_dir: Path | None = None, *, str
     if catalog is None:
         from triage.catalog import build
 
-        catalog = build.build([(root, [path for path, _, _ in stamps]) for root, stamps in zip(roots, found, strict=True)], base)
+        catalog = build.build(
+            [(root, [path for path, _, _ in stamps]) for root, stamps in zip(roots, found, strict=True)], base
+        )
         if kept:
             cache.write(kept, key, catalog)
-    missing = [Note(SKIPPED, str(root), "cannot be read, or is not there") for root in roots if not os.access(root, os.R_OK)]
+    missing = [
+        Note(SKIPPED, str(root), "cannot be read, or is not there") for root in roots if not os.access(root, os.R_OK)
+    ]
     missing += [] if base else [Note(SKIPPED, None, "the shipped signatures are not there; install triage again")]
     return _judged(catalog, tuple(missing), strict)
 

@@ -1,7 +1,10 @@
-"""What was promised: the revision and the fingerprint of every signature that ever shipped, and the ids that are gone for good.
+"""What was promised: the revision and the fingerprint of every signature that ever shipped, and the ids that are gone
+for good.
 
-`lock.tsv` beside the signatures holds id, revision, fingerprint of `match` and fingerprint of `leads_to`. A change of `match`
-without a new revision is refused, so that a stored finding can always be told from what the signature says today. Ids that
+`lock.tsv` beside the signatures holds id, revision, fingerprint of `match` and fingerprint of `leads_to`. A change of
+`match`
+without a new revision is refused, so that a stored finding can always be told from what the signature says today. Ids
+that
 are taken out stand in `retired.tsv` with a reason, and are never used again.
 """
 
@@ -29,7 +32,9 @@ class Entry:
 
 
 def entry(signature: Signature) -> Entry:
-    edges = json.dumps([[edge.signature, edge.scope, edge.window] for edge in signature.leads_to], separators=(",", ":"))
+    edges = json.dumps(
+        [[edge.signature, edge.scope, edge.window] for edge in signature.leads_to], separators=(",", ":")
+    )
     return Entry(signature.revision, signature.fingerprint, hashlib.sha256(edges.encode()).hexdigest()[:12])
 
 
@@ -50,7 +55,14 @@ def retired(base: Path | None) -> dict[str, str]:
 def remarks(signature: Signature, known: Mapping[str, Entry], gone: Mapping[str, str]) -> list[Remark]:
     """What the record says against this signature."""
     if signature.id in gone:
-        return [("error", ("id",), f"the id {signature.id} was retired: {gone[signature.id]}", "ids are never used again; choose another")]
+        return [
+            (
+                "error",
+                ("id",),
+                f"the id {signature.id} was retired: {gone[signature.id]}",
+                "ids are never used again; choose another",
+            )
+        ]
     old, new = known.get(signature.id), entry(signature)
     if not known or old == new:
         return []
@@ -58,13 +70,36 @@ def remarks(signature: Signature, known: Mapping[str, Entry], gone: Mapping[str,
         return [("info", ("id",), f"{signature.id} is new here", "`make docs` records its revision and fingerprint")]
     if new.match != old.match and new.revision == old.revision:
         hint = f"set `revision: {old.revision + 1}`, then run `make docs`"
-        return [("error", ("match",), f"`match` is not that of revision {old.revision} ({new.match}, not {old.match})", hint)]
+        return [
+            (
+                "error",
+                ("match",),
+                f"`match` is not that of revision {old.revision} ({new.match}, not {old.match})",
+                hint,
+            )
+        ]
     if new.revision < old.revision:
-        return [("error", ("revision",), f"the revision was {old.revision} already", f"set `revision: {old.revision + 1}`")]
+        return [
+            ("error", ("revision",), f"the revision was {old.revision} already", f"set `revision: {old.revision + 1}`")
+        ]
     if new.match == old.match and new.revision != old.revision:
-        return [("error", ("revision",), "the revision is raised, but `match` is the same", f"set `revision: {old.revision}`")]
+        return [
+            (
+                "error",
+                ("revision",),
+                "the revision is raised, but `match` is the same",
+                f"set `revision: {old.revision}`",
+            )
+        ]
     what = "leads_to" if new.edges != old.edges else "revision"
-    return [("error", (what,), f"`{what}` is not what {LOCK} has recorded", f"if it is meant, run `make docs`, which writes {LOCK}")]
+    return [
+        (
+            "error",
+            (what,),
+            f"`{what}` is not what {LOCK} has recorded",
+            f"if it is meant, run `make docs`, which writes {LOCK}",
+        )
+    ]
 
 
 def missing(known: Mapping[str, Entry], whole: Iterable[str], gone: Mapping[str, str]) -> list[str]:
@@ -77,8 +112,12 @@ def text(signatures: Iterable[Signature], known: Mapping[str, Entry]) -> str:
     entries = {**known}
     for signature in signatures:
         old, new = known.get(signature.id), entry(signature)
-        if old is not None and ((old.match != new.match) != (old.revision != new.revision) or new.revision < old.revision):
-            raise ValueError(f"{signature.id}: `match` and `revision` change together; `triage catalog check` says which is to be mended")
+        if old is not None and (
+            (old.match != new.match) != (old.revision != new.revision) or new.revision < old.revision
+        ):
+            raise ValueError(
+                f"{signature.id}: `match` and `revision` change together; `triage catalog check` says which is to be mended"
+            )
         entries[signature.id] = new
     return HEAD + "".join(f"{name}\t{of.revision}\t{of.match}\t{of.edges}\n" for name, of in sorted(entries.items()))
 

@@ -1,7 +1,9 @@
 """YAML as plain data that knows its places.
 
-Built from the parser's events and not from its objects: nothing is constructed, anchors and aliases (and with them alias
-bombs) are refused, depth and size are bounded, duplicate keys are seen, and every plain scalar stays the text it is (`no`,
+Built from the parser's events and not from its objects: nothing is constructed, anchors and aliases (and with them
+alias
+bombs) are refused, depth and size are bounded, duplicate keys are seen, and every plain scalar stays the text it is
+(`no`,
 `1e3` and `-9` mean what they look like). Only the errors of the YAML grammar itself end the reading early.
 """
 
@@ -24,7 +26,9 @@ Remark = tuple[Place, str, str]  # where, what is wrong, how to mend it
 
 @dataclass(slots=True)
 class Marked:
-    """`value` is made of dict, list, str and None; `places` says where the item at a path stands (its key, in a mapping)."""
+    """`value` is made of dict, list, str and None; `places` says where the item at a path stands (its key, in a
+    mapping).
+    """
 
     value: Any = None
     places: dict[Path, Place] = field(default_factory=dict)
@@ -42,7 +46,9 @@ class _Stop(Exception):
 
 
 def parse(text: str) -> Marked:
-    """Read one YAML document. Never raises: what is wrong stands in `remarks`, and `value` is None if nothing is usable."""
+    """Read one YAML document. Never raises: what is wrong stands in `remarks`, and `value` is None if nothing is
+    usable.
+    """
     marked = Marked()
     try:
         _Reader(text, marked).document()
@@ -50,11 +56,17 @@ def parse(text: str) -> Marked:
         marked.value = None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        marked.remarks.append(((mark.line + 1, mark.column + 1) if mark else (1, 1), f"not YAML: {_words(error)}", _hint(error, text)))
+        marked.remarks.append(
+            ((mark.line + 1, mark.column + 1) if mark else (1, 1), f"not YAML: {_words(error)}", _hint(error, text))
+        )
         marked.value = None
     except yaml.YAMLError as error:
         marked.remarks.append(
-            ((1, 1), f"not YAML: {' '.join(str(error).split())}", "save the file as UTF-8 text without control characters")
+            (
+                (1, 1),
+                f"not YAML: {' '.join(str(error).split())}",
+                "save the file as UTF-8 text without control characters",
+            )
         )
         marked.value = None
     return marked
@@ -97,7 +109,11 @@ class _Reader:
         while isinstance(event, yaml.DocumentEndEvent):
             event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
-            self._stop(event, "there is more than one document in the file", "write one signature a file, without a second `---`")
+            self._stop(
+                event,
+                "there is more than one document in the file",
+                "write one signature a file, without a second `---`",
+            )
 
     def _note(self, event: yaml.Event, message: str, hint: str) -> None:
         self._marked.remarks.append((_place(event), message, hint))
@@ -112,9 +128,15 @@ class _Reader:
         if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
             self._stop(event, "the file is nested too deeply or has too many parts", "a signature needs neither")
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            self._stop(event, "anchors and aliases (& and *) are not read", "write the text out, or quote it if it begins with * or &")
+            self._stop(
+                event,
+                "anchors and aliases (& and *) are not read",
+                "write the text out, or quote it if it begins with * or &",
+            )
         if getattr(event, "tag", None) not in (None, "!"):
-            self._stop(event, f"tags are not read: {event.tag}", "leave the tag out, or quote the text if it begins with !")
+            self._stop(
+                event, f"tags are not read: {event.tag}", "leave the tag out, or quote the text if it begins with !"
+            )
         if isinstance(event, yaml.ScalarEvent):
             return None if event.implicit[0] and event.value in ("", "~", "null", "Null", "NULL") else event.value
         return self._sequence(path) if isinstance(event, yaml.SequenceStartEvent) else self._mapping(path)

@@ -1,6 +1,7 @@
 """What a catalog says about a list of evidence.
 
-Many evidences of a job say the same, so each distinct one is tested once, and only against the leaves whose literals stand
+Many evidences of a job say the same, so each distinct one is tested once, and only against the leaves whose literals
+stand
 in its text. RE2 runs in time linear in the text; nothing here can hang.
 """
 
@@ -33,8 +34,10 @@ _Hits = Mapping[int, Mapping[int, Captures]]  # id of a leaf to fact number to c
 class Match:
     """A signature that holds. `indices` point into the evidence given, in its order.
 
-    `captures` has the value of the first evidence that has one, `values` all the different ones in order. `clauses` are the
-    parts of `match` from the outside in, depth by two blanks: text of the clause, whether it held, its number of hits (for
+    `captures` has the value of the first evidence that has one, `values` all the different ones in order. `clauses` are
+    the
+    parts of `match` from the outside in, depth by two blanks: text of the clause, whether it held, its number of hits
+    (for
     `none`: whether nothing was dropped, and how much was).
     """
 
@@ -107,7 +110,9 @@ def describe(node: Clause | Leaf) -> str:
     """One line that says what the clause asks for."""
     if isinstance(node, Clause):
         return f"{node.op} of {len(node.parts)}"
-    said = [f"{name} {value}" for name, value in (("kind", node.kind), ("component", node.component)) if value is not None]
+    said = [
+        f"{name} {value}" for name, value in (("kind", node.kind), ("component", node.component)) if value is not None
+    ]
     said += [f"text /{node.text}/"] if node.text is not None else []
     said += [f"with {name} {' or '.join(values)}" for name, values in node.values.items()]
     said += [f"not /{node.not_text}/"] if node.not_text is not None else []
@@ -144,13 +149,20 @@ class _Plan:
     def decide(
         self, facts: Sequence[Fact], hits: Mapping[int, _Hits], known: Mapping[int, Match | None]
     ) -> tuple[dict[str, Match], dict[int, Match | None]]:
-        """Which signatures hold, given where their leaves do; and the same by number. `known` are decided already, as far as they yield to none."""
+        """Which signatures hold, given where their leaves do; and the same by number. `known` are decided already, as
+        far as they yield to none.
+        """
         decided: dict[int, Match | None] = {}
         found: dict[int, Match] = {}
         # Those that yield come last: what they yield to is known then.
         for owner in sorted(hits, key=lambda number: (bool(self._signatures[number].yields_to), number)):
             signature = self._signatures[owner]
-            given = {index for name in signature.yields_to if (at := self._numbers.get(name, -1)) in found for index in found[at].indices}
+            given = {
+                index
+                for name in signature.yields_to
+                if (at := self._numbers.get(name, -1)) in found
+                for index in found[at].indices
+            }
             if owner in known and not signature.yields_to:
                 match = known[owner]
             else:
@@ -182,14 +194,18 @@ class _Plan:
                 if len(self._shapes) < MAX_SHAPES:
                     self._shapes[key] = shape
             for owner, leaf, spans in shape.holding:
-                hits[owner][leaf].update((fact.number, _cut(fact.bytes, spans) if spans else NO_CAPTURES) for fact in same)
+                hits[owner][leaf].update(
+                    (fact.number, _cut(fact.bytes, spans) if spans else NO_CAPTURES) for fact in same
+                )
             if shape.open is not None:
                 for fact in same:
                     for owner, asked, captures in shape.open.holding(fact):
                         hits[owner][id(asked)][fact.number] = captures
 
     def _shape(self, fact: Fact, zeros: bytes) -> _Shape:
-        """What holds for all texts that differ from this one only in digits: which leaves match, and which have to be asked for each."""
+        """What holds for all texts that differ from this one only in digits: which leaves match, and which have to be
+        asked for each.
+        """
         holding, asked = [], []
         for number in sorted(self._candidates(zeros, fact.kind, masked=True)):
             owner, leaf = self._leaves[number]
@@ -205,7 +221,9 @@ class _Plan:
         return _Shape(tuple(holding), self._together[numbers] if asked else None)
 
     def _candidates(self, text: bytes, kind: str, *, masked: bool = False) -> set[int]:
-        """The leaves with a literal in the text (both with their digits replaced by 0 if `masked`), and those that have none to look for."""
+        """The leaves with a literal in the text (both with their digits replaced by 0 if `masked`), and those that have
+        none to look for.
+        """
         present = self._present.get(masked)
         if present is None:
             literals = [blind.masked_literal(literal) for literal in self._literals] if masked else self._literals
@@ -217,7 +235,8 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Texts that differ only in digits. `holding`: signature number, id of a leaf that matches all of them, and where its groups are; `open`:
+    """Texts that differ only in digits. `holding`: signature number, id of a leaf that matches all of them, and where
+    its groups are; `open`:
     the leaves that have to be asked for each text.
     """
 
@@ -259,7 +278,8 @@ def _without(hits: _Hits, given: set[int], facts: Sequence[Fact]) -> _Hits:
     if not given:
         return hits
     kept = {
-        leaf: {number: found for number, found in of.items() if not given.issuperset(facts[number].indices)} for leaf, of in hits.items()
+        leaf: {number: found for number, found in of.items() if not given.issuperset(facts[number].indices)}
+        for leaf, of in hits.items()
     }
     return {leaf: of for leaf, of in kept.items() if of}
 
@@ -290,7 +310,9 @@ def _values(match: Clause | Leaf | None, hits: _Hits, kept: Iterable[int]) -> di
     return {name: tuple(known) for name, known in values.items()}
 
 
-def _holding(node: Clause | Leaf, hits: _Hits, facts: Sequence[Fact], clauses: list[ClauseLine], depth: int) -> set[int]:
+def _holding(
+    node: Clause | Leaf, hits: _Hits, facts: Sequence[Fact], clauses: list[ClauseLine], depth: int
+) -> set[int]:
     """The facts that the node brings in; its line, and those of its parts, are added to `clauses`."""
     place = len(clauses)
     clauses.append(("", False, 0))

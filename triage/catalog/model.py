@@ -15,8 +15,10 @@ class Leaf:
 
     `text` is searched (RE2 dialect) in the evidence's text, its named groups become captures; `not_text` must not be
     found. `fields` maps a field name to a pattern that must match the whole value; an absent field does not match.
-    `literals` is filled in when a catalog is loaded: any text that `text` matches contains one of them (empty: not known).
-    `values` comes from a table of codes: one of the places where `text` is found must capture one of these values by name.
+    `literals` is filled in when a catalog is loaded: any text that `text` matches contains one of them (empty: not
+    known).
+    `values` comes from a table of codes: one of the places where `text` is found must capture one of these values by
+    name.
     """
 
     kind: str | None = None
@@ -39,9 +41,11 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`signature` is explained by the one that holds the edge, within `scope`: same-rank, same-host, other-ranks, any-rank.
+    """`signature` is explained by the one that holds the edge, within `scope`: same-rank, same-host, other-ranks,
+    any-rank.
 
-    With a `window` (seconds) the effect must begin no later than that after the cause began; where one of them has no time,
+    With a `window` (seconds) the effect must begin no later than that after the cause began; where one of them has no
+    time,
     or their clocks cannot be compared, the window is not looked at.
     """
 
@@ -77,7 +81,9 @@ class Signature:
     match: Clause | Leaf | None  # None for role `guide`
     path: str = ""
     blames: str | None = None
-    tells: str | None = None  # waiting, peer-lost, ending, outside, own-failure, killed, link, node-lost: see docs/signatures.md
+    tells: str | None = (
+        None  # waiting, peer-lost, ending, outside, own-failure, killed, link, node-lost: see docs/signatures.md
+    )
     leads_to: tuple[Edge, ...] = ()
     applies_to: Mapping[str, str] = field(default_factory=dict)
     meaning: str = ""

@@ -37,8 +37,12 @@ def mutants(signature: Signature) -> Iterator[Mutant]:
         yield Mutant(f"leads_to: {edge.signature}", dataclasses.replace(signature, leads_to=rest))
 
 
-def survivors(case: Case, to_evidence: ToEvidence, wanted: Callable[[int], bool] = lambda number: True) -> Iterator[tuple[Signature, str]]:
-    """The parts of the checked signatures whose loss no check notices; only the mutants whose number is `wanted` are tried."""
+def survivors(
+    case: Case, to_evidence: ToEvidence, wanted: Callable[[int], bool] = lambda number: True
+) -> Iterator[tuple[Signature, str]]:
+    """The parts of the checked signatures whose loss no check notices; only the mutants whose number is `wanted` are
+    tried.
+    """
     shown = [
         (signature.id, sample, inside[1] == "match", sample_evidence(sample, to_evidence))
         for signature in case.whole.values()
@@ -47,7 +51,9 @@ def survivors(case: Case, to_evidence: ToEvidence, wanted: Callable[[int], bool]
     own: dict[str, list[tuple[str, Sample, bool, Sequence[Evidence]]]] = {}
     for one in shown:
         own.setdefault(one[0], []).append(one)
-    records = {path: lock.read(Path(path).parent.parent) for path in {signature.path for signature in case.checked.values()}}
+    records = {
+        path: lock.read(Path(path).parent.parent) for path in {signature.path for signature in case.checked.values()}
+    }
     number = 0
     for identifier in sorted(case.checked):
         signature = case.whole[identifier]
@@ -93,7 +99,10 @@ def _without(node: Clause | Leaf) -> Iterator[tuple[str, Clause | Leaf]]:
         rest_none = node.none[:index] + node.none[index + 1 :]
         yield f"none {index}: {describe(leaf)}", dataclasses.replace(node, none=rest_none)
         for what, thin in _thinner(leaf):
-            yield f"none {index}: {what}", dataclasses.replace(node, none=(*node.none[:index], thin, *node.none[index + 1 :]))
+            yield (
+                f"none {index}: {what}",
+                dataclasses.replace(node, none=(*node.none[:index], thin, *node.none[index + 1 :])),
+            )
 
 
 def _thinner(leaf: Leaf) -> list[tuple[str, Leaf]]:

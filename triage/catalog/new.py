@@ -14,7 +14,12 @@ from triage.model import Role
 
 SCHEMA = "schema.json"
 PLACEHOLDER = "Say in one line what happened"
-_SEVERITY: dict[str, str] = {"cause": "fatal", "either": "fatal", "symptom": "error", "confirmation": "error"}  # others: info
+_SEVERITY: dict[str, str] = {
+    "cause": "fatal",
+    "either": "fatal",
+    "symptom": "error",
+    "confirmation": "error",
+}  # others: info
 _PLAIN = lazy_re(r"[A-Za-z](?:[A-Za-z0-9 ,.()/_-]*[A-Za-z0-9).])?")
 _WORDS_OF_YAML = {"yes", "no", "on", "off", "true", "false", "null", "y", "n"}
 
@@ -60,10 +65,13 @@ samples:
 """
 
 
-def new(identifier: str, directory: Path, known: Collection[str], *, title: str | None = None, role: Role = "cause") -> Path:
+def new(
+    identifier: str, directory: Path, known: Collection[str], *, title: str | None = None, role: Role = "cause"
+) -> Path:
     """Write `<directory>/<domain>/<slug>.yaml` and give its path; beside it the schema for editors, if none is there.
 
-    `known` are the ids that are taken. Raises OptionError for an id or a title that cannot be used, and when the file exists.
+    `known` are the ids that are taken. Raises OptionError for an id or a title that cannot be used, and when the file
+    exists.
     """
     path = directory / f"{identifier.replace('.', '/', 1)}.yaml"
     return claim(identifier, directory, known, title, skeleton(identifier, path, title or PLACEHOLDER, role))
@@ -78,11 +86,15 @@ def claim(identifier: str, directory: Path, known: Collection[str], title: str |
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
         if not (directory / SCHEMA).exists():
-            (directory / SCHEMA).write_text(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            (directory / SCHEMA).write_text(
+                json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
     except FileExistsError as error:
         raise OptionError(f"{error.filename} is there already", hint="choose another id, or edit that file") from None
     except OSError as error:
-        raise OptionError(f"cannot write {path}: {error.strerror}", hint="give -d a directory that you may write") from None
+        raise OptionError(
+            f"cannot write {path}: {error.strerror}", hint="give -d a directory that you may write"
+        ) from None
     return path
 
 
@@ -103,11 +115,19 @@ def skeleton(identifier: str, path: Path, title: str = PLACEHOLDER, role: Role =
 
 def _check(identifier: str, known: Collection[str], title: str | None) -> None:
     if re.fullmatch(ID.removeprefix("^").removesuffix("$"), identifier) is None:
-        raise OptionError(f"{identifier!r} is no id", hint="<domain>.<slug> of small letters, digits and hyphens, like cuda.out-of-memory")
+        raise OptionError(
+            f"{identifier!r} is no id",
+            hint="<domain>.<slug> of small letters, digits and hyphens, like cuda.out-of-memory",
+        )
     if identifier in known:
-        raise OptionError(f"the id {identifier} is taken", hint="ids are never used again: choose another, or edit that signature")
+        raise OptionError(
+            f"the id {identifier} is taken", hint="ids are never used again: choose another, or edit that signature"
+        )
     if title is not None and not (title.strip() and title.isprintable() and len(title) <= MAX_TITLE):
-        raise OptionError(f"the title must be one line of 1 to {MAX_TITLE} characters", hint="say it shorter; details go into `meaning`")
+        raise OptionError(
+            f"the title must be one line of 1 to {MAX_TITLE} characters",
+            hint="say it shorter; details go into `meaning`",
+        )
 
 
 def _scalar(text: str) -> str:

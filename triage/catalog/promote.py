@@ -1,4 +1,6 @@
-"""A signature file from the facts of a cluster: the pattern derived, the samples taken over, the words left to the expert."""
+"""A signature file from the facts of a cluster: the pattern derived, the samples taken over, the words left to the
+expert.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def promote(
     directory: Path,
     known: Sequence[str],
 ) -> tuple[Path, Promoted]:
-    """Write `<directory>/<domain>/<slug>.yaml` from the facts of a cluster; `others` are facts of near clusters, which it must not match.
+    """Write `<directory>/<domain>/<slug>.yaml` from the facts of a cluster; `others` are facts of near clusters, which
+    it must not match.
 
     Raises OptionError for an id that cannot be used, a file that is there, and facts of which no pattern can be made.
     """
@@ -71,15 +74,22 @@ def promote(
     return claim(identifier, directory, known, title, drafted.text), drafted
 
 
-def draft(identifier: str, title: str, cluster: str, members: Sequence[Evidence], others: Sequence[Evidence]) -> Promoted:
+def draft(
+    identifier: str, title: str, cluster: str, members: Sequence[Evidence], others: Sequence[Evidence]
+) -> Promoted:
     """The text of the file."""
     leaves = _leaves(members)
     if not leaves:
-        raise OptionError(f"{cluster} holds no line of which a pattern could be made", hint="`triage clusters show` shows what it holds")
+        raise OptionError(
+            f"{cluster} holds no line of which a pattern could be made",
+            hint="`triage clusters show` shows what it holds",
+        )
     signature = _signature(identifier, [leaf for leaf, _ in leaves])
     missed = [fact.text for fact in members if evaluate(signature, [fact]) is None]
     assert not missed, f"the derived pattern misses {missed[0]!r}"
-    conflicts = tuple(dict.fromkeys(fact.text.split("\n", 1)[0] for fact in others if evaluate(signature, [fact]) is not None))
+    conflicts = tuple(
+        dict.fromkeys(fact.text.split("\n", 1)[0] for fact in others if evaluate(signature, [fact]) is not None)
+    )
     negatives = [fact for fact in others if evaluate(signature, [fact]) is None]
     text = _FILE.format(
         schema=SCHEMA,
@@ -127,7 +137,9 @@ def _distinct(facts: Sequence[Evidence], limit: int) -> list[Evidence]:
 def _sample(signature: Signature, fact: Evidence) -> str:
     """The excerpt where the readers make of it what they made of the log, else the fact as it is."""
     match = evaluate(signature, [fact])
-    captures = "".join(f"        {name}: {_quoted(value)}\n" for name, value in (match.captures if match else {}).items() if value)
+    captures = "".join(
+        f"        {name}: {_quoted(value)}\n" for name, value in (match.captures if match else {}).items() if value
+    )
     for text in (fact.excerpt, fact.text):
         again = evaluate(signature, from_text(text)) if text and len(text) <= SAMPLE_CHARACTERS else None
         if again is not None and match is not None and again.captures == match.captures:

@@ -1,4 +1,6 @@
-"""How a catalog does on many jobs: what is known, what stays unknown, and where the truth is written down, who is right."""
+"""How a catalog does on many jobs: what is known, what stays unknown, and where the truth is written down, who is
+right.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ class Rated:
 class Rating:
     """All jobs; how often each signature was the root cause and in how many jobs it was seen.
 
-    `said` is what people said about stored diagnoses: (signature or cluster, how many agreed, how many said that it is wrong).
+    `said` is what people said about stored diagnoses: (signature or cluster, how many agreed, how many said that it is
+    wrong).
     """
 
     jobs: tuple[Rated, ...]
@@ -63,7 +66,9 @@ class Rating:
         """(signature, jobs in which it is the root, jobs in which it matched), the most frequent first."""
         roots = Counter(job.root for job in self.jobs if job.root)
         seen = Counter(signature for job in self.jobs for signature in job.signatures)
-        return sorted(((name, roots[name], count) for name, count in seen.items()), key=lambda row: (-row[1], -row[2], row[0]))
+        return sorted(
+            ((name, roots[name], count) for name, count in seen.items()), key=lambda row: (-row[1], -row[2], row[0])
+        )
 
     def judged(self) -> tuple[int, int]:
         """How many jobs agree with their truth, and how many have one."""
@@ -82,7 +87,9 @@ def rate(directories: Sequence[Path], ingest: Ingest, progress: Report | None = 
 
 
 def find(directory: Path) -> list[Case]:
-    """The jobs in a directory: each entry is one; an entry (or the directory itself) with a `job` and a truth beside it is that job."""
+    """The jobs in a directory: each entry is one; an entry (or the directory itself) with a `job` and a truth beside it
+    is that job.
+    """
     hint = "give a directory in which each sub-directory or file is a job"
     try:
         if _has_truth(directory):
@@ -124,7 +131,9 @@ def _rated(case: Case, ingest: Ingest) -> Rated:
 
 
 def _judge(diagnosis: Diagnosis, path: Path) -> tuple[bool, str]:
-    """By samples/README.md: the verdict is one of those joined by `|`, the root one of `root`, the ranks those of `root_ranks`."""
+    """By samples/README.md: the verdict is one of those joined by `|`, the root one of `root`, the ranks those of
+    `root_ranks`.
+    """
     truth = _truth(path)
     if truth is None:
         return False, f"{path} cannot be read as a truth: verdict, root and root_ranks are needed"
@@ -157,5 +166,7 @@ def _truth(path: Path) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         return None
     ranks = value.setdefault("root_ranks", None)
-    fits = isinstance(value.get("verdict"), str) and isinstance(value.get("root"), list) and isinstance(ranks, list | None)
+    fits = (
+        isinstance(value.get("verdict"), str) and isinstance(value.get("root"), list) and isinstance(ranks, list | None)
+    )
     return value if fits and all(isinstance(rank, int) for rank in ranks or ()) else None

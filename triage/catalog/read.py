@@ -41,7 +41,9 @@ def read_all(path: str | Path, shown: str | None = None) -> tuple[list[Signature
     try:
         text = _text(Path(path))
     except (OSError, ValueError) as error:
-        return [], [Problem("error", name, None, None, f"cannot be read: {_reason(error)}", "give a readable UTF-8 text file")]
+        return [], [
+            Problem("error", name, None, None, f"cannot be read: {_reason(error)}", "give a readable UTF-8 text file")
+        ]
     return parse_all(text, name)
 
 
@@ -113,10 +115,28 @@ def _say(detail: Any, location: tuple[Any, ...]) -> tuple[str, str]:
     if kind == "literal_error":
         return f"{detail['input']!r} is not allowed here", f"one of {context['expected']}"
     if kind == "string_pattern_mismatch":
-        return f"{detail['input']!r} has not the right form", _FORMS.get(context["pattern"], f"it must match {context['pattern']}")
-    if kind in ("string_type", "dict_type", "list_type", "model_type", "model_attributes_type", "int_parsing", "int_type"):
-        wanted = {"string": "a text", "dict": "a mapping", "list": "a list (lines that begin with `- `)", "int": "a whole number"}
-        return f"{_shape(detail['input'])} stands here", f"write {wanted.get(kind.partition('_')[0], 'a mapping')}, or leave the key out"
+        return f"{detail['input']!r} has not the right form", _FORMS.get(
+            context["pattern"], f"it must match {context['pattern']}"
+        )
+    if kind in (
+        "string_type",
+        "dict_type",
+        "list_type",
+        "model_type",
+        "model_attributes_type",
+        "int_parsing",
+        "int_type",
+    ):
+        wanted = {
+            "string": "a text",
+            "dict": "a mapping",
+            "list": "a list (lines that begin with `- `)",
+            "int": "a whole number",
+        }
+        return (
+            f"{_shape(detail['input'])} stands here",
+            f"write {wanted.get(kind.partition('_')[0], 'a mapping')}, or leave the key out",
+        )
     return str(detail["msg"]), str(context.get("hint", ""))
 
 
@@ -173,7 +193,9 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
 
 
 def _sample(sample: schema.MatchSample, why: str = "") -> Sample:
-    return Sample(sample.text, dict(sample.captures), why, sample.kind, sample.component, dict(sample.fields), tuple(sample.also))
+    return Sample(
+        sample.text, dict(sample.captures), why, sample.kind, sample.component, dict(sample.fields), tuple(sample.also)
+    )
 
 
 def _condition(condition: schema.Condition) -> Clause | Leaf:

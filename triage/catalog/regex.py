@@ -1,6 +1,7 @@
 """The pattern dialect: what RE2 and Python's own parser both read, and read the same way.
 
-RE2 runs the patterns in linear time, so no contributed file can hang an ingest; Python's parser finds the literals in them
+RE2 runs the patterns in linear time, so no contributed file can hang an ingest; Python's parser finds the literals in
+them
 (see `literals`). A construct that only one of them knows, or that they read differently, is refused by name.
 """
 
@@ -52,7 +53,10 @@ def verify(pattern: str) -> None:
     if not pattern:
         raise PatternError("the pattern is empty and would match everything", "write the text to look for")
     if len(pattern) > MAX_PATTERN:
-        raise PatternError(f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN} are read", "split it into leaves under `any`")
+        raise PatternError(
+            f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN} are read",
+            "split it into leaves under `any`",
+        )
     bare = _without_classes_and_escapes(pattern)
     for construct, name, hint in _FOREIGN:
         if re.search(construct, pattern if construct.startswith(r"\[\[") else bare):
@@ -64,7 +68,9 @@ def verify(pattern: str) -> None:
     try:
         parsed(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise PatternError(f"Python's parser does not read the pattern: {error}", "use only what RE2 and Python share") from None
+        raise PatternError(
+            f"Python's parser does not read the pattern: {error}", "use only what RE2 and Python share"
+        ) from None
 
 
 @functools.lru_cache(maxsize=CACHED_PATTERNS)
@@ -103,5 +109,6 @@ def _refusal(bare: str, reason: str) -> PatternError:
 
 
 def _without_classes_and_escapes(pattern: str) -> str:
-    r"""The pattern with character classes and escaped punctuation blanked, so that `\(\?=` is not taken for a look-ahead."""
+    r"""The pattern with character classes and escaped punctuation blanked, so that `\(\?=` is not taken for a
+    look-ahead."""
     return re.sub(r"\\[^A-Za-z0-9]|\[\^?\]?(?:\\.|[^\]\\])*\]", "_", pattern, flags=re.DOTALL)

@@ -52,33 +52,48 @@ class Leaf(Strict):
     """Conditions on one evidence; all that are given must hold."""
 
     kind: Text | None = Field(
-        None, description="Evidence kind: message, exception, terminate, exit, fatal-python, kernel, scheduler, inference"
+        None,
+        description="Evidence kind: message, exception, terminate, exit, fatal-python, kernel, scheduler, inference",
     )
     component: Text | None = Field(None, description="Who spoke: NCCL, HCCL, c10d, Gloo, CUDA, Python, kernel, slurm …")
-    text: Pattern | None = Field(None, description="RE2 pattern searched in the evidence's text; named groups become captures")
+    text: Pattern | None = Field(
+        None, description="RE2 pattern searched in the evidence's text; named groups become captures"
+    )
     not_text: Pattern | None = Field(None, description="RE2 pattern that must not be found in the text")
-    fields: dict[Name, Pattern] = Field(default_factory=dict, description="Field name to RE2 pattern for the whole value")
+    fields: dict[Name, Pattern] = Field(
+        default_factory=dict, description="Field name to RE2 pattern for the whole value"
+    )
 
     @model_validator(mode="after")
     def _says_something(self) -> Leaf:
         if type(self) is Leaf and not (has_leaf(self) or self.component is not None or self.not_text is not None):
-            raise PydanticCustomError("empty_leaf", "this leaf has no condition", {"hint": "give `text`, `fields`, `kind` or `component`"})
+            raise PydanticCustomError(
+                "empty_leaf", "this leaf has no condition", {"hint": "give `text`, `fields`, `kind` or `component`"}
+            )
         return self
 
 
 class Condition(Leaf):
     """A leaf, or `any` / `all` of further conditions; `none` drops evidence that one of its leaves matches."""
 
-    any: list[Condition] | None = Field(None, min_length=1, description="One of these holds; their evidence is brought together")
+    any: list[Condition] | None = Field(
+        None, min_length=1, description="One of these holds; their evidence is brought together"
+    )
     all: list[Condition] | None = Field(None, min_length=1, description="Each of these holds somewhere in the job")
     none: list[Leaf] = Field(default_factory=list, description="Evidence that one of these matches does not count")
 
     @model_validator(mode="after")
     def _one_form(self) -> Condition:
-        forms = [has_leaf(self) or self.component is not None or self.not_text is not None, self.any is not None, self.all is not None]
+        forms = [
+            has_leaf(self) or self.component is not None or self.not_text is not None,
+            self.any is not None,
+            self.all is not None,
+        ]
         if sum(forms) > 1:
             hint = "nest them: `all:` with the parts as list items"
-            raise PydanticCustomError("forms", "use only one of `any`, `all` and leaf keys side by side", {"hint": hint})
+            raise PydanticCustomError(
+                "forms", "use only one of `any`, `all` and leaf keys side by side", {"hint": hint}
+            )
         if sum(forms) == 0 or (forms[0] and not has_leaf(self)):
             hint = "give `text`, `fields`, `kind`, `any` or `all`"
             raise PydanticCustomError("empty_leaf", "there is no condition that can hold", {"hint": hint})
@@ -99,7 +114,9 @@ class Edge(Strict):
 
 class Remediation(Strict):
     action: Action = "none"
-    summary: str = Field("", description="One sentence for a Slack line; {host} {rank} {ranks} and captures are filled in")
+    summary: str = Field(
+        "", description="One sentence for a Slack line; {host} {rank} {ranks} and captures are filled in"
+    )
     steps: list[Text] = Field(default_factory=list)
 
 
@@ -129,7 +146,9 @@ class SignatureFile(Strict):
 
     model_config = ConfigDict(extra="forbid", title="triage signature")
 
-    id: Id = Field(description="<domain>.<slug>, the file's place: signatures/<domain>/<slug>.yaml; never renamed or reused")
+    id: Id = Field(
+        description="<domain>.<slug>, the file's place: signatures/<domain>/<slug>.yaml; never renamed or reused"
+    )
     revision: int = Field(ge=1, description="Raised when `match` changes")
     title: Text = Field(json_schema_extra={"maxLength": MAX_TITLE})
     status: Literal["experimental", "stable", "deprecated"]
@@ -154,7 +173,9 @@ class SignatureFile(Strict):
     @model_validator(mode="after")
     def _guides_have_no_match(self) -> SignatureFile:
         if self.role == "guide" and self.match is not None:
-            raise PydanticCustomError("guide", "a guide has no `match`", {"hint": "remove `match`, or give another role"})
+            raise PydanticCustomError(
+                "guide", "a guide has no `match`", {"hint": "remove `match`, or give another role"}
+            )
         if self.role != "guide" and self.match is None:
             raise PydanticCustomError("no_match", "`match` is missing", {"hint": "add it, or make the role `guide`"})
         if self.replaced_by is not None and self.status != "deprecated":
@@ -197,6 +218,6 @@ def _plain(node: Any) -> Any:
 
 
 def _is_noise(key: str, value: Any) -> bool:
-    return (key == "title" and isinstance(value, str) and value not in ("triage signature", "triage table of codes")) or (
-        key == "default" and not isinstance(value, dict)
-    )
+    return (
+        key == "title" and isinstance(value, str) and value not in ("triage signature", "triage table of codes")
+    ) or (key == "default" and not isinstance(value, dict))

@@ -15,7 +15,9 @@ CONFIG = "TRIAGE_CONFIG"  # the configuration file; empty for none
 
 
 def configured() -> tuple[Path, ...]:
-    """The directories of the configuration file, then those of the environment. Raises CatalogError for a file that cannot be used."""
+    """The directories of the configuration file, then those of the environment. Raises CatalogError for a file that
+    cannot be used.
+    """
     named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part.strip()]
     return (*_from_file(config_file()), *(Path(part).expanduser() for part in named))
 
@@ -43,7 +45,11 @@ def _from_file(path: Path | None) -> tuple[Path, ...]:
             found = tomllib.load(file).get("catalogs", [])
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise CatalogError(f"cannot be read: {reason}", hint=f"mend it, or set {CONFIG} to another file", path=str(path)) from None
+        raise CatalogError(
+            f"cannot be read: {reason}", hint=f"mend it, or set {CONFIG} to another file", path=str(path)
+        ) from None
     if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
-        raise CatalogError("`catalogs` is not a list of directories", hint='write catalogs = ["/shared/signatures"]', path=str(path))
+        raise CatalogError(
+            "`catalogs` is not a list of directories", hint='write catalogs = ["/shared/signatures"]', path=str(path)
+        )
     return tuple(path.parent / Path(part).expanduser() for part in found)

@@ -1,4 +1,6 @@
-"""What triage makes of a signature file: what stops the scan for it, how each of its samples is read, and what explains it."""
+"""What triage makes of a signature file: what stops the scan for it, how each of its samples is read, and what explains
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from triage.model import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A leaf in words, the literals of which one must stand in a line with how often healthy logs hold them, and its captures."""
+    """A leaf in words, the literals of which one must stand in a line with how often healthy logs hold them, and its
+    captures.
+    """
 
     text: str
     literals: tuple[tuple[str, int], ...]
@@ -26,7 +30,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A sample, called as in its file: should it match, does it, what the readers made of it, and which clauses held over that."""
+    """A sample, called as in its file: should it match, does it, what the readers made of it, and which clauses held
+    over that.
+    """
 
     called: str
     expected: bool
@@ -56,13 +62,18 @@ def study(path: Path, identifier: str | None = None, to_evidence: ToEvidence | N
     if wrong:
         raise CatalogError("\n".join(map(str, wrong)), hint="mend these places, then try again")
     if identifier is None and len(case.checked) > 1:
-        raise CatalogError(f"{path} is a table of {len(case.checked)} codes", hint=f"name a row by its id, such as {min(case.checked)}")
+        raise CatalogError(
+            f"{path} is a table of {len(case.checked)} codes", hint=f"name a row by its id, such as {min(case.checked)}"
+        )
     signature = case.whole[identifier or next(iter(case.checked))]
     read = to_evidence or ingest_evidence()
     return Study(
         signature,
         tuple(_wanted(leaf, case) for leaf in positive_leaves(signature.match)),
-        tuple(_tried(signature, ".".join(map(str, inside)), inside[1] == "match", sample, read) for inside, sample in numbered(signature)),
+        tuple(
+            _tried(signature, ".".join(map(str, inside)), inside[1] == "match", sample, read)
+            for inside, sample in numbered(signature)
+        ),
         tuple(explained_by(case.whole.values()).get(signature.id, ())),
     )
 
@@ -75,4 +86,6 @@ def _wanted(leaf: Leaf, case: Case) -> Wanted:
 def _tried(signature: Signature, called: str, expected: bool, sample: Sample, read: ToEvidence) -> Tried:
     evidence = tuple(sample_evidence(sample, read))
     match = evaluate(signature, evidence)
-    return Tried(called, expected, match is not None, evidence, explain(signature, evidence), match.captures if match else {})
+    return Tried(
+        called, expected, match is not None, evidence, explain(signature, evidence), match.captures if match else {}
+    )

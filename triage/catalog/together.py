@@ -1,7 +1,9 @@
 """Leaves that look at the digits of a text, and so have to be asked for each text, asked together.
 
-Thousands of ranks say the same, and most of these leaves do not hold. Once some were asked often enough, one pass of an automaton over a text
-tells whose pattern stands in it, and only those are tested. What a leaf without a pattern says depends on a few fields, and is remembered.
+Thousands of ranks say the same, and most of these leaves do not hold. Once some were asked often enough, one pass of an
+automaton over a text
+tells whose pattern stands in it, and only those are tested. What a leaf without a pattern says depends on a few fields,
+and is remembered.
 """
 
 from __future__ import annotations

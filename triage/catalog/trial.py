@@ -32,7 +32,8 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`named` explains the signature that was asked for (None: all were), `hits` are its evidence; `others` matched besides.
+    """`named` explains the signature that was asked for (None: all were), `hits` are its evidence; `others` matched
+    besides.
 
     `unmatched` are failures that nothing knows; `aside` are lines that an ingest leaves out, with the reason.
     """
@@ -52,7 +53,13 @@ def trial(diagnosis: Diagnosis, known: Iterable[Signature], named: Explanation |
     """From what an ingest of the log says, and what it says about the named signature."""
     signatures = {signature.id: signature for signature in known}
     others = [
-        Played(finding.signature, finding.title, finding.role, finding.count, hits(signatures[finding.signature], finding.evidence))
+        Played(
+            finding.signature,
+            finding.title,
+            finding.role,
+            finding.count,
+            hits(signatures[finding.signature], finding.evidence),
+        )
         for finding in diagnosis.findings
         if finding.signature in signatures and (named is None or finding.signature != named.signature)
     ]

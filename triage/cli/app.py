@@ -74,7 +74,9 @@ def _version(wanted: bool) -> None:
 
 def _root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")
+    ] = False,
 ) -> None:
     """Find the rank and the line where a multi-rank training job began to fail.
 
@@ -98,7 +100,8 @@ def _root(
 
 
 def build(only: str = "") -> typer.Typer:
-    """The application, or the one command of it that is called: reading the options of all takes longer than a small job.
+    """The application, or the one command of it that is called: reading the options of all takes longer than a small
+    job.
 
     Plain help, for rich would take longer to import than the help takes to read.
     """

@@ -53,10 +53,13 @@ def catalog(context: typer.Context) -> None:
 
 def list_(
     domain: Annotated[
-        str | None, typer.Option("--domain", metavar="NAME", help="Only those of one domain, like nccl.", show_default=False)
+        str | None,
+        typer.Option("--domain", metavar="NAME", help="Only those of one domain, like nccl.", show_default=False),
     ] = None,
     catalog: options.Catalogs = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the list.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the list.")
+    ] = options.PlainFormat.text,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
@@ -77,13 +80,19 @@ def list_(
         streams.deliver(signature.listing_as_json(known), utf8=True)
     else:
         shipped = f"{files.shipped_directory() or ''}/"
-        streams.deliver(signature.listing(known, shipped=shipped, width=streams.width(width, None), color=streams.color(color.value, None)))
+        streams.deliver(
+            signature.listing(
+                known, shipped=shipped, width=streams.width(width, None), color=streams.color(color.value, None)
+            )
+        )
 
 
 def show(
     id: options.SignatureId,  # noqa: A002
     catalog: options.Catalogs = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")
+    ] = options.PlainFormat.text,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
@@ -101,14 +110,19 @@ def show(
     if format is options.PlainFormat.json:
         streams.deliver(signature.as_json(found), utf8=True)
     else:
-        streams.deliver(signature.as_text(found, width=streams.width(width, None), color=streams.color(color.value, None)))
+        streams.deliver(
+            signature.as_text(found, width=streams.width(width, None), color=streams.color(color.value, None))
+        )
 
 
 def check(
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False),
     ] = None,
-    format: Annotated[options.CheckFormat, typer.Option("--format", "-f", help="How to write what is wrong.")] = options.CheckFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.CheckFormat, typer.Option("--format", "-f", help="How to write what is wrong.")
+    ] = options.CheckFormat.text,
 ) -> None:
     """Prove signature files: readable, sound, true to their samples, silent on healthy jobs.
 
@@ -154,4 +168,9 @@ def _has_errors(problems: Sequence[Problem]) -> bool:
     return any(problem.severity == "error" for problem in problems)
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("list", list_), ("show", show), ("check", check), ("schema", schema))
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("list", list_),
+    ("show", show),
+    ("check", check),
+    ("schema", schema),
+)

@@ -44,7 +44,9 @@ Format = Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How
 def list_(
     state: Annotated[State, typer.Option("--state", help="Which; waiting are open and named ones.")] = State.waiting,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most so many.")] = 50,
-    format: Annotated[options.TableFormat, typer.Option("--format", "-f", help="How to write it.")] = options.TableFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.TableFormat, typer.Option("--format", "-f", help="How to write it.")
+    ] = options.TableFormat.text,
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -70,7 +72,10 @@ def list_(
     elif format is options.TableFormat.csv:
         streams.deliver(clusters.listing_as_csv(found), output, utf8=True)
     else:
-        streams.deliver(clusters.listing(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+        streams.deliver(
+            clusters.listing(found, width=streams.width(width, output), color=streams.color(color.value, output)),
+            output,
+        )
 
 
 def show(
@@ -108,11 +113,15 @@ def show(
     if format is options.PlainFormat.json:
         streams.deliver(clusters.page_as_json(page), output, utf8=True)
     else:
-        streams.deliver(clusters.page(page, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+        streams.deliver(
+            clusters.page(page, width=streams.width(width, output), color=streams.color(color.value, output)), output
+        )
 
 
 def _near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[Near, Cluster]], str]:
-    """The near clusters; without the package that letters need a note says so, and meaning, which was asked for, is an error."""
+    """The near clusters; without the package that letters need a note says so, and meaning, which was asked for, is an
+    error.
+    """
     from triage.clusters.suggest import tfidf
 
     if engine is Engine.none:
@@ -132,7 +141,9 @@ def _near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[Near,
 def name(
     id: Id,  # noqa: A002
     words: Annotated[str, typer.Argument(metavar="NAME", help="What it is, in a few words.", show_default=False)],
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What is known about it.", show_default=False)] = "",
+    note: Annotated[
+        str, typer.Option("--note", metavar="TEXT", help="What is known about it.", show_default=False)
+    ] = "",
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -150,7 +161,8 @@ def name(
 def assign(
     incident: options.IncidentId,
     into: Annotated[
-        str | None, typer.Argument(metavar="[CLUSTER]", help="Where it belongs; none: a new cluster.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[CLUSTER]", help="Where it belongs; none: a new cluster.", show_default=False),
     ] = None,
     because: Because = "",
     by: options.By = None,
@@ -166,7 +178,9 @@ def assign(
       triage clusters assign i-4f2a9c
     """
     with options.stored(store) as opened:
-        entry, target = opened.moves.assign(opened.incidents.number(incident), into, actor=options.actor(by), because=because)
+        entry, target = opened.moves.assign(
+            opened.incidents.number(incident), into, actor=options.actor(by), because=because
+        )
         _done(f"it is in {target}", entry)
 
 
@@ -190,7 +204,10 @@ def merge(
 def split(
     id: Id,  # noqa: A002
     key: Annotated[
-        list[str], typer.Option("--key", "-k", metavar="KEY", help="A fingerprint that leaves; may be repeated.", show_default=False)
+        list[str],
+        typer.Option(
+            "--key", "-k", metavar="KEY", help="A fingerprint that leaves; may be repeated.", show_default=False
+        ),
     ],
     because: Because = "",
     by: options.By = None,
@@ -250,19 +267,25 @@ def reopen(id: Id, because: Because = "", by: options.By = None, store: options.
 
 def promote(
     id: Id,  # noqa: A002
-    signature: Annotated[str, typer.Argument(metavar="SIGNATURE", help="The id to give it: <domain>.<slug>.", show_default=False)],
+    signature: Annotated[
+        str, typer.Argument(metavar="SIGNATURE", help="The id to give it: <domain>.<slug>.", show_default=False)
+    ],
     title: Annotated[
-        str | None, typer.Option("--title", "-t", metavar="TEXT", help="What happened. Default: the cluster's name.", show_default=False)
+        str | None,
+        typer.Option(
+            "--title", "-t", metavar="TEXT", help="What happened. Default: the cluster's name.", show_default=False
+        ),
     ] = None,
-    directory: Annotated[Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to put it into.")] = Path(
-        "signatures"
-    ),
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to put it into.")
+    ] = Path("signatures"),
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
     """Make a signature file of a cluster, with pattern and samples.
 
-    The pattern is what its lines share; lines of near clusters become samples that must not match. `catalog check` is run on the file.
+    The pattern is what its lines share; lines of near clusters become samples that must not match. `catalog check` is
+    run on the file.
     What is left to you are the words. Exit status: 0, or 1 when the pattern also matches another cluster.
 
     \b
@@ -286,14 +309,18 @@ def promote(
     found = [problem for problem in check([path]) if problem.severity != "info"]
     streams.deliver(f"{path}\n" + problems.WRITERS["text"](found))
     if made.conflicts:
-        streams.deliver("its pattern also matches other clusters:\n" + "".join(f"  {line}\n" for line in made.conflicts[:8]))
+        streams.deliver(
+            "its pattern also matches other clusters:\n" + "".join(f"  {line}\n" for line in made.conflicts[:8])
+        )
     _done("say what stands behind TODO, check it again, then `triage retriage` finds it in the past", entry)
     if made.conflicts:
         raise typer.Exit(1)
 
 
 def log(
-    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only of this cluster or incident.", show_default=False)] = None,  # noqa: A002
+    id: Annotated[  # noqa: A002
+        str | None, typer.Argument(metavar="[ID]", help="Only of this cluster or incident.", show_default=False)
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most so many.")] = 50,
     format: Format = options.PlainFormat.text,  # noqa: A002
     store: options.StoreFile = None,
@@ -324,7 +351,8 @@ def rekey(
 ) -> None:
     """Give stored clusters the fingerprints of new rules, and tell what no longer fits.
 
-    Ids stay and nothing is merged or parted. One fingerprint in several clusters, and one that is several now, are told with what to do.
+    Ids stay and nothing is merged or parted. One fingerprint in several clusters, and one that is several now, are told
+    with what to do.
     The first ingest with new rules does the same; this shows it before, and what is still to decide afterwards.
 
     \b

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def loaded(given: Mapping[str, Any] | None = None) -> Loaded:
-    """The settings, with options of the command line laid over them. Raises OptionError, also where pydantic-settings is missing."""
+    """The settings, with options of the command line laid over them. Raises OptionError, also where pydantic-settings
+    is missing.
+    """
     from triage.errors import OptionError
 
     try:
@@ -25,7 +27,9 @@ def loaded(given: Mapping[str, Any] | None = None) -> Loaded:
 
 
 def show(
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
 ) -> None:
     """Show every setting with its value and where the value comes from. Secrets are not shown.
@@ -45,7 +49,11 @@ def show(
     if format is options.PlainFormat.json:
         items = [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]
         text = (
-            json.dumps({"schema": "triage.config/1", "file": str(found.file) if found.file else None, "settings": items}, indent=2) + "\n"
+            json.dumps(
+                {"schema": "triage.config/1", "file": str(found.file) if found.file else None, "settings": items},
+                indent=2,
+            )
+            + "\n"
         )
     else:
         wide = max(len(name) for name, _, _ in rows)

@@ -33,14 +33,21 @@ class Role(str, Enum):  # noqa: UP042
 
 
 def new(
-    id: Annotated[str, typer.Argument(metavar="ID", help="<domain>.<slug>, like cuda.out-of-memory.", show_default=False)],  # noqa: A002
+    id: Annotated[  # noqa: A002
+        str, typer.Argument(metavar="ID", help="<domain>.<slug>, like cuda.out-of-memory.", show_default=False)
+    ],
     title: Annotated[
-        str | None, typer.Option("--title", "-t", metavar="TEXT", help="What happened, in at most 80 characters.", show_default=False)
+        str | None,
+        typer.Option(
+            "--title", "-t", metavar="TEXT", help="What happened, in at most 80 characters.", show_default=False
+        ),
     ] = None,
-    role: Annotated[Role, typer.Option("--role", "-r", help="Can it begin a failure, or does it follow from one?")] = Role.cause,
-    directory: Annotated[Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to put it into.")] = Path(
-        "signatures"
-    ),
+    role: Annotated[
+        Role, typer.Option("--role", "-r", help="Can it begin a failure, or does it follow from one?")
+    ] = Role.cause,
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to put it into.")
+    ] = Path("signatures"),
 ) -> None:
     """Write the skeleton of a signature file, with comments that teach.
 
@@ -72,15 +79,19 @@ def explain(
         ),
     ],
     catalog: options.Catalogs = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
     """Say what triage makes of a signature file, and why its samples match or not.
 
-    Shows the words at which the scan stops for each pattern, how the readers take each sample apart, which clauses hold there
-    with which captures, what the signature explains and what explains it. Exit status: 0, or 1 when a sample is not as it must be.
+    Shows the words at which the scan stops for each pattern, how the readers take each sample apart, which clauses hold
+    there
+    with which captures, what the signature explains and what explains it. Exit status: 0, or 1 when a sample is not as
+    it must be.
 
     \b
     Examples:
@@ -98,14 +109,17 @@ def explain(
     if format is options.PlainFormat.json:
         streams.deliver(written.as_json(found), output, utf8=True)
     else:
-        streams.deliver(written.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+        streams.deliver(
+            written.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
+        )
     if any(tried.matched != tried.expected for tried in found.samples):
         raise typer.Exit(1)
 
 
 def attempt(
     paths: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="The log: files, directories or archives of one job.", show_default=False)
+        list[str],
+        typer.Argument(metavar="FILE", help="The log: files, directories or archives of one job.", show_default=False),
     ],
     signature: Annotated[
         str | None,
@@ -119,7 +133,9 @@ def attempt(
         ),
     ] = None,
     catalog: options.Catalogs = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -142,22 +158,31 @@ def attempt(
     if format is options.PlainFormat.json:
         streams.deliver(trial.as_json(found), output, utf8=True)
     else:
-        streams.deliver(trial.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+        streams.deliver(
+            trial.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
+        )
     if found.failed:
         raise typer.Exit(1)
 
 
 def rate(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Directories in which each entry is a job.", show_default=False)],
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Directories in which each entry is a job.", show_default=False)
+    ],
     catalog: options.Catalogs = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a job disagrees with its truth.")] = False,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the tables.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the tables.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     quiet: options.Quiet = False,
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="Also count what people said about this store.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--store", metavar="FILE", help="Also count what people said about this store.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Say how the catalog does on many jobs: known, unknown, clean.
@@ -184,7 +209,9 @@ def rate(
     if format is options.PlainFormat.json:
         streams.deliver(rating.as_json(found), output, utf8=True)
     else:
-        streams.deliver(rating.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+        streams.deliver(
+            rating.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
+        )
     agree, judged = found.judged()
     if strict and agree < judged:
         raise typer.Exit(1)
@@ -192,14 +219,18 @@ def rate(
 
 def mutate(
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False),
     ] = None,
-    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Try only each N-th part, for a quick look.")] = 1,
+    every: Annotated[
+        int, typer.Option("--every", metavar="N", min=1, help="Try only each N-th part, for a quick look.")
+    ] = 1,
     quiet: options.Quiet = False,
 ) -> None:
     """Take each clause and edge of a signature away: does a check notice?
 
-    A part that nobody misses is of no use, or lacks the sample that proves it. Exit status: 1 when there is such a part.
+    A part that nobody misses is of no use, or lacks the sample that proves it. Exit status: 1 when there is such a
+    part.
 
     \b
     Examples:
@@ -222,7 +253,10 @@ def mutate(
                 count(number, total)
             return number % every == 0
 
-        lines = [f"{signature.path}: {signature.id}: not missed: {what}" for signature, what in survivors(case, ingest_evidence(), wanted)]
+        lines = [
+            f"{signature.path}: {signature.id}: not missed: {what}"
+            for signature, what in survivors(case, ingest_evidence(), wanted)
+        ]
     lines.append(f"{len(lines)} of {total // every} parts are not missed by any check")
     streams.deliver("\n".join(lines) + "\n")
     if len(lines) > 1:
@@ -250,7 +284,9 @@ def _tried(paths: list[str], wanted: str | None, catalogs: list[Path]) -> Trial:
     from triage.cli import lookup
 
     if "-" in paths:
-        raise OptionError("standard input can be read only once, and a trial reads the log twice", hint="write it to a file first")
+        raise OptionError(
+            "standard input can be read only once, and a trial reads the log twice", hint="write it to a file first"
+        )
     identifier = wanted
     if wanted is not None and lookup.is_file(wanted):
         identifier = lookup.id_in(Path(wanted))

@@ -16,22 +16,39 @@ if TYPE_CHECKING:
 
 
 def core(
-    core: Annotated[str, typer.Argument(metavar="CORE", help="A core file; may be compressed or in an archive.", show_default=False)],
+    core: Annotated[
+        str, typer.Argument(metavar="CORE", help="A core file; may be compressed or in an archive.", show_default=False)
+    ],
     exe: Annotated[
-        Path | None, typer.Option("--exe", metavar="PATH", help="The program, if it is not where the core says.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--exe", metavar="PATH", help="The program, if it is not where the core says.", show_default=False
+        ),
     ] = None,
     sysroot: Annotated[
         Path | None,
-        typer.Option("--sysroot", metavar="DIR", help="A copy of the root directory of the machine it comes from.", show_default=False),
+        typer.Option(
+            "--sysroot",
+            metavar="DIR",
+            help="A copy of the root directory of the machine it comes from.",
+            show_default=False,
+        ),
     ] = None,
     debug_dir: Annotated[
-        Path | None, typer.Option("--debug-dir", metavar="DIR", help="Where separate debug files lie.", show_default=False)
+        Path | None,
+        typer.Option("--debug-dir", metavar="DIR", help="Where separate debug files lie.", show_default=False),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say for each frame why it was dropped or kept.")] = False,
-    no_gdb: Annotated[bool, typer.Option("--no-gdb", help="Read only the core's own notes; no other program runs.")] = False,
+    no_gdb: Annotated[
+        bool, typer.Option("--no-gdb", help="Read only the core's own notes; no other program runs.")
+    ] = False,
     all_threads: Annotated[bool, typer.Option("--all-threads", help="Show the frames of every thread.")] = False,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="How long gdb may take.")] = 60.0,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="How long gdb may take.")
+    ] = 60.0,
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -100,7 +117,9 @@ def _reports(path: str, where: object, use_gdb: bool, limits: object, warnings: 
 
     if is_program(path):
         raise InputError(
-            "this is a program or a library, and no core file", hint="give the core file, and the program with --exe", path=path
+            "this is a program or a library, and no core file",
+            hint="give the core file, and the program with --exe",
+            path=path,
         )
     count = 0
     for file in sources.discover([path]).files:
@@ -112,4 +131,6 @@ def _reports(path: str, where: object, use_gdb: bool, limits: object, warnings: 
             place = (kept.source if kept is not None else source).path
             yield read(place or "", source.name, where, use_gdb, use_gdb, limits)  # type: ignore[arg-type]
     if not count:
-        raise InputError("no core file in there", hint="give a file that the kernel, gcore or systemd-coredump wrote", path=path)
+        raise InputError(
+            "no core file in there", hint="give a file that the kernel, gcore or systemd-coredump wrote", path=path
+        )

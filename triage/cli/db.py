@@ -50,10 +50,12 @@ def check(format: Format = options.PlainFormat.text, store: options.StoreFile = 
 
 def vacuum(
     older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="AGE", help="Forget what failed before: 180d.", show_default=False)
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Forget what failed before: 180d.", show_default=False),
     ] = None,
     max_size: Annotated[
-        str | None, typer.Option("--max-size", metavar="BYTES", help="Forget the oldest until it fits: 500M.", show_default=False)
+        str | None,
+        typer.Option("--max-size", metavar="BYTES", help="Forget the oldest until it fits: 500M.", show_default=False),
     ] = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -99,7 +101,12 @@ def export(output: options.Output = None, store: options.StoreFile = None) -> No
 
 
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `triage db export` wrote; - reads standard input.", show_default=False)],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="What `triage db export` wrote; - reads standard input.", show_default=False
+        ),
+    ],
     store: options.StoreFile = None,
 ) -> None:
     """Take in what another store exported. What is here already stays.
@@ -122,7 +129,8 @@ def import_(
 def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
     """Bring a store of an older version up to date.
 
-    Every command brings the tables up to date when it opens the store, and the first ingest the fingerprints; this one does nothing else.
+    Every command brings the tables up to date when it opens the store, and the first ingest the fingerprints; this one
+    does nothing else.
 
     \b
     Example:
@@ -154,7 +162,9 @@ def _lines(name: str) -> Iterator[str]:
         with Path(name).open(encoding="utf-8", errors="replace") as file:
             yield from file
     except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror}", hint="give the file that `triage db export -o FILE` wrote") from None
+        raise InputError(
+            f"cannot read {name}: {error.strerror}", hint="give the file that `triage db export -o FILE` wrote"
+        ) from None
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (

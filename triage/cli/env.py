@@ -12,12 +12,19 @@ from triage.cli import options
 
 def env(
     paths: options.Paths,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     rules: Annotated[
-        Path | None, typer.Option("--rules", metavar="FILE", help="Rules of your own, laid over the shipped ones.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--rules", metavar="FILE", help="Rules of your own, laid over the shipped ones.", show_default=False
+        ),
     ] = None,
-    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when something of severity error or warning was found.")] = False,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="Exit with 1 when something of severity error or warning was found.")
+    ] = False,
     workers: options.Workers = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -25,8 +32,10 @@ def env(
 ) -> None:
     """Compare the settings and versions of the ranks.
 
-    Reads what logs state (NCCL's "set by environment" lines, exports, banners) and dumps of one rank or node each: env, printenv,
-    /proc/PID/environ, pip freeze, nvidia-smi, npu-smi, torch.utils.collect_env. Says what differs between ranks that must agree,
+    Reads what logs state (NCCL's "set by environment" lines, exports, banners) and dumps of one rank or node each: env,
+    printenv,
+    /proc/PID/environ, pip freeze, nvidia-smi, npu-smi, torch.utils.collect_env. Says what differs between ranks that
+    must agree,
     what is set on some only, what is dangerous, and which devices are not well. Values of secrets are never shown.
 
     \b

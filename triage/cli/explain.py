@@ -14,10 +14,17 @@ def explain(
     signature: Annotated[
         str,
         typer.Option(
-            "--signature", "-s", metavar="ID", help="The signature to ask about.", autocompletion=options.signature_ids, show_default=False
+            "--signature",
+            "-s",
+            metavar="ID",
+            help="The signature to ask about.",
+            autocompletion=options.signature_ids,
+            show_default=False,
         ),
     ],
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,

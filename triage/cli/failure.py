@@ -32,10 +32,15 @@ def report(error: BaseException) -> int:
         say(_sentence(error), _usage_hint(error))
         status = UNUSABLE
     elif isinstance(error, MemoryError):
-        say("the machine has no memory left for this", "use fewer workers (--workers 1), or give it a part of the files")
+        say(
+            "the machine has no memory left for this", "use fewer workers (--workers 1), or give it a part of the files"
+        )
         status = BUG
     else:
-        say(f"unexpected {type(error).__name__}: {error}", f"this is a bug: run it again with TRIAGE_DEBUG=1, and {ISSUES}")
+        say(
+            f"unexpected {type(error).__name__}: {error}",
+            f"this is a bug: run it again with TRIAGE_DEBUG=1, and {ISSUES}",
+        )
         status = BUG
     if os.environ.get("TRIAGE_DEBUG", "0") not in ("", "0"):
         _traceback(error)

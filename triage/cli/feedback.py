@@ -1,4 +1,6 @@
-"""`triage feedback` and `triage retriage`: what people say about diagnoses, and what a changed catalog says about those that are stored."""
+"""`triage feedback` and `triage retriage`: what people say about diagnoses, and what a changed catalog says about those
+that are stored.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,36 @@ class Said(str, Enum):  # noqa: UP042
 
 def feedback(
     id: Annotated[  # noqa: A002
-        str | None, typer.Argument(metavar="[ID]", help="The incident; without it, what was said is listed.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[ID]", help="The incident; without it, what was said is listed.", show_default=False),
     ] = None,
-    verdict: Annotated[Said | None, typer.Argument(metavar="[agree|wrong]", help="Is the diagnosis right?", show_default=False)] = None,
-    because: Annotated[str, typer.Option("--because", "-b", metavar="TEXT", help="Why; what was done.", show_default=False)] = "",
+    verdict: Annotated[
+        Said | None, typer.Argument(metavar="[agree|wrong]", help="Is the diagnosis right?", show_default=False)
+    ] = None,
+    because: Annotated[
+        str, typer.Option("--because", "-b", metavar="TEXT", help="Why; what was done.", show_default=False)
+    ] = "",
     signature: Annotated[
         str | None,
         typer.Option(
-            "--signature", "-s", metavar="ID", help="What it should have been.", autocompletion=options.signature_ids, show_default=False
+            "--signature",
+            "-s",
+            metavar="ID",
+            help="What it should have been.",
+            autocompletion=options.signature_ids,
+            show_default=False,
         ),
     ] = None,
     by: options.By = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the list.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the list.")
+    ] = options.PlainFormat.text,
     store: options.StoreFile = None,
 ) -> None:
     """Say whether a diagnosis is right, or list what was said.
 
-    It stays on the incident for ever, helps those who meet the same again, and is counted by `triage catalog rate --store`.
+    It stays on the incident for ever, helps those who meet the same again, and is counted by `triage catalog rate
+    --store`.
 
     \b
     Examples:
@@ -52,11 +67,15 @@ def feedback(
 
     streams.check(None)
     if (id is None) != (verdict is None):
-        raise OptionError("an incident and a verdict belong together", hint="triage feedback ID agree|wrong --because TEXT")
+        raise OptionError(
+            "an incident and a verdict belong together", hint="triage feedback ID agree|wrong --because TEXT"
+        )
     with options.stored(store) as opened:
         if id is not None and verdict is not None:
             if verdict is Said.wrong and not because:
-                raise OptionError("a wrong diagnosis needs a reason", hint='--because "what it really was, and how you know"')
+                raise OptionError(
+                    "a wrong diagnosis needs a reason", hint='--because "what it really was, and how you know"'
+                )
             said = opened.feedback.add(id, verdict.value, actor=options.actor(by), because=because, signature=signature)
             found = [said]
         else:
@@ -69,7 +88,8 @@ def feedback(
 
 def retriage(
     since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="Only what failed since: 7d, 2025-11-21.", show_default=False)
+        str | None,
+        typer.Option("--since", metavar="WHEN", help="Only what failed since: 7d, 2025-11-21.", show_default=False),
     ] = None,
     signature: Annotated[
         str | None,
@@ -84,7 +104,9 @@ def retriage(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
     catalog: options.Catalogs = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the changes.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the changes.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -93,7 +115,8 @@ def retriage(
 ) -> None:
     """Ask a changed catalog again about all stored incidents.
 
-    Works on the stored lines, not on the logs. What an incident was held for before stays in its history, and each change is put into the
+    Works on the stored lines, not on the logs. What an incident was held for before stays in its history, and each
+    change is put into the
     outbox for those who were told the old answer.
 
     \b
@@ -110,7 +133,15 @@ def retriage(
     known = load(tuple(catalog or ()), strict=bool(catalog))
     when = options.moment(since, time.time()) if since is not None else None
     with options.stored(store) as opened, _counted(quiet) as count:
-        found = ask(opened.connections, opened.incidents, known, since=when, signature=signature, dry_run=dry_run, progress=count)
+        found = ask(
+            opened.connections,
+            opened.incidents,
+            known,
+            since=when,
+            signature=signature,
+            dry_run=dry_run,
+            progress=count,
+        )
     if format is options.PlainFormat.json:
         streams.deliver(incidents.retriaged_as_json(found, dry_run), output, utf8=True)
     else:

@@ -33,20 +33,36 @@ Signature = Annotated[
         show_default=False,
     ),
 ]
-Cluster = Annotated[str | None, typer.Option("--cluster", metavar="ID", help="Only of this cluster.", show_default=False)]
-Domain = Annotated[str | None, typer.Option("--domain", metavar="NAME", help="Only causes of this domain, like nccl.", show_default=False)]
-Host = Annotated[str | None, typer.Option("--host", metavar="NAME", help="Only jobs that ran on this host.", show_default=False)]
-Rank = Annotated[int | None, typer.Option("--rank", metavar="N", help="Only where this rank began it.", show_default=False)]
-Since = Annotated[str | None, typer.Option("--since", metavar="WHEN", help="Failed since: 7d, 12h, 2025-11-21.", show_default=False)]
-Until = Annotated[str | None, typer.Option("--until", metavar="WHEN", help="Failed before, written likewise.", show_default=False)]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="ID", help="Only of this cluster.", show_default=False)
+]
+Domain = Annotated[
+    str | None,
+    typer.Option("--domain", metavar="NAME", help="Only causes of this domain, like nccl.", show_default=False),
+]
+Host = Annotated[
+    str | None, typer.Option("--host", metavar="NAME", help="Only jobs that ran on this host.", show_default=False)
+]
+Rank = Annotated[
+    int | None, typer.Option("--rank", metavar="N", help="Only where this rank began it.", show_default=False)
+]
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="WHEN", help="Failed since: 7d, 12h, 2025-11-21.", show_default=False)
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="WHEN", help="Failed before, written likewise.", show_default=False)
+]
 JobName = Annotated[
-    str | None, typer.Option("--job", metavar="TEXT", help="Only jobs with this in their name or path.", show_default=False)
+    str | None,
+    typer.Option("--job", metavar="TEXT", help="Only jobs with this in their name or path.", show_default=False),
 ]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most so many.")]
 
 
 def list_(
-    text: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Words that they must hold.", show_default=False)] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Words that they must hold.", show_default=False)
+    ] = None,
     verdict: Verdict = None,
     signature: Signature = None,
     cluster: Cluster = None,
@@ -56,10 +72,13 @@ def list_(
     since: Since = None,
     until: Until = None,
     job: JobName = None,
-    wrong: Annotated[bool, typer.Option("--wrong", help="Only those of which somebody said that they are wrong.")] = False,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="Only those of which somebody said that they are wrong.")
+    ] = False,
     limit: Limit = 50,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="PLACE", help="Go on where a page ended (`next` in JSON).", show_default=False)
+        str | None,
+        typer.Option("--after", metavar="PLACE", help="Go on where a page ended (`next` in JSON).", show_default=False),
     ] = None,
     format: Format = options.TableFormat.text,  # noqa: A002
     output: options.Output = None,
@@ -90,12 +109,17 @@ def list_(
         streams.deliver(incidents.listing_as_csv(found), output, utf8=True)
     else:
         streams.deliver(
-            incidents.listing(found, total, width=streams.width(width, output), color=streams.color(color.value, output)), output
+            incidents.listing(
+                found, total, width=streams.width(width, output), color=streams.color(color.value, output)
+            ),
+            output,
         )
 
 
 def search(
-    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help='Words; "in quotes" they stay together.', show_default=False)],
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help='Words; "in quotes" they stay together.', show_default=False)
+    ],
     meaning: Annotated[bool, typer.Option("--meaning", help="By what is meant; needs the extra torch.")] = False,
     limit: Limit = 20,
     catalog: options.Catalogs = None,
@@ -108,7 +132,8 @@ def search(
     """Search signatures, guides and stored incidents.
 
     What has all the words comes first; when nothing has, what has some of them. The last word may go on.
-    With --meaning a description in your own words finds signatures, guides and clusters, and the incidents that they caused.
+    With --meaning a description in your own words finds signatures, guides and clusters, and the incidents that they
+    caused.
 
     \b
     Examples:
@@ -213,7 +238,9 @@ def stats(
     elif format is options.TableFormat.csv:
         streams.deliver(incidents.sums_as_csv(found), output, utf8=True)
     else:
-        streams.deliver(incidents.sums(found, width=streams.width(width, output), color=streams.color(color.value, output)), output)
+        streams.deliver(
+            incidents.sums(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
+        )
 
 
 def _filter(given: dict[str, object]) -> Filter:
@@ -221,8 +248,12 @@ def _filter(given: dict[str, object]) -> Filter:
     from triage.store.search import Filter
 
     now = time.time()
-    values: dict[str, Any] = {name: given.get(name) for name in ("signature", "cluster", "domain", "host", "rank", "job")}
-    values |= {name: options.moment(str(given[name]), now) for name in ("since", "until") if given.get(name) is not None}
+    values: dict[str, Any] = {
+        name: given.get(name) for name in ("signature", "cluster", "domain", "host", "rank", "job")
+    }
+    values |= {
+        name: options.moment(str(given[name]), now) for name in ("since", "until") if given.get(name) is not None
+    }
     verdict, text = given.get("verdict"), given.get("text")
     return Filter(
         verdict=verdict.value if isinstance(verdict, options.Verdict) else None,

@@ -18,14 +18,24 @@ class FlightFormat(str, Enum):  # noqa: UP042 - typer shows the value of this fo
 
 def flight(
     paths: options.Paths,
-    format: Annotated[FlightFormat, typer.Option("--format", "-f", help="How to write the answer.")] = FlightFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        FlightFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = FlightFormat.text,
     output: options.Output = None,
     group: Annotated[
         str,
-        typer.Option("--group", metavar="NAME", help="Only this process group: its name or part of its description.", show_default=False),
+        typer.Option(
+            "--group",
+            metavar="NAME",
+            help="Only this process group: its name or part of its description.",
+            show_default=False,
+        ),
     ] = "",
     around: Annotated[
-        int | None, typer.Option("--around", metavar="SEQ", min=0, help="Show the calls near this sequence number.", show_default=False)
+        int | None,
+        typer.Option(
+            "--around", metavar="SEQ", min=0, help="Show the calls near this sequence number.", show_default=False
+        ),
     ] = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when a fault was found.")] = False,
     color: options.ColorOption = options.Color.auto,
@@ -34,8 +44,10 @@ def flight(
 ) -> None:
     """Compare the Flight Recorder dumps of a job: which rank never joined, and where it was.
 
-    Reads the dumps of all ranks (pickle or JSON, compressed or in an archive, in any directory layout) without torch and without
-    running anything in them. Says which rank is at fault in which collective, what the others called at that point and from where,
+    Reads the dumps of all ranks (pickle or JSON, compressed or in an archive, in any directory layout) without torch
+    and without
+    running anything in them. Says which rank is at fault in which collective, what the others called at that point and
+    from where,
     and which waits only follow from that.
 
     \b
@@ -57,7 +69,9 @@ def flight(
     from triage.render import flight_html
 
     with progress.shown(quiet) as callback:
-        recording, warnings = gather(paths, (lambda done, total: callback(Progress("read", done, total))) if callback else _silent)
+        recording, warnings = gather(
+            paths, (lambda done, total: callback(Progress("read", done, total))) if callback else _silent
+        )
     shown = view(recording, analyse(recording), path=paths[0], group=group, around=around, warnings=warnings)
     if format is FlightFormat.json:
         streams.deliver(texts.as_json(shown), output, utf8=True)

@@ -32,7 +32,8 @@ def ingest(
 ) -> None:
     """Find where a job began to fail, what it is and what to do.
 
-    Give everything the job left behind: logs of all ranks, archives, scheduler and kernel logs. Several paths are one job.
+    Give everything the job left behind: logs of all ranks, archives, scheduler and kernel logs. Several paths are one
+    job.
 
     \b
     Examples:
@@ -44,7 +45,8 @@ def ingest(
       triage ingest job_logs/ --format github --fail-on any
       triage ingest job_logs/ --fail-on unknown || notify-the-team
 
-    Exit status: 0 it worked, whatever it found; 1 with --fail-on when that was found; 2 the input or the options cannot be used.
+    Exit status: 0 it worked, whatever it found; 1 with --fail-on when that was found; 2 the input or the options cannot
+    be used.
     """
     import gc
 
@@ -64,7 +66,9 @@ def ingest(
         diagnosis = told(diagnosis, store, no_store)
     elif not no_store:
         diagnosis = remembered(diagnosis, store)
-    shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output), link=link)
+    shown = render(
+        diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output), link=link
+    )
     streams.deliver(shown, output, utf8=format in options.UTF8)
     if format is options.Format.github:
         from triage.cli import workflow
@@ -83,7 +87,9 @@ def pipeline_options(catalog: list[Path] | None, workers: int | None, chunk_size
 
 
 def remembered(diagnosis: Diagnosis, given: Path | None) -> Diagnosis:
-    """Store it, and give it with the clusters of the store. A store that cannot be used is a warning: the diagnosis is what counts now."""
+    """Store it, and give it with the clusters of the store. A store that cannot be used is a warning: the diagnosis is
+    what counts now.
+    """
     import dataclasses
 
     from triage.errors import StoreError

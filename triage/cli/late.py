@@ -54,7 +54,21 @@ clusters = group(
       triage clusters name u-7f3a9c "Tokenizer file is gone"
     """,
     "clusters",
-    order=("list", "show", "name", "assign", "merge", "split", "reject", "ignore", "reopen", "promote", "log", "undo", "rekey"),
+    order=(
+        "list",
+        "show",
+        "name",
+        "assign",
+        "merge",
+        "split",
+        "reject",
+        "ignore",
+        "reopen",
+        "promote",
+        "log",
+        "undo",
+        "rekey",
+    ),
 )
 db = group(
     """The store itself: prove it, shrink it, carry it elsewhere.

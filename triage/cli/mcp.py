@@ -21,13 +21,16 @@ def mcp(
             show_default=False,
         ),
     ] = None,
-    allow_write: Annotated[bool, typer.Option("--allow-write", help="Also offer `ingest`, which writes into the store.")] = False,
+    allow_write: Annotated[
+        bool, typer.Option("--allow-write", help="Also offer `ingest`, which writes into the store.")
+    ] = False,
     catalog: options.Catalogs = None,
     store: options.StoreFile = None,
 ) -> None:
     """Answer an assistant over the Model Context Protocol.
 
-    Tools: diagnose, search, similar, incident, explain, signature; with --allow-write also ingest. Log text comes marked as
+    Tools: diagnose, search, similar, incident, explain, signature; with --allow-write also ingest. Log text comes
+    marked as
     untrusted. An assistant starts this command itself; docs/mcp.md shows how to tell it.
 
     \b

@@ -1,4 +1,6 @@
-"""`--notify`: a diagnosis is stored together with the posts about it, and what is due is sent at once, or while a watch goes on."""
+"""`--notify`: a diagnosis is stored together with the posts about it, and what is due is sent at once, or while a watch
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def told(diagnosis: Diagnosis, store: Path | None, no_store: bool) -> Diagnosis:
-    """The diagnosis as stored. What could not be sent now waits in the outbox, and the report says so. Raises OptionError without routes."""
+    """The diagnosis as stored. What could not be sent now waits in the outbox, and the report says so. Raises
+    OptionError without routes.
+    """
     from triage.bots import bots
     from triage.bots.announce import remember
     from triage.bots.work import work
@@ -57,7 +61,13 @@ class Telling:
         from triage.bots.announce import announce_pace
         from triage.bots.pace import Pace
 
-        announce_pace(self._store, f"{self._name}:{episode.began:.3f}/pace", Pace(*self._job, episode), self._routing, now=time.time())
+        announce_pace(
+            self._store,
+            f"{self._name}:{episode.began:.3f}/pace",
+            Pace(*self._job, episode),
+            self._routing,
+            now=time.time(),
+        )
 
     def keep(self, diagnosis: Diagnosis, attempt: int, first: float) -> None:
         """The job is over: it becomes an incident, and the message one about it."""
@@ -68,12 +78,19 @@ class Telling:
     def _announce(self, diagnosis: Diagnosis, incident: str | None, attempt: int, first: float) -> None:
         from triage.bots.announce import Topic, announce
 
-        announce(self._store, Topic(f"{self._name}:{first:.3f}/{attempt}", incident, diagnosis), self._routing, now=time.time())
+        announce(
+            self._store,
+            Topic(f"{self._name}:{first:.3f}/{attempt}", incident, diagnosis),
+            self._routing,
+            now=time.time(),
+        )
 
 
 @contextlib.contextmanager
 def telling(paths: Sequence[str], store: Path | None, no_store: bool) -> Iterator[Telling]:
-    """Posts are sent by a thread while the block runs, and what is due once more at its end. Raises OptionError without routes."""
+    """Posts are sent by a thread while the block runs, and what is due once more at its end. Raises OptionError without
+    routes.
+    """
     from triage.bots import bots
     from triage.bots.work import run, work
     from triage.store import Store
@@ -82,7 +99,9 @@ def telling(paths: Sequence[str], store: Path | None, no_store: bool) -> Iterato
     made, days = bots(settings), settings.routing.give_up_days
     stop = threading.Event()
     with Store.open(settings.store.path) as opened:
-        worker = threading.Thread(target=run, args=(opened, made, stop), kwargs={"give_up_days": days, "every": 0.2}, daemon=True)
+        worker = threading.Thread(
+            target=run, args=(opened, made, stop), kwargs={"give_up_days": days, "every": 0.2}, daemon=True
+        )
         worker.start()
         try:
             yield Telling(opened, settings.routing, paths)

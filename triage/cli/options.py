@@ -36,7 +36,15 @@ class Format(str, Enum):  # noqa: UP042 - typer shows the value of this form in 
     slack = "slack"
 
 
-UTF8 = (Format.json, Format.html, Format.gitlab, Format.codequality, Format.junit, Format.sarif, Format.slack)  # whatever the terminal's
+UTF8 = (
+    Format.json,
+    Format.html,
+    Format.gitlab,
+    Format.codequality,
+    Format.junit,
+    Format.sarif,
+    Format.slack,
+)  # whatever the terminal's
 
 
 class PlainFormat(str, Enum):  # noqa: UP042
@@ -172,12 +180,17 @@ def stopped() -> Iterator[threading.Event]:
 
 Paths = Annotated[
     list[str],
-    typer.Argument(metavar="PATH", help="Files, directories or archives of one job; - reads standard input.", show_default=False),
+    typer.Argument(
+        metavar="PATH", help="Files, directories or archives of one job; - reads standard input.", show_default=False
+    ),
 ]
 Catalogs = Annotated[
     list[Path] | None,
     typer.Option(
-        "--catalog", metavar="DIR", help="Signatures of your own, laid over the shipped ones; may be repeated.", show_default=False
+        "--catalog",
+        metavar="DIR",
+        help="Signatures of your own, laid over the shipped ones; may be repeated.",
+        show_default=False,
     ),
 ]
 Chosen = Annotated[
@@ -189,37 +202,73 @@ Chosen = Annotated[
         help="text, json, markdown, html, github, gitlab, codequality, junit, sarif or slack.",
     ),
 ]
-Failing = Annotated[FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)]
+Failing = Annotated[
+    FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)
+]
 Notify = Annotated[bool, typer.Option("--notify", help="Tell those whom the settings route it to.")]
 Link = Annotated[
     str,
-    typer.Option("--link", metavar="URL", help="Where the whole report can be read; for gitlab, slack and summaries.", show_default=False),
+    typer.Option(
+        "--link",
+        metavar="URL",
+        help="Where the whole report can be read; for gitlab, slack and summaries.",
+        show_default=False,
+    ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of standard output.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to FILE instead of standard output.", show_default=False
+    ),
 ]
-ColorOption = Annotated[Color, typer.Option("--color", help="Colours in text; auto asks the terminal, NO_COLOR and CLICOLOR.")]
+ColorOption = Annotated[
+    Color, typer.Option("--color", help="Colours in text; auto asks the terminal, NO_COLOR and CLICOLOR.")
+]
 Width = Annotated[
     int | None,
-    typer.Option("--width", metavar="N", min=40, max=1000, help="Columns of text. Default: the terminal's, or 100.", show_default=False),
+    typer.Option(
+        "--width",
+        metavar="N",
+        min=40,
+        max=1000,
+        help="Columns of text. Default: the terminal's, or 100.",
+        show_default=False,
+    ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", metavar="N", min=1, max=1024, help="Workers that read. Default: one a core.", show_default=False),
+    typer.Option(
+        "--workers", metavar="N", min=1, max=1024, help="Workers that read. Default: one a core.", show_default=False
+    ),
 ]
 ChunkSize = Annotated[
-    str, typer.Option("--chunk-size", metavar="BYTES", help="Bytes read at a time, with K, M or G. Never changes the answer.")
+    str,
+    typer.Option(
+        "--chunk-size", metavar="BYTES", help="Bytes read at a time, with K, M or G. Never changes the answer."
+    ),
 ]
-Ranks = Annotated[str | None, typer.Option("--rank", "-r", metavar="RANKS", help="Only these ranks, like 3 or 3,5-7.", show_default=False)]
+Ranks = Annotated[
+    str | None,
+    typer.Option("--rank", "-r", metavar="RANKS", help="Only these ranks, like 3 or 3,5-7.", show_default=False),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 SignatureId = Annotated[
-    str, typer.Argument(metavar="ID", help="Its id, like cuda.out-of-memory.", autocompletion=signature_ids, show_default=False)
+    str,
+    typer.Argument(
+        metavar="ID", help="Its id, like cuda.out-of-memory.", autocompletion=signature_ids, show_default=False
+    ),
 ]
 StoreFile = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", help="The store. Default: TRIAGE_STORE, else your data directory.", show_default=False),
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        help="The store. Default: TRIAGE_STORE, else your data directory.",
+        show_default=False,
+    ),
 ]
 IncidentId = Annotated[
-    str, typer.Argument(metavar="ID", help="The incident: its id, its job's id, or their first digits.", show_default=False)
+    str,
+    typer.Argument(metavar="ID", help="The incident: its id, its job's id, or their first digits.", show_default=False),
 ]
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so. Default: you.", show_default=False)]

@@ -24,16 +24,20 @@ class State(str, Enum):  # noqa: UP042
 
 
 Numbers = Annotated[
-    list[int] | None, typer.Argument(metavar="[NUMBER...]", help="Numbers that `triage outbox list` shows.", show_default=False)
+    list[int] | None,
+    typer.Argument(metavar="[NUMBER...]", help="Numbers that `triage outbox list` shows.", show_default=False),
 ]
 
 
 def list_(
     state: Annotated[
-        State | None, typer.Option("--state", metavar="STATE", help="waiting, taken, sent, dead or dropped.", show_default=False)
+        State | None,
+        typer.Option("--state", metavar="STATE", help="waiting, taken, sent, dead or dropped.", show_default=False),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=10_000, help="So many at most.")] = 100,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -55,7 +59,9 @@ def list_(
     if format is options.PlainFormat.json:
         streams.deliver(posts.as_json(found), output, utf8=True)
     else:
-        streams.deliver(posts.as_text(found, width=streams.width(None, output), color=streams.color("auto", output)), output)
+        streams.deliver(
+            posts.as_text(found, width=streams.width(None, output), color=streams.color("auto", output)), output
+        )
 
 
 def retry(
@@ -143,9 +149,15 @@ def _each(store: Store, numbers: list[int], act: Callable[[int], Any], said: str
             if known is None:
                 raise NotFoundError(f"the outbox has no post {number}", hint="`triage outbox list` shows those it has")
             raise OptionError(
-                f"post {number} is {known.state}", hint="what was sent stays sent; what is being sent can be tried again later"
+                f"post {number} is {known.state}",
+                hint="what was sent stays sent; what is being sent can be tried again later",
             )
     streams.deliver(f"{len(numbers)} {said}\n")
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("list", list_), ("retry", retry), ("drop", drop), ("send", send))
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("list", list_),
+    ("retry", retry),
+    ("drop", drop),
+    ("send", send),
+)

@@ -15,21 +15,35 @@ if TYPE_CHECKING:
     from triage.model import Diagnosis
 
 Report = Annotated[
-    str, typer.Argument(metavar="FILE|ID", help="A report in JSON, - for standard input, or an incident.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="FILE|ID", help="A report in JSON, - for standard input, or an incident.", show_default=False
+    ),
 ]
 Key = Annotated[
-    str, typer.Option("--key", metavar="TEXT", help="Names the comment: the same key edits it. Default: the CI job.", show_default=False)
+    str,
+    typer.Option(
+        "--key",
+        metavar="TEXT",
+        help="Names the comment: the same key edits it. Default: the CI job.",
+        show_default=False,
+    ),
 ]
 Number = Annotated[
-    int | None, typer.Option("--number", metavar="N", min=1, help="The request. Default: that of this CI job.", show_default=False)
+    int | None,
+    typer.Option("--number", metavar="N", min=1, help="The request. Default: that of this CI job.", show_default=False),
 ]
-OnFailure = Annotated[bool, typer.Option("--only-failures", help="A clean job makes no new comment, but edits one that is there.")]
+OnFailure = Annotated[
+    bool, typer.Option("--only-failures", help="A clean job makes no new comment, but edits one that is there.")
+]
 
 
 def github(
     report: Report,
     number: Number = None,
-    repo: Annotated[str, typer.Option("--repo", metavar="OWNER/NAME", help="Default: GITHUB_REPOSITORY.", show_default=False)] = "",
+    repo: Annotated[
+        str, typer.Option("--repo", metavar="OWNER/NAME", help="Default: GITHUB_REPOSITORY.", show_default=False)
+    ] = "",
     key: Key = "",
     link: options.Link = "",
     only_failures: OnFailure = False,
@@ -56,9 +70,12 @@ def github(
         return
     if not token or "/" not in repository:
         raise OptionError(
-            "GITHUB_TOKEN or the repository is not known", hint="set GITHUB_TOKEN, and give --repo OWNER/NAME outside of a workflow"
+            "GITHUB_TOKEN or the repository is not known",
+            hint="set GITHUB_TOKEN, and give --repo OWNER/NAME outside of a workflow",
         )
-    named = key or "/".join(filter(None, (environment.get("GITHUB_WORKFLOW"), environment.get("GITHUB_JOB")))) or "triage"
+    named = (
+        key or "/".join(filter(None, (environment.get("GITHUB_WORKFLOW"), environment.get("GITHUB_JOB")))) or "triage"
+    )
     forge = forges.github(environment.get("GITHUB_API_URL") or "https://api.github.com", token, repository, where)
     diagnosis = _diagnosis(report, store)
     _deliver(
@@ -72,7 +89,9 @@ def github(
 def gitlab(
     report: Report,
     number: Number = None,
-    project: Annotated[str, typer.Option("--project", metavar="ID", help="Default: CI_PROJECT_ID.", show_default=False)] = "",
+    project: Annotated[
+        str, typer.Option("--project", metavar="ID", help="Default: CI_PROJECT_ID.", show_default=False)
+    ] = "",
     key: Key = "",
     link: options.Link = "",
     only_failures: OnFailure = False,
@@ -98,7 +117,10 @@ def gitlab(
         return
     token, of = environment.get("GITLAB_TOKEN", ""), project or environment.get("CI_PROJECT_ID", "")
     if not token or not of:
-        raise OptionError("GITLAB_TOKEN or the project is not known", hint="set GITLAB_TOKEN, and give --project outside of a pipeline")
+        raise OptionError(
+            "GITLAB_TOKEN or the project is not known",
+            hint="set GITLAB_TOKEN, and give --project outside of a pipeline",
+        )
     named = key or environment.get("CI_JOB_NAME", "") or "triage"
     forge = forges.gitlab(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4", token, of, where)
     diagnosis = _diagnosis(report, store)
@@ -165,7 +187,10 @@ def _pull(event: str, ref: str) -> int | None:
     except (OSError, ValueError):
         told = {}
     if isinstance(told, dict):
-        for of in (told.get("pull_request"), (told.get("issue") or {}) if "pull_request" in (told.get("issue") or {}) else None):
+        for of in (
+            told.get("pull_request"),
+            (told.get("issue") or {}) if "pull_request" in (told.get("issue") or {}) else None,
+        ):
             if isinstance(of, dict) and isinstance(of.get("number"), int):
                 return int(of["number"])
     found = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", ref)

@@ -72,7 +72,9 @@ def shown(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
 
 @contextmanager
 def status(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A line on standard error that is written over again and again, for a person only; it is gone when something else is printed."""
+    """A line on standard error that is written over again and again, for a person only; it is gone when something else
+    is printed.
+    """
     if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield lambda _: None
         return

@@ -1,4 +1,6 @@
-"""What `triage catalog check` does beyond the signature files: healthy jobs must stay healthy, and every page must render."""
+"""What `triage catalog check` does beyond the signature files: healthy jobs must stay healthy, and every page must
+render.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,14 @@ def _pages(case: Case) -> Iterator[Problem]:
             pages.page(one, case.whole, ())
             signature.as_text(one)
         except Exception as error:  # whatever a file does to the renderers, the others are still checked
-            yield Problem("error", one.path, 1, 1, f"{one.id} cannot be shown as a page: {error!r}", "report this as a bug of triage")
+            yield Problem(
+                "error",
+                one.path,
+                1,
+                1,
+                f"{one.id} cannot be shown as a page: {error!r}",
+                "report this as a bug of triage",
+            )
 
 
 def _healthy(case: Case, corpus: Path, paths: Sequence[Path]) -> Iterator[Problem]:
@@ -77,5 +86,7 @@ def _may_show(job: Path, whole: Mapping[str, Signature], alarms: Iterable[str]) 
 
     files = [path for path in sorted(job.rglob("*")) if path.is_file()] if job.is_dir() else [job]
     text = "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
-    leaves = [leaf for identifier in alarms for leaf in positive_leaves(whole[identifier].match) if leaf.text is not None]
+    leaves = [
+        leaf for identifier in alarms for leaf in positive_leaves(whole[identifier].match) if leaf.text is not None
+    ]
     return any(not leaf.literals or any(literal in text for literal in leaf.literals) for leaf in leaves)

@@ -35,12 +35,15 @@ def graph(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also edges that follow from others.")] = False,
     catalog: options.Catalogs = None,
-    format: Annotated[GraphFormat, typer.Option("--format", "-f", help="A drawing, or text for Graphviz.")] = GraphFormat.svg,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        GraphFormat, typer.Option("--format", "-f", help="A drawing, or text for Graphviz.")
+    ] = GraphFormat.svg,
     output: options.Output = None,
 ) -> None:
     """Draw what leads to what: causes left, symptoms right.
 
-    An edge that follows from others (A to B to C implies A to C) is left out, unless you ask for --all or for one signature.
+    An edge that follows from others (A to B to C implies A to C) is left out, unless you ask for --all or for one
+    signature.
 
     \b
     Examples:
@@ -64,10 +67,18 @@ def graph(
 def docs(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="DIR", help="The directory for the pages; made if it is not there.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="The directory for the pages; made if it is not there.",
+            show_default=False,
+        ),
     ],
     catalog: options.Catalogs = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 when a page is out of date.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit with 1 when a page is out of date.")
+    ] = False,
 ) -> None:
     """Write one Markdown page a signature, and an index by domain.
 
@@ -86,7 +97,9 @@ def docs(
     wanted = pages(lookup.load(catalog))
     stale = files.stale(output, wanted, MARK)
     if check:
-        streams.deliver("".join(f"{output / name} is out of date\n" for name in stale) or f"{len(wanted)} pages are current\n")
+        streams.deliver(
+            "".join(f"{output / name} is out of date\n" for name in stale) or f"{len(wanted)} pages are current\n"
+        )
         if stale:
             raise typer.Exit(1)
         return
@@ -99,14 +112,19 @@ def diff(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The same at a later time.", show_default=False)],
     jobs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="JOB", help="Jobs, or their reports as JSON. Default: the samples of both.", show_default=False),
+        typer.Argument(
+            metavar="JOB", help="Jobs, or their reports as JSON. Default: the samples of both.", show_default=False
+        ),
     ] = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
 ) -> None:
     """Say what a change of signatures would change: which findings go, come, or lose the root.
 
-    OLD and NEW are each laid over the shipped signatures, or are whole catalogs, with a catalog.yaml. A JOB that ends in .json is a
+    OLD and NEW are each laid over the shipped signatures, or are whole catalogs, with a catalog.yaml. A JOB that ends
+    in .json is a
     report of `triage ingest --format json`. For the incidents of a store: `triage retriage --catalog NEW --dry-run`.
 
     \b
@@ -146,7 +164,9 @@ def _moved(job: Path, old: Path, new: Path, after: Catalog) -> list[Moved]:
         texts = [str(fact.get("text", "")) for finding in whole for fact in finding.get("evidence", ())]
         return stored(str(job), report["findings"], texts, after, ingest_evidence())
     left, right = (pipeline.ingest([str(job)], pipeline.Options(catalogs=(directory,))) for directory in (old, new))
-    roots = [diagnosis.root_cause.signature or "unknown" if diagnosis.root_cause else "none" for diagnosis in (left, right)]
+    roots = [
+        diagnosis.root_cause.signature or "unknown" if diagnosis.root_cause else "none" for diagnosis in (left, right)
+    ]
     names = [{finding.signature for finding in diagnosis.findings if finding.signature} for diagnosis in (left, right)]
     return compared(str(job), names[0], names[1], (roots[0], roots[1]))
 

@@ -25,15 +25,19 @@ def repro(
         ),
     ],
     output: options.Output = None,
-    calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, max=100_000, help="Calls of each rank that are replayed.")] = 50,
+    calls: Annotated[
+        int, typer.Option("--calls", metavar="N", min=1, max=100_000, help="Calls of each rank that are replayed.")
+    ] = 50,
     scale: Annotated[int, typer.Option("--scale", metavar="N", min=1, help="Divide every tensor's elements by N.")] = 1,
     store: options.StoreFile = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a torchrun script that replays the last calls of a job.
 
-    The script creates the same groups and makes the same calls with the same types and sizes, in each rank's own order, on nccl, hccl
-    or gloo. Where the program is at fault it hangs again, on two CPUs too; its option --fix-rank lets it go through. Where the network
+    The script creates the same groups and makes the same calls with the same types and sizes, in each rank's own order,
+    on nccl, hccl
+    or gloo. Where the program is at fault it hangs again, on two CPUs too; its option --fix-rank lets it go through.
+    Where the network
     is at fault, it goes through elsewhere.
 
     \b
@@ -56,7 +60,9 @@ def repro(
 
     paths = _files(paths, store)
     with progress.shown(quiet) as callback:
-        advance = (lambda done, total: callback(Progress("read", done, total))) if callback else (lambda done, total: None)
+        advance = (
+            (lambda done, total: callback(Progress("read", done, total))) if callback else (lambda done, total: None)
+        )
         recording, warnings = gather(paths, advance)
     plan = replay(recording, analyse(recording), calls=calls, scale=scale)
     name = output.name if output is not None else "repro.py"
@@ -66,7 +72,9 @@ def repro(
 
 
 def _files(paths: Sequence[str], store: Path | None) -> list[str]:
-    """The paths as they are; of the id of an incident, where its job was read from. Raises InputError when that is gone."""
+    """The paths as they are; of the id of an incident, where its job was read from. Raises InputError when that is
+    gone.
+    """
     if len(paths) != 1 or os.path.lexists(paths[0]) or not _INCIDENT.fullmatch(paths[0]):
         return list(paths)
     from triage.errors import InputError, TriageError
@@ -78,7 +86,9 @@ def _files(paths: Sequence[str], store: Path | None) -> list[str]:
         if paths[0][:2] in ("i-", "j-"):
             raise
         hint = "Give the directory of the dumps, or the id of an incident; `triage list` shows those of the store."
-        raise InputError(f"neither a file nor an incident of the store ({error.message})", hint=hint, path=paths[0]) from error
+        raise InputError(
+            f"neither a file nor an incident of the store ({error.message})", hint=hint, path=paths[0]
+        ) from error
     if incident.path == "-" or not os.path.lexists(incident.path):
         where = "standard input" if incident.path == "-" else f"{incident.path}, which is not there any more"
         hint = "The store keeps reports, not dumps. Give the dumps by their path: triage repro DIR."

@@ -11,15 +11,25 @@ from triage.cli import options
 
 def serve(
     host: Annotated[
-        str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen to. Default: 127.0.0.1.", show_default=False)
+        str | None,
+        typer.Option("--host", metavar="ADDRESS", help="Address to listen to. Default: 127.0.0.1.", show_default=False),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one. Default: 8321.", show_default=False),
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one. Default: 8321.", show_default=False
+        ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", metavar="N", min=0, max=64, help="Processes that analyse uploads. Default: 1.", show_default=False),
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=0,
+            max=64,
+            help="Processes that analyse uploads. Default: 1.",
+            show_default=False,
+        ),
     ] = None,
     store: options.StoreFile = None,
 ) -> None:

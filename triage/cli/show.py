@@ -18,7 +18,10 @@ _ID = lazy_re(r"[ij]-[0-9a-z]+|[0-9a-f]{4,64}")
 
 def show(
     report: Annotated[
-        str, typer.Argument(metavar="ID|FILE", help="An incident, or a report in JSON; - is standard input.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="ID|FILE", help="An incident, or a report in JSON; - is standard input.", show_default=False
+        ),
     ],
     format: options.Chosen = options.Format.text,  # noqa: A002
     output: options.Output = None,
@@ -47,7 +50,13 @@ def show(
         diagnosis = _incident(report, format, output, color, width, link, store)
     else:
         diagnosis = json.read(streams.read(report), None if report == "-" else report)
-        shown = render(diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output), link=link)
+        shown = render(
+            diagnosis,
+            format.value,
+            width=streams.width(width, output),
+            color=streams.color(color.value, output),
+            link=link,
+        )
         streams.deliver(shown, output, utf8=format in options.UTF8)
     if format is options.Format.github:
         from triage.cli import workflow
@@ -63,7 +72,13 @@ def is_incident(report: str) -> bool:
 
 
 def _incident(
-    wanted: str, chosen: options.Format, output: Path | None, color: options.Color, width: int | None, link: str, store: Path | None
+    wanted: str,
+    chosen: options.Format,
+    output: Path | None,
+    color: options.Color,
+    width: int | None,
+    link: str,
+    store: Path | None,
 ) -> Diagnosis:
     from triage.cli import streams
     from triage.render import incidents, render

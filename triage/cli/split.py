@@ -18,19 +18,27 @@ _SHOWN = 8
 
 def split(
     paths: options.Paths,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to; made if it is not there.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to; made if it is not there.")
+    ],
     rank: options.Ranks = None,
-    keep_prefix: Annotated[bool, typer.Option("--keep-prefix", help="Leave what launchers put before each line.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write to a directory that is not empty; an earlier split there is replaced.")
+    keep_prefix: Annotated[
+        bool, typer.Option("--keep-prefix", help="Leave what launchers put before each line.")
     ] = False,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the summary.")] = options.PlainFormat.text,  # noqa: A002
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Write to a directory that is not empty; an earlier split there is replaced."),
+    ] = False,
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the summary.")
+    ] = options.PlainFormat.text,
     workers: options.Workers = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Write what every rank wrote to a file of its own.
 
-    Lines are told apart by what launchers, schedulers and containers put before them, which comes off; the rest stays byte for byte. Files of
+    Lines are told apart by what launchers, schedulers and containers put before them, which comes off; the rest stays
+    byte for byte. Files of
     one rank are merged by their stamps. Lines that nothing gives to a writer go to nobody.log, or to
     nobody.HOST.log where their file is named after a host.
 
@@ -68,7 +76,10 @@ def _text(result: Result, output: Path) -> str:
     lines += [f"{file.name}: {file.lines:,} lines" for file in others[-_SHOWN:]]
     if len(others) > _SHOWN:
         lines.append(f"and {len(others) - _SHOWN:,} more writers whose rank nothing says: see {names.INDEX}")
-    lines += [safe_line(f"warning: {(warning.source + ': ') if warning.source else ''}{warning.message}") for warning in result.warnings]
+    lines += [
+        safe_line(f"warning: {(warning.source + ': ') if warning.source else ''}{warning.message}")
+        for warning in result.warnings
+    ]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -23,15 +23,19 @@ class StacksFormat(str, Enum):  # noqa: UP042 - typer shows the value of this fo
 
 def stacks(
     paths: options.Paths,
-    format: Annotated[StacksFormat, typer.Option("--format", "-f", help="How to write the answer.")] = StacksFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        StacksFormat, typer.Option("--format", "-f", help="How to write the answer.")
+    ] = StacksFormat.text,
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
     """Show what the ranks of a hung job are doing, and which are elsewhere.
 
-    Reads dumps of live processes by py-spy (text or JSON, native frames and locals or not), gdb, pstack, eu-stack, faulthandler (also
-    inside logs), strace, /proc (wait channels, kernel stacks) and ps, groups the ranks by their stack, and says which ranks are not where
+    Reads dumps of live processes by py-spy (text or JSON, native frames and locals or not), gdb, pstack, eu-stack,
+    faulthandler (also
+    inside logs), strace, /proc (wait channels, kernel stacks) and ps, groups the ranks by their stack, and says which
+    ranks are not where
     most of them wait. The format svg draws all stacks merged into one tree.
 
     \b
@@ -40,7 +44,8 @@ def stacks(
       triage stacks rank*.txt
       triage stacks job_logs/ --format svg -o stacks.svg
 
-    A rank is known by the file's name (rank3.txt). Exit status: 0 it worked; 2 there is no dump, or the options cannot be used.
+    A rank is known by the file's name (rank3.txt). Exit status: 0 it worked; 2 there is no dump, or the options cannot
+    be used.
     """
     from triage.artifacts.stacks.board import assemble
     from triage.cli import streams
@@ -92,19 +97,27 @@ def _read(paths: list[str]) -> tuple[list[Told], list[Warning]]:
     job.settle()
     kept = latest(found, job.complete, words)
     message = "left out, because its rank went on after it printed its stack"
-    warnings += [Warning("stack-outdated", name, message) for name in sorted({each.source for each in found if each not in kept})]
+    warnings += [
+        Warning("stack-outdated", name, message) for name in sorted({each.source for each in found if each not in kept})
+    ]
     return [told_of(each, job.complete) for each in kept], warnings
 
 
 def _in_log(data: bytes, name: str) -> tuple[list[Evidence], list[Word]]:
-    """The stacks in a log where processes printed them of themselves (faulthandler), or somebody pasted them, and its last words."""
+    """The stacks in a log where processes printed them of themselves (faulthandler), or somebody pasted them, and its
+    last words.
+    """
     from triage.evidence import from_text
     from triage.ranks.last import words
     from triage.ranks.layouts import layout_of
 
     if not any(mark in data for mark in (b"hread 0x", b"(LWP ", b"#0  0x")):
         return [], []
-    stacks = [fact for fact in from_text(data.decode("utf-8", "replace"), name) if fact.kind == "stack" and "state" in fact.fields]
+    stacks = [
+        fact
+        for fact in from_text(data.decode("utf-8", "replace"), name)
+        if fact.kind == "stack" and "state" in fact.fields
+    ]
     return stacks, words(data, 0, 1970, layout_of(data)) if stacks else []
 
 

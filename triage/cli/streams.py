@@ -23,7 +23,9 @@ def check(output: Path | None) -> None:
     """Raise OptionError before the work when the report could not be written after it."""
     if output is None or output == STDOUT:
         if sys.stdout is None:
-            raise OptionError("standard output is closed, the report has no place to go", hint="write it to a file with -o FILE")
+            raise OptionError(
+                "standard output is closed, the report has no place to go", hint="write it to a file with -o FILE"
+            )
         return
     try:
         _check_file(output)
@@ -58,7 +60,9 @@ def deliver(text: str, output: Path | None = None, *, utf8: bool = False) -> Non
         _abandon(stream)
     except OSError as error:
         _abandon(stream)
-        raise OptionError(f"cannot write to standard output: {error.strerror}", hint="write it to a file with -o FILE") from None
+        raise OptionError(
+            f"cannot write to standard output: {error.strerror}", hint="write it to a file with -o FILE"
+        ) from None
 
 
 def encoded(text: str, encoding: str | None) -> bytes:

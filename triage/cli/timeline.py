@@ -13,10 +13,17 @@ def timeline(
     paths: options.Paths,
     around: Annotated[
         str | None,
-        typer.Option("--around", metavar="TIME", help="Only this long before and after the failure: 30s, 5m, 1h.", show_default=False),
+        typer.Option(
+            "--around",
+            metavar="TIME",
+            help="Only this long before and after the failure: 30s, 5m, 1h.",
+            show_default=False,
+        ),
     ] = None,
     rank: options.Ranks = None,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write the timeline.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write the timeline.")
+    ] = options.PlainFormat.text,
     output: options.Output = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
@@ -46,7 +53,11 @@ def timeline(
 
     with progress.shown(quiet) as callback:
         told = cut(
-            pipeline.timeline(paths, pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True), callback), window, ranks
+            pipeline.timeline(
+                paths, pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True), callback
+            ),
+            window,
+            ranks,
         )
     if format is options.PlainFormat.json:
         streams.deliver(rendering.as_json(told), output, utf8=True)

@@ -13,7 +13,11 @@ from triage.cli import options
 Scopes = Annotated[
     list[str] | None,
     typer.Option(
-        "--scope", "-s", metavar="SCOPE", help="read, ingest, curate or admin; may be repeated. Default: read.", show_default=False
+        "--scope",
+        "-s",
+        metavar="SCOPE",
+        help="read, ingest, curate or admin; may be repeated. Default: read.",
+        show_default=False,
     ),
 ]
 
@@ -21,7 +25,9 @@ Scopes = Annotated[
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what will use it.", show_default=False)],
     scope: Scopes = None,
-    expires: Annotated[str, typer.Option("--expires", metavar="TIME", help="How long it may be used, like 90d or 12h; never.")] = "365d",
+    expires: Annotated[
+        str, typer.Option("--expires", metavar="TIME", help="How long it may be used, like 90d or 12h; never.")
+    ] = "365d",
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -50,7 +56,9 @@ def create(
 
 def list_(
     every: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
-    format: Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")] = options.PlainFormat.text,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")
+    ] = options.PlainFormat.text,
     store: options.StoreFile = None,
 ) -> None:
     """List tokens: what they may do, until when, and when they were last used.
@@ -71,7 +79,13 @@ def list_(
     if format is options.PlainFormat.json:
         names = ("created_at", "expires_at", "used_at", "revoked_at")
         items = [
-            {"id": t.id, "name": t.name, "prefix": t.prefix, "scopes": list(t.scopes), **{name: iso(getattr(t, name)) for name in names}}
+            {
+                "id": t.id,
+                "name": t.name,
+                "prefix": t.prefix,
+                "scopes": list(t.scopes),
+                **{name: iso(getattr(t, name)) for name in names},
+            }
             for t in found
         ]
         streams.deliver(json.dumps({"schema": "triage.tokens/1", "tokens": items}, indent=2) + "\n", utf8=True)
@@ -91,7 +105,9 @@ def list_(
 
 
 def revoke(
-    token: Annotated[str, typer.Argument(metavar="NAME", help="Its name, its number, or how it begins.", show_default=False)],
+    token: Annotated[
+        str, typer.Argument(metavar="NAME", help="Its name, its number, or how it begins.", show_default=False)
+    ],
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:

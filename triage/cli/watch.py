@@ -24,27 +24,42 @@ def watch(
     ] = options.PlainFormat.text,
     run: Annotated[
         str | None,
-        typer.Option("--exec", metavar="CMD", help="Run this for every event, with its JSON on standard input.", show_default=False),
+        typer.Option(
+            "--exec",
+            metavar="CMD",
+            help="Run this for every event, with its JSON on standard input.",
+            show_default=False,
+        ),
     ] = None,
-    stall: Annotated[float, typer.Option("--stall", min=2, metavar="N", help="No progress for N times the usual step is a stall.")] = 30.0,
+    stall: Annotated[
+        float, typer.Option("--stall", min=2, metavar="N", help="No progress for N times the usual step is a stall.")
+    ] = 30.0,
     stall_least: Annotated[
-        str, typer.Option("--stall-least", metavar="TIME", help="But never sooner than this: checkpoints take their time.")
+        str,
+        typer.Option("--stall-least", metavar="TIME", help="But never sooner than this: checkpoints take their time."),
     ] = "3m",
     poll: Annotated[str, typer.Option("--poll", metavar="TIME", help="How often to look.")] = "0.25s",
     stop_after: Annotated[
         str | None,
-        typer.Option("--stop-after", metavar="TIME", help="End when nothing was written for so long.", show_default=False),
+        typer.Option(
+            "--stop-after", metavar="TIME", help="End when nothing was written for so long.", show_default=False
+        ),
     ] = None,
     memory: Annotated[
         Path | None,
         typer.Option(
-            "--state", metavar="FILE", help="Where to remember what was said. Default: the user's state directory.", show_default=False
+            "--state",
+            metavar="FILE",
+            help="Where to remember what was said. Default: the user's state directory.",
+            show_default=False,
         ),
     ] = None,
     no_memory: Annotated[bool, typer.Option("--no-state", help="Remember nothing over a restart.")] = False,
     catalog: options.Catalogs = None,
     store: options.StoreFile = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Remember nothing of a failure when it is over.")] = False,
+    no_store: Annotated[
+        bool, typer.Option("--no-store", help="Remember nothing of a failure when it is over.")
+    ] = False,
     notify: options.Notify = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -132,7 +147,9 @@ def watch(
             remembered(watched.last, store)
 
 
-def _follow(watched: Watch, tell: Callable[[list[News]], None], pause: float, patience: float | None, quiet: bool) -> None:
+def _follow(
+    watched: Watch, tell: Callable[[list[News]], None], pause: float, patience: float | None, quiet: bool
+) -> None:
     """Look again and again until a signal, or until nothing was written for `patience` seconds."""
     import signal
     import threading

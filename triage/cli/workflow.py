@@ -1,6 +1,7 @@
 """The files by which a step of a GitHub workflow tells more than its output: GITHUB_STEP_SUMMARY and GITHUB_OUTPUT.
 
-Both are appended to, for other commands of the step may have written there; a summary above 1 MiB would be dropped whole, with theirs.
+Both are appended to, for other commands of the step may have written there; a summary above 1 MiB would be dropped
+whole, with theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def tell(diagnosis: Diagnosis, link: str = "") -> None:
-    """Write the summary and the outputs `verdict`, `signature`, `title`, `ranks` and `hosts`; outside of a workflow nothing."""
+    """Write the summary and the outputs `verdict`, `signature`, `title`, `ranks` and `hosts`; outside of a workflow
+    nothing.
+    """
     from triage.render import github
 
     summary, outputs = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
@@ -63,5 +66,6 @@ def _append(path: str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise OptionError(
-            f"cannot write {path}: {error.strerror}", hint="it is named by GITHUB_STEP_SUMMARY or GITHUB_OUTPUT; unset it"
+            f"cannot write {path}: {error.strerror}",
+            hint="it is named by GITHUB_STEP_SUMMARY or GITHUB_OUTPUT; unset it",
         ) from None

@@ -1,7 +1,10 @@
-"""Which cluster a failure belongs to: the same key, or a headline that only says more or less than a known one; else a new cluster.
+"""Which cluster a failure belongs to: the same key, or a headline that only says more or less than a known one; else a
+new cluster.
 
-Version drift adds words to a message or drops some; another cause swaps a word. So two headlines under one guard are the same failure
-when the words of one contain those of the other, and not when each has a word of its own (docs/clustering.md has the measurements).
+Version drift adds words to a message or drops some; another cause swaps a word. So two headlines under one guard are
+the same failure
+when the words of one contain those of the other, and not when each has a word of its own (docs/clustering.md has the
+measurements).
 Groups are the connected ones under this relation, so the order in which failures arrive changes nothing.
 """
 
@@ -31,19 +34,30 @@ class Known:
 
     @staticmethod
     def of(cluster: str, fingerprint: Fingerprint) -> Known:
-        return Known(cluster, fingerprint.key, fingerprint.guard, words(fingerprint.headline) if fingerprint.anchored else frozenset())
+        return Known(
+            cluster,
+            fingerprint.key,
+            fingerprint.guard,
+            words(fingerprint.headline) if fingerprint.anchored else frozenset(),
+        )
 
 
 class Clusters:
     """The keys known so far, found by guard and words. `vetoes` are pairs of keys that a person said to be different."""
 
-    def __init__(self, known: Iterable[Known] = (), vetoes: Iterable[frozenset[str]] = (), by: Rules | None = None) -> None:
+    def __init__(
+        self, known: Iterable[Known] = (), vetoes: Iterable[frozenset[str]] = (), by: Rules | None = None
+    ) -> None:
         self._rules = by or rules()
         self._vetoes = frozenset(vetoes)
         self._by_key: dict[str, Known] = {}
         self._names: set[str] = set()
-        self._first: dict[tuple[str, str], list[str]] = defaultdict(list)  # keys under their rarest word: to find what is said in less
-        self._holds: dict[tuple[str, str], list[str]] = defaultdict(list)  # keys under every word: to find what is said in more
+        self._first: dict[tuple[str, str], list[str]] = defaultdict(
+            list
+        )  # keys under their rarest word: to find what is said in less
+        self._holds: dict[tuple[str, str], list[str]] = defaultdict(
+            list
+        )  # keys under every word: to find what is said in more
         self._members: dict[str, set[str]] = defaultdict(set)  # keys of each cluster that leads to no other
         self._nearest: dict[str, Near | None] = {}  # of each key, what it came near to when it was new
         self._redirects: dict[str, str] = {}
@@ -59,7 +73,9 @@ class Clusters:
         new = Known.of(self._mint(fingerprint.key), fingerprint)
         if not fingerprint.anchored:
             self._add(new)
-            return Assignment(new.cluster, "unanchored", ("no line says what happened, so it is merged with nothing by itself",))
+            return Assignment(
+                new.cluster, "unanchored", ("no line says what happened, so it is merged with nothing by itself",)
+            )
         nested = self._nested(new)
         if not nested:
             nearest = self._nearest[new.key] = self._near(new, ())
@@ -76,7 +92,9 @@ class Clusters:
         return Assignment(cluster, "nested", (_why_nested(new, best),), joins, nearest)
 
     def _joined(self, cluster: str, others: Sequence[str]) -> tuple[str, ...]:
-        """Those of the others that are one with `cluster` now; what a person keeps apart is not joined by a third failure either."""
+        """Those of the others that are one with `cluster` now; what a person keeps apart is not joined by a third
+        failure either.
+        """
         together = set(self._members[cluster])
         joins: list[str] = []
         for other in others:
@@ -103,7 +121,9 @@ class Clusters:
 
     def _mint(self, key: str) -> str:
         """A short name from the key that founds the cluster, longer where two would share it."""
-        return next(name for name in (short(key, digits) for digits in range(6, len(key) + 1)) if name not in self._names)
+        return next(
+            name for name in (short(key, digits) for digits in range(6, len(key) + 1)) if name not in self._names
+        )
 
     def _nested(self, new: Known) -> list[Known]:
         """The known keys whose headline says the same in fewer or in more words."""
@@ -121,7 +141,9 @@ class Clusters:
         return _overlap(one, other) >= _OVERLAP and not (one ^ other) & self._rules.turning
 
     def _near(self, new: Known, chosen: Collection[str]) -> Near | None:
-        """Of the keys under the same guard that share a telling word, the one that shares most, outside the chosen clusters."""
+        """Of the keys under the same guard that share a telling word, the one that shares most, outside the chosen
+        clusters.
+        """
         keys = {key for word in new.words for key in self._holds.get((new.guard, word), ())[:_LOOKED_AT]}
         if chosen:
             keys = {key for key in keys if self.resolve(self._by_key[key].cluster) not in chosen}

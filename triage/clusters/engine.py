@@ -19,12 +19,16 @@ class ByRules:
         return rules().version
 
     def fingerprint(self, finding: Finding) -> Fingerprint | None:
-        """That of the first fact that says what happened, else of the first; None for a finding without facts or with a signature."""
+        """That of the first fact that says what happened, else of the first; None for a finding without facts or with a
+        signature.
+        """
         if finding.signature is not None or finding.cluster is None or not finding.evidence:
             return None
         prints = [fingerprint(fact) for fact in finding.evidence]
         return next((found for found in prints if found.anchored), prints[0])
 
-    def place(self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]) -> Assignment:
+    def place(
+        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+    ) -> Assignment:
         """Where a new fingerprint belongs among those of the clusters, and which clusters it shows to be one."""
         return Clusters((Known.of(cluster, found) for cluster, found in known), apart).assign(new)

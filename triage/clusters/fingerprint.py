@@ -1,4 +1,6 @@
-"""From a fact to its fingerprint: codes lifted out, what changes masked, the place kept for exceptions that any code raises."""
+"""From a fact to its fingerprint: codes lifted out, what changes masked, the place kept for exceptions that any code
+raises.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,20 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     if point := fact.fields.get("crash_point"):
         return _crash(point, fact, by)
     line = headline(fact, by)
-    codes = tuple(sorted({f"{rule.id}={match[rule.group]}" for rule in by.codes for match in rule.pattern.finditer(line.text)}))
+    codes = tuple(
+        sorted({f"{rule.id}={match[rule.group]}" for rule in by.codes for match in rule.pattern.finditer(line.text)})
+    )
     title = masked(line.text, by)[:_TITLE]
     telling = words(title, by)
     location = _location(fact, line.text, by)
     exits = _exit_code(fact) if not telling else ()
     guard = "|".join((line.component, *codes, *exits, location))
     anchored = len(telling) > 1 or bool(telling and (codes or location))
-    trail = [*line.trail, *(f"kept the code {code}" for code in codes), *((f"kept the place {location}",) if location else ())]
+    trail = [
+        *line.trail,
+        *(f"kept the code {code}" for code in codes),
+        *((f"kept the place {location}",) if location else ()),
+    ]
     if not anchored:
         trail.append("no line says what happened")
     shown = title or fact.text.strip().split("\n", 1)[0][:_TITLE]
@@ -43,7 +51,12 @@ def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
     """A crash is told by the frame that matters, whoever printed the stack; what is said about it does not count."""
     title = masked(headline(fact, by).text, by)[:_TITLE] or point
     return Fingerprint(
-        by.version, _digest(by.version, "crash", point), f"crash|{point}", title, (f"told by its crash point {point}",), True
+        by.version,
+        _digest(by.version, "crash", point),
+        f"crash|{point}",
+        title,
+        (f"told by its crash point {point}",),
+        True,
     )
 
 

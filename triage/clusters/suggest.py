@@ -1,6 +1,7 @@
 """Which clusters a person might want to merge: near in letters, never merged by a program.
 
-Character n-grams find spellings and inflections that whole words miss. The engine behind `Similarity` can be another; it only ranks.
+Character n-grams find spellings and inflections that whole words miss. The engine behind `Similarity` can be another;
+it only ranks.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def tfidf(text: str, others: Sequence[str]) -> list[float]:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
         raise OptionError("suggestions need scikit-learn", hint="pip install 'triage-kb[similar]'") from error
-    vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), lowercase=True, sublinear_tf=True).fit_transform([text, *others])
+    vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), lowercase=True, sublinear_tf=True).fit_transform(
+        [text, *others]
+    )
     return [float(value) for value in (vectors[1:] @ vectors[0].T).toarray().ravel()]
 
 
@@ -41,14 +44,17 @@ def suggestions(
     similarity: Similarity = tfidf,
     most: int = 5,
 ) -> tuple[Near, ...]:
-    """The nearest clusters among `others` (cluster, one of its fingerprints) under the same guard, nearest first, each cluster once.
+    """The nearest clusters among `others` (cluster, one of its fingerprints) under the same guard, nearest first, each
+    cluster once.
 
     `rejected` are pairs of keys that a person refused before.
     """
     able = [
         (cluster, other)
         for cluster, other in others
-        if other.guard == failure.guard and other.key != failure.key and frozenset((other.key, failure.key)) not in rejected
+        if other.guard == failure.guard
+        and other.key != failure.key
+        and frozenset((other.key, failure.key)) not in rejected
     ]
     if not able or not failure.anchored:
         return ()

@@ -1,4 +1,6 @@
-"""New rules, old clusters: the kept examples get keys under the new rules, and what no longer fits is said, never changed in silence."""
+"""New rules, old clusters: the kept examples get keys under the new rules, and what no longer fits is said, never
+changed in silence.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Example:
 class Upgrade:
     """`keys` are to be added to their clusters beside the old ones, each with one old key that it comes from.
 
-    `collisions`: a new key that several clusters have: a merge to propose. `divergences`: an old key whose examples have several new
+    `collisions`: a new key that several clusters have: a merge to propose. `divergences`: an old key whose examples
+    have several new
     ones: a split to propose, since one name now stands for failures that the rules tell apart.
     """
 

@@ -19,7 +19,8 @@ PIECE_S = 15.0
 GDB_S = 40.0
 """gdb reads the symbols of all libraries first, and those of a deep-learning framework are many."""
 Take = Callable[[Target, float], str]
-# In this order over all processes: the stacks of every rank before anything else of one, and what takes longest after all that is cheap.
+# In this order over all processes: the stacks of every rank before anything else of one, and what takes longest after
+# all that is cheap.
 _PIECES: tuple[tuple[str, Take], ...] = (
     ("py-spy.txt", steps.py_spy),
     ("environ.txt", steps.environ),
@@ -48,7 +49,8 @@ def collect(
     most: int = 64 << 20,
     report: Callable[[str], None] = lambda _: None,
 ) -> Collected:
-    """Write the bundle. `most` bounds its content before compression in bytes, `seconds` the time until the last tool is started.
+    """Write the bundle. `most` bounds its content before compression in bytes, `seconds` the time until the last tool
+    is started.
 
     Raises InputError when no process is found, OptionError when `output` cannot be written.
     """
@@ -62,7 +64,9 @@ def collect(
             _write(file, _pieces(chosen, done, deadline), done, most)
         os.replace(beside, output)
     except OSError as error:
-        raise OptionError(f"{output} cannot be written: {error.strerror}", hint="give -o a place where you may write") from error
+        raise OptionError(
+            f"{output} cannot be written: {error.strerror}", hint="give -o a place where you may write"
+        ) from error
     finally:
         beside.unlink(missing_ok=True)
     return done
@@ -71,7 +75,10 @@ def collect(
 def _write(file: io.BufferedIOBase | object, pieces: Iterator[tuple[str, str]], done: Collected, most: int) -> None:
     import zstandard
 
-    with zstandard.ZstdCompressor(level=6).stream_writer(file, closefd=False) as stream, tarfile.open(fileobj=stream, mode="w|") as archive:  # type: ignore[arg-type]
+    with (
+        zstandard.ZstdCompressor(level=6).stream_writer(file, closefd=False) as stream,
+        tarfile.open(fileobj=stream, mode="w|") as archive,
+    ):  # type: ignore[arg-type]
         for name, text in pieces:
             data = text.encode()
             if done.size + len(data) > most:
@@ -97,7 +104,9 @@ def _pieces(chosen: Sequence[Target], done: Collected, deadline: float) -> Itera
     yield from _tried(f"{where}/dmesg.txt", lambda: steps.kernel(chosen, left), done)
     for name, command in steps.NODE.items():
         left = min(PIECE_S, deadline - time.monotonic())
-        yield from _tried(f"{where}/{name}", lambda command=command, left=left: steps.run(command, left)[-steps.TAIL :], done)  # type: ignore[misc]
+        yield from _tried(
+            f"{where}/{name}", lambda command=command, left=left: steps.run(command, left)[-steps.TAIL :], done
+        )  # type: ignore[misc]
     yield from _logs(chosen, where, done)
     yield from _of_processes(_LAST, chosen, where, done, deadline)
 
@@ -146,5 +155,12 @@ def _tried(name: str, take: Callable[[], str], done: Collected) -> Iterator[tupl
 
 
 def _listing(done: Collected) -> str:
-    lines = ["# What `triage collect` gathered", "", *(f"- {name}" for name in done.names), "", "# What it could not get", ""]
+    lines = [
+        "# What `triage collect` gathered",
+        "",
+        *(f"- {name}" for name in done.names),
+        "",
+        "# What it could not get",
+        "",
+    ]
     return "\n".join([*lines, *(f"- {name}: {why}" for name, why in done.missing)]) + "\n"

@@ -1,7 +1,8 @@
 """Which files a process writes its logs to: its output, other open logs, and what NCCL and HCCL were told to write.
 
 Patterns: NCCL's NCCL_DEBUG_FILE knows `%h` (host name up to the first dot), `%p` (pid) and `%%`. CANN writes
-`{debug,run,security}/{plog,device-N}/*-PID_TIME.log` below ASCEND_PROCESS_LOG_PATH, ASCEND_WORK_PATH/log or ~/ascend/log.
+`{debug,run,security}/{plog,device-N}/*-PID_TIME.log` below ASCEND_PROCESS_LOG_PATH, ASCEND_WORK_PATH/log or
+~/ascend/log.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _CANN = ("*/plog/*-{pid}_*.log", "*/device-*/*-{pid}_*.log", "*-{pid}_*.log")
 
 
 class Log(NamedTuple):
-    """A log by the name that its process has for it, and where it can be opened here. `owner`: only a file of this user may be read."""
+    """A log by the name that its process has for it, and where it can be opened here. `owner`: only a file of this user
+    may be read.
+    """
 
     name: str
     place: Path
@@ -75,7 +78,12 @@ def _opened(pid: int) -> Iterator[Found]:
     count = 0
     for entry in _entries(PROC / str(pid) / "fdinfo"):
         link = _link(pid, entry.name)
-        if int(entry.name) < 3 or count == _MOST_OPEN or not _OPEN.search(link) or not _is_file(PROC / str(pid) / "fd" / entry.name):
+        if (
+            int(entry.name) < 3
+            or count == _MOST_OPEN
+            or not _OPEN.search(link)
+            or not _is_file(PROC / str(pid) / "fd" / entry.name)
+        ):
             continue
         flags = re.search(r"^flags:\s*([0-7]+)", _text(entry), re.MULTILINE)
         if flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY:
@@ -86,7 +94,9 @@ def _opened(pid: int) -> Iterator[Found]:
 def _nccl(target: Target, pattern: str, owner: int) -> Iterator[Found]:
     where = _link(target.pid, "cwd", "") or "/"
     pids = dict.fromkeys((inner_pid(PROC / str(target.pid)), str(target.pid)))
-    hosts = dict.fromkeys(name.partition(".")[0] for name in ((target.environ or {}).get("HOSTNAME", ""), os.uname().nodename) if name)
+    hosts = dict.fromkeys(
+        name.partition(".")[0] for name in ((target.environ or {}).get("HOSTNAME", ""), os.uname().nodename) if name
+    )
     for host in hosts:
         for pid in pids:
             parts = {"%%": "%", "%h": host, "%p": pid}
@@ -96,11 +106,16 @@ def _nccl(target: Target, pattern: str, owner: int) -> Iterator[Found]:
             if (place := _inside(target.pid, name)) is not None:
                 yield Log(name, place, owner)
                 return
-    yield "nccl-log", f"NCCL_DEBUG_FILE={pattern} leads to {name}, which is not there; NCCL writes it only where NCCL_DEBUG is set"
+    yield (
+        "nccl-log",
+        f"NCCL_DEBUG_FILE={pattern} leads to {name}, which is not there; NCCL writes it only where NCCL_DEBUG is set",
+    )
 
 
 def _hccl(target: Target, told: dict[str, str], owner: int) -> Iterator[Found]:
-    chosen = told.get("ASCEND_PROCESS_LOG_PATH") or (f"{told['ASCEND_WORK_PATH']}/log" if told.get("ASCEND_WORK_PATH") else "")
+    chosen = told.get("ASCEND_PROCESS_LOG_PATH") or (
+        f"{told['ASCEND_WORK_PATH']}/log" if told.get("ASCEND_WORK_PATH") else ""
+    )
     root = os.path.join(_link(target.pid, "cwd", "") or "/", chosen or f"{told.get('HOME', '')}/ascend/log")
     pids = dict.fromkeys((inner_pid(PROC / str(target.pid)), str(target.pid)))
     found: dict[str, Path] = {}
@@ -115,7 +130,10 @@ def _hccl(target: Target, told: dict[str, str], owner: int) -> Iterator[Found]:
     for name in sorted(found, key=lambda name: (_changed(found[name]), name))[-_MOST_HCCL:]:
         yield Log(name, found[name], owner)
     if chosen and not found:
-        yield "hccl-log", f"no log of this process lies below {root}, where ASCEND_PROCESS_LOG_PATH or ASCEND_WORK_PATH puts them"
+        yield (
+            "hccl-log",
+            f"no log of this process lies below {root}, where ASCEND_PROCESS_LOG_PATH or ASCEND_WORK_PATH puts them",
+        )
 
 
 def _inside(pid: int, name: str) -> Path | None:

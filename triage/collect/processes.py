@@ -30,13 +30,19 @@ class Target:
 
 
 def targets(pids: Sequence[int], match: str | None) -> list[Target]:
-    """The processes asked for; without a wish those that a launcher told their rank. Raises InputError when there are none."""
+    """The processes asked for; without a wish those that a launcher told their rank. Raises InputError when there are
+    none.
+    """
     if not PROC.joinpath("self").exists():
-        raise InputError("this system has no /proc, so its processes cannot be looked at", hint="run it on the Linux node of the job")
+        raise InputError(
+            "this system has no /proc, so its processes cannot be looked at", hint="run it on the Linux node of the job"
+        )
     try:
         pattern = re.compile(match) if match is not None else None
     except re.error as error:
-        raise OptionError(f"--match {match!r} is no regular expression: {error}", hint="write a part of the command line") from error
+        raise OptionError(
+            f"--match {match!r} is no regular expression: {error}", hint="write a part of the command line"
+        ) from error
     if pids:
         wanted = [_target(pid) for pid in dict.fromkeys(pids)]
         gone = [pid for pid, target in zip(dict.fromkeys(pids), wanted, strict=True) if target is None]
@@ -45,7 +51,9 @@ def targets(pids: Sequence[int], match: str | None) -> list[Target]:
         found = [target for target in wanted if target is not None]
     else:
         ours = _ancestors()  # `sudo triage collect --match train.py` matches itself
-        running = [_target(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit() and int(entry.name) not in ours]
+        running = [
+            _target(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit() and int(entry.name) not in ours
+        ]
         alive = [target for target in running if target is not None]
         found = [target for target in alive if (pattern.search(target.command) if pattern else _is_rank(target, alive))]
     if not found:
@@ -55,12 +63,16 @@ def targets(pids: Sequence[int], match: str | None) -> list[Target]:
 
 
 def _is_rank(target: Target, alive: Sequence[Target]) -> bool:
-    """The launcher gave it a rank, and it is not the child of such a one (a data loader's worker inherits the environment)."""
+    """The launcher gave it a rank, and it is not the child of such a one (a data loader's worker inherits the
+    environment).
+    """
     environ = target.environ or {}
     if target.rank is None or "WORLD_SIZE" not in environ:
         return False
     above = parent(target.pid)
-    return not any(other.pid == above and other.rank == target.rank and "WORLD_SIZE" in (other.environ or {}) for other in alive)
+    return not any(
+        other.pid == above and other.rank == target.rank and "WORLD_SIZE" in (other.environ or {}) for other in alive
+    )
 
 
 def _ancestors() -> set[int]:

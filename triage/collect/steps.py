@@ -1,4 +1,6 @@
-"""What is gathered of a process and of the node, each piece by one function. A piece that cannot be had raises Missing with the reason."""
+"""What is gathered of a process and of the node, each piece by one function. A piece that cannot be had raises Missing
+with the reason.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,27 @@ OUTPUT = 1 << 22
 # What the tools are started with: nothing of ours, no download of symbols, no terminal.
 _PUBLIC = {"PATH": os.defpath, "LC_ALL": "C", "HOME": "/nonexistent", "DEBUGINFOD_URLS": ""}
 _GDB = (
-    *("gdb", "-q", "--nx", "--nh", "-batch", "-iex", "set auto-load off", "-iex", "set auto-load safe-path /nonexistent"),
-    *("-iex", "set debuginfod enabled off", "-iex", "set pagination off", "-iex", "set width 0", "-iex", "set print frame-arguments none"),
+    *(
+        "gdb",
+        "-q",
+        "--nx",
+        "--nh",
+        "-batch",
+        "-iex",
+        "set auto-load off",
+        "-iex",
+        "set auto-load safe-path /nonexistent",
+    ),
+    *(
+        "-iex",
+        "set debuginfod enabled off",
+        "-iex",
+        "set pagination off",
+        "-iex",
+        "set width 0",
+        "-iex",
+        "set print frame-arguments none",
+    ),
     *("-iex", "set backtrace limit 128"),
 )
 
@@ -60,7 +81,9 @@ def py_spy(target: Target, seconds: float) -> str:
         if "Failed to find python version" in str(reason):
             raise Missing("it is no Python process, as far as py-spy can tell") from reason
         if "No such file" in str(reason) and (root := _link(PROC / str(target.pid) / "root")) not in ("", "/"):
-            raise Missing(f"py-spy finds no program of a process whose root directory is {root}; run it inside of that") from reason
+            raise Missing(
+                f"py-spy finds no program of a process whose root directory is {root}; run it inside of that"
+            ) from reason
         return run(("py-spy", "dump", "--pid", str(target.pid)), seconds)
 
 
@@ -70,7 +93,8 @@ def gdb(target: Target, seconds: float) -> str:
 
 
 def status(target: Target, seconds: float) -> str:
-    """State, wait channel, system call with its file and (where it may be read) the kernel's stack of every thread, since when it runs, and
+    """State, wait channel, system call with its file and (where it may be read) the kernel's stack of every thread,
+    since when it runs, and
     /proc/PID/status. `seconds` is not needed.
     """
     place = PROC / str(target.pid)
@@ -88,7 +112,9 @@ def status(target: Target, seconds: float) -> str:
 
 
 def _call(place: Path, syscall: str) -> str:
-    """` call write 11 /mnt/ckpt.pt`: the name of the system call by its number (proc(5): /proc/PID/syscall), and what its descriptor leads to."""
+    """` call write 11 /mnt/ckpt.pt`: the name of the system call by its number (proc(5): /proc/PID/syscall), and what
+    its descriptor leads to.
+    """
     number, _, rest = syscall.partition(" ")
     name = _CALLS.get(os.uname().machine, {}).get(int(number), "") if number.isdecimal() else ""
     if not name:
@@ -98,15 +124,21 @@ def _call(place: Path, syscall: str) -> str:
         return f" call futex owner {owner}" if owner else " call futex"
     try:
         descriptor = int(rest.partition(" ")[0], 16)
-        return f" call {name} {descriptor} {redact(os.readlink(place / 'fd' / str(descriptor)))}" if name in _ON_FILES else f" call {name}"
+        return (
+            f" call {name} {descriptor} {redact(os.readlink(place / 'fd' / str(descriptor)))}"
+            if name in _ON_FILES
+            else f" call {name}"
+        )
     except (OSError, ValueError):
         return f" call {name}"
 
 
 def _owner(place: Path, given: Sequence[str]) -> int | None:
-    """The thread that holds the mutex for which a thread waits: a FUTEX_WAIT for a lock with waiters (2), and glibc's `__owner` behind it.
+    """The thread that holds the mutex for which a thread waits: a FUTEX_WAIT for a lock with waiters (2), and glibc's
+    `__owner` behind it.
 
-    The mutex lies in the memory of the process: int __lock, unsigned __count, int __owner (glibc's struct_mutex.h, x86-64 and aarch64).
+    The mutex lies in the memory of the process: int __lock, unsigned __count, int __owner (glibc's struct_mutex.h,
+    x86-64 and aarch64).
     """
     try:
         address, operation, value = (int(part, 16) for part in given[:3])
@@ -137,7 +169,9 @@ def environ(target: Target, seconds: float) -> str:
     if target.environ is None:
         raise Missing("its environment may not be read (another user's process)")
     return "".join(
-        f"{name}={'[redacted]' if _SECRET.search(name) else redact(f'{name}={value}').partition('=')[2]}\n".replace("\n", " ").rstrip()
+        f"{name}={'[redacted]' if _SECRET.search(name) else redact(f'{name}={value}').partition('=')[2]}\n".replace(
+            "\n", " "
+        ).rstrip()
         + "\n"
         for name, value in sorted(target.environ.items())
     )
@@ -151,7 +185,11 @@ def kernel(chosen: Sequence[Target], seconds: float) -> str:
     """The kernel's messages since the first of the processes began; older ones are about other jobs."""
     begun = min((_begun(target.pid) for target in chosen), default=0.0)
     lines = run(("dmesg",), seconds).splitlines(keepends=True)
-    kept = [line for line in lines if (stamp := re.match(r"\[ *(\d+\.\d+)\]", line)) is not None and float(stamp[1]) >= begun - 1]
+    kept = [
+        line
+        for line in lines
+        if (stamp := re.match(r"\[ *(\d+\.\d+)\]", line)) is not None and float(stamp[1]) >= begun - 1
+    ]
     if not kept:
         raise Missing("the kernel has said nothing since the processes began")
     return "".join(kept)[-TAIL:]

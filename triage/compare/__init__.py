@@ -1,4 +1,6 @@
-"""What all ranks say of the same thing, side by side: settings, values that must agree, memory. Differences become evidence."""
+"""What all ranks say of the same thing, side by side: settings, values that must agree, memory. Differences become
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def look(
     )
     told = dumps + said(texts, read_of, gathered.year)
     found = audit(told, gathered.job, rules, gathered.versions)
-    gathered.warnings.extend(Warning(item.rule, item.evidence[0].source, item.text) for item in found.deviations if item.rule == UNHEALTHY)
+    gathered.warnings.extend(
+        Warning(item.rule, item.evidence[0].source, item.text) for item in found.deviations if item.rule == UNHEALTHY
+    )
     facts = [*gathered.facts, *(fact for fact in artifacts if fact.kind != "environment")]
     memory = out_of_memory(facts)
     values = Values(texts, read_of, gathered, memory=memory)
@@ -55,11 +59,15 @@ def look(
 
 
 def inferences(found: Audit) -> list[Evidence]:
-    """What the audit found, as facts for the catalog: one for each odd rank. What is only worth knowing makes none, nor does the health of a
+    """What the audit found, as facts for the catalog: one for each odd rank. What is only worth knowing makes none, nor
+    does the health of a
     device, for it was looked at some time before or after.
     """
     return [
-        fact for deviation in found.deviations if deviation.severity in GRAVE and deviation.rule != UNHEALTHY for fact in _facts(deviation)
+        fact
+        for deviation in found.deviations
+        if deviation.severity in GRAVE and deviation.rule != UNHEALTHY
+        for fact in _facts(deviation)
     ]
 
 
@@ -69,5 +77,11 @@ def _facts(deviation: Deviation) -> Iterable[Evidence]:
     places = {place.origin.rank: place for place in deviation.evidence}
     for fact in inferred(deviation.rule, deviation.ranks[:_NAMED], text, deviation.evidence[0], ground="silence"):
         place = places.get(fact.origin.rank, deviation.evidence[0])
-        at = {"source": place.source, "offset": place.offset, "end": place.end, "line": place.line, "end_line": place.end_line}
+        at = {
+            "source": place.source,
+            "offset": place.offset,
+            "end": place.end,
+            "line": place.line,
+            "end_line": place.end_line,
+        }
         yield dataclasses.replace(fact, **at, excerpt=place.excerpt)  # type: ignore[arg-type]

@@ -26,7 +26,9 @@ def unhealthy(facts: Iterable[Evidence], job: JobMap) -> list[Deviation]:
 
 
 def _alike(fact: Evidence) -> Iterable[list[health.Trouble]]:
-    lines = {name: line for row in fact.excerpt.split("\n") if row.startswith(HEALTH) for name, _, line in [row.split(" ")]}
+    lines = {
+        name: line for row in fact.excerpt.split("\n") if row.startswith(HEALTH) for name, _, line in [row.split(" ")]
+    }
     found: dict[tuple[str, str], list[health.Trouble]] = defaultdict(list)
     for name, line in lines.items():
         trouble = health.unpacked(fact.fields[name], int(line))
@@ -64,4 +66,6 @@ def _named(one: health.Trouble) -> str:
 
 
 def _place(fact: Evidence, one: health.Trouble, origin: Origin) -> Evidence:
-    return dataclasses.replace(fact, text=one.text, origin=origin, line=one.line, end_line=one.line, fields={}, excerpt=one.text)
+    return dataclasses.replace(
+        fact, text=one.text, origin=origin, line=one.line, end_line=one.line, fields={}, excerpt=one.text
+    )

@@ -25,7 +25,9 @@ _PLACES = 8
 
 @dataclass
 class Writer:
-    """Everything that one rank (or, where no rank is known, host or file) says. `forms` are the ways in which it was said."""
+    """Everything that one rank (or, where no rank is known, host or file) says. `forms` are the ways in which it was
+    said.
+    """
 
     kind: str
     rank: int | None
@@ -52,16 +54,27 @@ def audit(facts: Iterable[Evidence], job: JobMap, rules: Rules, versions: Mappin
             deviations.append(found)
         elif (
             rules.of(name)[0] != "own"
-            and len(values := {_alike(writer.told[name][0]): writer.told[name][0] for writer in writers if name in writer.told}) == 1
+            and len(
+                values := {
+                    _alike(writer.told[name][0]): writer.told[name][0] for writer in writers if name in writer.told
+                }
+            )
+            == 1
         ):
             agreed[name] = min(values.values())
     deviations = _packages_as_one(deviations, rules)
-    hosts = {writer.host for writer in writers if writer.host} | {name for names in job.hosts.values() for name in names}
+    hosts = {writer.host for writer in writers if writer.host} | {
+        name for names in job.hosts.values() for name in names
+    }
     common = {**versions, "hosts": str(len(hosts))}
     for group in rules.groups:
-        deviations += _by_rank(writers, partial(_missing, group.conditions), "determinism-incomplete", "warning", group.why)
+        deviations += _by_rank(
+            writers, partial(_missing, group.conditions), "determinism-incomplete", "warning", group.why
+        )
     for danger in rules.dangers:
-        deviations += _by_rank(writers, partial(_met, danger.conditions, common), "dangerous-setting", danger.severity, danger.why)
+        deviations += _by_rank(
+            writers, partial(_met, danger.conditions, common), "dangerous-setting", danger.severity, danger.why
+        )
     deviations += unhealthy((fact for fact in told if fact.component != "log"), job)
     deviations.sort(key=lambda found: (_ORDER[found.severity], found.rule != "env-mismatch", found.names, found.text))
     return Audit(tuple(writer.name for writer in writers), agreed, tuple(deviations))
@@ -97,7 +110,9 @@ def _differs(name: str, writers: Sequence[Writer], rules: Rules) -> Deviation | 
     stand, why = rules.of(name)
     if stand == "own":
         return None
-    kind = next((kind for kind in _KINDS if sum(writer.kind == kind and name in writer.told for writer in writers) > 1), None)
+    kind = next(
+        (kind for kind in _KINDS if sum(writer.kind == kind and name in writer.told for writer in writers) > 1), None
+    )
     level = [writer for writer in writers if kind is None or writer.kind == kind]
     having = [writer for writer in level if name in writer.told]
     # That it is not set is known of a full dump; of a log only that it says nothing.
@@ -110,10 +125,18 @@ def _differs(name: str, writers: Sequence[Writer], rules: Rules) -> Deviation | 
         by_value[NOT_SET] = lacking
     if len(by_value) < 2:
         return None
-    groups = sorted(by_value.values(), key=lambda group: (-len(group), _KINDS.index(group[0].kind), group[0].rank or 0, group[0].name))
+    groups = sorted(
+        by_value.values(),
+        key=lambda group: (-len(group), _KINDS.index(group[0].kind), group[0].rank or 0, group[0].name),
+    )
     odd = [writer for group in groups[1:] for writer in group]
-    values = tuple((_shown(name, group[0]), say_who(_who(group))) for group in sorted(groups, key=lambda group: name not in group[0].told))
-    text = f"{name} is " + " and ".join(f"{value if value != NOT_SET else 'not set'} on {who}" for value, who in values[:4])
+    values = tuple(
+        (_shown(name, group[0]), say_who(_who(group)))
+        for group in sorted(groups, key=lambda group: name not in group[0].told)
+    )
+    text = f"{name} is " + " and ".join(
+        f"{value if value != NOT_SET else 'not set'} on {who}" for value, who in values[:4]
+    )
     text += f" and has {len(values) - 4} more values elsewhere" if len(values) > 4 else ""
     return Deviation(
         rule="env-mismatch",
@@ -133,7 +156,9 @@ def _packages_as_one(deviations: Sequence[Deviation], rules: Rules) -> list[Devi
     others = [found for found in deviations if not found.names[0].isupper() and rules.of(found.names[0])[0] is None]
     if len(others) < 2:
         return list(deviations)
-    told = "; ".join(found.text for found in others[:_PLACES]) + (f" and {len(others) - _PLACES} more" if len(others) > _PLACES else "")
+    told = "; ".join(found.text for found in others[:_PLACES]) + (
+        f" and {len(others) - _PLACES} more" if len(others) > _PLACES else ""
+    )
     one = dataclasses.replace(
         others[0],
         names=tuple(found.names[0] for found in others),
@@ -146,7 +171,9 @@ def _packages_as_one(deviations: Sequence[Deviation], rules: Rules) -> list[Devi
     return [*(found for found in deviations if found not in others), one]
 
 
-def _by_rank(writers: Sequence[Writer], test: Callable[[Writer], str | None], rule: str, severity: Severity, why: str) -> list[Deviation]:
+def _by_rank(
+    writers: Sequence[Writer], test: Callable[[Writer], str | None], rule: str, severity: Severity, why: str
+) -> list[Deviation]:
     """A deviation for each different thing that `test` says, with all the writers of whom it says that."""
     said: dict[str, list[Writer]] = defaultdict(list)
     for writer in writers:
@@ -178,7 +205,9 @@ def _missing(conditions: Sequence[Condition], writer: Writer) -> str | None:
     held = [condition for condition in conditions if condition.holds(values, complete=writer.complete)]
     if not any(condition.starts for condition in held):
         return None
-    left = [condition for condition in conditions if condition not in held and (condition.name in values or writer.complete)]
+    left = [
+        condition for condition in conditions if condition not in held and (condition.name in values or writer.complete)
+    ]
     if not left:
         return None
     on = " ".join(f"{condition.name}={values[condition.name]}" for condition in held)
@@ -206,7 +235,9 @@ def _named(condition: Condition, values: Mapping[str, str]) -> str:
 
 
 def _who(group: Sequence[Writer]) -> tuple[list[int], list[str]]:
-    return [writer.rank for writer in group if writer.rank is not None], [writer.name for writer in group if writer.rank is None]
+    return [writer.rank for writer in group if writer.rank is not None], [
+        writer.name for writer in group if writer.rank is None
+    ]
 
 
 def _alike(value: str) -> str:
@@ -226,10 +257,14 @@ def _place(name: str, about: Writer) -> Evidence:
         value, fact = about.told[name]
         said = f"{name}={value}" if name.isupper() else f"{name} {value}"
     else:
-        fact = min((fact for _, fact in about.told.values()), key=lambda fact: (fact.component == "log", fact.source, fact.offset))
+        fact = min(
+            (fact for _, fact in about.told.values()),
+            key=lambda fact: (fact.component == "log", fact.source, fact.offset),
+        )
         said = f"{name} is not set"
     offset, line = next(
-        ((int(parts[1]), int(parts[2])) for row in fact.excerpt.split("\n") if (parts := row.split(" "))[0] == name), (fact.offset, 0)
+        ((int(parts[1]), int(parts[2])) for row in fact.excerpt.split("\n") if (parts := row.split(" "))[0] == name),
+        (fact.offset, 0),
     )
     return dataclasses.replace(
         fact,

@@ -1,4 +1,6 @@
-"""The lines of one step in a large file, found by bisecting its bytes: steps ascend, so some twenty small reads are enough."""
+"""The lines of one step in a large file, found by bisecting its bytes: steps ascend, so some twenty small reads are
+enough.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ def imbalanced(values: Values) -> list[Evidence]:
                 f"the median is {middle / 1e9:.2f} GB"
             ) + (f"; as full are {say_ranks([rank for rank in full if rank != top])}" if len(full) > 1 else "")
             value = last[top]
-            basis = Evidence("value", "memory", value.line, value.origin, value.source, value.offset, value.offset, {}, value.line)
+            basis = Evidence(
+                "value", "memory", value.line, value.origin, value.source, value.offset, value.offset, {}, value.line
+            )
             return inferred("memory-imbalance", full, text, basis, quantity=key)
     return []
 

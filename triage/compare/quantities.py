@@ -76,11 +76,19 @@ def _spelled(name: str) -> str:
 
 @cache
 def _told(memory: bool) -> re.Pattern[str]:
-    wanted = sorted((name for name, worth in names().items() if (worth == "memory") == memory), key=lambda name: (-len(name), name))
+    wanted = sorted(
+        (name for name, worth in names().items() if (worth == "memory") == memory), key=lambda name: (-len(name), name)
+    )
     spelled = "|".join(_spelled(name) for name in wanted)
-    value = f"(?P<value>{_NUMBER}){_UNIT}" if memory else rf"(?P<value>0x[0-9a-f]{{4,64}}|[0-9a-f]{{8,64}}(?![\w.])|{_NUMBER})"
+    value = (
+        f"(?P<value>{_NUMBER}){_UNIT}"
+        if memory
+        else rf"(?P<value>0x[0-9a-f]{{4,64}}|[0-9a-f]{{8,64}}(?![\w.])|{_NUMBER})"
+    )
     label = r"(?:(?<![\w.])(?P<of>[^\W\d]\w*(?:\.\w+)+)[ :.'\"]{1,3})?"
-    return re.compile(rf"(?i){label}(?<![a-z0-9])(?P<name>{spelled})['\"]?(?: ?\(\w+\))? ?(?:[:=]|is|->)? ?['\"]?{value}(?![\w.]*\w\()")
+    return re.compile(
+        rf"(?i){label}(?<![a-z0-9])(?P<name>{spelled})['\"]?(?: ?\(\w+\))? ?(?:[:=]|is|->)? ?['\"]?{value}(?![\w.]*\w\()"
+    )
 
 
 @cache
@@ -96,9 +104,19 @@ def gate(memory: bool) -> Any:
 
 
 def observe(
-    text: Text, source: Source, data: bytes, base: int, complete: Complete, *, most: int, last: bool, memory: bool = False
+    text: Text,
+    source: Source,
+    data: bytes,
+    base: int,
+    complete: Complete,
+    *,
+    most: int,
+    last: bool,
+    memory: bool = False,
 ) -> list[Value]:
-    """The values in `data`, which starts at `base` of the source: of the last (or first) `most` lines that may tell one."""
+    """The values in `data`, which starts at `base` of the source: of the last (or first) `most` lines that may tell
+    one.
+    """
     places = _ends(data, memory, most) if last else list(itertools.islice(_places(data, memory), most))
     found: list[Value] = []
     for start, end in places:
@@ -108,7 +126,9 @@ def observe(
 
 
 def _ends(data: bytes, memory: bool, most: int) -> list[tuple[int, int]]:
-    """The last `most` lines. They mostly stand near the end, so some are looked at one by one before the whole text is searched."""
+    """The last `most` lines. They mostly stand near the end, so some are looked at one by one before the whole text is
+    searched.
+    """
     found: list[tuple[int, int]] = []
     end = len(data)
     for _ in range(_NEAR * most):
@@ -146,7 +166,9 @@ def _of_line(source: Source, line: Line, data: bytes, start: int, complete: Comp
         return
     told = STEP.search(text)
     step = int(told[1]) if told else None
-    if step is None and line.parsed.origin.rank is None:  # the file is this rank's own: the step stands some lines above
+    if (
+        step is None and line.parsed.origin.rank is None
+    ):  # the file is this rank's own: the step stands some lines above
         above = list(STEP.finditer(data[max(0, start - _LOOK_BACK) : start].decode("utf-8", "replace")))
         step = int(above[-1][1]) if above else None
     for match in matches:

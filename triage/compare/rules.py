@@ -1,4 +1,6 @@
-"""Reads settings.txt: which settings must agree, which belong together, which are dangerous. Mistakes in it are told with file and line."""
+"""Reads settings.txt: which settings must agree, which belong together, which are dangerous. Mistakes in it are told
+with file and line.
+"""
 
 from __future__ import annotations
 
@@ -115,34 +117,51 @@ def parse(text: str, path: str) -> Rules:
         elif word == "group":
             title, *conditions = _some(rest, path, number)
             groups.append(
-                Group(title, tuple(_condition(part, path, number) for part in _some(conditions, path, number)), _why(why, path, number))
+                Group(
+                    title,
+                    tuple(_condition(part, path, number) for part in _some(conditions, path, number)),
+                    _why(why, path, number),
+                )
             )
         elif word == "danger":
             severity, *conditions = _some(rest, path, number)
             if severity not in _SEVERITIES:
-                raise RulesError(f"{severity!r} is no severity", hint="use error, warning or info", path=path, line=number)
+                raise RulesError(
+                    f"{severity!r} is no severity", hint="use error, warning or info", path=path, line=number
+                )
             made = tuple(_condition(part, path, number) for part in _some(conditions, path, number))
             dangers.append(Danger(cast(Severity, severity), made, _why(why, path, number)))
         else:
-            raise RulesError(f"{word!r} begins no rule", hint="use agree, prefer, own, group or danger", path=path, line=number)
+            raise RulesError(
+                f"{word!r} begins no rule", hint="use agree, prefer, own, group or danger", path=path, line=number
+            )
     return Rules(tuple(names), tuple(groups), tuple(dangers))
 
 
 def _some(words: list[str], path: str, number: int) -> list[str]:
     if not words:
-        raise RulesError("the rule names nothing", hint="write names or conditions behind its first word", path=path, line=number)
+        raise RulesError(
+            "the rule names nothing", hint="write names or conditions behind its first word", path=path, line=number
+        )
     return words
 
 
 def _name(text: str, path: str, number: int) -> str:
     if not _NAME.fullmatch(text):
-        raise RulesError(f"{text!r} is no name", hint="letters, digits and _, with * at the end at most", path=path, line=number)
+        raise RulesError(
+            f"{text!r} is no name", hint="letters, digits and _, with * at the end at most", path=path, line=number
+        )
     return text
 
 
 def _why(text: str, path: str, number: int) -> str:
     if not text.strip():
-        raise RulesError("the rule does not say what may come of it", hint="end the line with ` : ` and a sentence", path=path, line=number)
+        raise RulesError(
+            "the rule does not say what may come of it",
+            hint="end the line with ` : ` and a sentence",
+            path=path,
+            line=number,
+        )
     return text.strip()
 
 

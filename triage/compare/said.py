@@ -1,4 +1,6 @@
-"""The settings that logs state: looked for at the start of every text, where programs print them, so that the cost does not grow with the logs."""
+"""The settings that logs state: looked for at the start of every text, where programs print them, so that the cost does
+not grow with the logs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _SAID = (
 )
 
 
-def said(texts: Sequence[tuple[Source, Scanned]], read_of: Callable[[Source, Scanned], Read], year: int) -> list[Evidence]:
+def said(
+    texts: Sequence[tuple[Source, Scanned]], read_of: Callable[[Source, Scanned], Read], year: int
+) -> list[Evidence]:
     """One fact of kind `environment` for each writer of each text that states settings."""
     share = min(MOST, TOTAL // max(1, len(texts)))
     found: list[Evidence] = []

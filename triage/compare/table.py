@@ -1,4 +1,6 @@
-"""The same quantity of many ranks, step by step: do they agree, which rank is the odd one, and can they be compared at all?"""
+"""The same quantity of many ranks, step by step: do they agree, which rank is the odd one, and can they be compared at
+all?
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Row = Mapping[int, Value]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One step: `how` the ranks stand, the odd ranks (none where neither side is the larger by far), a value of each side, all ranks."""
+    """One step: `how` the ranks stand, the odd ranks (none where neither side is the larger by far), a value of each
+    side, all ranks.
+    """
 
     how: Literal["equal", "odd", "mixed"]
     odd: tuple[int, ...] = ()
@@ -44,7 +48,9 @@ def rows(values: Sequence[Value]) -> dict[int | None, dict[int, Value]]:
 def common(table: Mapping[int | None, Row]) -> list[int | None]:
     """The steps of which (nearly) all ranks tell, in order; what has no step counts when nothing has one."""
     ranks = {rank for row in table.values() for rank in row}
-    steps: list[int] = sorted(step for step, row in table.items() if step is not None and len(row) >= max(2, PRESENT * len(ranks)))
+    steps: list[int] = sorted(
+        step for step, row in table.items() if step is not None and len(row) >= max(2, PRESENT * len(ranks))
+    )
     if steps or any(step is not None for step in table):
         return list(steps)
     return [None] if len(table.get(None, {})) >= max(2, PRESENT * len(ranks)) else []
@@ -81,12 +87,21 @@ def alike(one: Value, other: Value) -> bool:
 
 
 def comparable(worth: Worth, judged: Mapping[int | None, Judged], table: Mapping[int | None, Row]) -> bool:
-    """Did anything show that these ranks should agree? Ranks that differ everywhere, or in halves, hold values of their own by design."""
+    """Did anything show that these ranks should agree? Ranks that differ everywhere, or in halves, hold values of their
+    own by design.
+    """
     equal = [step for step, found in judged.items() if found.how == "equal"]
     odd = [found.odd for found in judged.values() if found.how == "odd"]
     if worth == "maybe":
-        exact = all(_digits(value.text) >= DIGITS for row in table.values() for value in row.values() if value.number == value.number)
-        others = min((len(table[step]) - len(found.odd) for step, found in judged.items() if found.how == "odd"), default=0)
+        exact = all(
+            _digits(value.text) >= DIGITS
+            for row in table.values()
+            for value in row.values()
+            if value.number == value.number
+        )
+        others = min(
+            (len(table[step]) - len(found.odd) for step, found in judged.items() if found.how == "odd"), default=0
+        )
         return exact and (len(equal) > 1 or (len(odd) > 1 and len(set(odd)) == 1 and others >= FEWEST))
     return bool(equal or odd) or worth == "exact"
 
@@ -98,7 +113,13 @@ def _digits(text: str) -> int:
 
 def by_how_much(usual: Value, other: Value) -> str:
     """` (60 % more)`, ` (3.1e-05 relative)`; nothing for what is no number."""
-    if usual.number is None or other.number is None or not usual.number or usual.number != usual.number or other.number != other.number:
+    if (
+        usual.number is None
+        or other.number is None
+        or not usual.number
+        or usual.number != usual.number
+        or other.number != other.number
+    ):
         return ""
     share = (other.number - usual.number) / abs(usual.number)
     if abs(share) < 0.001:

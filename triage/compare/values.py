@@ -1,7 +1,10 @@
-"""Divergence: quantities that all ranks print and that must agree. The first step at which one does not, the odd rank, by how much.
+"""Divergence: quantities that all ranks print and that must agree. The first step at which one does not, the odd rank,
+by how much.
 
-Cost: the scan is not asked. The head and the tail of every text, which are in memory anyway, tell whether the ranks print such a
-quantity and whether they agree at the start and at the end; only when they do not, the first step is looked for, in a few of the files.
+Cost: the scan is not asked. The head and the tail of every text, which are in memory anyway, tell whether the ranks
+print such a
+quantity and whether they agree at the start and at the end; only when they do not, the first step is looked for, in a
+few of the files.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ Read = Callable[[int, int], bytes]
 Texts = Sequence[tuple[Source, Scanned]]
 
 _PROBED = 256  # texts whose tails are searched before anything is parsed
-_BUDGET = 240  # lines at the ends of all texts that are parsed, half as many at their starts, if that leaves a few steps for each rank
+# lines at the ends of all texts that are parsed, half as many at their starts, if that leaves a few steps for each rank
+_BUDGET = 240
 _LAST, _FIRST = 3, 2
 _STEPS = 6  # common steps that are judged at either end
 _LOOKED_AT = 6  # files in which the first step is looked for
@@ -36,12 +40,15 @@ _LISTS = lazy_re(r"(?P<quantity>\S*\w)[^\s\w]* (?:(?:is|are|was|were) )?inconsis
 class Values:
     """What the ranks of a job print: near the ends of their texts at once, near the starts when somebody asks."""
 
-    def __init__(self, texts: Texts, read_of: Callable[[Source, Scanned], Read], gathered: Harvest, *, memory: bool) -> None:
+    def __init__(
+        self, texts: Texts, read_of: Callable[[Source, Scanned], Read], gathered: Harvest, *, memory: bool
+    ) -> None:
         found = texts if _probe(texts, memory) else ()
         job = gathered.job
         reads = [(source, scan, read_of(source, scan)) for source, scan in found]
         self.finders = {
-            source.name: Finder(source, scan, read, text_of(source, scan, read, gathered), job.complete) for source, scan, read in reads
+            source.name: Finder(source, scan, read, text_of(source, scan, read, gathered), job.complete)
+            for source, scan, read in reads
         }
         self._share = _BUDGET // max(1, len(self.finders))
         self._writers = {name: max(1, len(job.by_source.get(name, ()))) for name in self.finders}
@@ -83,9 +90,13 @@ def diverged(values: Values, facts: Sequence[Evidence]) -> list[Evidence]:
     found: list[Evidence] = []
     for key, ends in of_worth(values.ends, "exact", "must", "maybe").items():
         _, last = _judged(ends)
-        if all(item.how == "equal" for item in last.values()) or (ends[0].worth == "maybe" and _own_from_the_start(key, last, values)):
+        if all(item.how == "equal" for item in last.values()) or (
+            ends[0].worth == "maybe" and _own_from_the_start(key, last, values)
+        ):
             continue
-        told = list(dict.fromkeys((*(value for value in values.starts(len(values.finders)) if value.key == key), *ends)))
+        told = list(
+            dict.fromkeys((*(value for value in values.starts(len(values.finders)) if value.key == key), *ends))
+        )
         rows, judged = _judged(told)
         wrong = any(item.how != "equal" for item in judged.values())
         if wrong and table.comparable(told[0].worth, judged, {step: rows[step] for step in judged}):
@@ -102,7 +113,9 @@ def _judged(told: Sequence[Value]) -> tuple[Mapping[int | None, Row], dict[int |
 
 
 def _own_from_the_start(key: str, last: Mapping[int | None, Judged], values: Values) -> bool:
-    """Does every rank print a value of its own in the end, and did the first few do so from the start? Then there is nothing to compare."""
+    """Does every rank print a value of its own in the end, and did the first few do so from the start? Then there is
+    nothing to compare.
+    """
     if any(item.how != "mixed" for item in last.values()):
         return False
     told = [value for value in values.starts(_SOME) if value.key == key]
@@ -116,7 +129,11 @@ def _first(
     """(last step at which all agreed, first at which they do not, how they stand there), as near as the files allow."""
     wrong = next(step for step, found in judged.items() if found.how != "equal")
     right = max(
-        (step for step, found in judged.items() if step is not None and found.how == "equal" and wrong is not None and step < wrong),
+        (
+            step
+            for step, found in judged.items()
+            if step is not None and found.how == "equal" and wrong is not None and step < wrong
+        ),
         default=None,
     )
     best = judged[wrong]
@@ -157,7 +174,9 @@ def _chosen(row: Row, judged: Judged) -> list[Value]:
     return [*odd[: _LOOKED_AT // 2], *others[: _LOOKED_AT - min(len(odd), _LOOKED_AT // 2)]]
 
 
-def _row(key: str, step: int, right: int, wrong: int, chosen: Sequence[Value], values: Values) -> tuple[int, Row] | None:
+def _row(
+    key: str, step: int, right: int, wrong: int, chosen: Sequence[Value], values: Values
+) -> tuple[int, Row] | None:
     """The values of the chosen ranks at `step`, or at a step near it if that one is not printed."""
     near = values.finders[chosen[0].source].nearest(key, step, right, wrong)
     if near is None:
@@ -174,16 +193,25 @@ def _told(key: str, right: int | None, wrong: int | None, found: Judged) -> list
         return []
     at = f" at step {wrong}" if wrong is not None else ""
     sides = f"{say_ranks(found.odd or (other.rank,))} {'have' if len(found.odd) > 1 else 'has'} {other.text}"
-    sides += f", {'the others' if found.odd else say_ranks((usual.rank,))} {usual.text}{table.by_how_much(usual, other)}"
+    sides += (
+        f", {'the others' if found.odd else say_ranks((usual.rank,))} {usual.text}{table.by_how_much(usual, other)}"
+    )
     before = f"; equal at step {right}" if right is not None else ""
     text = f"{key} differs between ranks that must agree{at}: {sides}{before}"
     return inferred(
-        "value-diverged", found.odd or found.ranks, text, _basis(other), quantity=key, step=str(wrong if wrong is not None else "")
+        "value-diverged",
+        found.odd or found.ranks,
+        text,
+        _basis(other),
+        quantity=key,
+        step=str(wrong if wrong is not None else ""),
     )
 
 
 def _basis(value: Value) -> Evidence:
-    return Evidence("value", value.worth, value.line, value.origin, value.source, value.offset, value.offset, {}, value.line)
+    return Evidence(
+        "value", value.worth, value.line, value.origin, value.source, value.offset, value.offset, {}, value.line
+    )
 
 
 def _listed(facts: Sequence[Evidence]) -> list[Evidence]:

@@ -1,6 +1,8 @@
-"""Which attempt of a restarted job a fact belongs to: by its path, by the launcher's word that it restarts, by time, else the last.
+"""Which attempt of a restarted job a fact belongs to: by its path, by the launcher's word that it restarts, by time,
+else the last.
 
-torchelastic says `… will restart worker group`; Slurm appends to the same file after `DUE TO JOB REQUEUE` (also PREEMPTION, NODE FAILURE),
+torchelastic says `… will restart worker group`; Slurm appends to the same file after `DUE TO JOB REQUEUE` (also
+PREEMPTION, NODE FAILURE),
 which counts where training went on below it.
 """
 
@@ -20,7 +22,9 @@ _REQUEUE = lazy_re(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)")
 
 
 def assign(facts: Sequence[Evidence], further: Mapping[str, int], clocks: Clocks) -> tuple[list[Evidence], int]:
-    """The facts with their attempts, and the number of the last attempt. `further`: source to the offset of its last sign of progress."""
+    """The facts with their attempts, and the number of the last attempt. `further`: source to the offset of its last
+    sign of progress.
+    """
     marks = _marks(facts, further)
     last = max([fact.origin.attempt for fact in facts] + [len(lines) for lines in marks.values()], default=0)
     if not last:
@@ -56,7 +60,11 @@ def _times(marks: Mapping[str, Sequence[Evidence]], clocks: Clocks) -> dict[str,
 
 
 def _placed(
-    fact: Evidence, offsets: Mapping[str, Sequence[int]], times: Mapping[str, Sequence[float]], clocks: Clocks, last: int
+    fact: Evidence,
+    offsets: Mapping[str, Sequence[int]],
+    times: Mapping[str, Sequence[float]],
+    clocks: Clocks,
+    last: int,
 ) -> Evidence:
     if fact.origin.attempt or _IN_PATH.search(fact.source):
         return fact

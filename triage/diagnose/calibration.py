@@ -1,4 +1,6 @@
-"""From a score of evidence to the share of such answers that were right: calibration.txt, a monotone table that `docs/measure.py --fit` writes."""
+"""From a score of evidence to the share of such answers that were right: calibration.txt, a monotone table that
+`docs/measure.py --fit` writes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ Point = tuple[float, float]  # score, share of right answers
 @cache
 def points() -> tuple[Point, ...]:
     """The table, ascending in both."""
-    rows = (line.split() for line in TABLE.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#"))
+    rows = (
+        line.split()
+        for line in TABLE.read_text(encoding="utf-8").splitlines()
+        if line.strip() and not line.startswith("#")
+    )
     return tuple((float(row[0]), float(row[1])) for row in rows)
 
 
@@ -29,7 +35,9 @@ def calibrated(score: float, table: Sequence[Point] | None = None) -> float:
 
 
 def fitted(claims: Iterable[tuple[float, bool]]) -> list[Point]:
-    """The monotone table nearest to (score, was it right): neighbours that are out of order are pooled. A share of few claims is drawn to a half."""
+    """The monotone table nearest to (score, was it right): neighbours that are out of order are pooled. A share of few
+    claims is drawn to a half.
+    """
     counts: dict[float, tuple[int, int]] = {}
     for score, right in claims:
         number, good = counts.get(score, (0, 0))

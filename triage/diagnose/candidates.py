@@ -21,8 +21,10 @@ from triage.model import Evidence
 class Candidate:
     """`ranks` are those that show it, `suspects` those it blames (None: itself).
 
-    Filled in while reasoning: `why` (sentences), `explained_by` (ids, in the order in which they were found), `because` (the reason of each),
-    `lowered` (why it cannot stand for a cause as its role says), `past` (why it is over), `begin` (when its first fact happened).
+    Filled in while reasoning: `why` (sentences), `explained_by` (ids, in the order in which they were found), `because`
+    (the reason of each),
+    `lowered` (why it cannot stand for a cause as its role says), `past` (why it is over), `begin` (when its first fact
+    happened).
     """
 
     signature: Signature | None
@@ -108,7 +110,8 @@ class Candidate:
         mine, others = self.begin, other.begin
         common = mine.sure.keys() & others.possible.keys()
         return bool(common) and all(
-            mine.sure[clock] < others.possible[clock] - self.clocks.doubt(mine.where.get(clock), others.where.get(clock))
+            mine.sure[clock]
+            < others.possible[clock] - self.clocks.doubt(mine.where.get(clock), others.where.get(clock))
             for clock in common
         )
 
@@ -120,14 +123,17 @@ def known(
     without: frozenset[str] = frozenset(),
     before: Mapping[str, tuple[Match, Candidate]] | None = None,
 ) -> list[Candidate]:
-    """One candidate a matched signature, with the ranks that its text names where it names any. `before`: those of fewer facts, which stay where
+    """One candidate a matched signature, with the ranks that its text names where it names any. `before`: those of
+    fewer facts, which stay where
     their match did."""
     candidates = []
     for signature_id, match in matches.items():
         if before and signature_id in before and before[signature_id][0] is match:
             candidates.append(before[signature_id][1])
             continue
-        candidate = Candidate(signatures[signature_id], None, [facts[index] for index in match.indices], match.captures, match.values)
+        candidate = Candidate(
+            signatures[signature_id], None, [facts[index] for index in match.indices], match.captures, match.values
+        )
         for read in READING:
             if read.__name__ not in without:
                 read(candidate)
@@ -152,7 +158,8 @@ def blamed(candidate: Candidate) -> None:
 
 
 _RUNNING = lazy_re(
-    r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)(?=, but Rank|\. ?Collectives differ|$)", re.S
+    r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)(?=, but Rank|\. ?Collectives differ|$)",
+    re.S,
 )
 # Before torch 2.9 without the sentence.
 _RECEIVED = ("Received data size doesn't match", "op.preamble.length <= op.nbytes")
@@ -160,7 +167,9 @@ _VARYING = lazy_re(r"SequenceNumber=\d+,? ?")
 
 
 def minority(candidate: Candidate) -> None:
-    """TORCH_DISTRIBUTED_DEBUG=DETAIL prints pairs of fingerprints: the rank whose collective differs from most is the odd one."""
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL prints pairs of fingerprints: the rank whose collective differs from most is the
+    odd one.
+    """
     running: dict[int, str] = {}
     for fact in [fact for fact in candidate.facts if " is running " in fact.text]:
         for match in _RUNNING.finditer(fact.text):
@@ -170,18 +179,24 @@ def minority(candidate: Candidate) -> None:
         return
     odd = sorted(rank for rank, text in running.items() if text != counts[0][0])
     candidate.suspects = tuple(odd)
-    candidate.why.append(f"{counts[0][1]} of {len(running)} ranks ran the same collective, {say_ranks(odd)} another one")
+    candidate.why.append(
+        f"{counts[0][1]} of {len(running)} ranks ran the same collective, {say_ranks(odd)} another one"
+    )
 
 
 def receiver(candidate: Candidate) -> None:
-    """Gloo notices a wrong size on the receiving rank, which then aborts: the tensor of another size is its neighbour's."""
+    """Gloo notices a wrong size on the receiving rank, which then aborts: the tensor of another size is its
+    neighbour's.
+    """
     receiving = {fact.origin.rank for said in _RECEIVED for fact in candidate.facts if said in fact.text}
     if not receiving:
         return
     others = tuple(rank for rank in candidate.shown_by if rank not in receiving)
     candidate.suspects = others if len(others) == 1 else ()  # among several, victims cannot be told from the sender
     told = say_ranks([rank for rank in receiving if rank is not None])
-    candidate.why.append(f"{told} received a tensor of an unexpected size and aborted; the odd one is a rank that sends to it")
+    candidate.why.append(
+        f"{told} received a tensor of an unexpected size and aborted; the odd one is a rank that sends to it"
+    )
 
 
 # Whom the text itself speaks of, in this order: the last that names somebody is believed.

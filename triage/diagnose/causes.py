@@ -1,4 +1,6 @@
-"""What began it: which of the candidates that nothing explains we would act on. Every choice leaves a sentence, also for those that lost."""
+"""What began it: which of the candidates that nothing explains we would act on. Every choice leaves a sentence, also
+for those that lost.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from triage.diagnose.scene import LONG, Scene
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The chosen root (None: nothing failed, or only symptoms), the other independent roots, and the confidence in the choice."""
+    """The chosen root (None: nothing failed, or only symptoms), the other independent roots, and the confidence in the
+    choice.
+    """
 
     root: Candidate | None
     others: tuple[Candidate, ...]
@@ -23,7 +27,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Those that stand unexplained, of how many findings each is an explanation, what the ranks did last, and which of them are
+    """Those that stand unexplained, of how many findings each is an explanation, what the ranks did last, and which of
+    them are
     known to have ended badly."""
 
     candidates: Sequence[Candidate]
@@ -33,7 +38,9 @@ class Contest:
 
 
 def stated_first(contest: Contest, one: Candidate) -> float:
-    """A line that states a cause comes before what may or may not be one, that before a conclusion, that before a stop from outside."""
+    """A line that states a cause comes before what may or may not be one, that before a conclusion, that before a stop
+    from outside.
+    """
     return tier(one) or 0
 
 
@@ -49,13 +56,17 @@ def explains_most(contest: Contest, one: Candidate) -> float:
 
 
 def stopped_first(contest: Contest, one: Candidate) -> float:
-    """Where lines carry no time: ranks that report their steps, and went on long after the others had raised, did not begin it."""
+    """Where lines carry no time: ranks that report their steps, and went on long after the others had raised, did not
+    begin it.
+    """
     level = tier(one)
     return any(tier(other) == level and _stopped(contest.scene, other, one) for other in contest.candidates)
 
 
 def _stopped(scene: Scene, one: Candidate, other: Candidate) -> bool:
-    """Did all ranks of the first write their last line long before those of the other, without waiting for them in a collective?"""
+    """Did all ranks of the first write their last line long before those of the other, without waiting for them in a
+    collective?
+    """
     mine, theirs = set(one.ranks), set(other.ranks)
     if not mine or not theirs or mine & theirs or not mine | theirs <= scene.last_step.keys() & scene.last_time.keys():
         return False
@@ -114,7 +125,9 @@ def _ended(scene: Scene) -> frozenset[int]:
     return frozenset(
         fact.origin.rank
         for fact in scene.exits
-        if fact.origin.rank is not None and fact.fields.get("exitcode", "0") not in ("0", "") and fact.fields.get("by") != "agent"
+        if fact.origin.rank is not None
+        and fact.fields.get("exitcode", "0") not in ("0", "")
+        and fact.fields.get("by") != "agent"
     )
 
 
@@ -136,7 +149,11 @@ def _why_lost(root: Candidate, other: Candidate, effects: Counter[str], scene: S
         return other.lowered or f"also stands unexplained, but {root.id} is stronger evidence of a beginning"
     if root.clearly_before(other):
         common = root.began.keys() & other.began.keys()
-        return f"began {min(other.began[clock] - root.began[clock] for clock in common):.0f} s after {root.id}" if common else "began later"
+        return (
+            f"began {min(other.began[clock] - root.began[clock] for clock in common):.0f} s after {root.id}"
+            if common
+            else "began later"
+        )
     if effects[other.id] < effects[root.id]:
         more = f"{effects[root.id]} finding{'s' if effects[root.id] != 1 else ''}"
         return f"stands beside {root.id}, which explains more ({more}, this one {effects[other.id]})"

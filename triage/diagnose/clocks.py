@@ -1,7 +1,10 @@
-"""Which stamps may be compared: those of one clock, and those of two hosts whose clocks the steps of the training tie together.
+"""Which stamps may be compared: those of one clock, and those of two hosts whose clocks the steps of the training tie
+together.
 
-Clocks of hosts may be minutes apart, so a stamp orders nothing on another host. All ranks do a step together, though: where two hosts
-report the same step, the difference of their stamps is that of their clocks. Nothing here depends on what a clock shows, only on
+Clocks of hosts may be minutes apart, so a stamp orders nothing on another host. All ranks do a step together, though:
+where two hosts
+report the same step, the difference of their stamps is that of their clocks. Nothing here depends on what a clock
+shows, only on
 differences, so that a shifted clock changes no answer.
 """
 
@@ -18,7 +21,8 @@ from triage.ranks.identity import short
 RESOLUTION = 2.0
 # On one host, stamps with fractions that are closer than this are in no order: programs write when they come to it.
 FINE = 0.2
-# An agent tells of the end of a process when it looks, and it may first stop the others: its stamp is the latest time there is.
+# An agent tells of the end of a process when it looks, and it may first stop the others: its stamp is the latest time
+# there is.
 EXIT_LAG = 35.0
 
 Step = tuple[int, int]  # attempt and number
@@ -26,7 +30,8 @@ Step = tuple[int, int]  # attempt and number
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """`shift`: host to the seconds by which its clock is ahead of the reference; hosts that nothing ties to it are not there.
+    """`shift`: host to the seconds by which its clock is ahead of the reference; hosts that nothing ties to it are not
+    there.
 
     `unsure`: host to the seconds by which that may be wrong, as far as the job's clocks say (`ranks.clocks`).
     """
@@ -42,9 +47,11 @@ class Clocks:
         return max(RESOLUTION, sum(self.unsure.get(short(host or ""), 0.0) for host in (one, other)))
 
     def span(self, fact: Evidence) -> tuple[str, float, float] | None:
-        """(clock, the earliest and the latest time at which it can have happened, as far as its stamp tells). None: the fact has no time.
+        """(clock, the earliest and the latest time at which it can have happened, as far as its stamp tells). None: the
+        fact has no time.
 
-        A stamp of whole seconds is anything within its second, that of a line before is no end, and an agent tells of a process when it looks.
+        A stamp of whole seconds is anything within its second, that of a line before is no end, and an agent tells of a
+        process when it looks.
         """
         reading = self.at(fact.origin, fact.source)
         if reading is None:
@@ -70,7 +77,9 @@ class Clocks:
         return ("", when - self.shift[host]) if host in self.shift else (f"host {host}", when)
 
 
-def clocks(steps: Iterable[tuple[Origin, int]], hosts: Iterable[str], unsure: Mapping[str, float] | None = None) -> Clocks:
+def clocks(
+    steps: Iterable[tuple[Origin, int]], hosts: Iterable[str], unsure: Mapping[str, float] | None = None
+) -> Clocks:
     """From (origin, step) of lines near the end of the logs, origins completed, and all hosts of the job."""
     names = frozenset(hosts)
     if len(names) < 2:
@@ -86,7 +95,9 @@ def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float
     """From the first host by name outwards: each host that shares a step with one that is placed already."""
     import statistics
 
-    middle = {host: {step: statistics.median(times) for step, times in steps.items()} for host, steps in sorted(seen.items())}
+    middle = {
+        host: {step: statistics.median(times) for step, times in steps.items()} for host, steps in sorted(seen.items())
+    }
     if not middle:
         return {}
     shift = {next(iter(middle)): 0.0}
@@ -102,8 +113,10 @@ def _tied(seen: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """When something began, by clock: `told` the time of its first line, `possible` and `sure` the earliest and the latest at which it can have
-    happened (infinite where its lines carry only the stamps of others before them), `where` the host that tells `told`."""
+    """When something began, by clock: `told` the time of its first line, `possible` and `sure` the earliest and the
+    latest at which it can have
+    happened (infinite where its lines carry only the stamps of others before them), `where` the host that tells
+    `told`."""
 
     told: Mapping[str, float] = field(default_factory=dict)
     possible: Mapping[str, float] = field(default_factory=dict)

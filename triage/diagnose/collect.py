@@ -1,4 +1,6 @@
-"""What to keep the next time, so that the cause of such a failure can be known: only what this job's files lack, with the names of its versions."""
+"""What to keep the next time, so that the cause of such a failure can be known: only what this job's files lack, with
+the names of its versions.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def recorder(left: Left) -> str:
     if backend(left) == "nccl":
         size = "TORCH_FR_BUFFER_SIZE" if _torch(left) >= _RENAMED else "TORCH_NCCL_TRACE_BUFFER_SIZE"
         both = "" if left.versions.get("torch") else " (TORCH_FR_BUFFER_SIZE since torch 2.9)"
-        return f"set {size}=2000{both} and TORCH_NCCL_DUMP_ON_TIMEOUT=1, so that every rank leaves a flight recorder dump"
+        return (
+            f"set {size}=2000{both} and TORCH_NCCL_DUMP_ON_TIMEOUT=1, so that every rank leaves a flight recorder dump"
+        )
     if backend(left) == "hccl":
         return "set HCCL_ENTRY_LOG_ENABLE=1 and keep the run and debug folders of every process's plog (ASCEND_PROCESS_LOG_PATH)"
     if backend(left) == "gloo":
@@ -94,7 +98,9 @@ def writers(left: Left) -> str:
     """Who wrote which line."""
     spoken = [fact.origin.rank for fact in left.facts if fact.kind not in ("kernel", "scheduler", "inference")]
     if left.silent or spoken.count(None) * 4 > len(spoken):
-        return "keep the log of every rank apart or labelled (torchrun --log-dir DIR --redirects 3 --tee 3, srun --label)"
+        return (
+            "keep the log of every rank apart or labelled (torchrun --log-dir DIR --redirects 3 --tee 3, srun --label)"
+        )
     return ""
 
 

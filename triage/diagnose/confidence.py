@@ -1,6 +1,7 @@
 """How sure: by the kind of evidence, by the independent voices that say the same, and less for rivals.
 
-The score that these give together is set by hand. What it is worth was counted, on jobs with a known truth and on damaged copies of them, and
+The score that these give together is set by hand. What it is worth was counted, on jobs with a known truth and on
+damaged copies of them, and
 the share that was right is what is told: see calibration.txt, and docs/reasoning.md, "Confidence".
 """
 
@@ -15,7 +16,8 @@ from triage.diagnose.say import say_ranks
 from triage.model import Evidence
 
 LEAST, MOST = 0.1, 0.95
-# High confidence, which begins at 0.8, is for what at least two of independent origin say: of a single voice all above the first is told as up
+# High confidence, which begins at 0.8, is for what at least two of independent origin say: of a single voice all above
+# the first is told as up
 # to the second.
 SINGLE, ALONE = 0.7, 0.79
 # A line that states a cause; what may be one, or was measured; a conclusion from silence; a stop from outside.
@@ -25,7 +27,10 @@ _WORDS = frozenset(("exception", "message", "terminate", "fatal-python"))
 
 
 def confidence(
-    root: Candidate, others: Sequence[Candidate], candidates: Sequence[Candidate], asked: Iterable[tuple[str, Sequence[Evidence]]] = ()
+    root: Candidate,
+    others: Sequence[Candidate],
+    candidates: Sequence[Candidate],
+    asked: Iterable[tuple[str, Sequence[Evidence]]] = (),
 ) -> float:
     """Between 0.1 and 0.95; the reasons are added to the root's `why`."""
     level = tier(root) or 1
@@ -42,7 +47,9 @@ def confidence(
         named = {fact.origin.rank for fact in inferences if fact.origin.rank is not None}
         if root.inferred and named and root.ranks and not named & set(root.ranks):
             value -= _AGAINST
-            root.why.append(f"{rule} would name {say_ranks(named)} instead ({inferences[0].text}), which is weaker evidence")
+            root.why.append(
+                f"{rule} would name {say_ranks(named)} instead ({inferences[0].text}), which is weaker evidence"
+            )
     share = calibrated(round(max(LEAST, min(MOST, value)), 2))
     if len(voices) < 2 and share > SINGLE:
         if share > ALONE:
@@ -52,7 +59,9 @@ def confidence(
 
 
 def _voices(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:
-    """Who says it, each of another origin: the rank itself, its launcher, the kernel, the scheduler, a dump, the other ranks."""
+    """Who says it, each of another origin: the rank itself, its launcher, the kernel, the scheduler, a dump, the other
+    ranks.
+    """
     ranks, hosts = set(root.ranks), set(root.hosts)
     lines = {
         (fact.source, fact.offset) for fact in root.facts if fact.kind in _WORDS
@@ -79,5 +88,11 @@ def _voice(fact: Evidence, mine: bool, here: bool) -> Iterable[str]:
     if fact.kind == "exit":
         return ("the launcher",) if mine and fact.fields.get("by") != "agent" else ()
     if fact.kind == "inference":
-        return ("a dump or numbers",) if mine and fact.fields.get("ground") == "measured" else ("the other ranks",) if mine else ()
+        return (
+            ("a dump or numbers",)
+            if mine and fact.fields.get("ground") == "measured"
+            else ("the other ranks",)
+            if mine
+            else ()
+        )
     return ()

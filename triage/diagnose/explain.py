@@ -15,7 +15,14 @@ def explanation(signature: Signature, result: Result) -> Explanation:
     """The part that `signature` played."""
     from triage.catalog.match import evaluate
 
-    candidate = next((candidate for candidate in result.candidates if candidate.signature and candidate.signature.id == signature.id), None)
+    candidate = next(
+        (
+            candidate
+            for candidate in result.candidates
+            if candidate.signature and candidate.signature.id == signature.id
+        ),
+        None,
+    )
     match = evaluate(signature, result.facts)
     return Explanation(
         signature=signature.id,
@@ -29,12 +36,21 @@ def explanation(signature: Signature, result: Result) -> Explanation:
 
 
 def _outcome(signature: Signature, result: Result, matched: bool) -> str:
-    candidate = next((candidate for candidate in result.candidates if candidate.signature and candidate.signature.id == signature.id), None)
+    candidate = next(
+        (
+            candidate
+            for candidate in result.candidates
+            if candidate.signature and candidate.signature.id == signature.id
+        ),
+        None,
+    )
     if signature.match is None:
         return "not matched, because this entry is a guide: it leaves no text to match"
     if candidate is None:
         more = matched and [
-            other.signature.id for other in result.candidates if other.signature and other.signature.id in signature.yields_to
+            other.signature.id
+            for other in result.candidates
+            if other.signature and other.signature.id in signature.yields_to
         ]
         return f"matched, and left to {', '.join(more)}, which says more of the same lines" if more else _NOT
     if candidate is result.verdict.root:

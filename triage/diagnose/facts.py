@@ -1,4 +1,6 @@
-"""Evidence made ready for reasoning: writers completed, doubles folded, crashes without a prefix given to the rank that died so."""
+"""Evidence made ready for reasoning: writers completed, doubles folded, crashes without a prefix given to the rank that
+died so.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,12 @@ def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
     return fold(place(evidence, job)[0])
 
 
-def place(evidence: Sequence[Evidence], job: JobMap, without: frozenset[str] = frozenset()) -> tuple[list[Evidence], frozenset[str]]:
-    """The facts in a fixed order, each with all that is known of its writer, and the names of the rules that knew something."""
+def place(
+    evidence: Sequence[Evidence], job: JobMap, without: frozenset[str] = frozenset()
+) -> tuple[list[Evidence], frozenset[str]]:
+    """The facts in a fixed order, each with all that is known of its writer, and the names of the rules that knew
+    something.
+    """
     facts = sorted(evidence, key=_place)
     spoken = set()
     for rule in PLACING:
@@ -118,7 +124,10 @@ def by_exit_status(facts: list[Evidence], job: JobMap) -> list[Evidence]:
             died[key].add(Origin(rank=fact.origin.rank, local_rank=fact.origin.local_rank, host=fact.origin.host))
     if not died:
         return facts
-    return [_of_the_dead(fact, died) if fact.origin.rank is None and fact.origin.local_rank is None else fact for fact in facts]
+    return [
+        _of_the_dead(fact, died) if fact.origin.rank is None and fact.origin.local_rank is None else fact
+        for fact in facts
+    ]
 
 
 def _of_the_dead(fact: Evidence, died: Mapping[str, set[Origin]]) -> Evidence:
@@ -128,14 +137,22 @@ def _of_the_dead(fact: Evidence, died: Mapping[str, set[Origin]]) -> Evidence:
     owner = min(owners, key=lambda origin: origin.host or "")
     return dataclasses.replace(
         fact,
-        origin=dataclasses.replace(fact.origin, rank=owner.rank, local_rank=owner.local_rank, host=fact.origin.host or owner.host),
+        origin=dataclasses.replace(
+            fact.origin, rank=owner.rank, local_rank=owner.local_rank, host=fact.origin.host or owner.host
+        ),
         fields={**fact.fields, "placed": "by the exit status"},
     )
 
 
 def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """One exception, printed without a prefix as often as ranks ended with an exit code: it is theirs, each rank's once."""
-    bare = [fact for fact in facts if fact.kind == "exception" and fact.origin.rank is None and fact.origin.local_rank is None]
+    """One exception, printed without a prefix as often as ranks ended with an exit code: it is theirs, each rank's
+    once.
+    """
+    bare = [
+        fact
+        for fact in facts
+        if fact.kind == "exception" and fact.origin.rank is None and fact.origin.local_rank is None
+    ]
     bare = [fact for fact in bare if fact.fields.get("chain") == "final" and fact.fields.get("type") not in ECHOES]
     owners = _by_themselves(facts)
     if not bare or len({fact.text for fact in bare}) != 1 or sum(fact.count for fact in bare) != len(owners):
@@ -155,15 +172,21 @@ def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 
 def last_of_all(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """One rank ended with an exit code and none by a signal: of the exceptions that one file holds without a prefix, the last is its."""
+    """One rank ended with an exit code and none by a signal: of the exceptions that one file holds without a prefix,
+    the last is its.
+    """
     owners = _by_themselves(facts)
     if len(owners) != 1 or any(fact.kind == "exit" and fact.fields.get("signal") for fact in facts):
         return facts
-    final = [fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)]
+    final = [
+        fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)
+    ]
     if not final or len({fact.source for fact in final}) > 1 or any(fact.origin.rank is not None for fact in final):
         return facts
     last, owner = max(final, key=lambda fact: fact.offset), next(iter(owners.values()))
-    origin = dataclasses.replace(last.origin, rank=owner.rank, local_rank=owner.local_rank, host=last.origin.host or owner.host)
+    origin = dataclasses.replace(
+        last.origin, rank=owner.rank, local_rank=owner.local_rank, host=last.origin.host or owner.host
+    )
     own = dataclasses.replace(last, origin=origin, fields={**last.fields, "placed": "by the exit status"})
     return [own if fact is last else fact for fact in facts]
 
@@ -207,12 +230,18 @@ PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
 
 
 def fold(facts: Iterable[Evidence]) -> list[Evidence]:
-    """One fact for each (writer, text): seen twice in one file it counts twice, seen in two files (console and log) once."""
+    """One fact for each (writer, text): seen twice in one file it counts twice, seen in two files (console and log)
+    once.
+    """
     first: dict[tuple[object, ...], Evidence] = {}
     again: dict[tuple[object, ...], list[Evidence]] = {}
     for fact in facts:
         origin = fact.origin
-        writer = origin.rank if origin.rank is not None else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
+        writer = (
+            origin.rank
+            if origin.rank is not None
+            else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
+        )
         key = (writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain") if fact.fields else None)
         if first.setdefault(key, fact) is not fact:
             again.setdefault(key, [first[key]]).append(fact)
@@ -230,7 +259,9 @@ def _as_one(facts: list[Evidence]) -> Evidence:
     first = min((same[0] for same in by_source.values()), key=_best)
     fields = {name: value for same in by_source.values() for fact in same for name, value in fact.fields.items()}
     fields = {**fields, **first.fields}
-    time, earlier = min(((fact.origin.time, late(fact)) for fact in facts if fact.origin.time is not None), default=(None, False))
+    time, earlier = min(
+        ((fact.origin.time, late(fact)) for fact in facts if fact.origin.time is not None), default=(None, False)
+    )
     if not earlier:
         fields.pop("stamp", None)
     return dataclasses.replace(

@@ -1,4 +1,6 @@
-"""The causal graph: candidates are its nodes, `explained_by` its edges, each with the sentence that put it there. It never has a circle."""
+"""The causal graph: candidates are its nodes, `explained_by` its edges, each with the sentence that put it there. It
+never has a circle.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Case:
         self.by_id = {candidate.id: candidate for candidate in self.candidates}
         # Strong ones first: where two could explain each other, the one nearer to a beginning does.
         self.ordered = sorted(self.candidates, key=lambda c: (9 if (level := tier(c)) is None else level, c.id))
-        # Only what is not a cause of its own can be explained by the general rules; there are few of those, however many failures are unknown.
+        # Only what is not a cause of its own can be explained by the general rules; there are few of those, however
+        # many failures are unknown.
         self.effects = [candidate for candidate in self.ordered if candidate.signature is not None]
 
     def link(self, cause: Candidate, effect: Candidate, because: str) -> bool:

@@ -36,7 +36,12 @@ def remarks(result: Result) -> list[Warning]:
     states: dict[str, set[int]] = {}
     for fact in processes.values():
         states.setdefault(fact.fields["words"], set()).update(() if fact.origin.rank is None else (fact.origin.rank,))
-    told = [f"{say_ranks(ranks)} {words}" if ranks else f"a process {words}" for words, ranks in sorted(states.items())[:_SHOWN]]
+    told = [
+        f"{say_ranks(ranks)} {words}" if ranks else f"a process {words}"
+        for words, ranks in sorted(states.items())[:_SHOWN]
+    ]
     more = f"; and {len(states) - _SHOWN} other states" if len(states) > _SHOWN else ""
-    message = f"nothing follows from the stacks of live processes alone: {'; '.join(told)}{more}; `triage stacks` shows them"
+    message = (
+        f"nothing follows from the stacks of live processes alone: {'; '.join(told)}{more}; `triage stacks` shows them"
+    )
     return [Warning("stacks", None, message)]

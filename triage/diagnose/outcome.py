@@ -1,4 +1,6 @@
-"""How the job ended: which ranks finished, and which failures were over before the end (handled, or of an attempt that was repeated)."""
+"""How the job ended: which ranks finished, and which failures were over before the end (handled, or of an attempt that
+was repeated).
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,12 @@ _NO_EXCEPTION = frozenset(("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`finished` are the ranks that said they were done, with the time if it has one; `ends` the place of such a word in each source;
-    `attempt` the last one. `everyone`: every rank that left a trace said so. `doing` is what a rank was about in its last line, `spans`
-    host (None: any) to the first and last time of what ranks wrote there, `writes` path to the ranks whose last lines say that they write it. `unsaid`: a
+    """`finished` are the ranks that said they were done, with the time if it has one; `ends` the place of such a word
+    in each source;
+    `attempt` the last one. `everyone`: every rank that left a trace said so. `doing` is what a rank was about in its
+    last line, `spans`
+    host (None: any) to the first and last time of what ranks wrote there, `writes` path to the ranks whose last lines
+    say that they write it. `unsaid`: a
     process ended as an exception ends one, and no exception is there that may have been its last.
     """
 
@@ -49,7 +54,12 @@ class Outcome:
             return "a later attempt finished"
         if fact.source in self.ends and fact.offset < self.ends[fact.source] and not self.died:
             return "the job says afterwards that it finished"
-        if self.everyone and not self.died and fact.kind in ("kernel", "scheduler", "message") and fact.component != "app":
+        if (
+            self.everyone
+            and not self.died
+            and fact.kind in ("kernel", "scheduler", "message")
+            and fact.component != "app"
+        ):
             return "every rank finished"
         if fact.kind == "kernel" and self._another_day(fact):
             return "the kernel said it long before or after this job"
@@ -64,9 +74,16 @@ class Outcome:
         return ""
 
     def _done_elsewhere(self, fact: Evidence) -> bool:
-        """The exception is in stderr.log and the last word in stdout.log: only the stamps, if any, could say that it came later."""
+        """The exception is in stderr.log and the last word in stdout.log: only the stamps, if any, could say that it
+        came later.
+        """
         rank, when = fact.origin.rank, fact.origin.time
-        if fact.kind not in ("exception", "message") or rank is None or rank not in self.finished or fact.source in self.ends:
+        if (
+            fact.kind not in ("exception", "message")
+            or rank is None
+            or rank not in self.finished
+            or fact.source in self.ends
+        ):
             return False
         done = self.finished[rank]
         return done is None or when is None or when <= done
@@ -80,8 +97,12 @@ class Outcome:
         return self.unsaid if rank is None else rank in self.died
 
 
-def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap, last: int | None = None) -> Outcome:
-    """Put the last words of all sources together. `words` are (source, word), origins completed; `last` is the last attempt if it is known."""
+def outcome(
+    facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap, last: int | None = None
+) -> Outcome:
+    """Put the last words of all sources together. `words` are (source, word), origins completed; `last` is the last
+    attempt if it is known.
+    """
     finished: dict[int, float | None] = {}
     ends: dict[str, int] = {}
     steps: dict[int, int] = {}
@@ -116,7 +137,9 @@ def outcome(facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: J
 
 def _unsaid(facts: Sequence[Evidence], exits: Sequence[Evidence]) -> bool:
     ended = [fact for fact in exits if fact.fields.get("signal", "") not in _NO_EXCEPTION]
-    final = [fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)]
+    final = [
+        fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)
+    ]
     own = {fact.origin.rank for fact in final}
     loose = sum(fact.count for fact in final if fact.origin.rank is None and "goes_on" not in fact.fields)
     return len({fact.origin.rank if fact.origin.rank is not None else -1 for fact in ended} - own) > loose
@@ -139,8 +162,16 @@ def _widen(spans: dict[str | None, tuple[float, float]], origin: Origin) -> None
 
 def _died(exits: Sequence[Evidence], ends: Mapping[str, int]) -> frozenset[int]:
     """Ranks of the last attempt whose process is known to have ended badly, and not because the launcher stopped it."""
-    return frozenset(fact.origin.rank if fact.origin.rank is not None else -1 for fact in exits if fact.offset > ends.get(fact.source, -1))
+    return frozenset(
+        fact.origin.rank if fact.origin.rank is not None else -1
+        for fact in exits
+        if fact.offset > ends.get(fact.source, -1)
+    )
 
 
 def _badly(fact: Evidence, last: int) -> bool:
-    return fact.fields.get("exitcode", "0") not in ("0", "") and fact.fields.get("by") != "agent" and fact.origin.attempt == last
+    return (
+        fact.fields.get("exitcode", "0") not in ("0", "")
+        and fact.fields.get("by") != "agent"
+        and fact.origin.attempt == last
+    )

@@ -1,7 +1,9 @@
 """From facts to the diagnosis: match, reason across ranks, choose the root, and keep why.
 
-STAGES in order: settle who wrote what and in which attempt, drop what was handled or superseded; then for each attempt match the catalog,
-conclude from the ranks together, match again with what was concluded, weigh, choose. The last attempt that has a root decides.
+STAGES in order: settle who wrote what and in which attempt, drop what was handled or superseded; then for each attempt
+match the catalog,
+conclude from the ranks together, match again with what was concluded, weigh, choose. The last attempt that has a root
+decides.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from triage.ranks.last import Word
 class Result:
     """What reasoning gives: all facts, the candidates with their reasons, the decision and how the job ended.
 
-    `suspects` and `suspicion` are what the ranks together suggest, `left_out` the facts that ended nothing and why, `spoken` the names of
+    `suspects` and `suspicion` are what the ranks together suggest, `left_out` the facts that ended nothing and why,
+    `spoken` the names of
     the rules that did something, `absent` the ranks of which no file is.
     """
 
@@ -81,10 +84,14 @@ def diagnose(
 ) -> Result:
     """Reason over the evidence of one job.
 
-    `without` names rules to leave out, to see what they are worth; `matcher` is that of the catalog, where many jobs are diagnosed.
+    `without` names rules to leave out, to see what they are worth; `matcher` is that of the catalog, where many jobs
+    are diagnosed.
     """
     placed, moved = facts.place(evidence, job, without)
-    last_words = [(source, dataclasses.replace(word, origin=job.on_one_clock(job.complete(source, word.origin)))) for source, word in words]
+    last_words = [
+        (source, dataclasses.replace(word, origin=job.on_one_clock(job.complete(source, word.origin))))
+        for source, word in words
+    ]
     unsure = {host: read.doubt for host, read in job.clocks.by_host.items()}
     clock = clocks(((word.origin, word.step) for _, word in last_words if word.step is not None), _hosts(job), unsure)
     further = {source: word.offset for source, word in last_words if word.step is not None}
@@ -175,7 +182,10 @@ def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], kn
         last_time=job.last_time,
         doing=job.outcome.doing,
         hosts={rank: sorted(hosts) for rank, hosts in sorted(job.map.hosts.items())},
-        devices={f"{bus[0]:x}:{bus[1]:02x}:{bus[2]:02x} of {host}": sorted(ranks) for (host, bus), ranks in sorted(job.map.by_bus.items())},
+        devices={
+            f"{bus[0]:x}:{bus[1]:02x}:{bus[2]:02x} of {host}": sorted(ranks)
+            for (host, bus), ranks in sorted(job.map.by_bus.items())
+        },
         clocks=job.clocks,
         handled=job.handled,
         files=_files(job.map),
@@ -203,7 +213,9 @@ def _covered(job: _Job, matches: Mapping[str, Match], live: Sequence[Evidence]) 
 
 
 def _hosts(job: JobMap) -> set[str]:
-    return {name for names in job.hosts.values() for name in names} | {short(named.host) for named in job.sources.values() if named.host}
+    return {name for names in job.hosts.values() for name in names} | {
+        short(named.host) for named in job.sources.values() if named.host
+    }
 
 
 def _past(job: _Job, over: Iterable[tuple[Evidence, str]]) -> list[_Attempt]:

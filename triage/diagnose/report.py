@@ -1,4 +1,6 @@
-"""From the result of reasoning to the parts of the Diagnosis: findings, unknown failures, timeline. (States of ranks: states.py.)"""
+"""From the result of reasoning to the parts of the Diagnosis: findings, unknown failures, timeline. (States of ranks:
+states.py.)
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def finding(candidate: Candidate, result: Result, opened: set[str]) -> Finding:
         captures=dict(candidate.captures),
         evidence=shown,
         remediation=Remediation(
-            _fill(signature.summary, values), tuple(_fill(step, values) for step in signature.steps), signature.references
+            _fill(signature.summary, values),
+            tuple(_fill(step, values) for step in signature.steps),
+            signature.references,
         ),
     )
 
@@ -112,7 +116,9 @@ def _plain_confidence(candidate: Candidate) -> float:
 
 
 def _representatives(facts: Sequence[Evidence], opened: set[str]) -> list[Evidence]:
-    """A few facts to show, in time order: the earliest, then one each of further ranks, from sources that are open already if there are any."""
+    """A few facts to show, in time order: the earliest, then one each of further ranks, from sources that are open
+    already if there are any.
+    """
     near = [fact for fact in facts if fact.source in opened] if opened else []
     first: dict[int | None, tuple[tuple[object, ...], Evidence]] = {}
     for fact in near or facts:
@@ -121,7 +127,9 @@ def _representatives(facts: Sequence[Evidence], opened: set[str]) -> list[Eviden
             first[fact.origin.rank] = (early, fact)
     chosen = [fact for _, fact in heapq.nsmallest(EVIDENCE_PER_FINDING, first.values(), key=operator.itemgetter(0))]
     if len(chosen) < 2 and not near:
-        chosen += [fact for fact in heapq.nsmallest(EVIDENCE_PER_FINDING + 1, facts, key=_earliness) if fact not in chosen]
+        chosen += [
+            fact for fact in heapq.nsmallest(EVIDENCE_PER_FINDING + 1, facts, key=_earliness) if fact not in chosen
+        ]
     return chosen[:EVIDENCE_PER_FINDING]
 
 
@@ -137,18 +145,25 @@ def _why(candidate: Candidate, result: Result) -> tuple[str, ...]:
     if candidate is result.verdict.root:
         if effects:
             reasons.append(
-                "explains " + ", ".join(f"{other.id} ({say_ranks(other.shown_by)})" if other.shown_by else other.id for other in effects)
+                "explains "
+                + ", ".join(
+                    f"{other.id} ({say_ranks(other.shown_by)})" if other.shown_by else other.id for other in effects
+                )
             )
         reasons.extend(sorted({fact.text for fact in candidate.facts if fact.kind == "inference"}))
         reasons.extend(_where(candidate))
         reasons.extend(sorted({_PLACED[how] for fact in candidate.facts if (how := fact.fields.get("placed"))}))
         if any(fact.fields.get("interleaved") for fact in candidate.facts):
-            reasons.append("tracebacks of several writers run together without prefixes: the ranks cannot be told, only counted")
+            reasons.append(
+                "tracebacks of several writers run together without prefixes: the ranks cannot be told, only counted"
+            )
     return tuple(reasons)
 
 
 def _where(candidate: Candidate) -> list[str]:
-    """The line of the user's program that raised, if a traceback says so: one sentence for each different place, at most three."""
+    """The line of the user's program that raised, if a traceback says so: one sentence for each different place, at
+    most three.
+    """
     places = {
         (fact.fields.get("function", ""), fact.fields["file"], fact.fields["line"]): fact.fields.get("code", "")
         for fact in candidate.facts
@@ -184,7 +199,11 @@ def root_cause(result: Result, versions: Mapping[str, str] | None = None) -> tup
     root = result.verdict.root
     if root is not None:
         return ("known" if root.signature else "unknown"), finding(root, result, set())
-    symptoms = [candidate for candidate in result.candidates if candidate.role not in ("noise", "confirmation") and not candidate.past]
+    symptoms = [
+        candidate
+        for candidate in result.candidates
+        if candidate.role not in ("noise", "confirmation") and not candidate.past
+    ]
     if symptoms:
         return "unknown", _symptoms_only(symptoms, result, versions or {})
     undecided = [fact for fact in result.facts if fact.fields.get("end") == "open"]
@@ -217,7 +236,10 @@ def _undecided(facts: Sequence[Evidence], advice: tuple[str, ...]) -> Finding:
 def _symptoms_only(symptoms: Sequence[Candidate], result: Result, versions: Mapping[str, str]) -> Finding:
     named = sorted({rank for candidate in symptoms for rank in candidate.suspects or ()})
     suspects = result.suspects or tuple(named)
-    first = min(symptoms, key=lambda c: (c.tells not in ("waiting", "peer-lost"), c.first_time is None, c.first_time or 0.0, c.id))
+    first = min(
+        symptoms,
+        key=lambda c: (c.tells not in ("waiting", "peer-lost"), c.first_time is None, c.first_time or 0.0, c.id),
+    )
     why = ["the files hold only symptoms: " + ", ".join(sorted(candidate.id for candidate in symptoms))]
     if result.suspicion:
         why.append(result.suspicion)
@@ -255,18 +277,27 @@ def timeline(result: Result) -> tuple[Moment, ...]:
     for fact in told:
         name = signature_of[id(fact)]
         moments.append(
-            Moment(fact.origin.time, fact.origin.rank, fact.text.split("\n", 1)[0][:200], None if name.startswith("u-") else name)
+            Moment(
+                fact.origin.time,
+                fact.origin.rank,
+                fact.text.split("\n", 1)[0][:200],
+                None if name.startswith("u-") else name,
+            )
         )
     outcome = result.outcome
     for rank, seconds in _most_silent(result)[:SILENT]:
         step = f" (step {outcome.last_step[rank]})" if rank in outcome.last_step else ""
-        moments.append(Moment(outcome.last_time[rank], rank, f"its last line{step}; the others went on for {seconds:.0f} s", None))
+        moments.append(
+            Moment(outcome.last_time[rank], rank, f"its last line{step}; the others went on for {seconds:.0f} s", None)
+        )
     moments.sort(key=lambda moment: moment.time or 0.0)
     return tuple(moments)
 
 
 def remarks(result: Result, job: JobMap) -> list[Warning]:
-    """What was left out of the reasoning, and why; contradictions, missing ranks and clocks; ranks that stopped writing before the others."""
+    """What was left out of the reasoning, and why; contradictions, missing ranks and clocks; ranks that stopped writing
+    before the others.
+    """
     return [
         *conflicts.remarks(job),
         *_silent(result),
@@ -285,7 +316,8 @@ def _silent(result: Result) -> list[Warning]:
         return []
     steps = result.outcome.last_step
     told = "; ".join(
-        f"rank {rank} {seconds:.0f} s" + (f" (step {steps[rank]})" if rank in steps else "") for rank, seconds in silent[:SILENT]
+        f"rank {rank} {seconds:.0f} s" + (f" (step {steps[rank]})" if rank in steps else "")
+        for rank, seconds in silent[:SILENT]
     )
     more = f"; and {len(silent) - SILENT} more" if len(silent) > SILENT else ""
     return [Warning("fell-silent", None, f"wrote nothing any more before the others' last lines: {told}{more}")]

@@ -20,11 +20,16 @@ LONG = 10.0  # a log that stopped so many seconds before the others', while they
 class Scene:
     """`matched`: by what they tell (`tells` of a signature) the indices of facts; `ranks`: those that left a trace.
 
-    `failed` are the ranks with a failure of their own, `complaining` those that show any, `finished` those that said they were done. `hosts`: rank to the hosts on which
-    it was seen; `devices`: GPU (host and PCI address, as text) to its ranks. Steps and times are those of each rank's last lines,
-    `doing` what it was about there (a name of ranks.last.DOING). Times of different ranks are comparable as `clocks` says. `handled`
-    are facts that did not end the job, `files` host to the sources that are named after it, `addresses` IP address to hosts,
-    `local` host and local rank to ranks, `pids` process ids to ranks, `writes` path to the ranks that say they write it.
+    `failed` are the ranks with a failure of their own, `complaining` those that show any, `finished` those that said
+    they were done. `hosts`: rank to the hosts on which
+    it was seen; `devices`: GPU (host and PCI address, as text) to its ranks. Steps and times are those of each rank's
+    last lines,
+    `doing` what it was about there (a name of ranks.last.DOING). Times of different ranks are comparable as `clocks`
+    says. `handled`
+    are facts that did not end the job, `files` host to the sources that are named after it, `addresses` IP address to
+    hosts,
+    `local` host and local rank to ranks, `pids` process ids to ranks, `writes` path to the ranks that say they write
+    it.
     """
 
     facts: Sequence[Evidence]

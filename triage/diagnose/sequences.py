@@ -1,7 +1,9 @@
 """Reasoning over sequence numbers: how far each rank had come in a process group when the watchdog spoke.
 
-ProcessGroupNCCL (torch ≥ 2.3) prints the last work a rank enqueued and the last it completed; ProcessGroupHCCL likewise. Numbers count within one
-group. The rank in `[PG … Rank r]` is local to its group, so the writer of the line is taken. Torch 2.3 prints uninitialised numbers:
+ProcessGroupNCCL (torch ≥ 2.3) prints the last work a rank enqueued and the last it completed; ProcessGroupHCCL
+likewise. Numbers count within one
+group. The rank in `[PG … Rank r]` is local to its group, so the writer of the line is taken. Torch 2.3 prints
+uninitialised numbers:
 what is beyond 2^40 is not known.
 """
 
@@ -31,7 +33,9 @@ class Progress:
 
 
 def group_of(text: str) -> tuple[str, str]:
-    """What tells the process group apart (GUID and description; before torch 2.5 there is no GUID), and what it is called. Empty: not said."""
+    """What tells the process group apart (GUID and description; before torch 2.5 there is no GUID), and what it is
+    called. Empty: not said.
+    """
     group = _GROUP.search(text) if "[PG " in text else None
     if group is None:
         return "", ""
@@ -39,7 +43,9 @@ def group_of(text: str) -> tuple[str, str]:
 
 
 def by_group(facts: Iterable[Evidence]) -> dict[str, list[Progress]]:
-    """What tells a group apart (see group_of) to the progress of the ranks that reported it, ascending by rank; of several reports of a rank the first."""
+    """What tells a group apart (see group_of) to the progress of the ranks that reported it, ascending by rank; of
+    several reports of a rank the first.
+    """
     groups: dict[str, dict[int, Progress]] = {}
     for fact in facts:
         work = _WORK.search(fact.text) if SAID in fact.text else None
@@ -48,7 +54,9 @@ def by_group(facts: Iterable[Evidence]) -> dict[str, list[Progress]]:
         enqueued, completed = int(work[1]), int(work[2])
         if max(abs(enqueued), abs(completed)) > _ABSURD:
             continue
-        groups.setdefault(group_of(fact.text)[0], {}).setdefault(fact.origin.rank, Progress(fact.origin.rank, enqueued, completed, fact))
+        groups.setdefault(group_of(fact.text)[0], {}).setdefault(
+            fact.origin.rank, Progress(fact.origin.rank, enqueued, completed, fact)
+        )
     return {name: [ranks[rank] for rank in sorted(ranks)] for name, ranks in sorted(groups.items())}
 
 
@@ -79,16 +87,24 @@ def _compare(name: str, ranks: Sequence[Progress], everybody: frozenset[int]) ->
         ahead = [rank for rank in ranks if rank.enqueued > usual]
         behind = [rank for rank in ranks if rank.enqueued < usual]
         if behind:
-            return _odd("lagging-rank", behind, f"had enqueued only work {_span(behind)} of {name} when {most} ranks were at {usual}")
+            return _odd(
+                "lagging-rank",
+                behind,
+                f"had enqueued only work {_span(behind)} of {name} when {most} ranks were at {usual}",
+            )
         return _odd(
-            "extra-collective", ahead, f"had enqueued work {_span(ahead)} of {name}, one or more beyond the {usual} of {most} ranks"
+            "extra-collective",
+            ahead,
+            f"had enqueued work {_span(ahead)} of {name}, one or more beyond the {usual} of {most} ranks",
         )
     if others or not everybody <= {rank.rank for rank in ranks}:
         return None
     completed = {rank.completed for rank in ranks}
     if all(rank.enqueued == rank.completed for rank in ranks):
         return _odd(
-            "outside-collectives", ranks, f"had completed everything they enqueued in {name} ({usual}): they hang outside of collectives"
+            "outside-collectives",
+            ranks,
+            f"had completed everything they enqueued in {name} ({usual}): they hang outside of collectives",
         )
     if len(completed) == 1:
         return _odd(

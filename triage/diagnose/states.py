@@ -1,6 +1,8 @@
-"""What became of each rank: failed, stalled, killed, silent or ok. Of several attempts, in the one that the answer is about.
+"""What became of each rank: failed, stalled, killed, silent or ok. Of several attempts, in the one that the answer is
+about.
 
-Each sign is looked for on its own, and the first that a rank shows decides. What a rank says of itself comes before what others conclude of it,
+Each sign is looked for on its own, and the first that a rank shows decides. What a rank says of itself comes before
+what others conclude of it,
 and what ended it before what its end made it say.
 """
 
@@ -18,7 +20,19 @@ from triage.ranks.last import fell_silent
 
 State = Literal["failed", "stalled", "killed", "ok", "silent"]
 Sign = Literal[
-    "raised", "waited", "struck", "crashed", "absent", "blocked", "stopped", "echoed", "left", "terminated", "finished", "quiet", "wrote"
+    "raised",
+    "waited",
+    "struck",
+    "crashed",
+    "absent",
+    "blocked",
+    "stopped",
+    "echoed",
+    "left",
+    "terminated",
+    "finished",
+    "quiet",
+    "wrote",
 ]
 SIGNS: Mapping[Sign, State] = {
     "raised": "failed",  # a failure of its own, or of its node
@@ -63,7 +77,9 @@ _BLOCKED = frozenset(
         "stale-build-lock",
     ]
 )
-_MISSED = frozenset(("torch.monitored-barrier-timeout", "torch.rank-never-joined", "torch.lagging-rank", "checkpoint.barrier-timeout"))
+_MISSED = frozenset(
+    ("torch.monitored-barrier-timeout", "torch.rank-never-joined", "torch.lagging-rank", "checkpoint.barrier-timeout")
+)
 _QUIET = frozenset(("log-stopped", "left-first"))
 _WORLD = 1 << 17  # ranks of a world that are listed at most
 
@@ -78,7 +94,11 @@ def states(result: Result, job: JobMap) -> tuple[RankState, ...]:
     ended = result.outcome
     return tuple(
         RankState(
-            rank, next(iter(hosts)) if len(hosts) == 1 else None, state_of[rank], ended.last_step.get(rank), ended.last_time.get(rank)
+            rank,
+            next(iter(hosts)) if len(hosts) == 1 else None,
+            state_of[rank],
+            ended.last_step.get(rank),
+            ended.last_time.get(rank),
         )
         for rank in sorted(shown["wrote"] | shown["absent"])
         for hosts in (job.hosts.get(rank, ()),)
@@ -108,7 +128,9 @@ def _signs(result: Result, job: JobMap) -> dict[Sign, set[int]]:
         shown["stopped"] = {rank for rank in job.ranks if not hosts or hosts & job.hosts.get(rank, set())}
     shown["finished"] = set(result.outcome.finished)
     if failures:
-        shown["blocked"] |= {fact.origin.rank for fact in result.facts if "waits" in fact.fields and fact.origin.rank is not None}
+        shown["blocked"] |= {
+            fact.origin.rank for fact in result.facts if "waits" in fact.fields and fact.origin.rank is not None
+        }
         shown["quiet"] |= fell_silent(result.outcome.last_time, result.outcome.finished).keys()
     shown["wrote"] = set(job.ranks)
     shown["absent"] = set(range(min(job.world_size() or 0, _WORLD))) - job.ranks
@@ -140,11 +162,16 @@ def _accused(one: Candidate) -> Sign:
 
 
 def _told(fact: Evidence) -> Iterator[tuple[Sign, Iterable[int]]]:
-    """What the end of a process says of its rank, and a conclusion of the ranks that it names and of those that wait for them."""
+    """What the end of a process says of its rank, and a conclusion of the ranks that it names and of those that wait
+    for them.
+    """
     own = () if fact.origin.rank is None else (fact.origin.rank,)
     signal = fact.fields.get("signal", "")
     if fact.kind == "exit" and signal:
-        yield ("crashed" if signal not in _OUTSIDE else "terminated" if fact.fields.get("by") == "agent" else "struck"), own
+        yield (
+            ("crashed" if signal not in _OUTSIDE else "terminated" if fact.fields.get("by") == "agent" else "struck"),
+            own,
+        )
     elif fact.kind == "exit" and fact.fields.get("exitcode", "0") not in ("0", ""):
         yield "left", own
     elif fact.fields.get("rule") in _BLOCKED:

@@ -15,7 +15,9 @@ _TEXT = 300
 _NUMBER = lazy_re(r"\d+(?:\.\d+)?")
 
 
-def timeline(result: Result, job: Job, states: Sequence[RankState], lasts: Iterable[LastLine], warnings: tuple[Warning, ...]) -> Timeline:
+def timeline(
+    result: Result, job: Job, states: Sequence[RankState], lasts: Iterable[LastLine], warnings: tuple[Warning, ...]
+) -> Timeline:
     """Events of the same kind within one second are one, with all their ranks."""
     root = result.verdict.root
     failures = _failures(result)
@@ -28,11 +30,17 @@ def timeline(result: Result, job: Job, states: Sequence[RankState], lasts: Itera
 
 
 def cut(whole: Timeline, around: float | None = None, ranks: frozenset[int] | None = None) -> Timeline:
-    """What lies within `around` seconds of the failure, and concerns `ranks`. What has no time stays, and so does a cause of which no rank is known;
+    """What lies within `around` seconds of the failure, and concerns `ranks`. What has no time stays, and so does a
+    cause of which no rank is known;
     what is cut off is counted."""
     kept = []
     for event in whole.events:
-        far = around is not None and whole.around is not None and event.time is not None and abs(event.time - whole.around) > around
+        far = (
+            around is not None
+            and whole.around is not None
+            and event.time is not None
+            and abs(event.time - whole.around) > around
+        )
         own = event.ranks if ranks is None else tuple(rank for rank in event.ranks if rank in ranks)
         if not far and (own or ranks is None or (event.root and not event.ranks)):
             kept.append(dataclasses.replace(event, ranks=own))
@@ -56,14 +64,23 @@ def _failures(result: Result) -> list[Event]:
     events = []
     for (name, _), facts in groups.items():
         first = min(
-            facts, key=lambda fact: (fact.origin.time or 0.0, fact.origin.rank is None, fact.origin.rank or 0, fact.source, fact.offset)
+            facts,
+            key=lambda fact: (
+                fact.origin.time or 0.0,
+                fact.origin.rank is None,
+                fact.origin.rank or 0,
+                fact.source,
+                fact.offset,
+            ),
         )
         ranks = tuple(sorted({fact.origin.rank for fact in facts if fact.origin.rank is not None}))
         text = first.text.split("\n", 1)[0][:_TEXT]
         signature = None if name.startswith("u-") else name
         is_root = root is not None and root.id == name
         later = first.origin.time is not None and late(first)
-        events.append(Event(first.origin.time, ranks, text, signature, sum(fact.count for fact in facts), False, is_root, later))
+        events.append(
+            Event(first.origin.time, ranks, text, signature, sum(fact.count for fact in facts), False, is_root, later)
+        )
     return events
 
 
@@ -75,5 +92,9 @@ def _last_lines(lasts: Iterable[LastLine]) -> list[Event]:
     events = []
     for lines in groups.values():
         first = min(lines, key=lambda line: (line.time or 0.0, line.rank))
-        events.append(Event(first.time, tuple(sorted(line.rank for line in lines)), first.text[:_TEXT], None, len(lines), last=True))
+        events.append(
+            Event(
+                first.time, tuple(sorted(line.rank for line in lines)), first.text[:_TEXT], None, len(lines), last=True
+            )
+        )
     return events

@@ -18,7 +18,8 @@ _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "
 def group(facts: Sequence[Evidence], known: set[int], told: Collection[int | None] = ()) -> dict[str, list[Evidence]]:
     """Cluster id to the facts of failures that no signature explains.
 
-    `known` are the indices of those that one does, `told` the ranks of which a known cause speaks: how such a rank ended is no news.
+    `known` are the indices of those that one does, `told` the ranks of which a known cause speaks: how such a rank
+    ended is no news.
     """
     if not [fact for index, fact in enumerate(facts) if fact.kind in _KINDS and index not in known]:
         return {}

@@ -89,7 +89,9 @@ MAP_TRIGGERS: tuple[str, ...] = (*maps.TRIGGERS, "NCCL version 2", REPEATED)
 
 
 def sought(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the scan looks for, as it stands in plain text and in JSON, TRIGGERS first; and for each the literal that is meant."""
+    """What the scan looks for, as it stands in plain text and in JSON, TRIGGERS first; and for each the literal that is
+    meant.
+    """
     return in_json(tuple(dict.fromkeys((*TRIGGERS, *MAP_TRIGGERS, *literals))))
 
 
@@ -124,4 +126,16 @@ def from_text(text: str, name: str = "sample") -> list[Evidence]:
     return [fact for block, _ in build(source, hits) for fact in read(block)]
 
 
-__all__ = ["MAP_TRIGGERS", "SPEAKERS", "TRIGGERS", "Block", "Evidence", "Origin", "from_text", "read", "redact_all", "seen_again", "sought"]
+__all__ = [
+    "MAP_TRIGGERS",
+    "SPEAKERS",
+    "TRIGGERS",
+    "Block",
+    "Evidence",
+    "Origin",
+    "from_text",
+    "read",
+    "redact_all",
+    "seen_again",
+    "sought",
+]

@@ -34,12 +34,20 @@ def read(block: Block) -> list[Evidence]:
     stacks, crash = found
     if stacks.form == "systemd" and stacks.pid is not None:  # the lines are systemd-coredump's, and about this process
         block = dataclasses.replace(block, origin=dataclasses.replace(block.origin, pid=stacks.pid))
-    handled = crash.thread is not None and bool(crash.key) and any(frame.function == HANDLER for frame in crash.thread.frames)
+    handled = (
+        crash.thread is not None and bool(crash.key) and any(frame.function == HANDLER for frame in crash.thread.frames)
+    )
     crashed = bool(stacks.signal or stacks.error) or stacks.form in _CRASHES or crash.kind not in _KINDS or handled
-    if (stacks.form in _ALIVE and not stacks.signal and not _UNCAUGHT.search(block.lines[0])) or stacks.error == "data race":
+    if (
+        stacks.form in _ALIVE and not stacks.signal and not _UNCAUGHT.search(block.lines[0])
+    ) or stacks.error == "data race":
         crashed = False
     head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
-    shown = [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])] if crash.thread is not None else []
+    shown = (
+        [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])]
+        if crash.thread is not None
+        else []
+    )
     text = "\n".join([*head, *([f"crash point: {crash.text}"] if crashed and crash.key else []), *shown])
     if not crashed:
         from triage.evidence import live

@@ -30,7 +30,9 @@ Named = tuple[int, int, tuple[str, ...], int]
 
 _YEAR = lazy_re(rb"\b(20\d\d)-\d\d-\d\d")
 # NCCL says at the start which address its host has, HCCL which host and device a rank has.
-_ADDRESS = lazy_re(r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<")
+_ADDRESS = lazy_re(
+    r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<"
+)
 _DEVICE = lazy_re(r"userRank\[(\d+)\][^\n]{0,80}?hostIp\[([\d.:a-f]+)\][^\n]{0,120}?devicePhyId\[(\d+)\]")
 _COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
 # Name, what a text must hold in lower case, and where the version stands.
@@ -41,7 +43,9 @@ _VERSIONS = (
     (
         "driver",
         ("driver version", "kernel module"),
-        lazy_re(r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"),
+        lazy_re(
+            r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"
+        ),
     ),
     ("cann", ("cann",), lazy_re(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
     ("slurm", ("slurm",), lazy_re(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
@@ -56,7 +60,9 @@ _ORIGIN = 3  # its place among the fields of Evidence
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What stays of a source while it grows: how its lines are dressed, and the words of its first lines. `year` is for stamps that carry none."""
+    """What stays of a source while it grows: how its lines are dressed, and the words of its first lines. `year` is for
+    stamps that carry none.
+    """
 
     layout: Layout
     year: int
@@ -65,7 +71,8 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one source says by itself: its first and last words, those `earlier` of writers that its end does not show, and the facts.
+    """What one source says by itself: its first and last words, those `earlier` of writers that its end does not show,
+    and the facts.
 
     `lost` counts lines that Ray left out; `dressed`: there is more around its lines than in other files.
     """
@@ -102,14 +109,18 @@ def harvest(
     processes: int = 1,
     advance: Callable[[int], None] = lambda size: None,
 ) -> Harvest:
-    """Read the blocks of every source, in the order given (sorted by name). `openings` are those that are known already.
+    """Read the blocks of every source, in the order given (sorted by name). `openings` are those that are known
+    already.
 
     `advance` is told the size of each source that is done.
     """
     year = year_of(scanned)
     result = Harvest(year=year)
     small = sum(scan.size for _, scan in scanned) <= headless.SMALL
-    given = [None if (opening := openings.get(source.name)) is None or opening.year != year else opening for source, _ in scanned]
+    given = [
+        None if (opening := openings.get(source.name)) is None or opening.year != year else opening
+        for source, _ in scanned
+    ]
 
     def read(number: int) -> Told:
         source, scan = scanned[number]
@@ -127,7 +138,14 @@ def harvest(
 
 
 def told(
-    source: Source, scan: Scanned, literals: Sequence[str], read: Read, year: int, opening: Opening | None = None, *, small: bool
+    source: Source,
+    scan: Scanned,
+    literals: Sequence[str],
+    read: Read,
+    year: int,
+    opening: Opening | None = None,
+    *,
+    small: bool,
 ) -> Told:
     """Everything that can be read in one source without the others. `small`: all are, so that it may be read whole."""
     opening = opening or opening_of(source.name, scan, year)
@@ -149,7 +167,11 @@ def told(
 
 def pack(found: Told) -> list[Any]:
     """What one process tells another, as JSON can carry it."""
-    return [*([_row(item) for item in part] for part in (found.head, found.tail, found.earlier, found.facts)), found.lost, found.dressed]
+    return [
+        *([_row(item) for item in part] for part in (found.head, found.tail, found.earlier, found.facts)),
+        found.lost,
+        found.dressed,
+    ]
 
 
 def unpack(packed: list[Any]) -> Told:
@@ -165,7 +187,9 @@ def _row(item: Word | Evidence | Origin) -> list[Any]:
 
 
 def _join(result: Harvest, source: Source, scan: Scanned, found: Told) -> None:
-    """What one source says, beside the others: its first and last lines place its ranks, and the last say how far each came."""
+    """What one source says, beside the others: its first and last lines place its ranks, and the last say how far each
+    came.
+    """
     result.job.learn(source.name, Origin())
     for word in (*found.head, *found.tail):
         result.job.learn(source.name, word.origin)
@@ -187,18 +211,24 @@ def _headless(source: Source, scan: Scanned, read: Read, year: int, layout: Layo
     data = scan.tail if len(scan.tail) >= scan.size else read(0, scan.size) if source.path is not None else b""
     if headless.QUICK not in data or HEADER.encode() in data:
         return []
-    return list(headless.runs(Text(source.name, lambda offset, length: data[offset : offset + length], len(data), year, layout)))
+    return list(
+        headless.runs(Text(source.name, lambda offset, length: data[offset : offset + length], len(data), year, layout))
+    )
 
 
 def _broken(data: bytes, layout: Layout, literals: Sequence[str]) -> list[Named]:
-    """Hits that the scan could not see, because a terminal, a collector or another writer broke the line within what is sought."""
+    """Hits that the scan could not see, because a terminal, a collector or another writer broke the line within what is
+    sought.
+    """
     if layout.width:
         lines = wrapped.lines_of(layout.width, data)
     else:
         lines = itertools.chain(cuts.lines_of(data, layout.table) if layout.cut else (), shuffled.lines_of(data))
     found = []
     for begin, end, text, shown in lines:
-        named = tuple(literal for literal in literals if literal in text and not any(literal in piece for piece in shown))
+        named = tuple(
+            literal for literal in literals if literal in text and not any(literal in piece for piece in shown)
+        )
         if named:
             found.append((begin, end, named, 0))
     return found
@@ -227,7 +257,9 @@ def _repeats(hits: Sequence[Named], read: Read) -> tuple[list[Named], int]:
 def _left_out(source: Source, lost: int) -> list[Warning]:
     if not lost:
         return []
-    message = f"Ray left out {lost} or more lines of other workers that were like one it printed; RAY_DEDUP_LOGS=0 keeps them"
+    message = (
+        f"Ray left out {lost} or more lines of other workers that were like one it printed; RAY_DEDUP_LOGS=0 keeps them"
+    )
     return [Warning("repeated-lines", source.name, message)]
 
 
@@ -245,7 +277,9 @@ def text_of(source: Source, scan: Scanned, read: Read, gathered: Harvest) -> Tex
     return Text(source.name, read, scan.size, gathered.year, layout)
 
 
-def _edges(source: Source, scan: Scanned, read: Read, year: int, opening: Opening) -> tuple[Sequence[Word], Sequence[Word], Sequence[Word]]:
+def _edges(
+    source: Source, scan: Scanned, read: Read, year: int, opening: Opening
+) -> tuple[Sequence[Word], Sequence[Word], Sequence[Word]]:
     """The first words of a source, the last, and further back the last of writers whom its end does not show."""
     layout = opening.layout
     one = origin_of(source.name).rank is not None
@@ -256,7 +290,9 @@ def _edges(source: Source, scan: Scanned, read: Read, year: int, opening: Openin
 
 
 def _learn_addresses(job: JobMap, text: str) -> None:
-    using = "\n".join(line for line in text.split("\n") if ": Using " in line)  # the pattern is slow on lines that say nothing of it
+    using = "\n".join(
+        line for line in text.split("\n") if ": Using " in line
+    )  # the pattern is slow on lines that say nothing of it
     for match in _ADDRESS.finditer(using):
         job.addresses[match[2]].add(short(match[1]))
     for match in _DEVICE.finditer(text) if "userRank[" in text else ():
@@ -282,7 +318,9 @@ def _learn_text(result: Harvest, source: str, text: str) -> None:
     for name, needed, pattern in _VERSIONS:
         if not any(word in lower for word in needed):
             continue
-        lines = (line for line in text.split("\n") if any(word in line.lower() for word in needed))  # the patterns are slow on all others
+        lines = (
+            line for line in text.split("\n") if any(word in line.lower() for word in needed)
+        )  # the patterns are slow on all others
         found = next(filter(None, map(pattern.search, lines)), None)
         if found is not None:
             version = next(group for group in found.groups() if group)
@@ -291,8 +329,14 @@ def _learn_text(result: Harvest, source: str, text: str) -> None:
 
 
 def _compare_clocks(result: Harvest) -> None:
-    """Steps of a synchronous training, communicators that are ready and collectives that ranks wait in are the same moment on every host."""
-    steps = [(f"step {word.step}", source, word.origin) for source, word in (*result.heads, *result.words) if word.step is not None]
+    """Steps of a synchronous training, communicators that are ready and collectives that ranks wait in are the same
+    moment on every host.
+    """
+    steps = [
+        (f"step {word.step}", source, word.origin)
+        for source, word in (*result.heads, *result.words)
+        if word.step is not None
+    ]
     for event, source, origin in (*steps, *result.moments):
         host = result.job.complete(source, origin).host
         result.job.clocks.see(event, short(host) if host else None, origin.time)
@@ -301,7 +345,9 @@ def _compare_clocks(result: Harvest) -> None:
 def _is_map(fact: Evidence) -> bool:
     triggers = (trigger for trigger in evidence.MAP_TRIGGERS if trigger != evidence.REPEATED)
     # When each rank asked for a group of HCCL is a fact of its own.
-    return fact.kind == "message" and "Entry-Hccl" not in fact.text and any(trigger in fact.text for trigger in triggers)
+    return (
+        fact.kind == "message" and "Entry-Hccl" not in fact.text and any(trigger in fact.text for trigger in triggers)
+    )
 
 
 def _limits(source: Source, scan: Scanned) -> list[Warning]:

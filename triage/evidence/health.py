@@ -1,6 +1,8 @@
-"""What dumps of `nvidia-smi`, `nvidia-smi -q`, `nvidia-smi --query-… --format=csv` and `npu-smi info` say of devices that are not well.
+"""What dumps of `nvidia-smi`, `nvidia-smi -q`, `nvidia-smi --query-… --format=csv` and `npu-smi info` say of devices
+that are not well.
 
-Layouts as the tools print them: a table of boxes, the ECC count in its last column and ERR! where a sensor does not answer; with -q indented
+Layouts as the tools print them: a table of boxes, the ECC count in its last column and ERR! where a sensor does not
+answer; with -q indented
 `Name : value` under `GPU <PCI address>`; npu-smi with the health in the second column (OK, Warning, Alarm, Critical).
 """
 
@@ -63,7 +65,9 @@ _HEALTH: dict[str, Severity] = {"warning": "warning", "alarm": "error", "critica
 
 
 class Trouble(NamedTuple):
-    """One thing that ails one device: `number` as the tool counts it (None: only its PCI address is said), `bus` its PCI address if told."""
+    """One thing that ails one device: `number` as the tool counts it (None: only its PCI address is said), `bus` its
+    PCI address if told.
+    """
 
     kind: str
     number: int | None
@@ -93,7 +97,14 @@ def _of_table(lines: list[str]) -> Iterator[Trouble]:
         if row is not None:
             index, bus = int(row["index"]), row["bus"]
             if row["ecc"].isdecimal() and int(row["ecc"]):
-                yield Trouble("GPU", index, bus, f"uncorrectable ECC errors since the driver was loaded: {row['ecc']}", "error", number)
+                yield Trouble(
+                    "GPU",
+                    index,
+                    bus,
+                    f"uncorrectable ECC errors since the driver was loaded: {row['ecc']}",
+                    "error",
+                    number,
+                )
         elif index is not None and _SENSORS.match(line):
             yield Trouble("GPU", index, bus, "a sensor does not answer (ERR!)", "error", number)
             index = None
@@ -117,13 +128,24 @@ def _of_csv(lines: list[str]) -> Iterator[Trouble]:
 def _of_row(row: dict[str, str], line: int) -> Iterator[tuple[str, Trouble]]:
     """What one row says, each thing once: the label of it, and the trouble."""
     index = int(row["index"]) if row.get("index", "").isdecimal() else None
-    name = next((row[name] for name in ("pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid") if row.get(name, "[")[0:1] not in ("[", "")), "")
+    name = next(
+        (
+            row[name]
+            for name in ("pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
+            if row.get(name, "[")[0:1] not in ("[", "")
+        ),
+        "",
+    )
     said = set()
     for column, value in row.items():
         known = next(((text, severity) for start, text, severity in _COLUMNS if column.startswith(start)), None)
         if known is not None and value not in _WELL and value.lower() != "none" and known[0] not in said:
             said.add(known[0])
-            text = known[0] if value in ("Yes", "Active") or (value == "1" and "row could" in known[0]) else f"{known[0]}: {value}"
+            text = (
+                known[0]
+                if value in ("Yes", "Active") or (value == "1" and "row could" in known[0])
+                else f"{known[0]}: {value}"
+            )
             yield known[0], Trouble("GPU", index, name, text, known[1], line)
     silent = {column: value for column, value in row.items() if value in _SILENT}
     if silent:
@@ -137,7 +159,9 @@ def _of_npu(lines: list[str]) -> Iterator[Trouble]:
         severity = _HEALTH.get(row["health"].lower()) if row is not None else None
         if row is not None and severity is not None:
             below = _NPU_BUS.match(lines[number]) if number < len(lines) else None
-            yield Trouble("NPU", int(row["index"]), below["bus"] if below else "", f"health is {row['health']}", severity, number)
+            yield Trouble(
+                "NPU", int(row["index"]), below["bus"] if below else "", f"health is {row['health']}", severity, number
+            )
 
 
 def _of_query(lines: list[str]) -> Iterator[Trouble]:

@@ -1,6 +1,7 @@
 """Facts that no line states: concluded from a dump, a stack, an environment, or from the ranks together.
 
-Any module may hand them in with its other facts. The catalog matches them by `fields: {rule: …}`, and the graph of causes treats them like
+Any module may hand them in with its other facts. The catalog matches them by `fields: {rule: …}`, and the graph of
+causes treats them like
 anything that a file says, except that a conclusion from silence weighs less than a line that states a cause.
 """
 
@@ -16,11 +17,19 @@ Ground = Literal["measured", "silence"]
 
 
 def inferred(
-    rule: str, ranks: Iterable[int], text: str, basis: Evidence, *, ground: Ground = "measured", component: str = "triage", **fields: str
+    rule: str,
+    ranks: Iterable[int],
+    text: str,
+    basis: Evidence,
+    *,
+    ground: Ground = "measured",
+    component: str = "triage",
+    **fields: str,
 ) -> list[Evidence]:
     """One inference for each rank it names (one without a rank if it names none), standing where its basis stands.
 
-    `rule` is the name that signatures ask for, `text` the sentence with which a reader can check it against the files. `basis` is the
+    `rule` is the name that signatures ask for, `text` the sentence with which a reader can check it against the files.
+    `basis` is the
     evidence on which it stands: its place is shown, and its time and attempt are taken.
     """
     named = sorted(set(ranks))
@@ -28,5 +37,6 @@ def inferred(
     origins = origins or [Origin(time=basis.origin.time, attempt=basis.origin.attempt)]
     told = {"rule": rule, "ranks": ",".join(map(str, named)), "ground": ground, **fields}
     return [
-        Evidence("inference", component, text, origin, basis.source, basis.offset, basis.end, told, basis.excerpt) for origin in origins
+        Evidence("inference", component, text, origin, basis.source, basis.offset, basis.end, told, basis.excerpt)
+        for origin in origins
     ]

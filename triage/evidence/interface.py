@@ -33,7 +33,9 @@ def evidence(block: Block, kind: str, component: str, text: str, **fields: str) 
 
 
 def _of_block(block: Block) -> dict[str, str]:
-    """What the block knows of all its facts. `stamp` is "earlier" where the time is that of a line before, so that it happened then or later."""
+    """What the block knows of all its facts. `stamp` is "earlier" where the time is that of a line before, so that it
+    happened then or later.
+    """
     earlier = not block.dated and block.origin.time is not None
     return {"goes_on": "yes" if block.goes_on else "", "aside": block.aside, "stamp": "earlier" if earlier else ""}
 

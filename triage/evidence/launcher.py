@@ -1,6 +1,8 @@
-"""What launchers say of the processes they started: exit codes and signals, who was stopped by the agent, signals from outside.
+"""What launchers say of the processes they started: exit codes and signals, who was stopped by the agent, signals from
+outside.
 
-Fields of kind `exit`: exitcode, signal, pid, by (agent: the launcher itself stopped it), first (torchelastic's "first observed failure").
+Fields of kind `exit`: exitcode, signal, pid, by (agent: the launcher itself stopped it), first (torchelastic's "first
+observed failure").
 """
 
 from __future__ import annotations
@@ -31,8 +33,16 @@ _SRUN = lazy_re(
 _OTHERS = lazy_re(
     r"(?:--local_rank=(?P<local>\d+)\b.*)?exits? with return code = (?P<code>-?\d+)|(?P<host>\S+): rank (?P<rank>\d+) (?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
 )
-_MPI = lazy_re(r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)")
-_WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS"}
+_MPI = lazy_re(
+    r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
+)
+_WORDS = {
+    "Killed": "SIGKILL",
+    "Terminated": "SIGTERM",
+    "Segmentation fault": "SIGSEGV",
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+}
 
 
 def read(block: Block) -> list[Evidence]:
@@ -71,7 +81,9 @@ def _recorded(block: Block, entry: str, origin: Origin) -> list[Evidence]:
     if not header:
         return []
     lines = [line.removeprefix("  ") for line in re.split(r"^[-=]{20}", quoted, maxsplit=1, flags=re.M)[0].split("\n")]
-    facts = python.read(dataclasses.replace(block, lines=("Traceback (most recent call last):", *lines), ambiguous=False))
+    facts = python.read(
+        dataclasses.replace(block, lines=("Traceback (most recent call last):", *lines), ambiguous=False)
+    )
     return [dataclasses.replace(fact, origin=origin, fields={**fact.fields, "recorded": "yes"}) for fact in facts]
 
 
@@ -112,7 +124,9 @@ def _seconds(match: re.Match[str]) -> float:
 
 
 def _placed(local: float, block: Block) -> float:
-    """The time in the table is that of the host's zone. A stamp that a collector put before its line tells the zone where hours are between them."""
+    """The time in the table is that of the host's zone. A stamp that a collector put before its line tells the zone
+    where hours are between them.
+    """
     if not block.dated or block.origin.time is None or abs(block.origin.time - local) < _ZONE:
         return local
     return agreed(local, block.origin.time)
@@ -135,7 +149,9 @@ def _srun(block: Block, match: re.Match[str]) -> list[Evidence]:
     signal = _WORDS.get(match["word"] or "", "")
     facts = []
     for task in _ranges(match["tasks"]):
-        origin = dataclasses.replace(block.origin, rank=task, host=match["host"] if match["host"] and "[" not in match["host"] else None)
+        origin = dataclasses.replace(
+            block.origin, rank=task, host=match["host"] if match["host"] and "[" not in match["host"] else None
+        )
         code = match["code"] or ("137" if match["word"] == "Out Of Memory" else "")
         fact = evidence(block, "exit", "slurm", text, exitcode=code, signal=signal)
         facts.append(dataclasses.replace(fact, origin=origin))
@@ -152,7 +168,11 @@ def _ranges(text: str, most: int = 4096) -> list[int]:
 
 
 def _other(block: Block, match: re.Match[str]) -> list[Evidence]:
-    origin = dataclasses.replace(block.origin, rank=int(match["rank"]), host=match["host"]) if match["rank"] else block.origin
+    origin = (
+        dataclasses.replace(block.origin, rank=int(match["rank"]), host=match["host"])
+        if match["rank"]
+        else block.origin
+    )
     if match["local"]:  # DeepSpeed's launcher shows the command line of the process
         origin = dataclasses.replace(origin, local_rank=int(match["local"]))
     code = int(match["code"] or match["exit"] or (f"-{match['signal']}" if match["signal"] else 0))

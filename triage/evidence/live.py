@@ -7,7 +7,9 @@ from triage.stacks.live.states import key_of, state_of
 
 
 def fields(process: Process) -> dict[str, str]:
-    """State, place and the stack by which processes are compared; `state` is one of the kinds of `states.RULES` or `kernel.RULES`."""
+    """State, place and the stack by which processes are compared; `state` is one of the kinds of `states.RULES` or
+    `kernel.RULES`.
+    """
     state = state_of(process)
     return {
         "state": state.kind,

@@ -1,4 +1,5 @@
-"""Everything that is one message: NCCL, HCCL and CANN, c10d, CUDA, kernel, scheduler and plain lines. The component says who spoke.
+"""Everything that is one message: NCCL, HCCL and CANN, c10d, CUDA, kernel, scheduler and plain lines. The component
+says who spoke.
 
 Fields by name where a speaker has them: NCCL file and rc chain, CANN code, kernel xid and bus id, glog source.
 """
@@ -29,7 +30,11 @@ SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("slurm", "scheduler", lazy_re(r"slurmstepd|srun: |StepId=|DUE TO |CANCELLED AT|oom[-_]kill event")),
     ("kubernetes", "scheduler", lazy_re(r"OOMKilled|Evicted|kubelet|Preempted|FailedScheduling")),
     ("Gloo", "message", lazy_re(r"gloo/")),
-    ("torchelastic", "message", lazy_re(r"death signal|Worker group|ChildFailedError|rendezvous|SignalException|elastic")),
+    (
+        "torchelastic",
+        "message",
+        lazy_re(r"death signal|Worker group|ChildFailedError|rendezvous|SignalException|elastic"),
+    ),
     ("c10d", "message", lazy_re(r"Watchdog|collective")),
     ("CUDA", "message", lazy_re(r"CUDA|cuda|CUBLAS|cudnn")),
     ("deepspeed", "message", lazy_re(r"deepspeed|launch\.py|sigkill_handler|hostfile")),
@@ -52,7 +57,9 @@ _CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d+)")
 
 def read(block: Block) -> list[Evidence]:
     text = "\n".join(block.lines) if block.form != "nccl" else block.lines[0]
-    component, kind = next(((name, kind) for name, kind, pattern in SPEAKERS if pattern.search(text)), ("app", "message"))
+    component, kind = next(
+        ((name, kind) for name, kind, pattern in SPEAKERS if pattern.search(text)), ("app", "message")
+    )
     fields: dict[str, str] = {}
     for pattern in _FIELDS:
         match = pattern.search(text)

@@ -34,14 +34,20 @@ def _terminate(block: Block) -> list[Evidence]:
     text = "\n".join(block.lines)
     kind = re.search(r"instance of '([^']+)'", text)
     what = re.search(r"what\(\):\s*(.*)", text)
-    return [evidence(block, "terminate", "C++", text, type=kind[1] if kind else "", what=what[1] if what else "", **_crash(block))]
+    return [
+        evidence(
+            block, "terminate", "C++", text, type=kind[1] if kind else "", what=what[1] if what else "", **_crash(block)
+        )
+    ]
 
 
 def _fatal(block: Block) -> list[Evidence]:
     head = block.lines[0].removeprefix("Fatal Python error: ").strip()
     frames = _current_thread(block.lines)
     functions = {frame["function"] for frame in frames}
-    own = next((frame for frame in frames if "site-packages" not in frame["file"] and "/lib/python" not in frame["file"]), None)
+    own = next(
+        (frame for frame in frames if "site-packages" not in frame["file"] and "/lib/python" not in frame["file"]), None
+    )
     place = {"file": own["file"], "line": own["line"], "function": own["function"]} if own else {}
     return [
         evidence(

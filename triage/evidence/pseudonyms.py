@@ -1,6 +1,7 @@
 """Other names for hosts and addresses: the same host has the same name in every report that was made with the same key.
 
-A name is made by HMAC with a secret key, for hosts and addresses are few enough that a plain hash could be guessed back.
+A name is made by HMAC with a secret key, for hosts and addresses are few enough that a plain hash could be guessed
+back.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ _DOMAIN = r"(?:\.[A-Za-z][A-Za-z0-9-]*)*"
 
 
 class Pseudonyms:
-    """Called with a text, gives it with other names in it. `hosts` are the names to look for; `node7` also stands for `node7.cluster.local`."""
+    """Called with a text, gives it with other names in it. `hosts` are the names to look for; `node7` also stands for
+    `node7.cluster.local`.
+    """
 
     def __init__(self, key: str, hosts: Collection[str]) -> None:
         self._key = key.encode()
-        first = {host.split(".")[0] for host in hosts if not _IPV4.fullmatch(host) and not _GIVEN.fullmatch(host)} - {"localhost", ""}
+        first = {host.split(".")[0] for host in hosts if not _IPV4.fullmatch(host) and not _GIVEN.fullmatch(host)} - {
+            "localhost",
+            "",
+        }
         names = sorted(first, key=lambda name: (-len(name), name))
         listed = "|".join(map(re.escape, names))
         self._hosts = re.compile(rf"(?<![\w-])({listed}){_DOMAIN}(?![\w-])") if names else None

@@ -20,13 +20,19 @@ def read(block: Block) -> list[Evidence]:
     if named is None:
         return []
     reason = "\n".join(
-        line[1:].removeprefix("   ").removeprefix("    ").rstrip() for line in block.lines if re.match(r"E(?: |$)", line)
+        line[1:].removeprefix("   ").removeprefix("    ").rstrip()
+        for line in block.lines
+        if re.match(r"E(?: |$)", line)
     ).strip()
     said = reason or (named["said"] or "").strip()
     place = next((match for line in block.lines if (match := PLACE.match(line))), None)
     where = {"file": place["file"], "line": place["line"]} if place else {"file": named["test"].partition("::")[0]}
     where |= {"code": block.lines[0][1:].strip()} if block.lines[0].startswith(">") else {}
-    return [evidence(block, "exception", "Python", said or named[0], **_kind(said), chain="final", test=named["test"], **where)]
+    return [
+        evidence(
+            block, "exception", "Python", said or named[0], **_kind(said), chain="final", test=named["test"], **where
+        )
+    ]
 
 
 def _kind(said: str) -> dict[str, str]:

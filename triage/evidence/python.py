@@ -1,6 +1,7 @@
 """Python exceptions out of traceback blocks: chained ones each, the outermost last.
 
-Fields: type (last dotted part), message, chain (final, cause, context), and of the innermost frame of the user's own code
+Fields: type (last dotted part), message, chain (final, cause, context), and of the innermost frame of the user's own
+code
 file, line, function and code; op is the torch.distributed function that the frames pass through.
 """
 
@@ -17,7 +18,8 @@ from triage.ranks.tracebacks import CHAINS, HEADER, is_exception
 FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
-# torch.distributed.checkpoint quotes the traceback of every rank that failed: `Traceback (most recent call last): (RANK 0)`
+# torch.distributed.checkpoint quotes the traceback of every rank that failed: `Traceback (most recent call last): (RANK
+# 0)`
 _NAMED = lazy_re(r"\(RANK (\d+)\)")
 _SPAWN = lazy_re(r"-- Process (\d+) terminated with the following error")
 # What the compiler says of the program itself: it never ran, so there is no traceback above it.
@@ -79,7 +81,11 @@ def _parts(lines: tuple[str, ...]) -> Iterator[tuple[list[str], str]]:
 
 def _exception(block: Block, lines: list[str], chain: str) -> Evidence | None:
     start = next(
-        (index for index, line in enumerate(lines) if index and is_exception(line.removeprefix("  | ")) and not line.startswith("   ")),
+        (
+            index
+            for index, line in enumerate(lines)
+            if index and is_exception(line.removeprefix("  | ")) and not line.startswith("   ")
+        ),
         None,
     )
     if start is None:
@@ -99,7 +105,9 @@ def _exception(block: Block, lines: list[str], chain: str) -> Evidence | None:
 
 
 def _place(lines: list[str]) -> dict[str, str]:
-    """Where it happened: the innermost frame outside libraries (or the innermost at all), and the collective on the way."""
+    """Where it happened: the innermost frame outside libraries (or the innermost at all), and the collective on the
+    way.
+    """
     place: dict[str, str] = {}
     inner: dict[str, str] = {}
     for index, line in enumerate(lines):
@@ -126,7 +134,9 @@ def _group(block: Block) -> list[Evidence]:
             sections[-1].append(_BARS.sub("", line))
     facts = []
     for lines in sections:
-        fact = _exception(block, ["", *lines], "context" if any("Exception Group Traceback" in line for line in lines) else "final")
+        fact = _exception(
+            block, ["", *lines], "context" if any("Exception Group Traceback" in line for line in lines) else "final"
+        )
         facts += [fact] if fact else []
     return facts
 

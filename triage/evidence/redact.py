@@ -1,7 +1,9 @@
 """Secrets leave the text here, before anything is matched, stored, indexed, shown or posted: kinds stay, values never.
 
-Evidence passes this door when it is made of log lines, and everything else of a diagnosis when it is whole (`redact_all`).
-What the patterns are is in secrets.py, what a user adds to them in a file that TRIAGE_REDACT names; docs/security.md says what is not covered.
+Evidence passes this door when it is made of log lines, and everything else of a diagnosis when it is whole
+(`redact_all`).
+What the patterns are is in secrets.py, what a user adds to them in a file that TRIAGE_REDACT names; docs/security.md
+says what is not covered.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def _masker(kind: str) -> Any:
     def mask(match: Any) -> str:
         """The group `v` goes (v1, v2 … where the form has several), or the whole match where there is none."""
         groups = match.re.groupindex
-        number = next((groups[name] for name in groups if name[0] == "v" and match.group(groups[name]) is not None), None)
+        number = next(
+            (groups[name] for name in groups if name[0] == "v" and match.group(groups[name]) is not None), None
+        )
         if number is None:
             return mark
         whole: str = match.group()
@@ -51,14 +55,18 @@ _COMPILED = tuple((lazy_re(pattern), _masker(kind)) for kind, _, pattern in PATT
 
 @functools.cache
 def _hints() -> tuple[Any, tuple[int, ...]]:
-    """All hints as one automaton, and which of PATTERNS each is of: most texts hold none, and asking for each in turn takes far longer."""
+    """All hints as one automaton, and which of PATTERNS each is of: most texts hold none, and asking for each in turn
+    takes far longer.
+    """
     import re2
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.case_sensitive = False
     hints = re2.Set.SearchSet(options)
-    owners = tuple(number for number, (_, words, _) in enumerate(PATTERNS) for word in words if hints.Add(re2.escape(word)) >= 0)
+    owners = tuple(
+        number for number, (_, words, _) in enumerate(PATTERNS) for word in words if hints.Add(re2.escape(word)) >= 0
+    )
     hints.Compile()
     return hints, owners
 
@@ -66,7 +74,10 @@ def _hints() -> tuple[Any, tuple[int, ...]]:
 def _hinted(text: str) -> list[tuple[re.Pattern[str], Any]]:
     """The patterns, in order, for whose secrets the text holds a hint."""
     hints, owners = _hints()
-    return [_COMPILED[number] for number in sorted({owners[hint] for hint in hints.Match(text.encode("utf-8", "replace")) or ()})]
+    return [
+        _COMPILED[number]
+        for number in sorted({owners[hint] for hint in hints.Match(text.encode("utf-8", "replace")) or ()})
+    ]
 
 
 @contextmanager
@@ -98,7 +109,9 @@ def _redacted(text: str, wanted: Redaction) -> str:
 
 
 def redact_all(diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis with no secret in any text of it, and with pseudonyms of hosts and addresses if the settings want them."""
+    """The diagnosis with no secret in any text of it, and with pseudonyms of hosts and addresses if the settings want
+    them.
+    """
     wanted = _active.get() or configured()
     names = Pseudonyms(wanted.key, _hosts(diagnosis)) if wanted.pseudonyms else None
     known: dict[str, str] = {}
@@ -132,7 +145,9 @@ def _hosts(diagnosis: Diagnosis) -> set[str]:
 
 
 def _walk(value: _T, clean: Any) -> _T:
-    """The same value with every text in it cleaned, keys of mappings too; parts in which nothing changes stay themselves."""
+    """The same value with every text in it cleaned, keys of mappings too; parts in which nothing changes stay
+    themselves.
+    """
     kind = type(value)
     if kind is str:
         return clean(value)  # type: ignore[no-any-return]

@@ -23,7 +23,9 @@ SHORTEST_KEY = 16
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """`patterns` are (kind, compiled RE2 pattern). `key` is needed for `pseudonyms`: without a secret key names could be guessed back."""
+    """`patterns` are (kind, compiled RE2 pattern). `key` is needed for `pseudonyms`: without a secret key names could
+    be guessed back.
+    """
 
     email: bool = False
     pseudonyms: bool = False
@@ -32,7 +34,9 @@ class Redaction:
 
 
 def configured() -> Redaction:
-    """What the file says that TRIAGE_REDACT names. Raises OptionError when it cannot be used: better no report than a secret in one."""
+    """What the file says that TRIAGE_REDACT names. Raises OptionError when it cannot be used: better no report than a
+    secret in one.
+    """
     return _read(os.environ.get(VARIABLE, ""))
 
 
@@ -46,7 +50,9 @@ def _read(name: str) -> Redaction:
         with Path(name).expanduser().open("rb") as file:
             found = tomllib.load(file)
     except OSError as error:
-        raise OptionError(f"cannot read {name}: {error.strerror}", hint=f"{VARIABLE} names a TOML file, see docs/security.md") from None
+        raise OptionError(
+            f"cannot read {name}: {error.strerror}", hint=f"{VARIABLE} names a TOML file, see docs/security.md"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"{name} is not TOML: {error}", hint="docs/security.md shows one") from None
     return redaction(found, name)
@@ -56,25 +62,34 @@ def redaction(found: dict[str, Any], name: str) -> Redaction:
     """The settings of a parsed file. Raises OptionError for what it may not say."""
     unknown = sorted(set(found) - {"email", "pseudonyms", "key", "patterns"})
     if unknown:
-        raise OptionError(f"{name}: unknown setting {unknown[0]!r}", hint="email, pseudonyms, key and [patterns] are known")
+        raise OptionError(
+            f"{name}: unknown setting {unknown[0]!r}", hint="email, pseudonyms, key and [patterns] are known"
+        )
     email, pseudonyms, key, patterns = (
         found.get(n, d) for n, d in (("email", False), ("pseudonyms", False), ("key", ""), ("patterns", {}))
     )
-    if not (isinstance(email, bool) and isinstance(pseudonyms, bool) and isinstance(key, str) and isinstance(patterns, dict)):
+    if not (
+        isinstance(email, bool) and isinstance(pseudonyms, bool) and isinstance(key, str) and isinstance(patterns, dict)
+    ):
         raise OptionError(
-            f"{name}: email and pseudonyms are true or false, key is a text, patterns is a table", hint="see docs/security.md"
+            f"{name}: email and pseudonyms are true or false, key is a text, patterns is a table",
+            hint="see docs/security.md",
         )
     if pseudonyms and len(key) < SHORTEST_KEY:
         hint = f'key = "{os.urandom(16).hex()}" is one; keep it secret, and the same for as long as names shall stay the same'
         raise OptionError(f"{name}: pseudonyms need a key of at least {SHORTEST_KEY} characters", hint=hint)
-    return Redaction(email, pseudonyms, key, tuple((kind, _compiled(kind, text, name)) for kind, text in patterns.items()))
+    return Redaction(
+        email, pseudonyms, key, tuple((kind, _compiled(kind, text, name)) for kind, text in patterns.items())
+    )
 
 
 def _compiled(kind: str, text: Any, name: str) -> Any:
     import re2  # type: ignore[import-untyped, unused-ignore]
 
     if not (isinstance(text, str) and kind.replace("-", "").isalnum() and kind.isascii()):
-        raise OptionError(f"{name}: pattern {kind!r} is not `name = 'pattern'`", hint="names are letters, digits and hyphens")
+        raise OptionError(
+            f"{name}: pattern {kind!r} is not `name = 'pattern'`", hint="names are letters, digits and hyphens"
+        )
     options = re2.Options()
     options.log_errors = False
     try:
@@ -82,8 +97,12 @@ def _compiled(kind: str, text: Any, name: str) -> Any:
     except re2.error as error:
         said = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
         raise OptionError(
-            f"{name}: pattern {kind!r} cannot be used: {said}", hint="RE2's dialect has no look-around and no back-references"
+            f"{name}: pattern {kind!r} cannot be used: {said}",
+            hint="RE2's dialect has no look-around and no back-references",
         ) from None
     if pattern.search("") is not None or pattern.search(f"[redacted {kind}]") is not None:
-        raise OptionError(f"{name}: pattern {kind!r} matches too much", hint="it must match neither an empty text nor the mark it leaves")
+        raise OptionError(
+            f"{name}: pattern {kind!r} matches too much",
+            hint="it must match neither an empty text nor the mark it leaves",
+        )
     return pattern

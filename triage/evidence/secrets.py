@@ -1,6 +1,7 @@
 """The forms that secrets have. What a pattern calls `v` is the secret; without it the whole match is.
 
-Each pattern is applied only to texts of limited length, and only where one of its hints stands in the text (compared in lower case): without
+Each pattern is applied only to texts of limited length, and only where one of its hints stands in the text (compared in
+lower case): without
 one of them it cannot match.
 """
 
@@ -40,7 +41,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("aiza", "ya29.", "gocspx-"),
         r"\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}",
     ),
-    ("azure-key", ("accountkey", "sharedaccesskey"), r"(?i)\b(?:AccountKey|SharedAccessKey)=(?P<v>[A-Za-z0-9+/]{20,}={0,2})"),
+    (
+        "azure-key",
+        ("accountkey", "sharedaccesskey"),
+        r"(?i)\b(?:AccountKey|SharedAccessKey)=(?P<v>[A-Za-z0-9+/]{20,}={0,2})",
+    ),
     (
         "cloud-key",
         ("ltai", "akid", "dop_v1_", "dapi"),
@@ -48,7 +53,21 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "token",
-        ("hf_", "api_org_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "glrt-", "gldt-", "glsoat-", "glcbt-"),
+        (
+            "hf_",
+            "api_org_",
+            "ghp_",
+            "gho_",
+            "ghu_",
+            "ghs_",
+            "ghr_",
+            "github_pat_",
+            "glpat-",
+            "glrt-",
+            "gldt-",
+            "glsoat-",
+            "glcbt-",
+        ),
         r"\b(?:hf_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|gl(?:pat|rt|dt|soat|cbt)-[\w.-]{20,})",
     ),
     (
@@ -104,7 +123,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("netrc", ("machine ",), r"(?i)\bmachine \S{1,200} login \S{1,200} password (?P<v>(?!\[redacted)\S+)"),
     ("assignment", _NAMES, rf"(?i){_NAME}{_SUFFIX}[\"']?\s{{0,3}}(?:[=:]|=>)\s{{0,3}}{_VALUE}"),
-    ("assignment", ("_token", "_pass", "_pwd"), rf"(?<=[A-Z0-9])_(?:TOKEN|PASS|PWD)[\"']?\s{{0,3}}[=:]\s{{0,3}}{_VALUE}"),
+    (
+        "assignment",
+        ("_token", "_pass", "_pwd"),
+        rf"(?<=[A-Z0-9])_(?:TOKEN|PASS|PWD)[\"']?\s{{0,3}}[=:]\s{{0,3}}{_VALUE}",
+    ),
     (  # a token alone is a word in this trade: only what has letters and digits and is long
         "assignment",
         ("token",),

@@ -1,4 +1,5 @@
-"""Environment variables and versions, from dumps and from the lines of logs that state them. Values of secrets never get in.
+"""Environment variables and versions, from dumps and from the lines of logs that state them. Values of secrets never
+get in.
 
 Names in capitals are variables, names in small letters are programs with their version: `NCCL_ALGO`, `torch`, `driver`.
 """
@@ -29,8 +30,12 @@ LINE = 1 << 14
 _NAME = r"[A-Z][A-Z0-9_]{2,63}"
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;'\"]*)"
 _BY_NCCL = lazy_re(rf"NCCL (?:INFO|WARN) ({_NAME}) set (?:by environment )?to (.+?)\.?$")
-_ASSIGNED = lazy_re(rf"(?:\+ )?(?:(?:export|declare -x|typeset -x|env:|environment:) *)?({_NAME}={_VALUE})((?:[ ;]+{_NAME}={_VALUE})*)\s*$")
-_COMMAND = lazy_re(rf"\+ (?:env |exec )?((?:{_NAME}={_VALUE} +)+)(?:\S*(?:python|torchrun|srun|mpirun|deepspeed|accelerate))")
+_ASSIGNED = lazy_re(
+    rf"(?:\+ )?(?:(?:export|declare -x|typeset -x|env:|environment:) *)?({_NAME}={_VALUE})((?:[ ;]+{_NAME}={_VALUE})*)\s*$"
+)
+_COMMAND = lazy_re(
+    rf"\+ (?:env |exec )?((?:{_NAME}={_VALUE} +)+)(?:\S*(?:python|torchrun|srun|mpirun|deepspeed|accelerate))"
+)
 _EXPORTED = lazy_re(rf"\bexport ({_NAME}={_VALUE}) *;")
 _DICT = lazy_re(r"environ\(?\{(.*)\}")
 _DICT_PAIR = lazy_re(rf"['\"]({_NAME})['\"]: ['\"]([^'\"]*)['\"]")
@@ -49,12 +54,19 @@ _VERSIONS = (
     ("glibc", lazy_re(rf"^Libc version: glibc-{_VERSION}")),
     ("cudnn", lazy_re(rf"cuDNN version: \S*?{_VERSION}")),
 )
-_PACKAGE = lazy_re(r"(?:\[(?:pip|conda)\d?\] )?([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,]+\])?(?:==|\s+)v?(\d[\w.!+-]*)(?:\s.*)?$")
+_PACKAGE = lazy_re(
+    r"(?:\[(?:pip|conda)\d?\] )?([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,]+\])?(?:==|\s+)v?(\d[\w.!+-]*)(?:\s.*)?$"
+)
 _SOURCE = lazy_re(r"([A-Za-z0-9][A-Za-z0-9._-]*) @ (?:\S*/)?([^\s/]+)$")
 _DEVICE = lazy_re(
     r"\| *\d+ +(NVIDIA [\w -]+?|Tesla [\w -]+?|\d{3}\w+) +(?:On|Off|\|)|^GPU \d+: (.+?)(?: \(UUID: .*)?$|\| *\d+ +(\d{3}[A-Z]\w*) +\|"
 )
-_PACKAGES = {"nvidia-nccl-cu11": "nccl", "nvidia-nccl-cu12": "nccl", "nvidia-nccl-cu13": "nccl", "torch_npu": "torch-npu"}
+_PACKAGES = {
+    "nvidia-nccl-cu11": "nccl",
+    "nvidia-nccl-cu12": "nccl",
+    "nvidia-nccl-cu13": "nccl",
+    "torch_npu": "torch-npu",
+}
 
 Pair = tuple[str, str]
 
@@ -101,7 +113,9 @@ def of_dump(data: bytes) -> dict[str, tuple[str, int, int]]:
                 found["devices"] = (str(1 + int(found.get("devices", ("0",))[0])), offset, number)
         offset += len(raw) + 1
     for number, trouble in enumerate(
-        health.troubles(data.decode("utf-8", "replace")) if b"smi " in data.lower() or b"NVSMI" in data or is_query(data) else ()
+        health.troubles(data.decode("utf-8", "replace"))
+        if b"smi " in data.lower() or b"NVSMI" in data or is_query(data)
+        else ()
     ):
         found[f"{HEALTH}{number}"] = (health.packed(trouble), 0, trouble.line)
     return found

@@ -1,4 +1,6 @@
-"""Where a printed backtrace begins in a log, and which lines of the same writer belong to it. `triage.stacks` reads what is in it."""
+"""Where a printed backtrace begins in a log, and which lines of the same writer belong to it. `triage.stacks` reads
+what is in it.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +74,12 @@ _LEADS = lazy_re(
     r"Segmentation fault|Aborted|Bus error|SIG[A-Z]+\(|\*\*\* |PLEASE submit|Stack dump|\d\.\t|\[\S+:\d+ ?:\d*:\d+\] +Caught signal|Process \d+ stopped|\* thread #|"
     r"# +SIG[A-Z]+ \(|# +A fatal error|#$|(?:[\w$]+\.)+\w+(?:Exception|Error)(?:: |$)|Check failed: |=+ ?Backtrace|Process \d+ \()"
 )
-# What systemd-coredump and coredumpctl say before the stack, the list of modules included, and the only lines that they need be read for.
+# What systemd-coredump and coredumpctl say before the stack, the list of modules included, and the only lines that they
+# need be read for.
 _SYSTEMD = lazy_re(r"\s*(?:Stack trace of thread \d+:|#0 +0x[0-9a-f]+ \S.* \(\S+ \+ 0x[0-9a-f]+\))")
-_SYSTEMD_HEAD = lazy_re(r"\s*(?:$|(?:\[\S+\] )?Process \d+ \(|(?:Found )?[Mm]odule |(?:[A-Z][\w-]+ ){0,2}[A-Z][\w-]+: |ELF object)")
+_SYSTEMD_HEAD = lazy_re(
+    r"\s*(?:$|(?:\[\S+\] )?Process \d+ \(|(?:Found )?[Mm]odule |(?:[A-Z][\w-]+ ){0,2}[A-Z][\w-]+: |ELF object)"
+)
 _SYSTEMD_SAYS = lazy_re(r".*\bProcess \d+ \(|\s*(?:PID|Signal|Command Line): ")
 _MOST_MODULES = 400
 _TORN = lazy_re(r"\s*frame #\d+: .*[^)\s]$")  # its end stands in the next line
@@ -127,7 +132,8 @@ def _systemd_head(first: Line, before: Iterable[Line]) -> list[Line]:
 
 
 def stamped(first: Line, following: Iterable[Line]) -> bool:
-    """Has every line a stamp of its own, those inside of a stack too? Then a collector put it there, and no record begins with it.
+    """Has every line a stamp of its own, those inside of a stack too? Then a collector put it there, and no record
+    begins with it.
 
     `following` are the lines of the same writer.
     """
@@ -136,7 +142,9 @@ def stamped(first: Line, following: Iterable[Line]) -> bool:
 
 
 def collect(first: Line, following: Iterable[Line], stamped: bool = False) -> list[Line]:
-    """The lines of the backtrace that `first` opens; `following` are those of the same writer, `stamped` whether a stamp opens no record."""
+    """The lines of the backtrace that `first` opens; `following` are those of the same writer, `stamped` whether a
+    stamp opens no record.
+    """
     lines = [first]
     blank = 0
     for line in following:

@@ -1,6 +1,7 @@
 """From hits to blocks: the lines of one writer that belong together.
 
-FORMS is the ordered list of shapes; the first whose `opens` says yes collects the block. Lines of other writers in between are passed over,
+FORMS is the ordered list of shapes; the first whose `opens` says yes collects the block. Lines of other writers in
+between are passed over,
 so a traceback of rank 3 comes out whole from between the lines of 63 others.
 """
 
@@ -41,7 +42,9 @@ _LOGGED = lazy_re(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The lines of a block, the one that says what happened, and whether writers could not be told apart. `parts`: it is several blocks."""
+    """The lines of a block, the one that says what happened, and whether writers could not be told apart. `parts`: it
+    is several blocks.
+    """
 
     lines: list[Line]
     headline: Line
@@ -103,7 +106,9 @@ def _stamped(text: Text, first: Line) -> bool:
 def _right_behind(text: Text, first: Line) -> Iterator[Line]:
     """The lines by the same writer among the few that follow."""
     writer = first.parsed.writer
-    following = (line for line in text.lines_from(first.end, REACH, _start(first, writer), 400) if line.offset > first.offset)
+    following = (
+        line for line in text.lines_from(first.end, REACH, _start(first, writer), 400) if line.offset > first.offset
+    )
     return (line for line in itertools.islice(following, _BEHIND) if line.parsed.writer == writer)
 
 
@@ -121,7 +126,12 @@ def _nccl(text: Text, first: Line) -> Collected:
     pid = b":%d:" % own.origin.pid if own.origin.pid is not None else b"NCCL"
     chain = re.compile(r"NCCL INFO \S+:\d+ -> \d+")
     for line in itertools.islice(text.lines_from(first.end, REACH, _start(first, own.writer), 64), 32):
-        if pid in line.data and b"NCCL" in line.data and line.parsed.writer == own.writer and line.parsed.origin.pid == own.origin.pid:
+        if (
+            pid in line.data
+            and b"NCCL" in line.data
+            and line.parsed.writer == own.writer
+            and line.parsed.origin.pid == own.origin.pid
+        ):
             if not chain.search(line.parsed.text) or len(lines) > 16:
                 break
             lines.append(line)
@@ -146,7 +156,9 @@ def _elastic_entry(text: Text, first: Line) -> Collected:
 
 def _rendezvous(text: Text, first: Line) -> Collected:
     """What torchelastic's agent says of its workers, one setting a line; their own lines may stand between."""
-    following = (line for line in itertools.islice(same_writer(text, first), 60) if re.match(r"\s+\w+=", line.parsed.text))
+    following = (
+        line for line in itertools.islice(same_writer(text, first), 60) if re.match(r"\s+\w+=", line.parsed.text)
+    )
     return Collected([first, *itertools.islice(following, 12)], first)
 
 
@@ -156,7 +168,9 @@ def _traceback(text: Text, first: Line) -> Collected:
 
 
 def _is_hook(text: Text, first: Line) -> bool:
-    """Is the tag before the line that of torch's excepthook, which tags tracebacks only? Not where output before it has the same tag."""
+    """Is the tag before the line that of torch's excepthook, which tags tracebacks only? Not where output before it has
+    the same tag.
+    """
     if "c10d rank" not in first.parsed.layers:
         return False
     before = itertools.islice(text.lines_before(first.offset, REACH >> 3, _start(first, first.parsed.writer)), _NEAR)
@@ -178,13 +192,17 @@ def _stack_below(text: Text, line: Line) -> Line | None:
 
 def _backtrace(text: Text, first: Line) -> Collected:
     head = backtraces.head(first, text.lines_before(first.offset, _HEAD_REACH, _start(first, first.parsed.writer)))
-    return Collected([*head, *backtraces.collect(first, same_writer(text, first, gap=400), _stamped(text, first))], first)
+    return Collected(
+        [*head, *backtraces.collect(first, same_writer(text, first, gap=400), _stamped(text, first))], first
+    )
 
 
 def _pytest(text: Text, first: Line) -> Collected:
     """One block a failed test: the lines that say why, far above, and the line of the summary."""
     start = _start(first, first.parsed.writer)
-    above = (line for line in text.lines_before(first.offset, REACH, start) if line.parsed.writer == first.parsed.writer)
+    above = (
+        line for line in text.lines_before(first.offset, REACH, start) if line.parsed.writer == first.parsed.writer
+    )
     why = pytests.reasons(above)
     parts = []
     for entry in pytests.entries(same_writer(text, first, gap=400)):
@@ -196,7 +214,11 @@ def _pytest(text: Text, first: Line) -> Collected:
 
 _BACKTRACE = Form("backtrace", backtraces.opens, _backtrace)
 FORMS: tuple[Form, ...] = (
-    Form("traceback", lambda line: tracebacks.HEADER in line.parsed.text and "C++ Traceback" not in line.parsed.text, _traceback),
+    Form(
+        "traceback",
+        lambda line: tracebacks.HEADER in line.parsed.text and "C++ Traceback" not in line.parsed.text,
+        _traceback,
+    ),
     Form(
         "terminate",
         _matches("terminate called", "terminate called"),
@@ -210,7 +232,8 @@ FORMS: tuple[Form, ...] = (
         "fatal-python",
         _matches("Fatal Python", "Fatal Python error: "),
         _continuing(
-            r"$|Python runtime state|Thread 0x|Current thread|  File |  \.\.\.|  <|Extension modules|  Binary file|Current C stack|<", 400
+            r"$|Python runtime state|Thread 0x|Current thread|  File |  \.\.\.|  <|Extension modules|  Binary file|Current C stack|<",
+            400,
         ),
     ),
     Form("nccl", _has("NCCL WARN"), _nccl),
@@ -226,7 +249,11 @@ FORMS: tuple[Form, ...] = (
         lambda line: line.parsed.record and "glog" in line.parsed.layers[-1],
         _continuing(r"Exception raised from|frame #\d|<omitting|  what", 80),
     ),
-    Form("received-signal", _has("*** Process received signal ***", "==== backtrace"), _continuing(r"\[|=|\s*\d+ |Signal|\s", 80)),
+    Form(
+        "received-signal",
+        _has("*** Process received signal ***", "==== backtrace"),
+        _continuing(r"\[|=|\s*\d+ |Signal|\s", 80),
+    ),
     _BACKTRACE,
     Form("pytest", pytests.opens, _pytest),
     Form("line", lambda line: True, lambda text, line: Collected([line], line)),
@@ -236,9 +263,11 @@ FORMS: tuple[Form, ...] = (
 def build(
     text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]], loose: Iterable[list[Line]] = ()
 ) -> Iterator[tuple[Block, int]]:
-    """Blocks of one source in file order, each line in one block at most, with how many lines of its kind were only counted.
+    """Blocks of one source in file order, each line in one block at most, with how many lines of its kind were only
+    counted.
 
-    `hits` are (start, end, literals in the line, lines of the kind left out), ascending. `loose` are tracebacks without a header; they
+    `hits` are (start, end, literals in the line, lines of the kind left out), ascending. `loose` are tracebacks without
+    a header; they
     come first, then what pytest sums up at its end, with the lines above that say why.
     """
     taken: set[int] = set()
@@ -246,7 +275,9 @@ def build(
         taken.update(line.offset for line in run)
         for single in _headless(run):
             yield _block(text, "traceback", single), 0
-    for start, end, literals, more in sorted(hits, key=lambda hit: not any(pytests.SUMMARY in literal for literal in hit[2])):
+    for start, end, literals, more in sorted(
+        hits, key=lambda hit: not any(pytests.SUMMARY in literal for literal in hit[2])
+    ):
         for part in text.at(start, end):
             line = None if part.offset in taken else part.showing(literals)
             if line is None:
@@ -264,7 +295,9 @@ def build(
 
 
 def _headless(run: list[Line]) -> list[Collected]:
-    """The tracebacks in frames and exception lines without a header: one where no frame comes twice, else what counting gives."""
+    """The tracebacks in frames and exception lines without a header: one where no frame comes twice, else what counting
+    gives.
+    """
     ends = [line for line in run if headless.is_end(line)]
     frames = [line.parsed.text.strip() for line in run if FRAME.match(line.parsed.text)]
     mixed = not run[0].parsed.writer and (len(ends) > 1 or len(set(frames)) < len(frames))
@@ -273,7 +306,9 @@ def _headless(run: list[Line]) -> list[Collected]:
 
 
 def _unmixed(collected: Collected) -> list[Collected]:
-    """The tracebacks of several writers that run together, each once; of an ambiguous one what is common, and a line that says so."""
+    """The tracebacks of several writers that run together, each once; of an ambiguous one what is common, and a line
+    that says so.
+    """
     if not collected.ambiguous:
         return []
     parts = []
@@ -299,10 +334,20 @@ def _block(text: Text, form: str, collected: Collected) -> Block:
     origin = first.parsed.origin
     aside = ""
     if form == "traceback":
-        before = next((line for line in text.lines_before(first.offset, 1 << 12) if line.parsed.writer == first.parsed.writer), None)
+        before = next(
+            (line for line in text.lines_before(first.offset, 1 << 12) if line.parsed.writer == first.parsed.writer),
+            None,
+        )
         aside = _aside(before)
-        if not first.parsed.layers and before is not None and before.parsed.record and _LOGGED.search(before.parsed.text):
-            origin = before.parsed.origin  # `logging.exception` writes its record first and the traceback, without a prefix, right after it
+        if (
+            not first.parsed.layers
+            and before is not None
+            and before.parsed.record
+            and _LOGGED.search(before.parsed.text)
+        ):
+            origin = (
+                before.parsed.origin
+            )  # `logging.exception` writes its record first and the traceback, without a prefix, right after it
     dated = origin.time is not None
     if not dated:
         origin = dataclasses.replace(origin, time=_time_before(text, first))
@@ -329,7 +374,9 @@ def _aside(before: Line | None) -> str:
 
 
 def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
-    """Did the same rank make progress after it, so that the exception was handled? Without a rank, much progress is asked for."""
+    """Did the same rank make progress after it, so that the exception was handled? Without a rank, much progress is
+    asked for.
+    """
     seen = 0
     steps: set[int] = set()
     enough = 1 if origin.rank is not None or writer else 20
@@ -337,7 +384,11 @@ def _goes_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
     start = writer.partition(f"<{origin.stream}>")[0] if origin.stream else writer
     for line in itertools.islice(text.lines_from(last.end + 1, REACH, _start(last, start), 4000), 2000):
         parsed = line.parsed
-        same = parsed.origin.rank == origin.rank if origin.rank is not None and parsed.origin.rank is not None else parsed.writer == writer
+        same = (
+            parsed.origin.rank == origin.rank
+            if origin.rank is not None and parsed.origin.rank is not None
+            else parsed.writer == writer
+        )
         if same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):
             seen += 1
             step = STEP.search(parsed.text)
@@ -364,7 +415,9 @@ def _time_before(text: Text, line: Line) -> float | None:
     rank = own.origin.rank
     for before in text.lines_before(line.offset, _STAMP_REACH, _start(line, outermost)):
         other = before.parsed
-        if other.origin.time is not None and (other.writer == own.writer or (rank is not None and other.origin.rank == rank)):
+        if other.origin.time is not None and (
+            other.writer == own.writer or (rank is not None and other.origin.rank == rank)
+        ):
             return other.origin.time
     # The program's logger puts another prefix before its lines than `[rank3]: `.
     others = {rank, None} if rank is not None and origin_of(text.name).rank == rank else {rank}

@@ -1,7 +1,9 @@
 """The clocks of the hosts: how far apart they are, by events that several hosts saw at once.
 
-Such events are the steps of a synchronous training, the end of a rendezvous, a communicator that is ready, one collective that all ranks
-entered. Each gives the difference of two clocks and the delay between two lines; the median over many is the clocks', and how much
+Such events are the steps of a synchronous training, the end of a rendezvous, a communicator that is ready, one
+collective that all ranks
+entered. Each gives the difference of two clocks and the delay between two lines; the median over many is the clocks',
+and how much
 they scatter is how sure it is. Nothing here orders events closer than that.
 """
 
@@ -29,7 +31,9 @@ class Clock:
 
 @dataclass
 class Clocks:
-    """Built by `see`, closed by `settle`. `by_host` has the hosts that share events with the `reference`, itself included."""
+    """Built by `see`, closed by `settle`. `by_host` has the hosts that share events with the `reference`, itself
+    included.
+    """
 
     reference: str | None = None
     by_host: dict[str, Clock] = field(default_factory=dict)
@@ -41,7 +45,8 @@ class Clocks:
             self._seen[event][host].append(time)
 
     def settle(self) -> None:
-        """Estimate every clock against the host that shares most events with others; hosts that share none with it, through one that does.
+        """Estimate every clock against the host that shares most events with others; hosts that share none with it,
+        through one that does.
 
         Thousands of hosts may see thousands of events: no two hosts are compared that need not be.
         """
@@ -63,13 +68,16 @@ class Clocks:
             base = self.by_host[known]
             for other, differences in sorted(_differences(known, of_host[known], unknown).items()):
                 found = _clock(differences)
-                self.by_host[other] = Clock(round(base.ahead + found.ahead, 3), round(base.doubt + found.doubt, 3), found.events)
+                self.by_host[other] = Clock(
+                    round(base.ahead + found.ahead, 3), round(base.doubt + found.doubt, 3), found.events
+                )
                 pending.append(other)
             unknown -= self.by_host.keys()
         self._seen.clear()
 
     def ahead(self, host: str | None) -> float:
-        """What to take off a time of this host so that it can be compared; 0 where the difference is no more than what is not known.
+        """What to take off a time of this host so that it can be compared; 0 where the difference is no more than what
+        is not known.
 
         Whole seconds, for less is not known, and a stamp that has no fraction gets none.
         """
@@ -77,7 +85,9 @@ class Clocks:
         return float(round(clock.ahead)) if clock is not None and abs(clock.ahead) > clock.doubt + RESOLUTION else 0.0
 
     def doubt(self, one: str | None, other: str | None) -> float | None:
-        """Two times of these hosts that are closer than this (in seconds, after `ahead`) are in no order. None: nothing is known of their clocks."""
+        """Two times of these hosts that are closer than this (in seconds, after `ahead`) are in no order. None: nothing
+        is known of their clocks.
+        """
         if one == other:
             return RESOLUTION
         mine, theirs = self.by_host.get(one or ""), self.by_host.get(other or "")

@@ -14,7 +14,11 @@ _MOST = 5
 def remarks(job: JobMap) -> list[Warning]:
     """One warning a kind of contradiction, the ranks that are missing, and the clocks that are apart. In a fixed order."""
     told: tuple[tuple[str, str, Iterator[str]], ...] = (
-        ("identity-conflict", "taken for no rank, because the files contradict each other: ", itertools.chain(_pids(job), _locals(job))),
+        (
+            "identity-conflict",
+            "taken for no rank, because the files contradict each other: ",
+            itertools.chain(_pids(job), _locals(job)),
+        ),
         ("identity-conflict", "the lines are believed, not the name of their file: ", _files(job)),
         ("identity-conflict", "", _sizes(job)),
         ("identity-unknown", "", _scattered(job)),
@@ -28,7 +32,10 @@ def _pids(job: JobMap) -> Iterator[str]:
     """One process has one rank. The same pid on two hosts is two processes."""
     for pid, ranks in sorted(job.by_pid.items()):
         places = {rank: job.hosts.get(rank, set()) for rank in ranks}
-        if any(not places[one] or not places[other] or places[one] & places[other] for one, other in itertools.combinations(ranks, 2)):
+        if any(
+            not places[one] or not places[other] or places[one] & places[other]
+            for one, other in itertools.combinations(ranks, 2)
+        ):
             yield f"process {pid} is called {_ranks(ranks)}"
 
 

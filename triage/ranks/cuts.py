@@ -1,7 +1,10 @@
-"""Lines that a collector cut at 1,024 bytes, each piece behind its own prefix: srun --label (SLURM_IO_MAX_MSG_LEN), logger and syslog.
+"""Lines that a collector cut at 1,024 bytes, each piece behind its own prefix: srun --label (SLURM_IO_MAX_MSG_LEN),
+logger and syslog.
 
-A line of just that length may be whole. The text decides: what follows by the same writer goes on within a word or behind a comma, or is as
-long again. srun also puts a newline behind a whole line of that length, behind a label of its own, so that there nothing is open.
+A line of just that length may be whole. The text decides: what follows by the same writer goes on within a word or
+behind a comma, or is as
+long again. srun also puts a newline behind a whole line of that length, behind a label of its own, so that there
+nothing is open.
 """
 
 from __future__ import annotations
@@ -45,10 +48,13 @@ class Piece:
 
 
 def told(lines: Sequence[str], table: Table, longest: int) -> tuple[bool, bool]:
-    """What stands before most of the sampled lines of a source: a collector that cuts, where none is longer than it lets them be;
+    """What stands before most of the sampled lines of a source: a collector that cuts, where none is longer than it
+    lets them be;
     and syslog, so that `#012` in the others is a newline, as rsyslog writes it."""
     layers = [parse(line, 1970, table).layers for line in lines[:: len(lines) // _ASKED or 1]]
-    cutting, escaping = (2 * sum(not names.isdisjoint(found) for found in layers) >= len(layers) > 0 for names in (CUTTING, _SYSLOG))
+    cutting, escaping = (
+        2 * sum(not names.isdisjoint(found) for found in layers) >= len(layers) > 0 for names in (CUTTING, _SYSLOG)
+    )
     return cutting and longest <= LONGEST, escaping
 
 
@@ -92,7 +98,9 @@ def rest_of(line: bytes, piece: Piece, table: Table) -> bytes | None:
 
 
 def goes_on(piece: Piece, line: bytes, rest: bytes, table: Table, later: bool) -> bool:
-    """Does `rest`, the next that the writer of `line` wrote, belong to it? `later`: the line goes on with another one itself."""
+    """Does `rest`, the next that the writer of `line` wrote, belong to it? `later`: the line goes on with another one
+    itself.
+    """
     if not rest:
         return piece.label
     found = parse(rest[: 2 * _PREFIX].decode("latin-1"), 1970, table)
@@ -118,7 +126,9 @@ def following(data: bytes, at: int, piece: Piece, table: Table) -> tuple[int, in
 
 
 def quiet_from(data: bytes, table: Table) -> int:
-    """From where on behind `data` no line goes on with a piece that stands in it, as an offset in it; 0 where there is none."""
+    """From where on behind `data` no line goes on with a piece that stands in it, as an offset in it; 0 where there is
+    none.
+    """
     pieces = [match.end() for match in _LONG.finditer(data) if piece_of(match.group(), table) is not None]
     return pieces[-1] + 1 + REACH if pieces else 0
 
@@ -133,7 +143,9 @@ class Cuts:
         self._cells: dict[int, list[tuple[int, bytes]]] = {}
 
     def joined(self, data: bytes, offset: int) -> tuple[bytes, int, int] | None:
-        """The line that the piece `data` at `offset` belongs to, as if it were whole, where it begins and where it ends; None for a whole one."""
+        """The line that the piece `data` at `offset` belongs to, as if it were whole, where it begins and where it
+        ends; None for a whole one.
+        """
         begin, first = offset, data
         for _ in range(_MOST_PIECES):
             before = self._before(first, begin)
@@ -154,7 +166,9 @@ class Cuts:
         for at, data in self._long_before(offset):
             piece = piece_of(data, self._table)
             if piece is not None and rest_of(line, piece, self._table) is not None:
-                after = self._after(data, at, False) or (self._after(data, at, True) if self._before(data, at) else None)
+                after = self._after(data, at, False) or (
+                    self._after(data, at, True) if self._before(data, at) else None
+                )
                 return (at, data) if after is not None and after[0] - len(after[1]) == offset else None
         return None
 
@@ -193,9 +207,16 @@ class Cuts:
 
 
 def lines_of(data: bytes, table: Table) -> Iterator[tuple[int, int, str, Sequence[str]]]:
-    """The cut lines of a source that is held whole: where their first pieces begin and end, their text, and what stands there of it."""
+    """The cut lines of a source that is held whole: where their first pieces begin and end, their text, and what stands
+    there of it.
+    """
     cuts = Cuts(lambda offset, length: data[offset : offset + length], len(data), table)
     for match in _LONG.finditer(data):
         found = cuts.joined(match.group(), match.start())
         if found is not None and found[1] == match.start():
-            yield match.start(), match.end(), found[0].decode("utf-8", "replace"), [data[found[1] : found[2]].decode("utf-8", "replace")]
+            yield (
+                match.start(),
+                match.end(),
+                found[0].decode("utf-8", "replace"),
+                [data[found[1] : found[2]].decode("utf-8", "replace")],
+            )

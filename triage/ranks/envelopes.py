@@ -1,8 +1,11 @@
-"""Logs whose lines are wrapped in records of something else: JSON of Docker, journald or the program's logger, journald's export format,
+"""Logs whose lines are wrapped in records of something else: JSON of Docker, journald or the program's logger,
+journald's export format,
 CRI lines that were cut in pieces, consoles that put the stamp on a line of its own.
 
-The scan sees the bytes as they are; only the lines around hits are opened here. Forms: Docker json-file `{"log":"…\\n","stream":…,"time":…}`
-(moby daemon/logger/jsonfilelog), journalctl -o json and -o export (systemd JOURNAL_EXPORT_FORMATS), CRI `<stamp> <stream> P|F <text>`
+The scan sees the bytes as they are; only the lines around hits are opened here. Forms: Docker json-file
+`{"log":"…\\n","stream":…,"time":…}`
+(moby daemon/logger/jsonfilelog), journalctl -o json and -o export (systemd JOURNAL_EXPORT_FORMATS), CRI `<stamp>
+<stream> P|F <text>`
 (kubernetes cri-api), CloudWatch's console export.
 """
 
@@ -86,28 +89,37 @@ ENVELOPES: tuple[Envelope, ...] = (
         "journald JSON",
         "json",
         "systemd 38",
-        "".join(f'{{"__REALTIME_TIMESTAMP":"1795230465000000","_HOSTNAME":"node1","_PID":"412","MESSAGE":"step {n}"}}\n' for n in (3, 4)),
+        "".join(
+            f'{{"__REALTIME_TIMESTAMP":"1795230465000000","_HOSTNAME":"node1","_PID":"412","MESSAGE":"step {n}"}}\n'
+            for n in (3, 4)
+        ),
         "host, pid, time",
     ),
     Envelope(
         "JSON log",
         "json",
         "Fluent Bit, structlog, python-json-logger",
-        "".join(f'{{"timestamp":"2026-11-21T03:07:45Z","level":"info","rank":3,"message":"step {n}"}}\n' for n in (3, 4)),
+        "".join(
+            f'{{"timestamp":"2026-11-21T03:07:45Z","level":"info","rank":3,"message":"step {n}"}}\n' for n in (3, 4)
+        ),
         "rank, local_rank, host, pid, stream, time, where it has such keys; tracebacks in it are opened",
     ),
     Envelope(
         "JSON with a field a line",
         "json-lines",
         "aws logs get-log-events, gcloud logging read",
-        "[\n" + "".join(f'  {{\n    "timestamp": 1795230465123,\n    "message": "step {n}"\n  }},\n' for n in (3, 4, 5)) + "]\n",
+        "[\n"
+        + "".join(f'  {{\n    "timestamp": 1795230465123,\n    "message": "step {n}"\n  }},\n' for n in (3, 4, 5))
+        + "]\n",
         "time, host",
     ),
     Envelope(
         "journald export",
         "export",
         "systemd 38",
-        "".join(f"__REALTIME_TIMESTAMP=1795230465000000\n_HOSTNAME=node1\n_PID=412\nMESSAGE=step {n}\n\n" for n in (3, 4)),
+        "".join(
+            f"__REALTIME_TIMESTAMP=1795230465000000\n_HOSTNAME=node1\n_PID=412\nMESSAGE=step {n}\n\n" for n in (3, 4)
+        ),
         "host, pid, time",
     ),
     Envelope(
@@ -121,7 +133,10 @@ ENVELOPES: tuple[Envelope, ...] = (
         "CRI lines in pieces",
         "cri",
         "CRI",
-        "".join(f"2026-11-21T03:07:45.372001123Z stderr P st\n2026-11-21T03:07:45.372001123Z stderr F ep {n}\n" for n in (3, 4)),
+        "".join(
+            f"2026-11-21T03:07:45.372001123Z stderr P st\n2026-11-21T03:07:45.372001123Z stderr F ep {n}\n"
+            for n in (3, 4)
+        ),
         "stream, time; the pieces are joined",
     ),
 )
@@ -145,7 +160,9 @@ def kind_of(lines: Sequence[str], table: Table) -> Kind:
 
 
 def unwrap(kind: Kind, data: bytes, offset: int, year: int, table: Table, read: Read) -> list[Opened] | None:
-    """The messages in one physical line; None when it is not wrapped, nothing when it only belongs to another line's message."""
+    """The messages in one physical line; None when it is not wrapped, nothing when it only belongs to another line's
+    message.
+    """
     raw = data.decode("utf-8", "replace")
     if kind == "json":
         return open_json(parse(raw, year, table), year) if "{" in raw else None
@@ -161,14 +178,17 @@ def unwrap(kind: Kind, data: bytes, offset: int, year: int, table: Table, read: 
 def open_json(outer: Parsed, year: int) -> list[Opened] | None:
     """The messages of a JSON object behind whatever stands before it; None where it holds none.
 
-    Docker and journald carry the lines of others; the JSON of a program's own logger is a record. Messages keep newlines.
+    Docker and journald carry the lines of others; the JSON of a program's own logger is a record. Messages keep
+    newlines.
     """
     if not outer.text.lstrip().startswith("{"):
         return None
     found: dict[str, list[tuple[str, str]]] = {}
     for match in _PAIR.finditer(outer.text):
         if match["bytes"]:  # journald writes what is no plain text as a list of bytes
-            value = bytes(int(number) & 0xFF for number in re.findall(r"\d+", match["bytes"])).decode("utf-8", "replace")
+            value = bytes(int(number) & 0xFF for number in re.findall(r"\d+", match["bytes"])).decode(
+                "utf-8", "replace"
+            )
         else:
             value = unescape(match["text"]) if match["text"] is not None else str(match["number"])
         found.setdefault(_KEYS[match["key"]], []).append((match["key"], value))
@@ -201,11 +221,15 @@ def unescape(text: str) -> str:
     try:
         return str(json.loads(f'"{text}"', strict=False))
     except ValueError:
-        return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPES.get(match[2], match[2]), text)
+        return _ESCAPED.sub(
+            lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPES.get(match[2], match[2]), text
+        )
 
 
 def escaped(literal: str) -> Iterator[str]:
-    """The other ways in which `literal` can stand in JSON: plain, with Docker's escapes, and with everything but ASCII escaped."""
+    """The other ways in which `literal` can stand in JSON: plain, with Docker's escapes, and with everything but ASCII
+    escaped.
+    """
     plain = json.dumps(literal, ensure_ascii=False)[1:-1]
     html = plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     yield from dict.fromkeys(form for form in (plain, html, json.dumps(literal)[1:-1]) if form != literal)
@@ -251,7 +275,9 @@ def _indented(raw: str, offset: int, length: int, year: int, read: Read) -> list
 
 
 def _exported(raw: str, data: bytes, offset: int, read: Read) -> list[Opened] | None:
-    """journald's export format: one field a line, records parted by an empty line; a MESSAGE that is no plain text follows its length."""
+    """journald's export format: one field a line, records parted by an empty line; a MESSAGE that is no plain text
+    follows its length.
+    """
     if data.startswith(b"MESSAGE="):
         return [(raw[len("MESSAGE=") :], _record(offset, len(data), read))]
     if not data or _FIELD.match(data) or data == b"MESSAGE":
@@ -267,7 +293,9 @@ def _record(offset: int, length: int, read: Read) -> Parsed:
     around = read(start, offset - start + length + _NEAR)
     begin = around.rfind(b"\n\n", 0, offset - start) + 2 if b"\n\n" in around[: offset - start] else 0
     end = around.find(b"\n\n", offset - start)
-    fields = dict(line.split(b"=", 1) for line in around[begin : end if end >= 0 else None].split(b"\n") if _FIELD.match(line))
+    fields = dict(
+        line.split(b"=", 1) for line in around[begin : end if end >= 0 else None].split(b"\n") if _FIELD.match(line)
+    )
     pid = fields.get(b"_PID", b"")
     stamp = fields.get(b"_SOURCE_REALTIME_TIMESTAMP") or fields.get(b"__REALTIME_TIMESTAMP", b"")
     origin = Origin(
@@ -278,7 +306,9 @@ def _record(offset: int, length: int, read: Read) -> Parsed:
     return Parsed("", f"[{pid.decode()}]" if pid.isdigit() else "", False, ("journald export",), origin)
 
 
-def _stamped(raw: str, offset: int, length: int, year: int, table: Table, read: Read, *, behind: bool) -> list[Opened] | None:
+def _stamped(
+    raw: str, offset: int, length: int, year: int, table: Table, read: Read, *, behind: bool
+) -> list[Opened] | None:
     """The stamp of a message stands on the next line, or on the one before."""
     if _BARE.match(raw):
         return []
@@ -348,7 +378,9 @@ def joined(kind: Kind, data: bytes, offset: int, size: int, read: Read) -> tuple
 
 
 def _neighbour(offset: int, stream: bytes, piece_of: Callable[[bytes], _Piece | None], read: Read) -> int | None:
-    """Where the line of the same stream before `offset` begins, if it is a piece that goes on; lines of the other stream may lie between."""
+    """Where the line of the same stream before `offset` begins, if it is a piece that goes on; lines of the other
+    stream may lie between.
+    """
     for reach in (1 << 10, 2 * _PIECE):  # nearly always the line before is short
         start = max(0, offset - reach)
         before = read(start, offset - start).removesuffix(b"\n")

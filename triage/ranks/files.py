@@ -11,7 +11,9 @@ from triage.model import Origin
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A way in which files or folders are called. Groups: rank, local_rank, host, pid, stream, attempt. The last place that matches counts."""
+    """A way in which files or folders are called. Groups: rank, local_rank, host, pid, stream, attempt. The last place
+    that matches counts.
+    """
 
     name: str
     since: str
@@ -49,8 +51,18 @@ NAMINGS: tuple[Naming, ...] = (
         (f"train-worker-0_ml_pytorch-{'0a' * 32}.log",),
         r"(?:^|/)(?P<host>[a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9.-]+-[0-9a-f]{64}\.log",
     ),
-    _naming("Docker json-file", "Docker 1.6", (f"{'3f' * 32}-json.log",), r"(?:^|/)(?P<host>[0-9a-f]{12})[0-9a-f]{52}(?:-json)?\.log"),
-    _naming("plog of the host", "CANN 5", ("debug/plog/plog-271_20261121030745372.log",), r"(?:^|/)plog-(?P<pid>\d+)_\d{14,20}\.log"),
+    _naming(
+        "Docker json-file",
+        "Docker 1.6",
+        (f"{'3f' * 32}-json.log",),
+        r"(?:^|/)(?P<host>[0-9a-f]{12})[0-9a-f]{52}(?:-json)?\.log",
+    ),
+    _naming(
+        "plog of the host",
+        "CANN 5",
+        ("debug/plog/plog-271_20261121030745372.log",),
+        r"(?:^|/)plog-(?P<pid>\d+)_\d{14,20}\.log",
+    ),
     _naming(
         "plog of the device",
         "CANN 5",
@@ -107,7 +119,9 @@ NAMINGS: tuple[Naming, ...] = (
         ("train-worker-0.log", "logs/train-master-0/train.log"),
         r"(?:^|/)(?P<host>[a-z0-9][a-z0-9-]*-(?:master|worker|launcher)-\d+)(?=/|\.[a-z]{1,4}$|$)",
     ),
-    _naming("attempt in the name", "habit", ("attempt_2/train.log", "train-attempt3.log"), r"attempt[_-]?(?P<attempt>\d+)"),
+    _naming(
+        "attempt in the name", "habit", ("attempt_2/train.log", "train-attempt3.log"), r"attempt[_-]?(?P<attempt>\d+)"
+    ),
     # A task's number or that of an array's job: the name alone does not say, see identity.py.
     TASK,
 )
@@ -120,7 +134,9 @@ _NUMBERS = ("rank", "local_rank", "pid", "attempt")
 
 
 def origin_of(name: str) -> Origin:
-    """Rank, local rank, host, pid, stream and attempt as far as a path such as `node3/attempt_0/2/stderr.log` or `rank_12.log` says."""
+    """Rank, local rank, host, pid, stream and attempt as far as a path such as `node3/attempt_0/2/stderr.log` or
+    `rank_12.log` says.
+    """
     told: dict[str, str] = {}
     for naming in NAMINGS:
         found = list(naming.pattern.finditer(name))
@@ -140,5 +156,7 @@ def origin_of(name: str) -> Origin:
 
 
 def is_taken(name: str, head: bytes) -> bool:
-    """Does a file that begins with `head` show a process from outside, such as its `/proc/PID/status`, so that it holds no last words?"""
+    """Does a file that begins with `head` show a process from outside, such as its `/proc/PID/status`, so that it holds
+    no last words?
+    """
     return _TAKEN.search(name) is not None or _STATUS.match(head) is not None

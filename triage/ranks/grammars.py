@@ -1,8 +1,12 @@
-"""The prefix grammars: one entry a layout, in the order they are tried. They stack: `[default2]:[rank2]: …` is two layers.
+"""The prefix grammars: one entry a layout, in the order they are tried. They stack: `[default2]:[rank2]: …` is two
+layers.
 
-An entry names a writer (the lines of one writer carry the same text: tee, rank, srun), or opens a record (stamps, glog, NCCL, plog: every
-record has its own), or carries any line (container runtimes). Only lines of the same writer can continue a block, and a line that
-opens a record cannot. What could be text in one file and a prefix in another (`node1: `, `[3] `) is a habit, see habits.py.
+An entry names a writer (the lines of one writer carry the same text: tee, rank, srun), or opens a record (stamps, glog,
+NCCL, plog: every
+record has its own), or carries any line (container runtimes). Only lines of the same writer can continue a block, and a
+line that
+opens a record cannot. What could be text in one file and a prefix in another (`node1: `, `[3] `) is a habit, see
+habits.py.
 """
 
 from __future__ import annotations
@@ -19,10 +23,13 @@ Kind = Literal["writer", "record", "carrier"]
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """`pattern` is matched at the start of what is left of the line; its groups rank, local_rank, host, pid, stream and time parts are read.
+    """`pattern` is matched at the start of what is left of the line; its groups rank, local_rank, host, pid, stream and
+    time parts are read.
 
-    A group `who` is the part that is the same on every line of the writer, where a stamp stands in the same prefix. `needs` stands in every
-    line that has it, which is a quick look. `samples` are lines that begin with it (for a habit: one text of several lines).
+    A group `who` is the part that is the same on every line of the writer, where a stamp stands in the same prefix.
+    `needs` stands in every
+    line that has it, which is a quick look. `samples` are lines that begin with it (for a habit: one text of several
+    lines).
     """
 
     name: str
@@ -57,24 +64,42 @@ STARTS = ("[d", "[a", "[_", "date", "d", "a", "(", "_")
 _GROUPS = lazy_re(r"\(\?P<(\w+)>")
 
 
-def grammar(name: str, kind: Kind, since: str, starts: str, samples: str | tuple[str, ...], pattern: str, needs: str = "") -> Grammar:
+def grammar(
+    name: str, kind: Kind, since: str, starts: str, samples: str | tuple[str, ...], pattern: str, needs: str = ""
+) -> Grammar:
     """An entry; `starts` are the classes of `start_class` in which it can begin, parted by blanks."""
     groups = set(_GROUPS.findall(pattern))
     says = tuple(key for key in SAYS if key in groups)
     told = (samples,) if isinstance(samples, str) else samples
     return Grammar(
-        name, kind, since, told, lazy_re(pattern), tuple(starts.split()), says, "h" in groups, "z" in groups, "who" in groups, needs
+        name,
+        kind,
+        since,
+        told,
+        lazy_re(pattern),
+        tuple(starts.split()),
+        says,
+        "h" in groups,
+        "z" in groups,
+        "who" in groups,
+        needs,
     )
 
 
 def start_class(line: str, position: int) -> str:
-    """What a line starts with at `position`, coarsely: only grammars that can start so are tried. Classes: [d [a [_ date d a ( _ (rest)."""
+    """What a line starts with at `position`, coarsely: only grammars that can start so are tried. Classes: [d [a [_
+    date d a ( _ (rest).
+    """
     first = line[position : position + 1]
     if first == "[":
         following = line[position + 1 : position + 2]
         return "[d" if following.isdigit() else "[a" if following.isalpha() else "[_"
     if first.isdigit():
-        return "date" if line[position + 4 : position + 5] in ("-", "/") and line[position : position + 4].isdigit() else "d"
+        return (
+            "date"
+            if line[position + 4 : position + 5] in ("-", "/") and line[position : position + 4].isdigit()
+            else "d"
+        )
     return "a" if first.isalpha() else "(" if first == "(" else "_"
 
 
@@ -109,7 +134,10 @@ GRAMMARS: tuple[Grammar, ...] = (
         "writer",
         "torch 2.2",
         "[a",
-        ("[rank3]: Traceback (most recent call last):", "[rank3]:[E1121 02:38:00.123456789 ProcessGroupNCCL.cpp:607] boom"),
+        (
+            "[rank3]: Traceback (most recent call last):",
+            "[rank3]:[E1121 02:38:00.123456789 ProcessGroupNCCL.cpp:607] boom",
+        ),
         r"\[rank(?P<rank>\d+)\]:(?!\d) ?",
     ),
     grammar(
@@ -129,7 +157,12 @@ GRAMMARS: tuple[Grammar, ...] = (
         r"\[(?P<host>[A-Za-z][\w.-]*):(?P<local_rank>\d{1,4})\]:",
     ),
     grammar(
-        "torchrun tee", "writer", "torch 1.9", "[a [_", "[default3]:step 3", r"\[(?!rank\d)[A-Za-z_]+[\w.-]*?:?(?P<local_rank>\d{1,4})\]:"
+        "torchrun tee",
+        "writer",
+        "torch 1.9",
+        "[a [_",
+        "[default3]:step 3",
+        r"\[(?!rank\d)[A-Za-z_]+[\w.-]*?:?(?P<local_rank>\d{1,4})\]:",
     ),
     grammar(
         "SageMaker MPI",
@@ -141,7 +174,13 @@ GRAMMARS: tuple[Grammar, ...] = (
         needs="mpirank:",
     ),
     grammar(
-        "Open MPI tag-output", "writer", "Open MPI 1.3", "[d", "[1,2]<stderr>:step 3", rf"\[\d+,(?P<rank>\d+)\]{_STREAM}", needs="]<std"
+        "Open MPI tag-output",
+        "writer",
+        "Open MPI 1.3",
+        "[d",
+        "[1,2]<stderr>:step 3",
+        rf"\[\d+,(?P<rank>\d+)\]{_STREAM}",
+        needs="]<std",
     ),
     grammar(
         "PRRTE tag-output",
@@ -152,7 +191,15 @@ GRAMMARS: tuple[Grammar, ...] = (
         rf"\[[\w@.-]+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):(?:(?P<pid>\d+)|unknown)\])?{_STREAM} ?",
         needs="<std",
     ),
-    grammar("PRRTE rank-output", "writer", "Open MPI 5", "[d", "[2]<stdout>: step 3", rf"\[(?P<rank>\d+)\]{_STREAM} ?", needs="]<std"),
+    grammar(
+        "PRRTE rank-output",
+        "writer",
+        "Open MPI 5",
+        "[d",
+        "[2]<stdout>: step 3",
+        rf"\[(?P<rank>\d+)\]{_STREAM} ?",
+        needs="]<std",
+    ),
     grammar(
         "MPI timestamp-output",
         "carrier",
@@ -238,7 +285,10 @@ GRAMMARS: tuple[Grammar, ...] = (
         "record",
         "NCCL 2.3",
         "a d [d",
-        ("node1:412:530 [3] NCCL INFO Channel 00 : 0[0] -> 1[1]", "[2026-04-22 21:34:20] node1:412:530 [0] x.cc:50 (f) NCCL WARN boom"),
+        (
+            "node1:412:530 [3] NCCL INFO Channel 00 : 0[0] -> 1[1]",
+            "[2026-04-22 21:34:20] node1:412:530 [0] x.cc:50 (f) NCCL WARN boom",
+        ),
         rf"(?:\[{ISO}\] )?{_HOST}:(?P<pid>\d+):\d+ \[-?\d+\] (?=(?:\S+:\d+ (?:\([^)]*\) )?)?NCCL )",
         needs=" NCCL ",
     ),
@@ -260,13 +310,23 @@ GRAMMARS: tuple[Grammar, ...] = (
         rf"\[{GLOG} [^\]\s]+:\d+\] ?",
         needs=".",
     ),
-    grammar("glog of torch ≤ 2.3", "record", "torch 1.8", "[a", "[E ProcessGroupNCCL.cpp:828] ", r"\[[IWEF] [^\]\s]+\.\w+:\d+\] ?"),
+    grammar(
+        "glog of torch ≤ 2.3",
+        "record",
+        "torch 1.8",
+        "[a",
+        "[E ProcessGroupNCCL.cpp:828] ",
+        r"\[[IWEF] [^\]\s]+\.\w+:\d+\] ?",
+    ),
     grammar(
         "NeMo",
         "record",
         "NeMo 1.0",
         "[a",
-        ("[NeMo W 2026-11-21 03:07:45 exp_manager:299] boom", "[NeMo I 2026-11-21 03:07:45 rank:3 exp_manager:186] boom"),
+        (
+            "[NeMo W 2026-11-21 03:07:45 exp_manager:299] boom",
+            "[NeMo I 2026-11-21 03:07:45 rank:3 exp_manager:186] boom",
+        ),
         rf"\[NeMo [A-Z] {ISO} (?:rank:(?P<rank>\d+) )?[^\]]+\] ?",
         needs="[NeMo ",
     ),

@@ -1,4 +1,5 @@
-"""Prefixes that only the whole file gives away: `node1: ` is pdsh's when most lines begin with few such names, and text otherwise.
+"""Prefixes that only the whole file gives away: `node1: ` is pdsh's when most lines begin with few such names, and text
+otherwise.
 
 Each habit is a grammar with a share of the sampled lines that must have it and a check of what it found there.
 """
@@ -20,13 +21,15 @@ from triage.ranks.stamps import SYSLOG, TIME
 SAMPLED = 48
 _FEWEST = 4
 _SHARE = 0.6
-# `3: ` is the label of srun in a file where it stands before every fifth line at least, and the item of a list elsewhere.
+# `3: ` is the label of srun in a file where it stands before every fifth line at least, and the item of a list
+# elsewhere.
 _MANY, _LABELLED_SHARE = 12, 5
 _LABEL = lazy_re(r" {0,5}\d{1,6}: ")
 _NUMBERED = lazy_re(r"\d: ")  # a quick look for what it ends with
 _NO_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
 UNLABELLED = table(_NO_LABEL)
-# These have habits that know better where all lines of a file have them, so that for a look at habits they are left on. (In PRRTE's tag may
+# These have habits that know better where all lines of a file have them, so that for a look at habits they are left on.
+# (In PRRTE's tag may
 # lie another one.)
 _BETTER = (("srun --label", "Open MPI tag-output", "PRRTE tag-output", "stamp"), ("Open MPI tag-output",), ("stamp",))
 _UNDRESSED = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _BETTER)
@@ -38,7 +41,9 @@ Check = Callable[[Sequence[str], Sequence[str]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """`tells` is the group whose values are checked; `inner`: only what the grammars leave is looked at, never the whole line."""
+    """`tells` is the group whose values are checked; `inner`: only what the grammars leave is looked at, never the
+    whole line.
+    """
 
     grammar: Grammar
     tells: str
@@ -53,7 +58,9 @@ def _few(values: Sequence[str], _: Sequence[str]) -> bool:
 
 def _hosts(values: Sequence[str], lines: Sequence[str]) -> bool:
     """Few names, and such as machines have: with a digit in them, and none that counts something else."""
-    counted = re.compile(r"(?i)(?:gpu|cuda|step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+$")
+    counted = re.compile(
+        r"(?i)(?:gpu|cuda|step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+$"
+    )
     return _few(values, lines) and all(re.search(r"\d", name) and not counted.match(name) for name in values)
 
 
@@ -77,7 +84,9 @@ def _ranks(values: Sequence[str], _: Sequence[str]) -> bool:
 
 def _tags(values: Sequence[str], lines: Sequence[str]) -> bool:
     """Ranks, and not the numbers of caffe2's frames with threads mixed."""
-    return _ranks(values, lines) and not any(re.match(r"\[\d+\] \S.*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", line) for line in lines)
+    return _ranks(values, lines) and not any(
+        re.match(r"\[\d+\] \S.*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", line) for line in lines
+    )
 
 
 def _counter(values: Sequence[str], _: Sequence[str]) -> bool:
@@ -99,7 +108,16 @@ def _blank_after_every_tag(values: Sequence[str], lines: Sequence[str]) -> bool:
 
 
 def _habit(
-    name: str, kind: Kind, since: str, starts: str, sample: str, pattern: str, tells: str, check: Check, *, inner: bool = False
+    name: str,
+    kind: Kind,
+    since: str,
+    starts: str,
+    sample: str,
+    pattern: str,
+    tells: str,
+    check: Check,
+    *,
+    inner: bool = False,
 ) -> Habit:
     return Habit(grammar(name, kind, since, starts, sample, pattern), tells, check, inner)
 
@@ -266,7 +284,11 @@ def table_of(lines: Sequence[str]) -> Table:
         left = _left(lines, found)
         more = [_left(lines, _table(chosen, grammars)) for grammars in _UNDRESSED]
         views = [([left] if habit.inner else [left, lines, *more]) for habit in HABITS]
-        fits = (habit for habit, texts in zip(HABITS, views, strict=True) if habit not in chosen and _has(habit, texts, len(lines)))
+        fits = (
+            habit
+            for habit, texts in zip(HABITS, views, strict=True)
+            if habit not in chosen and _has(habit, texts, len(lines))
+        )
         habit = next(fits, None)
         if habit is None:
             break
@@ -276,7 +298,9 @@ def table_of(lines: Sequence[str]) -> Table:
 
 
 def _left(lines: Sequence[str], known: Table) -> list[str]:
-    """What the grammars leave of the lines. Behind a stamp, a plog or NCCL head `[5108] ` is a thread, not what a launcher put before the line."""
+    """What the grammars leave of the lines. Behind a stamp, a plog or NCCL head `[5108] ` is a thread, not what a
+    launcher put before the line.
+    """
     return [parsed.text for parsed in (parse(line, 1970, known) for line in lines) if not parsed.record]
 
 

@@ -1,4 +1,5 @@
-"""Tracebacks whose header line is missing, as in a paste of what several ranks wrote at once: frames, and the exception lines under them.
+"""Tracebacks whose header line is missing, as in a paste of what several ranks wrote at once: frames, and the exception
+lines under them.
 
 Nothing in such lines makes the scan stop, so they are looked for only in small inputs that hold no header at all.
 """
@@ -24,9 +25,11 @@ _FOREIGN = 8
 
 
 def runs(text: Text) -> Iterator[list[Line]]:
-    """Of every writer the frames with the code and the exception lines that follow, up to where other things are written.
+    """Of every writer the frames with the code and the exception lines that follow, up to where other things are
+    written.
 
-    Lines of a writer with a prefix end with each exception line. Those without one may be of several writers, and stay together.
+    Lines of a writer with a prefix end with each exception line. Those without one may be of several writers, and stay
+    together.
     """
     open_runs: dict[str, tuple[list[Line], int]] = {}
     for line in text.lines_from(0, text.size):

@@ -1,8 +1,10 @@
 """Who is who: global ranks from local ranks, pids, hosts and file names, as far as the files of the job agree.
 
 Nothing is guessed: a rank that no map gives stays None. One convention is used and said: when only one host is seen,
-every known pair of local and global rank is equal and the world is not several times as large, local ranks are taken as ranks. Where hosts are not named, each run
-directory of torchrun counts as one, because the agent of every host makes its own; and where several files have a local rank 3 and name no
+every known pair of local and global rank is equal and the world is not several times as large, local ranks are taken as
+ranks. Where hosts are not named, each run
+directory of torchrun counts as one, because the agent of every host makes its own; and where several files have a local
+rank 3 and name no
 host, they may be of several hosts.
 """
 
@@ -20,7 +22,9 @@ from triage.ranks.files import TASK, origin_of
 
 _RUN = lazy_re(r"(?P<run>.*?)/?attempt_\d+/\d+/")
 # What the files of one process differ in: its stream, its attempt, and the age of what was rotated.
-_SAME = lazy_re(r"(?i)std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|restart[_-]?\d+")
+_SAME = lazy_re(
+    r"(?i)std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|restart[_-]?\d+"
+)
 _PCI = lazy_re(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
 
 
@@ -61,21 +65,27 @@ class JobMap:
     clocks: Clocks = field(default_factory=Clocks)
     named: set[str] = field(default_factory=set)  # hosts that local ranks were said with
     addresses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # IP address to hosts
-    by_device: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))  # IP address and device to ranks
+    by_device: dict[tuple[str, int], set[int]] = field(
+        default_factory=lambda: defaultdict(set)
+    )  # IP address and device to ranks
     _unplaced: set[tuple[str, str | None, int]] = field(default_factory=set)
     # What would have to be gathered from the maps for every line of files without a host's name.
     _machines: set[str] = field(default_factory=set)
     _of_local_rank: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     _local_is_rank: bool = True
     _locals: set[int] = field(default_factory=set)
-    _bare: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # local rank to files that name no host
+    _bare: dict[int, set[str]] = field(
+        default_factory=lambda: defaultdict(set)
+    )  # local rank to files that name no host
 
     def learn_member(self, member: Member) -> None:
         """What a process says of a communicator; it counts if that turns out to be the one of all ranks."""
         self.members.append(member)
 
     def settle(self) -> None:
-        """All has been seen: the communicators of all ranks give the ranks of their processes, smaller ones number their own members."""
+        """All has been seen: the communicators of all ranks give the ranks of their processes, smaller ones number
+        their own members.
+        """
         size = max(self.sizes | {member.size for member in self.members}, default=0)
         for member in self.members:
             if member.size == size:
@@ -93,7 +103,9 @@ class JobMap:
         self.clocks.settle()
 
     def _settle_tasks(self) -> None:
-        """`slurm-123_4.out` is of task 4 or of job 4 of an array: of a task, where there are as many as the world is said to be large."""
+        """`slurm-123_4.out` is of task 4 or of job 4 of an array: of a task, where there are as many as the world is
+        said to be large.
+        """
         tasks: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         for source in self.sources:
             if found := TASK.pattern.search(source):
@@ -150,7 +162,13 @@ class JobMap:
         if host is None and rank is not None and len(self.hosts.get(rank, ())) == 1:
             host = next(iter(self.hosts[rank]))
         stream, attempt = origin.stream or named.stream, origin.attempt or named.attempt
-        if (rank, local, host, stream, attempt) == (origin.rank, origin.local_rank, origin.host, origin.stream, origin.attempt):
+        if (rank, local, host, stream, attempt) == (
+            origin.rank,
+            origin.local_rank,
+            origin.host,
+            origin.stream,
+            origin.attempt,
+        ):
             return origin
         return dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
 
@@ -161,7 +179,9 @@ class JobMap:
             lambda: self._of_pid(host, origin.pid if origin.pid is not None else named.pid),
             lambda: self._of_local(source, host, local),
             # A file of one worker: what it says of its rank anywhere holds for all of it.
-            lambda: self.by_source.get(source, set()) if named.local_rank is not None or named.pid is not None else set(),
+            lambda: (
+                self.by_source.get(source, set()) if named.local_rank is not None or named.pid is not None else set()
+            ),
         )
         for guess in guesses:
             found = guess()
@@ -170,19 +190,25 @@ class JobMap:
         return None
 
     def of_several(self, source: str) -> bool:
-        """Do its lines name its own rank and others, or many? Then `rank_0/job.log` is called after something else, such as a node."""
+        """Do its lines name its own rank and others, or many? Then `rank_0/job.log` is called after something else,
+        such as a node.
+        """
         found = self.by_source.get(source, set())
         return len(found) > (1 if self._named(source).rank in found else 2)
 
     def on_one_clock(self, origin: Origin) -> Origin:
-        """`origin` with its time as the reference's clock would have shown it, where the host's clock is known to be wrong."""
+        """`origin` with its time as the reference's clock would have shown it, where the host's clock is known to be
+        wrong.
+        """
         if not self.clocks.by_host:
             return origin
         ahead = self.clocks.ahead(short(origin.host)) if origin.host is not None and origin.time is not None else 0.0
         return dataclasses.replace(origin, time=origin.time - ahead) if ahead and origin.time is not None else origin
 
     def learn_bus(self, host: str, bus_id: str, rank: int) -> None:
-        """NCCL's Init line prints the GPU's PCI address as one hexadecimal number: domain, bus (8 bits), device (8), function (4)."""
+        """NCCL's Init line prints the GPU's PCI address as one hexadecimal number: domain, bus (8 bits), device (8),
+        function (4).
+        """
         number = int(bus_id, 16)
         self.by_bus[(short(host), (number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF))].add(rank)
 
@@ -193,7 +219,10 @@ class JobMap:
             return None
         place = (int(parts[1] or "0", 16), int(parts[2], 16), int(parts[3], 16))
         found = {
-            rank for (name, bus), ranks in self.by_bus.items() if bus == place and (host is None or short(host) == name) for rank in ranks
+            rank
+            for (name, bus), ranks in self.by_bus.items()
+            if bus == place and (host is None or short(host) == name)
+            for rank in ranks
         }
         return next(iter(found)) if len(found) == 1 else None
 
@@ -217,11 +246,15 @@ class JobMap:
         return {name: tuple(sorted(ranks)) for name, ranks in sorted(hosts.items())}
 
     def one_host(self) -> bool:
-        """Only one host is seen, no known pair of local and global rank differs, and the world is not that of several such hosts."""
+        """Only one host is seen, no known pair of local and global rank differs, and the world is not that of several
+        such hosts.
+        """
         return self._one_place() and self._local_is_rank and not self._of_more()
 
     def _of_more(self) -> bool:
-        """Is the stated size of the world twice the local ranks seen, or thrice? Then these are those of one node of several."""
+        """Is the stated size of the world twice the local ranks seen, or thrice? Then these are those of one node of
+        several.
+        """
         here, size = len(self._locals), max(self.sizes, default=0)
         return here > 0 and size > here and size % here == 0 and self._locals == set(range(here))
 
@@ -253,7 +286,9 @@ class JobMap:
         return found or ({local} if self.one_host() else set())
 
     def _is_one_node(self, place: str, local: int) -> bool:
-        """Are the ranks in a file without hosts one node's? Another one's local rank could be meant where a single pair alone is known."""
+        """Are the ranks in a file without hosts one node's? Another one's local rank could be meant where a single pair
+        alone is known.
+        """
         pairs = [(number, rank) for (name, number), ranks in self.by_local.items() if name == place for rank in ranks]
         return len(pairs) > 1 and len({rank - number for number, rank in pairs}) == 1
 
@@ -279,7 +314,9 @@ def _is_address(host: str) -> bool:
 
 
 def _places(source: str, host: str | None) -> tuple[str, ...]:
-    """What stands for the host of a line: its name, the run directory of its source, or the source where neither is known."""
+    """What stands for the host of a line: its name, the run directory of its source, or the source where neither is
+    known.
+    """
     run = _RUN.match(source)
     return (*((short(host),) if host is not None else ()), *((f"{run['run']}/",) if run else ())) or (FILE + source,)
 

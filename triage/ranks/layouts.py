@@ -1,4 +1,6 @@
-"""How the lines of one source are dressed, told once from some lines at its start and its end: which grammars they may have, and what wraps them."""
+"""How the lines of one source are dressed, told once from some lines at its start and its end: which grammars they may
+have, and what wraps them.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,18 @@ class Layout:
     @property
     def dressed(self) -> bool:
         """Is there more around its lines than the grammars that any file may have?"""
-        return bool(self.envelope or self.width or self.escaped) or not (self.table is BY_START or self.table is UNLABELLED)
+        return bool(self.envelope or self.width or self.escaped) or not (
+            self.table is BY_START or self.table is UNLABELLED
+        )
 
 
 PLAIN = Layout(BY_START)
 
 
 def layout_of(head: bytes, tail: bytes = b"") -> Layout:
-    """The layout of a source that begins with `head` and ends with `tail`; both may be cut anywhere behind their first line."""
+    """The layout of a source that begins with `head` and ends with `tail`; both may be cut anywhere behind their first
+    line.
+    """
     if exported(head or tail):
         fields = (head + tail).decode("utf-8", "replace").split("\n")
         return Layout(table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :]), "export")

@@ -1,4 +1,6 @@
-"""What programs print of who they are: communicators of NCCL and HCCL, torchelastic's list of workers, environments, the size of the world."""
+"""What programs print of who they are: communicators of NCCL and HCCL, torchelastic's list of workers, environments,
+the size of the world.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ from triage.ranks.text import Text
 # Lines that hold one of these say it. The first two and the third are one line each, of a process.
 TRIGGERS = (" - Init START", " - Init COMPLETE", "Entry-HcclCommInitRootInfo", "Rendezvous complete for")
 _AGENTS = TRIGGERS[-1]
-_INIT = lazy_re(r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-9a-fA-F]+)(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?")
+_INIT = lazy_re(
+    r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-9a-fA-F]+)(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?"
+)
 _HCCL = lazy_re(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d+)\], rank\[(\d+)\]")
-_AGENT = lazy_re(r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]", re.S)
+_AGENT = lazy_re(
+    r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]", re.S
+)
 # What launchers and scripts print of a process: its environment.
 _STATED = lazy_re(r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b")
 _WORLD = lazy_re(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
@@ -27,7 +33,9 @@ _MOST = 1 << 14
 
 
 def take(job: JobMap, source: str, origin: Origin, text: str) -> str | None:
-    """Learn from a line or block with one of TRIGGERS. The name of the event, if it is one that all hosts see at the same moment."""
+    """Learn from a line or block with one of TRIGGERS. The name of the event, if it is one that all hosts see at the
+    same moment.
+    """
     process = Origin(host=origin.host, pid=origin.pid, local_rank=origin.local_rank)
     if (init := _INIT.search(text)) is not None:
         job.learn_member(Member(source, process, int(init[1]), int(init[2]), init[3]))
@@ -44,7 +52,11 @@ def take(job: JobMap, source: str, origin: Origin, text: str) -> str | None:
 def take_text(job: JobMap, source: str, text: str) -> None:
     """Learn the size of the world, and the ranks of processes that print their environment."""
     # The patterns are slow on lines that say nothing of it.
-    lines = [line for line, lower in zip(text.split("\n"), text.lower().split("\n"), strict=True) if any(word in lower for word in _QUICK)]
+    lines = [
+        line
+        for line, lower in zip(text.split("\n"), text.lower().split("\n"), strict=True)
+        if any(word in lower for word in _QUICK)
+    ]
     said = "\n".join(lines)
     for match in _WORLD.finditer(said):
         job.sizes.add(int(match[1] or match[2] or match[3]))

@@ -1,8 +1,10 @@
 """Labels that are no ranks, which only some lines of a file give away: what stands inside of them says another number.
 
-`srun --label torchrun …` numbers the nodes: `1: [default0]:` is local rank 0 of task 1. Without tee, torch's own tag shows it, or that
+`srun --label torchrun …` numbers the nodes: `1: [default0]:` is local rank 0 of task 1. Without tee, torch's own tag
+shows it, or that
 torchrun itself speaks behind a label. `torchrun --role rank` (torchtitan's scripts) tags
-local ranks as torch tags ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. A container's or replica's name around a launcher's
+local ranks as torch tags ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. A container's or replica's name around
+a launcher's
 prefix, `trainer-1  | [default0]:`, is where its local ranks count.
 """
 
@@ -27,17 +29,27 @@ _TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d+)\]:")
 _STARTER = lazy_re(
     rb"(?m)^([^\n]{1,60}?: ?)[^\n]{0,80}?(?:torch[./]distributed[./](?:run|elastic(?!.multiprocessing.errors)|launcher)\b|\[launch\.py:\d+:\w+\])"
 )
-_STARTERS = (*(b"distributed%c%s" % (sign, name) for sign in b"./" for name in (b"run", b"elastic", b"launcher")), b"[launch.py:")
+_STARTERS = (
+    *(b"distributed%c%s" % (sign, name) for sign in b"./" for name in (b"run", b"elastic", b"launcher")),
+    b"[launch.py:",
+)
 # What of a name stands for its host: `i.pretrain/0` is replica `pretrain/0`. Names of hosts end at their first dot.
 _HOUSE = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"
 _HET = "srun --label of het jobs"
 _ROLE = grammar(
-    "torchrun tee with the role rank on every line", "writer", "torch 1.9", "[a", "[rank0]:step 3", r"\[rank(?P<local_rank>\d{1,4})\]:"
+    "torchrun tee with the role rank on every line",
+    "writer",
+    "torch 1.9",
+    "[a",
+    "[rank0]:step 3",
+    r"\[rank(?P<local_rank>\d{1,4})\]:",
 )
 
 
 def nested(found: Table, data: bytes) -> Table:
-    """The grammars for a source of which `data` are lines, all that are at hand: outer labels give no rank where they cannot be one."""
+    """The grammars for a source of which `data` are lines, all that are at hand: outer labels give no rank where they
+    cannot be one.
+    """
     role = b"[rank" in data and _TWICE.search(data) is not None
     heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _NUMBERED.search(data) else []
     step = len(heads) // _MOST + 1
@@ -56,8 +68,12 @@ def _differ(head: str, found: Table) -> bool:
 
 
 def _of_nodes(data: bytes, found: Table) -> bool:
-    """Do the labels number nodes? A starter of processes speaks behind one, or each tag (but for that of rank 0) is another number than its label."""
-    starting = _STARTER.finditer(data) if any(word in data for word in _STARTERS) else ()  # the patterns are slow on what has neither
+    """Do the labels number nodes? A starter of processes speaks behind one, or each tag (but for that of rank 0) is
+    another number than its label.
+    """
+    starting = (
+        _STARTER.finditer(data) if any(word in data for word in _STARTERS) else ()
+    )  # the patterns are slow on what has neither
     if any(_label(match[1], found) is not None for match in itertools.islice(starting, _MOST)):
         return True
     tagged = data.count(b"[rank") > data.count(b"\n[rank") + data.startswith(b"[rank")
@@ -70,7 +86,9 @@ def _label(before: bytes, found: Table) -> int | None:
     """The number of the label that a line begins with, if that is all that it begins with."""
     parsed = parse(before.decode("utf-8", "replace") + "x", table=found)
     labels = {entry.name for start in found.values() for entry in start if _is_label(entry)}
-    return parsed.origin.rank if parsed.text == "x" and labels.issuperset(parsed.layers[-1:]) and parsed.layers else None
+    return (
+        parsed.origin.rank if parsed.text == "x" and labels.issuperset(parsed.layers[-1:]) and parsed.layers else None
+    )
 
 
 def _in_order(found: Table) -> tuple[Grammar, ...]:
@@ -116,4 +134,6 @@ def _task(entry: Grammar) -> Grammar:
     if not _is_label(entry):
         return entry
     pattern = re.compile(entry.pattern.pattern.replace("(?P<rank>", "(?P<task>"))
-    return dataclasses.replace(entry, pattern=pattern, says=tuple("task" if key == "rank" else key for key in entry.says))
+    return dataclasses.replace(
+        entry, pattern=pattern, says=tuple("task" if key == "rank" else key for key in entry.says)
+    )

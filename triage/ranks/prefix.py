@@ -28,9 +28,11 @@ class Parsed:
 
 
 def parse(line: str, year: int = 1970, table: Table = BY_START, carried: Parsed | None = None) -> Parsed:
-    """Peel the layers of `line` in turn. An inner layer knows better than an outer one; a stamp of any layer gives the time.
+    """Peel the layers of `line` in turn. An inner layer knows better than an outer one; a stamp of any layer gives the
+    time.
 
-    `table` are the grammars that the lines of its source may have; `carried` is what was taken off already, around the line.
+    `table` are the grammars that the lines of its source may have; `carried` is what was taken off already, around the
+    line.
     """
     position = 0
     writer = ""

@@ -1,6 +1,8 @@
-"""What pytest says of tests that failed: its short summary names them, and the section of each above it holds the exception behind `E`.
+"""What pytest says of tests that failed: its short summary names them, and the section of each above it holds the
+exception behind `E`.
 
-Format: terminal reporter of pytest 6 to 9: `= short test summary info =`, then `FAILED path::test - Type: message` a line; sections begin with
+Format: terminal reporter of pytest 6 to 9: `= short test summary info =`, then `FAILED path::test - Type: message` a
+line; sections begin with
 `____ test ____`, and the lines of the exception with `E` and spaces.
 """
 
@@ -37,7 +39,9 @@ def entries(following: Iterable[Line]) -> list[Line]:
 
 
 def reasons(before: Iterable[Line]) -> dict[str, list[Line]]:
-    """For each section above the summary, by its name: the last lines with `E` in it, the code above and the place below them. `before`: the nearest first."""
+    """For each section above the summary, by its name: the last lines with `E` in it, the code above and the place
+    below them. `before`: the nearest first.
+    """
     found: dict[str, list[Line]] = {}
     group: list[Line] = []
     done = False

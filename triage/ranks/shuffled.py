@@ -1,6 +1,7 @@
 """The same text by several writers who cut into each other's words: `RuntimeErrorRuntimeError: : NCCLNCCL error error`.
 
-Nothing but the text tells. It is taken apart where there is exactly one text that so many writers can have written, each in its order.
+Nothing but the text tells. It is taken apart where there is exactly one text that so many writers can have written,
+each in its order.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def unshuffled(text: str) -> tuple[str, int]:
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, int, str, Sequence[str]]]:
-    """The lines of several writers in a source that is held whole: where they begin and end, the text of each writer, and the line."""
+    """The lines of several writers in a source that is held whole: where they begin and end, the text of each writer,
+    and the line.
+    """
     at = 0
     for line in data.split(b"\n"):
         if may_be(line) and (text := unshuffled(shown := line.decode("utf-8", "replace"))[0]):

@@ -1,6 +1,7 @@
 """Time stamps as launchers, loggers and kernels write them, to seconds since the epoch.
 
-A stamp without a zone is read as UTC. glog stamps carry no year (it is given), and since torch 2.4 their nine fractional digits come
+A stamp without a zone is read as UTC. glog stamps carry no year (it is given), and since torch 2.4 their nine
+fractional digits come
 from another clock than their seconds: they are dropped. Kernel stamps since boot are no wall-clock time and give None.
 """
 
@@ -13,7 +14,8 @@ ISO = r"(?P<Y>\d{4})[-/](?P<M>\d\d)[-/](?P<D>\d\d)[ T_-](?P<h>\d\d):(?P<m>\d\d):
 GLOG = r"[IWEFCD](?P<M>\d{1,2})(?P<D>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.\d+"
 SYSLOG = r"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<D>\d{1,2}) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?: (?P<Y>\d{4}))?"
 TIME = r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
-# The stamps of container runtimes: Go writes up to nine digits and drops zeros at the end, GitHub's runner writes seven.
+# The stamps of container runtimes: Go writes up to nine digits and drops zeros at the end, GitHub's runner writes
+# seven.
 NANO = rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}\.(?P<f>\d{{7,9}})(?P<z>Z)"
 CTIME = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {SYSLOG}"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -24,7 +26,14 @@ def seconds(match: re.Match[str], year: int) -> float | None:
     parts = match.groupdict()
     month = int(parts["M"]) if parts.get("M") else _MONTHS.index(parts["mon"]) + 1
     stamp = (int(parts.get("Y") or year), month, int(parts["D"]), int(parts["h"]), int(parts["m"]), int(parts["s"]))
-    if not (1 <= stamp[1] <= 12 and 1 <= stamp[2] <= 31 and stamp[3] < 24 and stamp[4] < 60 and stamp[5] <= 60 and stamp[0] >= 1970):
+    if not (
+        1 <= stamp[1] <= 12
+        and 1 <= stamp[2] <= 31
+        and stamp[3] < 24
+        and stamp[4] < 60
+        and stamp[5] <= 60
+        and stamp[0] >= 1970
+    ):
         return None
     if stamp[2] > 28 and stamp[2] > calendar.monthrange(stamp[0], month)[1]:
         return None
@@ -41,9 +50,11 @@ def _zone(text: str | None) -> int:
 
 
 def agreed(local: float, certain: float) -> float:
-    """`local`, a stamp without a zone, in the zone that makes it agree with `certain`, a stamp of the same line that has one.
+    """`local`, a stamp without a zone, in the zone that makes it agree with `certain`, a stamp of the same line that
+    has one.
 
-    Zones differ by quarters of an hour; where that leaves more than five minutes, the line was held up and `certain` is all that is known.
+    Zones differ by quarters of an hour; where that leaves more than five minutes, the line was held up and `certain` is
+    all that is known.
     """
     shift = round((certain - local) / 900) * 900
     return local + shift if abs(certain - local - shift) <= 300 else certain

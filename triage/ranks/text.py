@@ -22,7 +22,8 @@ PAGE = 1 << 12
 _PAGES = 1024
 # What is shown and matched of one line; the middle of a longer one is left out.
 LONGEST = 1 << 14
-# A rank's prefix right behind text belongs to another writer (an error glued to a progress bar). So does a launcher's, where one of the
+# A rank's prefix right behind text belongs to another writer (an error glued to a progress bar). So does a launcher's,
+# where one of the
 # same shape opens the line.
 _RETURN = lazy_re(rb"\r")
 _LAUNCHED = lazy_re(rb"\[[A-Za-z_][\w.-]*?:?\d{1,4}\]:|\[\d+,\d+\]<std(?:out|err|diag)>:")
@@ -34,11 +35,15 @@ _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Line:
-    """A line, or the part of it between carriage returns (a progress bar redraws itself with them). Decoded and parsed on first use."""
+    """A line, or the part of it between carriage returns (a progress bar redraws itself with them). Decoded and parsed
+    on first use.
+    """
 
     __slots__ = ("_parsed", "_raw", "carried", "data", "offset", "stop", "table", "year")
 
-    def __init__(self, offset: int, data: bytes, year: int, table: Table = BY_START, carried: Parsed | None = None) -> None:
+    def __init__(
+        self, offset: int, data: bytes, year: int, table: Table = BY_START, carried: Parsed | None = None
+    ) -> None:
         self.offset = offset
         self.data = data
         self.year = year
@@ -60,7 +65,9 @@ class Line:
         return self._raw
 
     def showing(self, literals: Sequence[str]) -> Line | None:
-        """The line when it holds one of `literals`; a very long one is cut so that its start and what lies around them is left."""
+        """The line when it holds one of `literals`; a very long one is cut so that its start and what lies around them
+        is left.
+        """
         if len(self.data) <= LONGEST or any(literal in self.raw for literal in literals):
             return self if any(literal in self.raw for literal in literals) else None
         places = [place for place in (self.data.find(literal.encode()) for literal in literals) if place >= 0]
@@ -116,12 +123,16 @@ class Text:
         self._pages: OrderedDict[int, _Page] = OrderedDict()
 
     def lines_from(self, offset: int, reach: int, start: bytes = b"", gap: int = 1 << 30) -> Iterator[Line]:
-        """The lines that start in [offset, offset + reach) and with `start`, until `gap` lines that do not follow each other."""
+        """The lines that start in [offset, offset + reach) and with `start`, until `gap` lines that do not follow each
+        other.
+        """
         stop = min(self.size, offset + reach)
         others = 0
         for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
             page = self._page(number)
-            for index in range(bisect.bisect_left(page.offsets, offset - LONGEST) if number == offset // PAGE else 0, len(page.parts)):
+            for index in range(
+                bisect.bisect_left(page.offsets, offset - LONGEST) if number == offset // PAGE else 0, len(page.parts)
+            ):
                 if not page.may_start(index, start):
                     others += page.offsets[index] >= offset
                     if others > gap:
@@ -154,7 +165,9 @@ class Text:
         return self._split(data, offset, whole=True)
 
     def _split(self, data: bytes, offset: int, *, whole: bool = False) -> list[Line]:
-        """One physical line in its parts. `whole`: of a line in pieces all, though `offset` be that of a later one; it is the first one's else."""
+        """One physical line in its parts. `whole`: of a line in pieces all, though `offset` be that of a later one; it
+        is the first one's else.
+        """
         kind, table = self.layout.envelope, self.layout.table
         width = self.layout.width
         if not (kind or width or self._cuts or self.layout.escaped):
@@ -175,7 +188,11 @@ class Text:
             opened: Sequence[Opened] | None = unescaped(data, self.year, table)
         else:
             opened = unwrap(kind, data, begin, self.year, table, self._read)
-        lines = split_line(data, begin, self.year, table) if opened is None else _unwrapped(opened, data, begin, self.year, table)
+        lines = (
+            split_line(data, begin, self.year, table)
+            if opened is None
+            else _unwrapped(opened, data, begin, self.year, table)
+        )
         if lines:
             lines[-1].stop = stop
         return lines
@@ -201,22 +218,34 @@ class Text:
         if not data.endswith(b"\n"):
             more = self._read(start - before + len(data), LONGEST)
             data += more[: more.find(b"\n") + 1 or len(more)]
-        return _Page(start - before + position, data[position:], self._split, bool(self.layout.envelope or self.layout.width))
+        return _Page(
+            start - before + position, data[position:], self._split, bool(self.layout.envelope or self.layout.width)
+        )
 
 
 def _unwrapped(opened: Sequence[Opened], data: bytes, offset: int, year: int, table: Table) -> list[Line]:
-    """The lines in the messages of one physical line. They stand in it one byte after the other, so that each has a place of its own."""
-    parts = [(part.data, carried) for text, carried in opened for part in split_line(text.encode("utf-8", "replace"), 0, year)]
+    """The lines in the messages of one physical line. They stand in it one byte after the other, so that each has a
+    place of its own.
+    """
+    parts = [
+        (part.data, carried)
+        for text, carried in opened
+        for part in split_line(text.encode("utf-8", "replace"), 0, year)
+    ]
     lines = []
     for index, (part, carried) in enumerate(parts):
-        line = Line(offset + index, data[index : index + 1] if index + 1 < len(parts) else data[index:], year, table, carried)
+        line = Line(
+            offset + index, data[index : index + 1] if index + 1 < len(parts) else data[index:], year, table, carried
+        )
         line._raw = _decode(part)
         lines.append(line)
     return lines
 
 
 def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> list[Line]:
-    """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued to the first."""
+    """One physical line (without its newline) in its parts: carriage returns part it, and so does a second writer glued
+    to the first.
+    """
     glued = [*_glued(data), *_behind_bars(data, year, table)]
     if b"\r" not in data and not glued:
         line = Line(offset, data, year, table)
@@ -233,7 +262,9 @@ def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> 
 
 
 def _of_several(line: Line) -> list[Line]:
-    """A line without a prefix that several wrote, word by word, as often as they did. Each has a place of its own, as the bytes of one line go."""
+    """A line without a prefix that several wrote, word by word, as often as they did. Each has a place of its own, as
+    the bytes of one line go.
+    """
     text, writers = shuffled.unshuffled(line.raw)
     if not writers or line.parsed.layers:
         return [line]
@@ -246,7 +277,9 @@ def _of_several(line: Line) -> list[Line]:
 
 
 def _same_text(one: Line, other: Line) -> list[Line]:
-    """Two writers' prefixes on a line, and their one text cut into each other: `[rank0]: Trace[rank1]: Traceback (most …back (most …`."""
+    """Two writers' prefixes on a line, and their one text cut into each other: `[rank0]: Trace[rank1]: Traceback (most
+    …back (most …`.
+    """
     begun = one.parsed.text
     text, writers = shuffled.unshuffled(begun + other.parsed.text)
     if writers != 2 or not text.startswith(begun) or one.parsed.layers != other.parsed.layers:
@@ -260,12 +293,18 @@ def _same_text(one: Line, other: Line) -> list[Line]:
 def _glued(data: bytes) -> list[int]:
     """Where another writer's prefix stands right behind text, see glue.py."""
     tags = TAG.finditer(data) if b"]: " in data else ()
-    found = [match.start() for match in tags if begins(data, match.start()) or runs_on(data, match.start(), match.end())]
+    found = [
+        match.start() for match in tags if begins(data, match.start()) or runs_on(data, match.start(), match.end())
+    ]
     first = _LAUNCHED.match(data) if data[:1] == b"[" else None
     if first is not None and data.find(b"[", first.end()) > 0:
         shape = _SHAPE.sub(b"", first.group())
         others = (match for match in _LAUNCHED.finditer(data, first.end()) if _SHAPE.sub(b"", match.group()) == shape)
-        found += [match.start() for match in others if begins(data, match.start()) or runs_on(data, match.start(), match.end())]
+        found += [
+            match.start()
+            for match in others
+            if begins(data, match.start()) or runs_on(data, match.start(), match.end())
+        ]
     return found
 
 

@@ -1,7 +1,9 @@
 """Python tracebacks in the lines of one writer: chained, grouped, with messages of many lines, or several run together.
 
-Form: `Traceback (most recent call last):`, frames indented by two, source and caret lines by four, then `pkg.Type: message`, whose
-further lines are free text. Chained ones are joined by an empty line and one of two sentences. (CPython Lib/traceback.py)
+Form: `Traceback (most recent call last):`, frames indented by two, source and caret lines by four, then `pkg.Type:
+message`, whose
+further lines are free text. Chained ones are joined by an empty line and one of two sentences. (CPython
+Lib/traceback.py)
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ CHAINS = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
-# torch.multiprocessing.spawn quotes the traceback of the process that failed: `-- Process 1 terminated with the following error:`
+# torch.multiprocessing.spawn quotes the traceback of the process that failed: `-- Process 1 terminated with the
+# following error:`
 SPAWNED = "-- Process "
 # `pkg.mod.Type: message` or a bare `Type`; log levels such as `INFO:` are no exceptions.
-EXCEPTION = lazy_re(r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)")
+EXCEPTION = lazy_re(
+    r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)"
+)
 _DOTTED = lazy_re(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
 # An exception group draws its members with bars, tracebacks and all, and closes them with a line.
 _GROUP = "+ Exception Group Traceback"
@@ -41,7 +46,8 @@ def collect(first: Line, following: Iterator[Line], tagged: bool) -> tuple[list[
     """The lines of the traceback that `first` opens, its headline, and whether several writers' ran together.
 
     When a second header comes before the exception line, nothing tells the writers apart: all lines are kept
-    and the block is ambiguous, so that nobody builds a stack from frames that no writer wrote. `tagged`: only its tracebacks carry the
+    and the block is ambiguous, so that nobody builds a stack from frames that no writer wrote. `tagged`: only its
+    tracebacks carry the
     writer's tag, so that all lines with it belong to the message.
     """
     lines, headline = [first], first
@@ -72,7 +78,9 @@ def collect(first: Line, following: Iterator[Line], tagged: bool) -> tuple[list[
                 state = "chain"
             elif (_goes_on(line, first, tagged, table) or _is_named(lines[-1], line)) and len(lines) < _MESSAGE_LINES:
                 lines.append(line)
-                table = table and not (text.startswith("=====") and sum(member.parsed.text.startswith("=====") for member in lines) > 1)
+                table = table and not (
+                    text.startswith("=====") and sum(member.parsed.text.startswith("=====") for member in lines) > 1
+                )
             else:
                 break
         elif HEADER in text:
@@ -103,7 +111,9 @@ def _is_frame(text: str) -> bool:
 
 
 def _goes_on(line: Line, first: Line, tagged: bool, table: bool) -> bool:
-    """Does a line after the exception line belong to its message? A tagged writer's lines do until a record or a new header."""
+    """Does a line after the exception line belong to its message? A tagged writer's lines do until a record or a new
+    header.
+    """
     text = line.parsed.text
     if _opens(line, first) or (HEADER in text and not table):  # torchelastic's table quotes what `@record` kept
         return False
@@ -124,7 +134,9 @@ def _is_named(before: Line, line: Line) -> bool:
 
 
 def _mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
-    """All lines of the tracebacks that run together, until as many exceptions as headers have been seen and no chain goes on."""
+    """All lines of the tracebacks that run together, until as many exceptions as headers have been seen and no chain
+    goes on.
+    """
     lines.append(second)
     headline = lines[0]
     foreign = 0

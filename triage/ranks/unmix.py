@@ -1,8 +1,11 @@
 """Tracebacks of several writers, mixed line by line without any prefix: which there were, and how often.
 
-Nobody says who wrote a line, so a traceback is put together only where every way of sharing the lines out agrees on it. That is counting: if
-frames do not repeat within a traceback and calls do not go both ways, then a frame that stands as often as there are tracebacks it can
-belong to is in each of them. What can be shared out in several ways is left out, and the traceback is said to be ambiguous.
+Nobody says who wrote a line, so a traceback is put together only where every way of sharing the lines out agrees on it.
+That is counting: if
+frames do not repeat within a traceback and calls do not go both ways, then a frame that stands as often as there are
+tracebacks it can
+belong to is in each of them. What can be shared out in several ways is left out, and the traceback is said to be
+ambiguous.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ _END = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Unmixed:
-    """A traceback that `count` writers printed: `lines` are indices of one occurrence of each of its lines, `headline` of its exception.
+    """A traceback that `count` writers printed: `lines` are indices of one occurrence of each of its lines, `headline`
+    of its exception.
 
     Not `decided`: it holds what all of them have in common, and nothing tells whose the other frames are.
     """
@@ -36,7 +40,9 @@ class Unmixed:
 def unmix(
     texts: Sequence[str], is_header: Callable[[str], bool], is_exception: Callable[[str], bool], chains: Sequence[str]
 ) -> list[Unmixed]:
-    """The tracebacks in `texts`, the lines of several writers in the order in which they stand, by the place of their first exception line."""
+    """The tracebacks in `texts`, the lines of several writers in the order in which they stand, by the place of their
+    first exception line.
+    """
     headers = [index for index, text in enumerate(texts) if is_header(text)]
     joints = [index for index, text in enumerate(texts) if text.strip() in chains]
     ends: dict[str, list[int]] = defaultdict(list)
@@ -55,7 +61,9 @@ def unmix(
     counts = {name: len(places) for name, places in ends.items()}
     last = {name: places[-1] for name, places in ends.items()}
     counts[""], last[""] = max(0, len(headers) - finished), _END  # tracebacks that break off
-    belongs = {key: {name for name in counts if counts[name] and last[name] > places[0]} for key, places in body.items()}
+    belongs = {
+        key: {name for name in counts if counts[name] and last[name] > places[0]} for key, places in body.items()
+    }
     sure = {key for key, names in belongs.items() if sum(counts[name] for name in names) == len(body[key])}
     found = []
     for name, places in ends.items():
@@ -68,7 +76,9 @@ def unmix(
 
 
 def _ordered(keys: Sequence[str], body: dict[str, list[int]], belongs: dict[str, set[str]]) -> tuple[list[str], bool]:
-    """Lines in the only order they can have had, and whether a frame had to go because it could stand in several places."""
+    """Lines in the only order they can have had, and whether a frame had to go because it could stand in several
+    places.
+    """
     order: list[str] = []
     lost = False
     for key in sorted(keys, key=lambda key: (body[key][0], body[key][-1])):
@@ -92,7 +102,9 @@ def _before(one: str, other: str, body: dict[str, list[int]], belongs: dict[str,
 
 
 def _can(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Can all pairs be made with the first before the second? Of the rarer of both every place needs a partner of its own."""
+    """Can all pairs be made with the first before the second? Of the rarer of both every place needs a partner of its
+    own.
+    """
     if len(first) >= len(second):
         return all(bisect.bisect(first, place) > index for index, place in enumerate(second))
     left = len(second)
@@ -100,13 +112,24 @@ def _can(first: Sequence[int], second: Sequence[int]) -> bool:
 
 
 def _chain(
-    texts: Sequence[str], headers: Sequence[int], joints: Sequence[int], ends: dict[str, list[int]], body: dict[str, list[int]]
+    texts: Sequence[str],
+    headers: Sequence[int],
+    joints: Sequence[int],
+    ends: dict[str, list[int]],
+    body: dict[str, list[int]],
 ) -> Unmixed | None:
-    """Chained tracebacks of one kind, each of one joint: every line stands as often as the joint, the headers twice as often."""
+    """Chained tracebacks of one kind, each of one joint: every line stands as often as the joint, the headers twice as
+    often.
+    """
     count = len(joints)
     links = {texts[index].strip() for index in joints}
     frames = {key: places for key, places in {**body, **ends}.items() if FRAME.match(key) or key in ends}
-    if len(links) != 1 or len(ends) != 2 or len(headers) != 2 * count or any(len(places) != count for places in frames.values()):
+    if (
+        len(links) != 1
+        or len(ends) != 2
+        or len(headers) != 2 * count
+        or any(len(places) != count for places in frames.values())
+    ):
         return None
     link = next(iter(links))
     every = {key: places for key, places in {**body, **ends, link: list(joints)}.items() if len(places) == count}
@@ -117,5 +140,10 @@ def _chain(
     first, second = (key for key in order if key in ends)
     if not (order.index(first) == at - 1 and order[-1] == second):
         return None
-    lines = (headers[0], *(every[key][0] for key in order[: at + 1]), headers[-1], *(every[key][-1] for key in order[at + 1 :]))
+    lines = (
+        headers[0],
+        *(every[key][0] for key in order[: at + 1]),
+        headers[-1],
+        *(every[key][-1] for key in order[at + 1 :]),
+    )
     return Unmixed(lines, every[second][-1], count, True)

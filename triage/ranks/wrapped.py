@@ -1,6 +1,7 @@
 """Pastes from a terminal that broke long lines at its width: the pieces are put together again.
 
-Told by the text alone: no line is longer than the width, several are exactly so long, most of those break off within a word, and what
+Told by the text alone: no line is longer than the width, several are exactly so long, most of those break off within a
+word, and what
 follows them begins like nothing that opens a line. Only small sources are looked at.
 """
 
@@ -16,7 +17,9 @@ SMALL = 1 << 18
 _NARROW, _WIDE = 60, 400
 _FEWEST = 3
 _MOST_PIECES = 200
-_OPENS = lazy_re(r'\s+File "|Traceback \(|\[|\(\w+ pid=|\d{4}-\d\d-\d\d[T ]|\s*\d{1,5}: |[\w.-]+:\d+:\d+ \[|[-=*#]{8}|[IWEF]\d{4} ')
+_OPENS = lazy_re(
+    r'\s+File "|Traceback \(|\[|\(\w+ pid=|\d{4}-\d\d-\d\d[T ]|\s*\d{1,5}: |[\w.-]+:\d+:\d+ \[|[-=*#]{8}|[IWEF]\d{4} '
+)
 _WORD = lazy_re(r"[\w./]")
 
 
@@ -36,7 +39,9 @@ def width_of(data: bytes) -> int:
 
 
 def joined(width: int, data: bytes, offset: int, size: int, read: Read) -> tuple[bytes, int, int] | None:
-    """The line that the piece `data` at `offset` belongs to, as if it were whole, where it begins and where it ends; None for one that is whole."""
+    """The line that the piece `data` at `offset` belongs to, as if it were whole, where it begins and where it ends;
+    None for one that is whole.
+    """
     begin = offset
     for _ in range(_MOST_PIECES):
         start = max(0, begin - 4 * width - 2)

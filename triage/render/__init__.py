@@ -17,7 +17,9 @@ __all__ = ["NAMES", "RENDERERS", "RenderError", "Renderer", "render"]
 
 
 def render(diagnosis: Diagnosis, name: str, *, width: int | None = None, color: bool = False, link: str = "") -> str:
-    """Write the diagnosis in the format called `name`; `link` is where the whole report is to be read, for those that can say it."""
+    """Write the diagnosis in the format called `name`; `link` is where the whole report is to be read, for those that
+    can say it.
+    """
     if name not in RENDERERS:
         raise RenderError(f"there is no format {name!r}", hint=f"use one of {', '.join(NAMES)}")
     renderer: Any = importlib.import_module(f"triage.render.{name}")

@@ -53,5 +53,7 @@ def _draw(bars: tuple[Bar, ...]) -> str:
             title = f"<title>week of {bar.week}: {plural(bar.count, 'incident')}</title>"
             parts.append(f'<rect x="{x}" y="{HIGH + 16 - tall}" width="{WIDE}" height="{tall}" rx="2">{title}</rect>')
             parts.append(f'<text class="mid" x="{x + WIDE // 2}" y="{HIGH + 12 - tall}">{bar.count}</text>')
-    parts += [f'<text x="0" y="{down - 4}">{bars[0].week}</text><text class="end" x="{across}" y="{down - 4}">{bars[-1].week}</text></svg>']
+    parts += [
+        f'<text x="0" y="{down - 4}">{bars[0].week}</text><text class="end" x="{across}" y="{down - 4}">{bars[-1].week}</text></svg>'
+    ]
     return "".join(parts)

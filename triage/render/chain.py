@@ -1,6 +1,8 @@
-"""What led to what in one incident, as a drawing: boxes from the cause to its echoes. Pure functions: a diagnosis in, SVG out.
+"""What led to what in one incident, as a drawing: boxes from the cause to its echoes. Pure functions: a diagnosis in,
+SVG out.
 
-The drawing has no style of its own: the page's style sheet colours `.chain`. Boxes are links, so that the keyboard reaches them.
+The drawing has no style of its own: the page's style sheet colours `.chain`. Boxes are links, so that the keyboard
+reaches them.
 """
 
 from __future__ import annotations
@@ -66,11 +68,16 @@ def boxes_of(diagnosis: Diagnosis) -> list[Box]:
     if root is None:
         return []
     groups = words.groups(diagnosis)
-    kinds = {called(finding): "echo" for finding in groups.caused} | {called(finding): "confirmed" for finding in groups.confirmed}
+    kinds = {called(finding): "echo" for finding in groups.caused} | {
+        called(finding): "confirmed" for finding in groups.confirmed
+    }
     members = {called(finding): finding for finding in (*groups.caused, *groups.confirmed)}
     members.pop(called(root), None)
     names = {*members, called(root)}
-    causes = {name: [cause for cause in finding.explained_by if cause in names and cause != name] for name, finding in members.items()}
+    causes = {
+        name: [cause for cause in finding.explained_by if cause in names and cause != name]
+        for name, finding in members.items()
+    }
     level = {called(root): 0}
     for _ in members:  # as far right as the longest way says; a circle stops growing with the number of members
         for name, before in causes.items():
@@ -86,7 +93,11 @@ def boxes_of(diagnosis: Diagnosis) -> list[Box]:
 def _direct(name: str, causes: Mapping[str, Sequence[str]], level: Mapping[str, int]) -> tuple[str, ...]:
     """Its causes without those that lead to it through another one anyway."""
     own = causes[name]
-    return tuple(one for one in own if not any(one in causes.get(other, ()) for other in own if other != one and level[other] > level[one]))
+    return tuple(
+        one
+        for one in own
+        if not any(one in causes.get(other, ()) for other in own if other != one and level[other] > level[one])
+    )
 
 
 def called(finding: Finding) -> str:
@@ -134,7 +145,9 @@ def _box(box: Box, place: tuple[int, int], links: Mapping[str, str]) -> str:
     count = f" ×{box.finding.count}" if box.finding.count > 1 else ""
     texts = [f'<text x="{x + 10}" y="{y + 19}">{escape(first)}</text>']
     texts += [f'<text x="{x + 10}" y="{y + 34}">{escape(second)}</text>'] if second else []
-    texts.append(f'<text class="dim" x="{x + 10}" y="{y + 52}">{escape(clip(who, LETTERS - len(count)) + count)}</text>')
+    texts.append(
+        f'<text class="dim" x="{x + 10}" y="{y + 52}">{escape(clip(who, LETTERS - len(count)) + count)}</text>'
+    )
     drawn = f'<rect x="{x}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="6"/>{"".join(texts)}'
     label = safe_line(f"{box.kind}: {box.finding.title} {who}").strip()
     if name in links:

@@ -32,9 +32,12 @@ def listing(clusters: Sequence[Cluster], *, width: int | None = None, color: boo
     if not clusters:
         return "no clusters\n"
     rows = [
-        (c.id, c.state, str(c.incidents), trend(c), str(c.jobs), str(c.ranks), day(c.last_seen)[:10], c.name or c.title) for c in clusters
+        (c.id, c.state, str(c.incidents), trend(c), str(c.jobs), str(c.ranks), day(c.last_seen)[:10], c.name or c.title)
+        for c in clusters
     ]
-    return "\n".join(table.as_text(_HEAD, rows, max(width or WIDTH, NARROWEST), Paint(color), right=(2, 3, 4, 5))) + "\n"
+    return (
+        "\n".join(table.as_text(_HEAD, rows, max(width or WIDTH, NARROWEST), Paint(color), right=(2, 3, 4, 5))) + "\n"
+    )
 
 
 def listing_as_json(clusters: Sequence[Cluster]) -> str:
@@ -68,7 +71,9 @@ def as_dict(cluster: Cluster) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What `triage clusters show` shows: `reasons` why each fingerprint is in it, `near` the clusters that could be merged, `note` why there are none."""
+    """What `triage clusters show` shows: `reasons` why each fingerprint is in it, `near` the clusters that could be
+    merged, `note` why there are none.
+    """
 
     cluster: Cluster
     exemplars: Sequence[Exemplar]
@@ -96,7 +101,10 @@ def page(shown: Page, *, width: int | None = None, color: bool = False) -> str:
             lines += quoted(facts[0].excerpt or facts[0].text, room, "    ") if facts else []
     lines += _near(shown, room, paint)
     lines += ["", paint("Incidents", "bold")] if shown.incidents else []
-    lines += [safe_line(f"  {item.id}  {day(item.at)}  {item.job_name}  {', '.join(item.hosts[:3])}") for item in shown.incidents]
+    lines += [
+        safe_line(f"  {item.id}  {day(item.at)}  {item.job_name}  {', '.join(item.hosts[:3])}")
+        for item in shown.incidents
+    ]
     lines += ["", paint("Log", "bold"), *entries(shown.log)] if shown.log else []
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -108,9 +116,15 @@ def _near(shown: Page, room: int, paint: Paint) -> list[str]:
     for near, other in shown.near:
         lines += fold(safe_line(f"  {near.score:.2f}  {other.id}  {other.state}  {other.name or other.title}"), room)
         for sign, words, style in (("-", near.only_there, "red"), ("+", near.only_here, "green")):
-            lines += [paint(line, style) for line in fold(safe_line(f"        {sign} {' '.join(words)}"), room)] if words else []
+            lines += (
+                [paint(line, style) for line in fold(safe_line(f"        {sign} {' '.join(words)}"), room)]
+                if words
+                else []
+            )
     if shown.near:
-        said = f"- only there, + only here. `triage clusters merge {shown.cluster.id} ID` if they are one, `reject` if not"
+        said = (
+            f"- only there, + only here. `triage clusters merge {shown.cluster.id} ID` if they are one, `reject` if not"
+        )
         lines += [paint(line, "dim") for line in fold(f"  {said}", room)]
     return lines
 
@@ -139,7 +153,10 @@ def page_as_dict(shown: Page) -> dict[str, Any]:
         **values,
         "exemplars": exemplars,
         "near": near,
-        "members": [{"id": item.id, "at": iso(item.at), "job": item.job_name, "hosts": list(item.hosts)} for item in shown.incidents],
+        "members": [
+            {"id": item.id, "at": iso(item.at), "job": item.job_name, "hosts": list(item.hosts)}
+            for item in shown.incidents
+        ],
         "log": [entry_as_dict(entry) for entry in shown.log],
     }
 
@@ -153,7 +170,11 @@ def rekeyed(found: Rekeyed, dry_run: bool) -> str:
     """What new rules made of the clusters."""
     would = "would get" if dry_run else "got"
     head = f"rules of version {found.version} (before: {found.before}): {plural(found.examples, 'example')}, {found.added} {would} a new fingerprint"
-    lines = [head, *(f"collision: {line}" for line in found.collisions), *(f"divergence: {line}" for line in found.divergences)]
+    lines = [
+        head,
+        *(f"collision: {line}" for line in found.collisions),
+        *(f"divergence: {line}" for line in found.divergences),
+    ]
     return "".join(f"{safe_line(line)}\n" for line in lines)
 
 
@@ -170,7 +191,11 @@ def entries(log: Sequence[Entry]) -> list[str]:
     for entry in log:
         details = ", ".join(f"{name} {value}" for name, value in entry.details.items() if value)
         undone = f" [taken back by {entry.undone_by}]" if entry.undone_by is not None else ""
-        out.append(safe_line(f"{entry.id:>5}  {day(entry.at)}  {entry.actor}  {entry.action} {entry.subject}  {details}{undone}"))
+        out.append(
+            safe_line(
+                f"{entry.id:>5}  {day(entry.at)}  {entry.actor}  {entry.action} {entry.subject}  {details}{undone}"
+            )
+        )
     return out
 
 
@@ -181,4 +206,7 @@ def log_as_json(log: Sequence[Entry]) -> str:
 
 def entry_as_dict(entry: Entry) -> dict[str, Any]:
     """An entry as JSON has it."""
-    return {name: getattr(entry, name) for name in Entry.__dataclass_fields__} | {"at": iso(entry.at), "details": dict(entry.details)}
+    return {name: getattr(entry, name) for name in Entry.__dataclass_fields__} | {
+        "at": iso(entry.at),
+        "details": dict(entry.details),
+    }

@@ -41,7 +41,12 @@ def _issue(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "description": clip(safe_line(finding.title + (f" ({who})" if who else "")), DESCRIPTION),
         "check_name": check,
-        "fingerprint": hashlib.sha256(f"{check}\0{path}\0{first.line if first else ''}".encode(errors="replace")).hexdigest()[:40],
+        "fingerprint": hashlib.sha256(
+            f"{check}\0{path}\0{first.line if first else ''}".encode(errors="replace")
+        ).hexdigest()[:40],
         "severity": _SEVERITY[finding.severity],
-        "location": {"path": path or "unknown", "lines": {"begin": max(first.line or 1, 1) if first is not None else 1}},
+        "location": {
+            "path": path or "unknown",
+            "lines": {"begin": max(first.line or 1, 1) if first is not None else 1},
+        },
     }

@@ -1,4 +1,5 @@
-"""GitHub's workflow commands: a line of output that makes an annotation. Shared by `github` and the problems of `catalog check`.
+"""GitHub's workflow commands: a line of output that makes an annotation. Shared by `github` and the problems of
+`catalog check`.
 
 Escaping is that of the runner's toolkit: `%`, CR and LF in a message, also `:` and `,` in a property.
 """

@@ -28,7 +28,9 @@ def as_json(reports: Sequence[Report], warnings: Sequence[Warning]) -> str:
     document = {
         "schema": SCHEMA,
         "cores": [_document(report) for report in reports],
-        "warnings": [{"code": warning.code, "source": warning.source, "message": warning.message} for warning in warnings],
+        "warnings": [
+            {"code": warning.code, "source": warning.source, "message": warning.message} for warning in warnings
+        ],
     }
     return escaped(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
@@ -58,11 +60,18 @@ def _document(report: Report) -> dict[str, Any]:
             "module": crash.module or None,
             "python": crash.python or None,
             "thread": crash.thread.id if crash.thread is not None else None,
-            "notes": [{"level": note.level, "frame": note.frame, "done": note.done, "why": note.why} for note in crash.notes],
+            "notes": [
+                {"level": note.level, "frame": note.frame, "done": note.done, "why": note.why} for note in crash.notes
+            ],
         },
         "threads": [_thread(thread) for thread in stacks.threads],
         "modules": [
-            {"path": module.path, "start": _hex(module.start), "end": _hex(module.end), "build_id": module.build_id or None}
+            {
+                "path": module.path,
+                "start": _hex(module.start),
+                "end": _hex(module.end),
+                "build_id": module.build_id or None,
+            }
             for module in core.modules
         ],
         "remarks": [{"code": code, "message": message} for code, message in report.remarks],
@@ -110,7 +119,10 @@ def as_text(
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
     parts = [_report(report, explain, all_threads, columns, paint) for report in reports]
     if warnings:
-        lines = [f"- {safe_line(f'{warning.source}: ' if warning.source else '')}{safe_line(warning.message)}" for warning in warnings]
+        lines = [
+            f"- {safe_line(f'{warning.source}: ' if warning.source else '')}{safe_line(warning.message)}"
+            for warning in warnings
+        ]
         parts.append("\n".join(labelled("Note", lines, columns, paint, "bold")) + "\n")
     return "\n".join(parts)
 
@@ -124,7 +136,11 @@ def _report(report: Report, explain: bool, all_threads: bool, columns: int, pain
         else "no signal: a copy of a process that went on"
     )
     head = [safe_line(signal)] + [safe_line(text) for text in (report.meaning.sentence, redact(stacks.message)) if text]
-    sections = [labelled("CRASH" if stacks.signal else "CORE", head, columns, paint, "bold", "red" if stacks.signal else "green")]
+    sections = [
+        labelled(
+            "CRASH" if stacks.signal else "CORE", head, columns, paint, "bold", "red" if stacks.signal else "green"
+        )
+    ]
     if stacks.signal:
         point = [safe_line(crash.text)] + ([f"signature {crash.key}, point {crash.point}"] if crash.key else [])
         point += [f"Python: {safe_line(crash.python)}"] if crash.python else []
@@ -138,18 +154,28 @@ def _report(report: Report, explain: bool, all_threads: bool, columns: int, pain
     ]
     sections.append(labelled("Process", described, columns, paint, "bold"))
     shown = (
-        stacks.threads if all_threads else [thread for thread in (crash.thread or (stacks.threads or (None,))[0],) if thread is not None]
+        stacks.threads
+        if all_threads
+        else [thread for thread in (crash.thread or (stacks.threads or (None,))[0],) if thread is not None]
     )
     for thread in shown:
         sections.append(_stack(thread, report, paint))
     if explain:
         notes = [
-            f"{'' if note.level is None else f'#{note.level} '}{note.frame}: {note.done}, {note.why}".lstrip(": ") for note in crash.notes
+            f"{'' if note.level is None else f'#{note.level} '}{note.frame}: {note.done}, {note.why}".lstrip(": ")
+            for note in crash.notes
         ]
-        sections.append(labelled("Steps", [safe_line(note) for note in notes] or ["nothing was dropped"], columns, paint, "bold"))
+        sections.append(
+            labelled("Steps", [safe_line(note) for note in notes] or ["nothing was dropped"], columns, paint, "bold")
+        )
     if report.remarks:
-        sections.append(labelled("Note", [f"- {safe_line(message)}" for _, message in report.remarks], columns, paint, "bold"))
-    return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections) + f"\n\n{safe_line(report.name)}\n"
+        sections.append(
+            labelled("Note", [f"- {safe_line(message)}" for _, message in report.remarks], columns, paint, "bold")
+        )
+    return (
+        "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections)
+        + f"\n\n{safe_line(report.name)}\n"
+    )
 
 
 def _stack(thread: Thread, report: Report, paint: Paint) -> list[str]:
@@ -163,9 +189,13 @@ def _stack(thread: Thread, report: Report, paint: Paint) -> list[str]:
 
 
 def _frames(thread: Thread) -> Iterator[tuple[int, str]]:
-    """The frames with their levels; of one that comes again and again (a recursion) the first, and how often it follows."""
+    """The frames with their levels; of one that comes again and again (a recursion) the first, and how often it
+    follows.
+    """
     level = 0
-    for _, run in itertools.groupby(thread.frames, key=lambda frame: (frame.function, frame.module, frame.file, frame.line, frame.offset)):
+    for _, run in itertools.groupby(
+        thread.frames, key=lambda frame: (frame.function, frame.module, frame.file, frame.line, frame.offset)
+    ):
         same = list(run)
         yield level, f"#{level:<3}{written(same[0])}"
         if len(same) == 2:

@@ -44,7 +44,13 @@ def _deviation(item: Deviation) -> dict[str, object]:
         "ranks": list(item.ranks),
         "hosts": list(item.hosts),
         "evidence": [
-            {"source": fact.source, "line": fact.line, "rank": fact.origin.rank, "host": fact.origin.host, "text": fact.text}
+            {
+                "source": fact.source,
+                "line": fact.line,
+                "rank": fact.origin.rank,
+                "host": fact.origin.host,
+                "text": fact.text,
+            }
             for fact in item.evidence
         ],
     }
@@ -56,16 +62,26 @@ def as_text(audit: Audit, *, width: int | None = None, color: bool = False) -> s
     blocks = [wrap(_head(audit), columns)]
     blocks += [_said(item, columns, paint) for item in audit.deviations]
     if audit.agreed:
-        told = [f"{name}={value}" if name.isupper() else f"{name} {value}" for name, value in audit.agreed.items() if value]
+        told = [
+            f"{name}={value}" if name.isupper() else f"{name} {value}" for name, value in audit.agreed.items() if value
+        ]
         more = f" and {len(told) - AGREED} more" if len(told) > AGREED else ""
-        blocks.append(labelled("Equal", [safe_line(", ".join(clip(item, 80) for item in told[:AGREED]) + more)], columns, paint, "bold"))
+        blocks.append(
+            labelled(
+                "Equal", [safe_line(", ".join(clip(item, 80) for item in told[:AGREED]) + more)], columns, paint, "bold"
+            )
+        )
     notes = [
         f"- {w.source + ': ' if w.source else ''}{w.message} ({w.code})"
         for w in audit.warnings
         if w.code not in ("handled", "device-unhealthy")
     ]
     if notes:
-        blocks.append(labelled("Warnings", [clip(safe_line(note), columns * 2) for note in notes[:8]], columns, paint, "bold", "yellow"))
+        blocks.append(
+            labelled(
+                "Warnings", [clip(safe_line(note), columns * 2) for note in notes[:8]], columns, paint, "bold", "yellow"
+            )
+        )
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
 
 
@@ -85,7 +101,9 @@ def _speakers(names: Iterable[str]) -> str:
     others = [name for name in listed if not (name.startswith("rank ") and name[5:].isdigit())]
     said = [words.ranks(ranks)] if ranks else []
     said += (
-        [safe_line(words.hosts(others)) if len(others) <= 4 else f"{', '.join(others[:3])} and {len(others) - 3} more"] if others else []
+        [safe_line(words.hosts(others)) if len(others) <= 4 else f"{', '.join(others[:3])} and {len(others) - 3} more"]
+        if others
+        else []
     )
     return ", ".join(said)
 

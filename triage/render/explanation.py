@@ -37,7 +37,9 @@ def as_text(explanation: Explanation, *, width: int | None = None, color: bool =
     head = [f"{safe_line(explanation.signature)}: {safe_line(explanation.title)}", safe_line(explanation.outcome)]
     sections = [labelled(kind, head, columns, paint, "bold", style)]
     if explanation.clauses:
-        clauses = [f"- {'holds' if held else 'fails'}, {hits}×: {safe_line(text)}" for text, held, hits in explanation.clauses]
+        clauses = [
+            f"- {'holds' if held else 'fails'}, {hits}×: {safe_line(text)}" for text, held, hits in explanation.clauses
+        ]
         sections.append(labelled("Clauses", clauses, columns, paint, "bold"))
     sections += [_quotation("Evidence", [(_place(item), item.text) for item in explanation.evidence], columns, paint)]
     sections += [_quotation("Near misses", list(explanation.near_misses), columns, paint)]

@@ -34,7 +34,9 @@ def as_json(view: View) -> str:
         "entries": view.entries,
         "versions": list(view.versions),
         "faults": [_fault(fault) for fault in view.analysis.faults],
-        "stragglers": [{"rank": slow.rank, "last": slow.last, "waited_seconds": slow.waited} for slow in view.analysis.stragglers],
+        "stragglers": [
+            {"rank": slow.rank, "last": slow.last, "waited_seconds": slow.waited} for slow in view.analysis.stragglers
+        ],
         "groups": [_lane(lane) for lane in view.lanes],
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in view.warnings],
     }
@@ -90,7 +92,11 @@ def as_text(view: View, *, width: int | None = None, color: bool = False) -> str
         blocks.append(wrap(MEANING, columns))
     notes = [_note(warning) for warning in view.warnings]
     if notes:
-        blocks.append(labelled("Warnings", [clip(safe_line(note), columns * 3) for note in notes[:8]], columns, paint, "bold", "yellow"))
+        blocks.append(
+            labelled(
+                "Warnings", [clip(safe_line(note), columns * 3) for note in notes[:8]], columns, paint, "bold", "yellow"
+            )
+        )
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
 
 
@@ -109,7 +115,11 @@ def _head(view: View) -> str:
 def _told(number: int, fault: Fault, columns: int, paint: Paint) -> list[str]:
     root = not fault.explained_by
     label = "FAULT" if root else "Follows"
-    head = f"{fault.rule} · {words.ranks(fault.ranks)} · {fault.group} #{fault.seq} {fault.op}" if fault.ranks else fault.rule
+    head = (
+        f"{fault.rule} · {words.ranks(fault.ranks)} · {fault.group} #{fault.seq} {fault.op}"
+        if fault.ranks
+        else fault.rule
+    )
     lines = [safe_line(head + ("" if fault.sure else " · not sure")), safe_line(clip(fault.text, 12 * columns))]
     if not root:
         return labelled(label, lines[1:], columns, paint, "dim")
@@ -124,7 +134,10 @@ def _told(number: int, fault: Fault, columns: int, paint: Paint) -> list[str]:
 def _place(place: Place, columns: int) -> list[str]:
     """Who called what, and the frames that led there, from the user's own on."""
     indent = " " * 13
-    lines = [indent + clip(safe_line(f"{words.ranks(place.ranks)}: {place.call}" if place.ranks else place.call), columns - 13)]
+    lines = [
+        indent
+        + clip(safe_line(f"{words.ranks(place.ranks)}: {place.call}" if place.ranks else place.call), columns - 13)
+    ]
     mine = own(place.stack)
     start = place.stack.index(mine) if mine is not None else 0
     for frame in place.stack[start : start + _FRAMES]:
@@ -176,5 +189,7 @@ def _quiet(row: Row) -> bool:
 
 def _line(row: Row, start: int, end: int) -> str:
     return "".join(
-        MARKS[run.state] * (min(run.last, end - 1) - max(run.first, start) + 1) for run in row.runs if run.last >= start and run.first < end
+        MARKS[run.state] * (min(run.last, end - 1) - max(run.first, start) + 1)
+        for run in row.runs
+        if run.last >= start and run.first < end
     )

@@ -1,7 +1,9 @@
 """Flight Recorder dumps as one HTML page: the faults in words, and an SVG of every group, rank by sequence number.
 
-Drawn by runs of one state and by rows that look alike; the wheel zooms, dragging moves, a double click goes back. A group of thousands of rows
-begins with its first ones, and the wheel goes back from them until all rows are in the picture. No other file is loaded.
+Drawn by runs of one state and by rows that look alike; the wheel zooms, dragging moves, a double click goes back. A
+group of thousands of rows
+begins with its first ones, and the wheel goes back from them until all rows are in the picture. No other file is
+loaded.
 """
 
 from __future__ import annotations
@@ -70,13 +72,19 @@ s.addEventListener('pointerup',function(){d=null});s.addEventListener('dblclick'
 
 def as_html(view: View) -> str:
     """The whole page."""
-    faults = "".join(_fault(fault) for fault in view.analysis.faults) or "<p>No rank stands in a collective, and all calls agree.</p>"
+    faults = (
+        "".join(_fault(fault) for fault in view.analysis.faults)
+        or "<p>No rank stands in a collective, and all calls agree.</p>"
+    )
     key = "".join(f'<span style="background:{color}"></span>{SAYS[state]}' for state, color in COLORS.items())
     first = {fault.group: number for number, fault in reversed(list(enumerate(view.analysis.faults)))}
     lanes = sorted(view.lanes, key=lambda lane: (first.get(lane.group, len(first)), lane.group))
-    drawn = "".join(_lane(lane, [fault for fault in view.analysis.faults if fault.group == lane.group]) for lane in lanes)
+    drawn = "".join(
+        _lane(lane, [fault for fault in view.analysis.faults if fault.group == lane.group]) for lane in lanes
+    )
     notes = "".join(
-        f"<li>{_text(f'{w.source}: ' if w.source else '')}{_text(w.message)} <code>{_text(w.code)}</code></li>" for w in view.warnings
+        f"<li>{_text(f'{w.source}: ' if w.source else '')}{_text(w.message)} <code>{_text(w.code)}</code></li>"
+        for w in view.warnings
     )
     title = f"Flight Recorder: {words.plural(len(view.ranks), 'rank')}"
     return (
@@ -97,10 +105,15 @@ def _fault(fault: Fault) -> str:
     kind = "fault follows" if fault.explained_by else "fault" if fault.sure else "fault unsure"
     head = f"{fault.rule} · {words.ranks(fault.ranks)} · {fault.group} #{fault.seq} {fault.op}"
     places = "\n".join(
-        f"{words.ranks(place.ranks)}: {place.call}" + "".join(f"\n    {frame.file}:{frame.line} in {frame.name}" for frame in place.stack)
+        f"{words.ranks(place.ranks)}: {place.call}"
+        + "".join(f"\n    {frame.file}:{frame.line} in {frame.name}" for frame in place.stack)
         for place in fault.places
     )
-    shown = f"<pre>{chr(10).join(_kept(line) for line in places.splitlines())}</pre>" if places and not fault.explained_by else ""
+    shown = (
+        f"<pre>{chr(10).join(_kept(line) for line in places.splitlines())}</pre>"
+        if places and not fault.explained_by
+        else ""
+    )
     unsure = "" if fault.sure else " (not sure)"
     return f'<div class="{kind}"><b>{_text(head)}</b>{unsure}<br>{_text(fault.text)}{shown}</div>'
 
@@ -136,7 +149,9 @@ def _lane(lane: Lane, faults: list[Fault]) -> str:
         y = _TOP + _HIGH * number
         name = words.ranks(row.ranks)
         short = name if len(name) <= 21 else name[:20] + "…"
-        names.append(f'<text class="r" x="4" y="12" transform="translate(0 {y})"><title>{escape(name)}</title>{escape(short)}</text>')
+        names.append(
+            f'<text class="r" x="4" y="12" transform="translate(0 {y})"><title>{escape(name)}</title>{escape(short)}</text>'
+        )
         parts += [_run(lane, run, name, y, across) for run in row.runs]
     index = {seq: number for number, seq in enumerate(lane.seqs)}
     for fault in faults[:20]:

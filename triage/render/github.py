@@ -1,6 +1,7 @@
 """For GitHub Actions: annotations as workflow commands, the step summary, and the comment on a pull request.
 
-The runner shows ten errors and ten warnings of a step and drops the rest without a word; here the tenth says how many more there are.
+The runner shows ten errors and ten warnings of a step and drops the rest without a word; here the tenth says how many
+more there are.
 A step summary is refused above 1 MiB, a comment above 65,536 characters.
 """
 
@@ -32,10 +33,15 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
 
 
 def annotated(diagnosis: Diagnosis) -> list[str]:
-    """At most ten errors (what began it), ten warnings (what followed, and what the reader must know), and a notice for a clean job."""
+    """At most ten errors (what began it), ten warnings (what followed, and what the reader must know), and a notice for
+    a clean job.
+    """
     root = diagnosis.root_cause
     if diagnosis.verdict == "clean":
-        return [command("notice", safe(clip(words.headline(diagnosis), MESSAGE)), {"title": "triage: clean"}), *_warnings(diagnosis, ())]
+        return [
+            command("notice", safe(clip(words.headline(diagnosis), MESSAGE)), {"title": "triage: clean"}),
+            *_warnings(diagnosis, ()),
+        ]
     kind = words.kind(diagnosis).capitalize()
     errors = (
         [_told(root, f"{kind}: {words.headline(diagnosis)}", diagnosis)]
@@ -53,7 +59,9 @@ def summary(diagnosis: Diagnosis, *, link: str = "", limit: int = SUMMARY) -> st
 
 
 def comment(diagnosis: Diagnosis, key: str, *, link: str = "", limit: int = COMMENT) -> str:
-    """The Markdown report behind the marker by which the comment is found again, at most `limit` characters (and bytes)."""
+    """The Markdown report behind the marker by which the comment is found again, at most `limit` characters (and
+    bytes).
+    """
     first = marker(key) + "\n"
     return first + cut(_linked(markdown.render(diagnosis), link), limit - len(first))
 
@@ -80,7 +88,13 @@ def cut(text: str, limit: int) -> str:
             fence = "" if fence == opened[1] else fence or opened[1]
     closing = [fence] if fence else []
     return "\n".join(
-        [*kept, *closing, "", f"… {words.plural(len(lines) - len(kept), 'more line')} left out: the report is too long for this place.", ""]
+        [
+            *kept,
+            *closing,
+            "",
+            f"… {words.plural(len(lines) - len(kept), 'more line')} left out: the report is too long for this place.",
+            "",
+        ]
     )
 
 
@@ -90,7 +104,10 @@ def _linked(report: str, link: str) -> str:
 
 def _warnings(diagnosis: Diagnosis, findings: Sequence[Finding]) -> list[str]:
     told = [_told(finding, finding.title, diagnosis) for finding in findings]
-    told += [_bare(f"{message} ({', '.join(sources[:3])})" if sources else message) for sources, message, _ in words.warnings(diagnosis)]
+    told += [
+        _bare(f"{message} ({', '.join(sources[:3])})" if sources else message)
+        for sources, message, _ in words.warnings(diagnosis)
+    ]
     return _capped("warning", told)
 
 
@@ -117,6 +134,8 @@ def _place(item: Evidence | None) -> dict[str, object]:
 
 
 def _capped(kind: str, told: Sequence[tuple[str, dict[str, object]]]) -> list[str]:
-    shown = [command(kind, message, properties) for message, properties in told[: SHOWN if len(told) <= SHOWN else SHOWN - 1]]
+    shown = [
+        command(kind, message, properties) for message, properties in told[: SHOWN if len(told) <= SHOWN else SHOWN - 1]
+    ]
     rest = len(told) - len(shown)
     return [*shown, *([command(kind, f"+ {rest} more, see the step summary", {"title": "triage"})] if rest else [])]

@@ -1,6 +1,7 @@
 """The causal graph as Graphviz text, or drawn as SVG without any program: causes left, what follows from them right.
 
-Nothing in a title can leave its place: text is escaped for XML or for a quoted string of Graphviz. The drawing takes the
+Nothing in a title can leave its place: text is escaped for XML or for a quoted string of Graphviz. The drawing takes
+the
 colour of the page around it, and of the reader's scheme where it stands alone.
 """
 
@@ -14,7 +15,12 @@ from triage.catalog.model import Signature
 from triage.render.layers import Layout, layout
 from triage.render.safe import safe_line
 
-BOX, GAP, ROW, JOINT = 250, 90, 30, 8  # pixels: width of a box, room between layers, height of a row with a box, with a joint
+BOX, GAP, ROW, JOINT = (
+    250,
+    90,
+    30,
+    8,
+)  # pixels: width of a box, room between layers, height of a row with a box, with a joint
 HEIGHT, MARGIN, CHARACTER = 22, 20, 7.0
 LOOSE_COLUMNS = 4
 # Every rule is bound to the drawing's own class, for styles of an SVG inside a page reach the whole page.
@@ -88,8 +94,12 @@ def _points(found: Layout) -> tuple[dict[object, tuple[float, float]], int, int]
     return points, 2 * MARGIN + max(len(found.layers) * (BOX + GAP) - GAP, 0), 2 * MARGIN + tallest
 
 
-def _loose(found: Layout, points: Mapping[object, tuple[float, float]], bottom: int) -> tuple[dict[str, tuple[float, float]], int]:
-    """The places of all boxes: those that no arrow touches stand in rows below the others. With the height of the drawing."""
+def _loose(
+    found: Layout, points: Mapping[object, tuple[float, float]], bottom: int
+) -> tuple[dict[str, tuple[float, float]], int]:
+    """The places of all boxes: those that no arrow touches stand in rows below the others. With the height of the
+    drawing.
+    """
     places = {item: point for item, point in points.items() if isinstance(item, str)}
     for number, name in enumerate(found.loose):
         row, column = divmod(number, LOOSE_COLUMNS)
@@ -104,7 +114,9 @@ def _curve(arrow: Arrow, found: Layout, points: Mapping[object, tuple[float, flo
         way = f"M{x + BOX:g} {y:g}C{x + BOX + GAP:g} {y + ROW:g} {end - GAP:g} {bottom + ROW:g} {end:g} {bottom:g}"
     else:
         way = _forward(
-            (x + BOX, y), [points[arrow, number] for number in range(1, len(found.layers)) if (arrow, number) in points], (end, bottom)
+            (x + BOX, y),
+            [points[arrow, number] for number in range(1, len(found.layers)) if (arrow, number) in points],
+            (end, bottom),
         )
     title = escape(f"{arrow.cause} leads to {arrow.effect} ({arrow.scope})")
     return f'<path{kind} d="{way}" marker-end="url(#tip)"><title>{title}</title></path>'

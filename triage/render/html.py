@@ -1,4 +1,5 @@
-"""One self-contained page: no script, nothing loaded from elsewhere, light or dark as the reader's system is, and readable as text.
+"""One self-contained page: no script, nothing loaded from elsewhere, light or dark as the reader's system is, and
+readable as text.
 
 Log text is escaped everywhere, and the page's own policy forbids scripts and loading, should anything ever get through.
 """
@@ -63,7 +64,8 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         *_section("It caused", _findings(groups.caused, diagnosis)),
         *_section("Confirmed by", _findings(groups.confirmed, diagnosis)),
         *_section(
-            "Before that" if diagnosis.verdict == "clean" else "Also considered", _findings(groups.considered, diagnosis, reasons=True)
+            "Before that" if diagnosis.verdict == "clean" else "Also considered",
+            _findings(groups.considered, diagnosis, reasons=True),
         ),
         *_section("Unknown", _findings(words.others(diagnosis), diagnosis, reasons=True)),
         *_section("Set aside", _findings(groups.noise, diagnosis)),
@@ -105,7 +107,11 @@ def _head(diagnosis: Diagnosis) -> list[str]:
         return parts
     named = f"<code>{line(root.signature or root.cluster or '')}</code>, " if root.signature or root.cluster else ""
     time = words.clock(root.first_time, diagnosis)
-    said = [line(words.seen(diagnosis)), f"at {time}" if time else "", f"confidence {words.confidence(root.confidence)}"]
+    said = [
+        line(words.seen(diagnosis)),
+        f"at {time}" if time else "",
+        f"confidence {words.confidence(root.confidence)}",
+    ]
     parts.append(f"<p>{named}{', '.join(part for part in said if part)}</p>")
     for fact in root.evidence[:5]:
         parts += [f'<p class="dim">{_place(fact, diagnosis)}</p>', block(fact.text)]
@@ -163,7 +169,10 @@ def _lanes(diagnosis: Diagnosis) -> list[str]:
     drawn = swimlanes.draw(diagnosis) if diagnosis.root_cause is not None else ""
     if not drawn:
         return []
-    told = [f"{time or 'no time'} {ranks}: {line(clip(what, 160))}".replace(" : ", ": ") for time, ranks, what in words.timeline(diagnosis)]
+    told = [
+        f"{time or 'no time'} {ranks}: {line(clip(what, 160))}".replace(" : ", ": ")
+        for time, ranks, what in words.timeline(diagnosis)
+    ]
     text = ["<details><summary>The same as text</summary>", *_items(told), "</details>"] if told else []
     return [f'<div class="scroll">{drawn}</div>', *text]
 
@@ -176,7 +185,11 @@ def _finding(finding: Finding, diagnosis: Diagnosis, reasons: bool) -> str:
     first = next(iter(finding.evidence), None)
     said = f"<code>{line(words.summary(finding))}</code>: {line(clip(finding.title, 200))}"
     why = f" ({line('; '.join(finding.why))})" if reasons and finding.why else ""
-    shown = f"<details><summary>{_place(first, diagnosis)}</summary>{block(first.text)}</details>" if first is not None else ""
+    shown = (
+        f"<details><summary>{_place(first, diagnosis)}</summary>{block(first.text)}</details>"
+        if first is not None
+        else ""
+    )
     return said + why + shown
 
 

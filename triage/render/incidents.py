@@ -28,7 +28,12 @@ def dumped(value: dict[str, Any]) -> str:
 
 def cause(incident: Incident) -> str:
     """The signature, or the cluster with its name."""
-    return incident.signature or incident.name or incident.cluster or ("-" if incident.verdict == "clean" else "symptoms only")
+    return (
+        incident.signature
+        or incident.name
+        or incident.cluster
+        or ("-" if incident.verdict == "clean" else "symptoms only")
+    )
 
 
 def as_dict(incident: Incident) -> dict[str, Any]:
@@ -50,7 +55,9 @@ def listing(incidents: Sequence[Incident], total: int, *, width: int | None = No
 
 def listing_as_json(incidents: Sequence[Incident], total: int, cursor: str | None) -> str:
     """The incidents, how many there are in all, and where the next page begins."""
-    return dumped({"schema": SCHEMA, "total": total, "next": cursor, "incidents": [as_dict(incident) for incident in incidents]})
+    return dumped(
+        {"schema": SCHEMA, "total": total, "next": cursor, "incidents": [as_dict(incident) for incident in incidents]}
+    )
 
 
 def listing_as_csv(incidents: Sequence[Incident]) -> str:
@@ -63,7 +70,14 @@ def listing_as_csv(incidents: Sequence[Incident]) -> str:
     return table.as_csv(head, rows)
 
 
-def hits(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: str, *, width: int | None = None, color: bool = False) -> str:
+def hits(
+    found: Sequence[Hit],
+    others: Sequence[tuple[str, str, str]],
+    words: str,
+    *,
+    width: int | None = None,
+    color: bool = False,
+) -> str:
     """Signatures and guides first, then incidents with the words around what was found. `others` are (kind, id, title)."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
     lines: list[str] = []
@@ -71,7 +85,10 @@ def hits(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: st
         lines += table.as_text(("in the catalog", "id", "title"), others, room, paint)
     for hit in found:
         incident = hit.incident
-        lines += ["", *fold(safe_line(f"{incident.id}  {day(incident.at)}  {cause(incident)}  {incident.job_name}"), room)]
+        lines += [
+            "",
+            *fold(safe_line(f"{incident.id}  {day(incident.at)}  {cause(incident)}  {incident.job_name}"), room),
+        ]
         marked = hit.snippet.replace("\x02", "«").replace("\x03", "»")
         lines += [paint(line, "dim") for line in fold("  " + table.cut(safe_line(marked), room * 2), room)]
     return "\n".join(lines).strip("\n") + "\n" if lines else f"nothing has {safe_line(words)!r}\n"
@@ -79,7 +96,9 @@ def hits(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: st
 
 def hits_as_dict(found: Sequence[Hit], others: Sequence[tuple[str, str, str]], words: str) -> dict[str, Any]:
     """The same; in `snippet` the words stand between « and »."""
-    items = [{**as_dict(hit.incident), "snippet": hit.snippet.replace("\x02", "«").replace("\x03", "»")} for hit in found]
+    items = [
+        {**as_dict(hit.incident), "snippet": hit.snippet.replace("\x02", "«").replace("\x03", "»")} for hit in found
+    ]
     catalog = [{"kind": kind, "id": name, "title": title} for kind, name, title in others]
     return {"schema": "triage.search/1", "words": words, "catalog": catalog, "incidents": items}
 
@@ -93,7 +112,13 @@ def hits_as_csv(found: Sequence[Hit], others: Sequence[tuple[str, str, str]]) ->
     """A row a hit."""
     rows: list[Sequence[Cell]] = [[kind, name, title, None, None] for kind, name, title in others]
     rows += [
-        ["incident", hit.incident.id, hit.incident.title, iso(hit.incident.at), hit.snippet.replace("\x02", "").replace("\x03", "")]
+        [
+            "incident",
+            hit.incident.id,
+            hit.incident.title,
+            iso(hit.incident.at),
+            hit.snippet.replace("\x02", "").replace("\x03", ""),
+        ]
         for hit in found
     ]
     return table.as_csv(("kind", "id", "title", "at", "snippet"), rows)
@@ -125,7 +150,10 @@ def similar_as_json(to: str, found: Sequence[Likeness]) -> str:
 
 def similar_as_csv(found: Sequence[Likeness]) -> str:
     """A row an incident."""
-    rows = [[i.incident.id, iso(i.incident.at), i.incident.job_name, " ".join(i.incident.hosts), i.why, "; ".join(i.said)] for i in found]
+    rows = [
+        [i.incident.id, iso(i.incident.at), i.incident.job_name, " ".join(i.incident.hosts), i.why, "; ".join(i.said)]
+        for i in found
+    ]
     return table.as_csv(("id", "at", "job", "hosts", "why", "said"), rows)
 
 
@@ -134,7 +162,9 @@ def sums(found: Sums, *, width: int | None = None, color: bool = False) -> str:
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
     said = ", ".join(f"{item.count} {item.name}" for item in found.verdicts)
     sections = [labelled("Incidents", [f"{found.incidents}" + (f": {said}" if said else "")], room, paint, "bold")]
-    weeks = [Count(day(week_start(item.name))[:10], item.count, item.first, item.last) for item in reversed(found.weeks)]
+    weeks = [
+        Count(day(week_start(item.name))[:10], item.count, item.first, item.last) for item in reversed(found.weeks)
+    ]
     for heading, counts, spread in (
         ("By cause", found.signatures, ""),
         ("Hosts that come back", found.hosts, "cause"),
@@ -160,7 +190,10 @@ def sums_as_dict(found: Sums) -> dict[str, Any]:
             for item in counts
         ]
 
-    parts = {name: items(getattr(found, name), name == "weeks") for name in ("verdicts", "signatures", "hosts", "devices", "weeks")}
+    parts = {
+        name: items(getattr(found, name), name == "weeks")
+        for name in ("verdicts", "signatures", "hosts", "devices", "weeks")
+    }
     return {"schema": "triage.stats/1", "incidents": found.incidents, **parts}
 
 
@@ -185,8 +218,14 @@ def remembered(found: Remembered, *, width: int | None = None, color: bool = Fal
     incident = found.incident
     times = f", seen {incident.seen} times, last {day(incident.seen_at)}" if incident.seen > 1 else ""
     lines = labelled("Incident", [f"{incident.id}, stored {day(incident.stored_at)}{times}"], room, paint, "bold")
-    lines += labelled("People said", [_spoken(item) for item in found.feedback], room, paint, "bold") if found.feedback else []
-    lines += labelled("Before", [_changed(item) for item in found.history], room, paint, "bold") if found.history else []
+    lines += (
+        labelled("People said", [_spoken(item) for item in found.feedback], room, paint, "bold")
+        if found.feedback
+        else []
+    )
+    lines += (
+        labelled("Before", [_changed(item) for item in found.history], room, paint, "bold") if found.history else []
+    )
     taken = ", ".join(f"{count} × {kind}" for kind, count in found.redacted.items())
     lines += labelled("Taken out", [taken], room, paint, "dim") if taken else []
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -195,7 +234,10 @@ def remembered(found: Remembered, *, width: int | None = None, color: bool = Fal
 def remembered_as_dict(found: Remembered, diagnosis: Diagnosis) -> dict[str, Any]:
     """The report of `triage.diagnosis/1`, with a key `incident` for what the store adds."""
     said = [feedback_as_dict(item) for item in found.feedback]
-    history = [{name: getattr(item, name) for name in Change.__dataclass_fields__} | {"at": iso(item.at)} for item in found.history]
+    history = [
+        {name: getattr(item, name) for name in Change.__dataclass_fields__} | {"at": iso(item.at)}
+        for item in found.history
+    ]
     more = {**as_dict(found.incident), "feedback": said, "history": history, "redacted": dict(found.redacted)}
     return {**document(diagnosis), "incident": more}
 
@@ -214,7 +256,11 @@ def retriaged(found: Retriaged, dry_run: bool, *, width: int | None = None, colo
     rows = [(item.incident, item.old, "→", item.new, item.job_name) for item in found.changed]
     return (
         "\n".join(
-            [*lines, *([""] if rows else []), *(table.as_text(("incident", "old", "", "new", "job"), rows, room, paint) if rows else [])]
+            [
+                *lines,
+                *([""] if rows else []),
+                *(table.as_text(("incident", "old", "", "new", "job"), rows, room, paint) if rows else []),
+            ]
         )
         + "\n"
     )
@@ -223,18 +269,32 @@ def retriaged(found: Retriaged, dry_run: bool, *, width: int | None = None, colo
 def retriaged_as_json(found: Retriaged, dry_run: bool) -> str:
     """The same for a program."""
     changes = [
-        {"incident": item.incident, "job": item.job_name, "old": item.old, "new": item.new, "kind": item.kind} for item in found.changed
+        {"incident": item.incident, "job": item.job_name, "old": item.old, "new": item.new, "kind": item.kind}
+        for item in found.changed
     ]
-    return dumped({"schema": "triage.retriage/1", "dry_run": dry_run, "asked": found.asked, "kinds": dict(found.kinds), "changes": changes})
+    return dumped(
+        {
+            "schema": "triage.retriage/1",
+            "dry_run": dry_run,
+            "asked": found.asked,
+            "kinds": dict(found.kinds),
+            "changes": changes,
+        }
+    )
 
 
 def feedback(found: Sequence[Feedback], *, width: int | None = None, color: bool = False) -> str:
     """A line a sentence."""
     rows = [
-        (item.incident, day(item.at), item.verdict, item.said or "-", item.signature or "-", item.actor, item.because) for item in found
+        (item.incident, day(item.at), item.verdict, item.said or "-", item.signature or "-", item.actor, item.because)
+        for item in found
     ]
     head = ("incident", "said at", "verdict", "diagnosis", "should be", "by", "because")
-    return "\n".join(table.as_text(head, rows, max(width or WIDTH, NARROWEST), Paint(color))) + "\n" if rows else "no feedback\n"
+    return (
+        "\n".join(table.as_text(head, rows, max(width or WIDTH, NARROWEST), Paint(color))) + "\n"
+        if rows
+        else "no feedback\n"
+    )
 
 
 def feedback_as_json(found: Sequence[Feedback]) -> str:
@@ -252,7 +312,16 @@ def _row(incident: Incident) -> tuple[str, ...]:
     hosts = ", ".join(incident.hosts[:2]) + (f" +{len(incident.hosts) - 2}" if len(incident.hosts) > 2 else "")
     ranks = table.cut(rank_list(incident.ranks), 12)
     job = table.cut(safe_line(incident.job_name), 24)
-    return incident.id, day(incident.at), incident.verdict + mark, cause(incident), ranks or "-", hosts or "-", job, incident.title
+    return (
+        incident.id,
+        day(incident.at),
+        incident.verdict + mark,
+        cause(incident),
+        ranks or "-",
+        hosts or "-",
+        job,
+        incident.title,
+    )
 
 
 def _spoken(item: Feedback) -> str:
@@ -274,5 +343,7 @@ def _bars(heading: str, counts: Sequence[Count], spread: str, room: int, paint: 
     lines = [paint(heading, "bold")]
     for item in counts:
         more = f"  {plural(item.spread, spread)}, last {day(item.last)[:10]}" if spread else ""
-        lines.append(f"  {table.cut(safe_line(item.name), wide):<{wide}}  {item.count:>5}  {table.bar(item.count, most, cells)}{more}")
+        lines.append(
+            f"  {table.cut(safe_line(item.name), wide):<{wide}}  {item.count:>5}  {table.bar(item.count, most, cells)}{more}"
+        )
     return lines

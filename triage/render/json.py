@@ -1,4 +1,5 @@
-"""The contract "triage.diagnosis/1" of DESIGN.md: keys in its order, times in ISO 8601 with Z, the same bytes each time.
+"""The contract "triage.diagnosis/1" of DESIGN.md: keys in its order, times in ISO 8601 with Z, the same bytes each
+time.
 
 The inverse, for a saved report, is `read`. What the contract does not name (offsets, components,
 process ids) is not written; `local_rank` and `cluster` are written where the contract wants them and nowhere else.
@@ -21,7 +22,9 @@ __all__ = ["document", "escaped", "evidence", "name", "read", "render"]
 name = "json"
 
 # Inside a JSON string these are legal, and on a terminal they act: written as escapes, they are the same string.
-_ACTIVE = lazy_re("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_ACTIVE = lazy_re(
+    "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 _SURROGATES = lazy_re("[\ud800-\udfff]")
 
 
@@ -53,9 +56,18 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
         "root_cause": None if root is None else _finding(root),
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "unknown": [_unknown(finding) for finding in diagnosis.unknown],
-        "timeline": [{"time": _time(m.time), "rank": m.rank, "what": m.what, "signature": m.signature} for m in diagnosis.timeline],
+        "timeline": [
+            {"time": _time(m.time), "rank": m.rank, "what": m.what, "signature": m.signature}
+            for m in diagnosis.timeline
+        ],
         "ranks": [
-            {"rank": r.rank, "host": r.host, "state": r.state, "last_step": r.last_step, "last_time": _time(r.last_time)}
+            {
+                "rank": r.rank,
+                "host": r.host,
+                "state": r.state,
+                "last_step": r.last_step,
+                "last_time": _time(r.last_time),
+            }
             for r in diagnosis.ranks
         ],
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in diagnosis.warnings],

@@ -1,6 +1,8 @@
-"""For Jenkins and every other reader of JUnit's XML: one test case for the job, failed unless it is clean, and one for each further failure.
+"""For Jenkins and every other reader of JUnit's XML: one test case for the job, failed unless it is clean, and one for
+each further failure.
 
-Only what the common schema of the Jenkins plugin knows is written. XML 1.0 has no way to write most control characters; they are left out.
+Only what the common schema of the Jenkins plugin knows is written. XML 1.0 has no way to write most control characters;
+they are left out.
 """
 
 from __future__ import annotations
@@ -24,17 +26,25 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
     """A test suite named like the job; the report stands in its output."""
     root = diagnosis.root_cause
     failed = diagnosis.verdict != "clean"
-    cases = [_case("root cause", root, words.headline(diagnosis), diagnosis)] if failed else [_passed("no failure", diagnosis)]
+    cases = (
+        [_case("root cause", root, words.headline(diagnosis), diagnosis)]
+        if failed
+        else [_passed("no failure", diagnosis)]
+    )
     others = words.others(diagnosis) if failed else []
     cases += [_case(finding.cluster or finding.title, finding, finding.title, diagnosis) for finding in others]
     count = len(others) + 1
     seconds = max((diagnosis.job.last_time or 0) - (diagnosis.job.first_time or 0), 0)
-    said = {"name": "triage", "tests": str(count), "failures": str(count if failed else 0), "errors": "0", "time": f"{seconds:.3f}"}
+    said = {
+        "name": "triage",
+        "tests": str(count),
+        "failures": str(count if failed else 0),
+        "errors": "0",
+        "time": f"{seconds:.3f}",
+    }
     named = " ".join(f"{key}={_attribute(value)}" for key, value in said.items())
     out = f"<system-out>{_content(text.render(diagnosis))}</system-out>"
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite {named}>\n{"".join(cases)}{out}\n</testsuite>\n</testsuites>\n'
-    )
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite {named}>\n{"".join(cases)}{out}\n</testsuite>\n</testsuites>\n'
 
 
 def _case(title: str, finding: Finding | None, headline: str, diagnosis: Diagnosis) -> str:

@@ -1,4 +1,6 @@
-"""Places for the boxes of a graph: layers from left to right, and an order in each layer with few crossings (Sugiyama's way)."""
+"""Places for the boxes of a graph: layers from left to right, and an order in each layer with few crossings (Sugiyama's
+way).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Joint = tuple[Arrow, int]  # where an arrow passes through a layer on its way
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Layers of ids and joints, from the left; `loose` are the ids that no arrow touches, `against` the arrows that run back."""
+    """Layers of ids and joints, from the left; `loose` are the ids that no arrow touches, `against` the arrows that run
+    back.
+    """
 
     layers: tuple[tuple[str | Joint, ...], ...]
     loose: tuple[str, ...]
@@ -57,7 +61,11 @@ def _ties(forward: Sequence[Arrow], level: Mapping[str, int]) -> list[tuple[str 
     """The pieces of the arrows, each from one layer to the next."""
     pieces: list[tuple[str | Joint, str | Joint]] = []
     for arrow in forward:
-        way: list[str | Joint] = [arrow.cause, *((arrow, n) for n in range(level[arrow.cause] + 1, level[arrow.effect])), arrow.effect]
+        way: list[str | Joint] = [
+            arrow.cause,
+            *((arrow, n) for n in range(level[arrow.cause] + 1, level[arrow.effect])),
+            arrow.effect,
+        ]
         pieces += itertools.pairwise(way)
     return pieces
 
@@ -70,12 +78,16 @@ def _untangle(layers: list[list[str | Joint]], ties: Sequence[tuple[str | Joint,
         behind.setdefault(left, []).append(right)
         before.setdefault(right, []).append(left)
     for sweep in range(SWEEPS):
-        neighbours, numbers = (before, range(1, len(layers))) if sweep % 2 == 0 else (behind, range(len(layers) - 2, -1, -1))
+        neighbours, numbers = (
+            (before, range(1, len(layers))) if sweep % 2 == 0 else (behind, range(len(layers) - 2, -1, -1))
+        )
         for number in numbers:
             beside = layers[number - 1 if sweep % 2 == 0 else number + 1]
             place = {item: (index + 0.5) / len(beside) for index, item in enumerate(beside)}
             own = {item: (index + 0.5) / len(layers[number]) for index, item in enumerate(layers[number])}
-            mean = {item: _mean([place[other] for other in neighbours.get(item, ())], own[item]) for item in layers[number]}
+            mean = {
+                item: _mean([place[other] for other in neighbours.get(item, ())], own[item]) for item in layers[number]
+            }
             layers[number].sort(key=mean.__getitem__)
 
 

@@ -35,7 +35,9 @@ def _columns_of(character: str) -> int:
 
 
 def wrap(text: str, width: int, longest: int = 0) -> list[str]:
-    """Break one paragraph at spaces, and inside a word only where the word alone is wider than the width and than `longest`."""
+    """Break one paragraph at spaces, and inside a word only where the word alone is wider than the width and than
+    `longest`.
+    """
     width = max(width, 8)
     lines: list[str] = []
     line = ""
@@ -57,7 +59,9 @@ def fold(text: str, width: int) -> list[str]:
     rows: list[str] = []
     at = 0
     while True:
-        row = _pieces(text[at : at + 8 * width], width)[0]  # a window: measuring all that is left for each row would be quadratic
+        row = _pieces(text[at : at + 8 * width], width)[
+            0
+        ]  # a window: measuring all that is left for each row would be quadratic
         if at + len(row) >= len(text):
             return [*rows, row]
         space = row.rfind(" ") + 1

@@ -106,7 +106,12 @@ def _head(diagnosis: Diagnosis) -> list[str]:
     named = f"{code(root.signature)}, confidence {words.confidence(root.confidence)}" if root.signature else ""
     first = next(iter(root.evidence), None)
     time = words.clock(root.first_time if first is None or first.origin.time is None else first.origin.time, diagnosis)
-    said = [named, inline(words.seen(diagnosis)), f"at {time}" if time else "", code(words.place(first, diagnosis)) if first else ""]
+    said = [
+        named,
+        inline(words.seen(diagnosis)),
+        f"at {time}" if time else "",
+        code(words.place(first, diagnosis)) if first else "",
+    ]
     parts.append(", ".join(part for part in said if part) or "No rank is named.")
     if first is not None:
         parts.append(fence(first.text))
@@ -117,7 +122,9 @@ def _head(diagnosis: Diagnosis) -> list[str]:
 
 
 def _also(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    return code(words.place(evidence, diagnosis)) + (f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else "")
+    return code(words.place(evidence, diagnosis)) + (
+        f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
+    )
 
 
 def _action(root: Finding) -> list[str]:
@@ -159,7 +166,8 @@ def _unknown(diagnosis: Diagnosis) -> list[str]:
 
 def _timeline(diagnosis: Diagnosis) -> list[str]:
     return [
-        f"{time or 'no time'}{' ' + ranks if ranks else ''}: {inline(clip(what, TITLE))}" for time, ranks, what in words.timeline(diagnosis)
+        f"{time or 'no time'}{' ' + ranks if ranks else ''}: {inline(clip(what, TITLE))}"
+        for time, ranks, what in words.timeline(diagnosis)
     ]
 
 

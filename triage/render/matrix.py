@@ -1,4 +1,5 @@
-"""Collectives of a Flight Recorder recording as drawings, a row for ranks that look alike. Pure: the JSON of `triage.flight/1` in, SVG out.
+"""Collectives of a Flight Recorder recording as drawings, a row for ranks that look alike. Pure: the JSON of
+`triage.flight/1` in, SVG out.
 
 Like `chain`, without a style of its own.
 """
@@ -43,7 +44,11 @@ def draw(document: Mapping[str, Any]) -> tuple[Drawn, ...]:
     first = {fault["group"]: fault for fault in reversed(faults)}
     order = {fault["group"]: number for number, fault in reversed(list(enumerate(faults)))}
     groups = sorted(document["groups"], key=lambda group: (order.get(group["group"], len(order)), group["group"]))
-    return tuple(_group(group, first.get(group["group"]), number) for number, group in enumerate(groups[:GROUPS]) if group["rows"])
+    return tuple(
+        _group(group, first.get(group["group"]), number)
+        for number, group in enumerate(groups[:GROUPS])
+        if group["rows"]
+    )
 
 
 def _group(group: Mapping[str, Any], fault: Mapping[str, Any] | None, number: int) -> Drawn:
@@ -86,7 +91,9 @@ def _quiet(row: Mapping[str, Any]) -> bool:
 
 def _row(row: Mapping[str, Any], y: int, begin: int, end: int, across: float) -> list[str]:
     name = words.ranks(row["ranks"])
-    parts = [f'<text x="{LEFT - 8}" y="{y + 12}" class="end">{escape(clip(name, 22) if len(name) > 22 else name)}</text>']
+    parts = [
+        f'<text x="{LEFT - 8}" y="{y + 12}" class="end">{escape(clip(name, 22) if len(name) > 22 else name)}</text>'
+    ]
     for first, last, state in row["runs"]:
         if last < begin or first > end or state not in SAYS:
             continue

@@ -1,6 +1,7 @@
 """One Markdown page a signature and an index by domain, for a directory of a repository or a documentation site.
 
-Text is escaped so that nothing in it becomes markup or HTML; lines of logs and patterns stand in fences that they cannot end.
+Text is escaped so that nothing in it becomes markup or HTML; lines of logs and patterns stand in fences that they
+cannot end.
 Unlike a comment on an issue, a page notifies nobody, so that `@` and `#` stay as they are and commands can be copied.
 """
 
@@ -31,7 +32,11 @@ def pages(signatures: Sequence[Signature]) -> dict[str, str]:
     known = {signature.id: signature for signature in ordered}
     causes = explained_by(ordered)
     single = {f"{one.id}.md": page(one, known, causes.get(one.id, ())) for one in ordered if not one.table}
-    return {INDEX: index(ordered), **single, **{f"{name}.md": table(name, rows, known) for name, rows in tables(ordered).items()}}
+    return {
+        INDEX: index(ordered),
+        **single,
+        **{f"{name}.md": table(name, rows, known) for name, rows in tables(ordered).items()},
+    }
 
 
 def tables(signatures: Iterable[Signature]) -> dict[str, list[Signature]]:
@@ -51,7 +56,11 @@ def _by_code(row: Signature) -> tuple[int, str]:
 def index(signatures: Sequence[Signature]) -> str:
     """A table a domain."""
     domains = sorted({signature.domain for signature in signatures})
-    parts = [MARK, "# Signatures", f"{len(signatures)} failure modes: " + ", ".join(f"[{domain}](#{domain})" for domain in domains) + "."]
+    parts = [
+        MARK,
+        "# Signatures",
+        f"{len(signatures)} failure modes: " + ", ".join(f"[{domain}](#{domain})" for domain in domains) + ".",
+    ]
     for domain in domains:
         rows = [
             f"| [{code(signature.id)}]({signature.id}.md) | {signature.role} | {signature.severity} | {plain(signature.title)} |"
@@ -73,9 +82,18 @@ def page(signature: Signature, known: Mapping[str, Signature], causes: Iterable[
         ("What it means", [plain(signature.meaning)]),
         ("Impact", [plain(signature.impact)]),
         ("What to do", [plain(signature.summary), _lines(_numbered(signature.steps))]),
-        ("What it looks for", [_block(_lines(_conditions(signature.match))) if signature.match else "", _applies(signature)]),
-        ("Explains", [_lines(_edges([(edge.signature, reach(edge.scope, edge.window)) for edge in signature.leads_to], known))]),
-        ("Explained by", [_lines(_edges([(arrow.cause, reach(arrow.scope, arrow.window)) for arrow in causes], known))]),
+        (
+            "What it looks for",
+            [_block(_lines(_conditions(signature.match))) if signature.match else "", _applies(signature)],
+        ),
+        (
+            "Explains",
+            [_lines(_edges([(edge.signature, reach(edge.scope, edge.window)) for edge in signature.leads_to], known))],
+        ),
+        (
+            "Explained by",
+            [_lines(_edges([(arrow.cause, reach(arrow.scope, arrow.window)) for arrow in causes], known))],
+        ),
         ("Lines that match", map(_sample, signature.samples_match)),
         ("Lines that do not match", map(_sample, signature.samples_no_match)),
         ("When it misleads", [_lines(f"- {plain(text)}" for text in signature.falsepositives)]),
@@ -94,18 +112,27 @@ def table(name: str, rows: Sequence[Signature], known: Mapping[str, Signature]) 
     lines = ["| id | what it says | role | severity | action | more |", "|---|---|---|---|---|---|"]
     for row in rows:
         more = ", ".join(_page(identifier, known) for identifier in row.yields_to)
-        lines.append(f"| {code(row.id)} | {plain(row.meaning or row.title)} | {row.role} | {row.severity} | {row.action} | {more} |")
+        lines.append(
+            f"| {code(row.id)} | {plain(row.meaning or row.title)} | {row.role} | {row.severity} | {row.action} | {more} |"
+        )
     advice = {row.action: row for row in rows}
     parts = [MARK, f"# {plain(name)}: {len(rows)} codes", _lines(lines), "## What to do"]
     for action, row in sorted(advice.items()):
         parts += [f"{code(action)}, as for {code(row.id)}: {plain(row.summary)}", _lines(_numbered(row.steps))]
-    parts += ["## What it looks for", _block(_lines(_conditions(first.match))), "## A line that matches", _sample(first.samples_match[0])]
+    parts += [
+        "## What it looks for",
+        _block(_lines(_conditions(first.match))),
+        "## A line that matches",
+        _sample(first.samples_match[0]),
+    ]
     parts += ["## Lines that do not match", *map(_sample, first.samples_no_match)] if first.samples_no_match else []
     explaining = next((row for row in rows if row.leads_to), None)
     if explaining is not None:
         edges = _edges([(edge.signature, reach(edge.scope, edge.window)) for edge in explaining.leads_to], known)
         parts += ["## Explains, where the role is cause or either", _lines(edges)]
-    parts += ["## References", _lines(f"- {_link(address)}" for address in first.references)] if first.references else []
+    parts += (
+        ["## References", _lines(f"- {_link(address)}" for address in first.references)] if first.references else []
+    )
     return "\n\n".join([*parts, f"[All signatures]({INDEX})"]) + "\n"
 
 
@@ -144,7 +171,11 @@ def _edges(ends: Sequence[tuple[str, str]], known: Mapping[str, Signature]) -> I
     if len(ends) <= DETAILED:
         for identifier, scope in ends:
             title = (
-                f": {plain(known[identifier].title)}" if identifier in known else ": rows of a table" if _named(identifier, known) else ""
+                f": {plain(known[identifier].title)}"
+                if identifier in known
+                else ": rows of a table"
+                if _named(identifier, known)
+                else ""
             )
             yield f"- {_page(identifier, known)} ({scope}){title}"
         return
@@ -197,7 +228,9 @@ def _block(text: str) -> str:
 
 def _sample(sample: Sample) -> str:
     given = f"{plain(sample.kind)} of {plain(sample.component)}: " if sample.kind and sample.component else ""
-    values = ", ".join(f"{plain(name)} = {code(value)}" for name, value in [*sample.fields.items(), *sample.captures.items()])
+    values = ", ".join(
+        f"{plain(name)} = {code(value)}" for name, value in [*sample.fields.items(), *sample.captures.items()]
+    )
     said = [part for part in (plain(sample.why), given + values if values else "") if part]
     return "\n\n".join([_block(sample.text), *said])
 

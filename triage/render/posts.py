@@ -21,7 +21,15 @@ def as_text(posts: Sequence[Post], *, width: int | None = None, color: bool = Fa
     if not posts:
         return "no posts\n"
     rows = [
-        (f"{post.id}", post.state, post.kind, f"{post.attempts}", day(post.next_at), post.subject, post.error or post.receipt or "")
+        (
+            f"{post.id}",
+            post.state,
+            post.kind,
+            f"{post.attempts}",
+            day(post.next_at),
+            post.subject,
+            post.error or post.receipt or "",
+        )
         for post in posts
     ]
     return "\n".join(table.as_text(_HEAD, rows, max(width or WIDTH, NARROWEST), Paint(color), right=(0, 3))) + "\n"
@@ -30,6 +38,7 @@ def as_text(posts: Sequence[Post], *, width: int | None = None, color: bool = Fa
 def as_json(posts: Sequence[Post]) -> str:
     """Every field of each."""
     items = [
-        {**dataclasses.asdict(post), "payload": dict(post.payload), "at": iso(post.at), "next_at": iso(post.next_at)} for post in posts
+        {**dataclasses.asdict(post), "payload": dict(post.payload), "at": iso(post.at), "next_at": iso(post.next_at)}
+        for post in posts
     ]
     return escaped(json.dumps({"schema": "triage.outbox/1", "posts": items}, ensure_ascii=False, indent=2)) + "\n"

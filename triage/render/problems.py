@@ -18,7 +18,9 @@ def as_text(problems: Sequence[Problem]) -> str:
     for problem in problems:
         lines.append(safe_line(f"{_place(problem)}: {problem.severity}: {problem.message}"))
         lines += [f"  try: {safe_line(problem.hint)}"] if problem.hint else []
-    counts = [(severity, sum(1 for problem in problems if problem.severity == severity)) for severity in ("error", "warning")]
+    counts = [
+        (severity, sum(1 for problem in problems if problem.severity == severity)) for severity in ("error", "warning")
+    ]
     lines.append(", ".join(plural(count, severity) for severity, count in counts) if problems else "no problems found")
     return "\n".join(lines) + "\n"
 

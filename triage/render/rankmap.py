@@ -1,6 +1,8 @@
-"""States of ranks as a drawing: one cell a rank, runs of equal cells drawn as one, so that ten thousand ranks stay a few kilobytes.
+"""States of ranks as a drawing: one cell a rank, runs of equal cells drawn as one, so that ten thousand ranks stay a
+few kilobytes.
 
-Pure functions: states in, SVG out. The colours come from the page's variables where it sets them (`--failed` …), else from here.
+Pure functions: states in, SVG out. The colours come from the page's variables where it sets them (`--failed` …), else
+from here.
 """
 
 from __future__ import annotations

@@ -49,15 +49,23 @@ def as_text(rating: Rating, *, width: int | None = None, color: bool = False) ->
     sections = [_sums(rating, room, paint), _signatures(rating, room, paint)]
     sections.append(_jobs("Unknown jobs", [job for job in rating.jobs if job.verdict == "unknown"], room, paint))
     sections.append(_jobs("Unreadable", [job for job in rating.jobs if job.verdict == "unreadable"], room, paint))
-    wrong = [f"- {safe_line(job.name)}: {safe_line(job.disagreement or job.headline)}" for job in rating.jobs if job.agrees is False]
+    wrong = [
+        f"- {safe_line(job.name)}: {safe_line(job.disagreement or job.headline)}"
+        for job in rating.jobs
+        if job.agrees is False
+    ]
     said = [f"- {safe_line(name)}: {wrong} wrong, {agree} right" for name, agree, wrong in rating.said]
     sections.append([paint("People said", "bold"), *labelled("", said, room, paint, margin=2)] if said else [])
-    sections.append([paint("Disagree with the truth", "bold"), *labelled("", wrong, room, paint, margin=2)] if wrong else [])
+    sections.append(
+        [paint("Disagree with the truth", "bold"), *labelled("", wrong, room, paint, margin=2)] if wrong else []
+    )
     return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
 
 
 def _sums(rating: Rating, room: int, paint: Paint) -> list[str]:
-    said = ", ".join(f"{count} {verdict}" for verdict, count in rating.verdicts().items() if count or verdict != "unreadable")
+    said = ", ".join(
+        f"{count} {verdict}" for verdict, count in rating.verdicts().items() if count or verdict != "unreadable"
+    )
     lines = labelled("Jobs", [f"{len(rating.jobs)}: {said}"], room, paint, "bold")
     agree, judged = rating.judged()
     return [*lines, *labelled("Truth", [f"{agree} of {judged} agree"], room, paint, "bold")] if judged else lines

@@ -31,7 +31,8 @@ _HINT = "write the report with `triage ingest PATH --format json -o FILE` and gi
 
 
 def read(text: str, source: str | None = None) -> Diagnosis:
-    """The diagnosis that `render` wrote; `source` names the file in errors. Keys this version does not know are ignored.
+    """The diagnosis that `render` wrote; `source` names the file in errors. Keys this version does not know are
+    ignored.
 
     Raises `ReportError` for anything that is not a report of this schema.
     """
@@ -165,7 +166,10 @@ def _diagnosis(report: _Object) -> Diagnosis:
             for item in report.objects("timeline")
         ),
         ranks=tuple(map(_rank, report.objects("ranks"))),
-        warnings=tuple(Warning(item.text("code"), item.maybe_text("source"), item.text("message")) for item in report.objects("warnings")),
+        warnings=tuple(
+            Warning(item.text("code"), item.maybe_text("source"), item.text("message"))
+            for item in report.objects("warnings")
+        ),
         stats=Stats(
             files=stats.whole("files"),
             bytes=stats.whole("bytes"),

@@ -18,7 +18,9 @@ _DTYPES = {
 def script(replay: Replay, *, origin: str, name: str = "repro.py") -> str:
     """The text of the script."""
     head = _head(replay, origin, name)
-    groups = pprint.pformat({safe_line(label): list(members) for label, members in replay.groups.items()}, width=132, sort_dicts=False)
+    groups = pprint.pformat(
+        {safe_line(label): list(members) for label, members in replay.groups.items()}, width=132, sort_dicts=False
+    )
     parts = [
         f'"""{head}"""\n',
         _IMPORTS,
@@ -37,11 +39,19 @@ def _head(replay: Replay, origin: str, name: str) -> str:
     told = _quiet(fault.text) if fault else "The dumps show no fault; this only replays what they hold."
     ranks = max((rank for rank in replay.calls), default=0) + 1
     run = f"    torchrun --nproc-per-node {ranks} {_quiet(name)} --backend gloo"
-    lines = [f"Replays the last collectives of {_quiet(origin)}, each rank in its own order. Written by triage repro.", "", told, ""]
+    lines = [
+        f"Replays the last collectives of {_quiet(origin)}, each rank in its own order. Written by triage repro.",
+        "",
+        told,
+        "",
+    ]
     if fault and replay.hangs:
         lines += ["The program alone is enough to hang, on any backend:", run]
         if replay.passes:
-            lines += ["and it goes through with the ranks at fault corrected:", f"{run} --fix-rank {','.join(map(str, fault.ranks))}"]
+            lines += [
+                "and it goes through with the ranks at fault corrected:",
+                f"{run} --fix-rank {','.join(map(str, fault.ranks))}",
+            ]
     elif fault:
         lines += [
             "The calls fit together: on another network this goes through, and where it hangs, the network or a device is at fault:",
@@ -49,7 +59,10 @@ def _head(replay: Replay, origin: str, name: str) -> str:
         ]
     else:
         lines += [run]
-    lines += ["", "Change one setting at a time with --env NAME=VALUE; --check-determinism N compares N runs of one reduction."]
+    lines += [
+        "",
+        "Change one setting at a time with --env NAME=VALUE; --check-determinism N compares N runs of one reduction.",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,8 @@ from triage.lazy_re import lazy_re
 
 TAB = 4
 
-# A string sequence (OSC, DCS, …) that is never closed ends with its line, so that one stray byte cannot hide a whole log.
+# A string sequence (OSC, DCS, …) that is never closed ends with its line, so that one stray byte cannot hide a whole
+# log.
 _ESCAPES = lazy_re(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n\r]*(?:\x07|\x1b\\|\x9c)?"

@@ -1,6 +1,7 @@
 """SARIF 2.1.0, for code scanning and every editor that reads it: a rule a signature, a result a finding.
 
-What is required comes from the OASIS standard; GitHub shows `message.text`, the location, and tells results apart by `partialFingerprints`.
+What is required comes from the OASIS standard; GitHub shows `message.text`, the location, and tells results apart by
+`partialFingerprints`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         "version": safe_line(diagnosis.tool_version),
         "rules": list(rules.values()),
     }
-    notes = [{"level": "note", "message": {"text": clip(safe_line(item.message), MESSAGE) or "-"}} for item in diagnosis.warnings[:100]]
+    notes = [
+        {"level": "note", "message": {"text": clip(safe_line(item.message), MESSAGE) or "-"}}
+        for item in diagnosis.warnings[:100]
+    ]
     run = {
         "tool": {"driver": driver},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
@@ -54,7 +58,13 @@ def _found(diagnosis: Diagnosis) -> list[Finding]:
         return []
     groups = words.groups(diagnosis)
     root = diagnosis.root_cause
-    return [*([root] if root is not None else []), *groups.considered, *words.others(diagnosis), *groups.caused, *groups.confirmed]
+    return [
+        *([root] if root is not None else []),
+        *groups.considered,
+        *words.others(diagnosis),
+        *groups.caused,
+        *groups.confirmed,
+    ]
 
 
 def _rule(finding: Finding) -> str:
@@ -65,7 +75,9 @@ def _described(finding: Finding) -> dict[str, Any]:
     known = finding.signature is not None
     rule: dict[str, Any] = {
         "id": _rule(finding),
-        "shortDescription": {"text": clip(safe_line(finding.title), 200) or "-" if known else "A failure that no signature knows"},
+        "shortDescription": {
+            "text": clip(safe_line(finding.title), 200) or "-" if known else "A failure that no signature knows"
+        },
         "defaultConfiguration": {"level": _LEVEL[finding.severity]},
     }
     advice = finding.remediation
@@ -79,7 +91,11 @@ def _described(finding: Finding) -> dict[str, Any]:
 def _result(finding: Finding, diagnosis: Diagnosis, numbers: dict[str, int]) -> dict[str, Any]:
     is_root = finding is diagnosis.root_cause
     who = words.radius(diagnosis) if is_root else words.who(finding)
-    told = [finding.title + (f" ({who})" if who else ""), finding.evidence[0].text if finding.evidence else "", finding.remediation.summary]
+    told = [
+        finding.title + (f" ({who})" if who else ""),
+        finding.evidence[0].text if finding.evidence else "",
+        finding.remediation.summary,
+    ]
     name = finding.signature or finding.cluster or finding.title
     rule = _rule(finding)
     return {
@@ -89,7 +105,11 @@ def _result(finding: Finding, diagnosis: Diagnosis, numbers: dict[str, int]) -> 
         "message": {"text": clip(safe("\n".join(part for part in told if part)), MESSAGE) or "-"},
         "locations": [_location(item, diagnosis) for item in finding.evidence[:PLACES]],
         "partialFingerprints": {"triage/v1": hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32]},
-        "properties": {"rootCause": is_root, "confidence": round(finding.confidence, 3), "ranks": list(finding.ranks[:1000])},
+        "properties": {
+            "rootCause": is_root,
+            "confidence": round(finding.confidence, 3),
+            "ranks": list(finding.ranks[:1000]),
+        },
     }
 
 
@@ -103,4 +123,6 @@ def _location(item: Evidence, diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _quoted(path: str) -> str:
     """The path as an address: everything but letters, digits and `/!._-~` as the percent signs of its UTF-8 (RFC 3986)."""
-    return re.sub(rb"[^A-Za-z0-9/!._~-]", lambda sign: f"%{sign[0][0]:02X}".encode(), path.encode("utf-8", "replace")).decode("ascii")
+    return re.sub(
+        rb"[^A-Za-z0-9/!._~-]", lambda sign: f"%{sign[0][0]:02X}".encode(), path.encode("utf-8", "replace")
+    ).decode("ascii")

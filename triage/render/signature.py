@@ -13,7 +13,9 @@ from triage.render.safe import clip, safe_line
 from triage.render.text import NARROWEST, WIDTH
 
 
-def listing(signatures: Sequence[Signature], *, shipped: str = "", width: int | None = None, color: bool = False) -> str:
+def listing(
+    signatures: Sequence[Signature], *, shipped: str = "", width: int | None = None, color: bool = False
+) -> str:
     """One line a signature: id, role, title; where it comes from, if not from the directory `shipped`."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
     wide = max((len(signature.id) for signature in signatures), default=0)
@@ -31,7 +33,12 @@ def listing(signatures: Sequence[Signature], *, shipped: str = "", width: int | 
 def listing_as_json(signatures: Sequence[Signature]) -> str:
     """A list of objects with what the list shows and what one sorts by."""
     keys = ("id", "revision", "title", "status", "role", "severity", "action", "path")
-    return json.dumps([{key: getattr(signature, key) for key in keys} for signature in signatures], indent=2, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            [{key: getattr(signature, key) for key in keys} for signature in signatures], indent=2, ensure_ascii=False
+        )
+        + "\n"
+    )
 
 
 def as_json(signature: Signature) -> str:
@@ -65,7 +72,11 @@ def as_text(signature: Signature, *, width: int | None = None, color: bool = Fal
         ("See", [f"- {address}" for address in signature.references]),
         ("File", [signature.path]),
     )
-    blocks = [labelled(signature.id, map(safe_line, [signature.title, kind]), room, paint, "bold", margin=len(signature.id) + 2)]
+    blocks = [
+        labelled(
+            signature.id, map(safe_line, [signature.title, kind]), room, paint, "bold", margin=len(signature.id) + 2
+        )
+    ]
     for label, paragraphs in sections:
         kept = [line for line in map(safe_line, paragraphs) if line]
         blocks += [labelled(label, kept, room, paint, "bold")] if kept else []
@@ -76,7 +87,11 @@ def reach(scope: str, window: float | None) -> str:
     """`other-ranks`, `same-host, within 30m`."""
     if window is None:
         return scope
-    unit, size = next((unit, size) for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)) if window % size == 0 or size == 1)
+    unit, size = next(
+        (unit, size)
+        for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+        if window % size == 0 or size == 1
+    )
     return f"{scope}, within {window / size:g}{unit}"
 
 

@@ -1,8 +1,10 @@
 """For a Slack channel: one short message, and its evidence for the thread below it, as Block Kit.
 
-Log text stays text: `&`, `<` and `>` are escaped (so that no `<!channel>` pings anybody), signs that Slack reads as markup stand between
+Log text stays text: `&`, `<` and `>` are escaped (so that no `<!channel>` pings anybody), signs that Slack reads as
+markup stand between
 zero-width spaces, a fence inside a fence is broken, and every text is `verbatim`. Limits: 50 blocks and 3000 characters
-a section by Slack's documents; a message is kept under 12,000 characters of text, for Slack refuses it somewhat above 13,000.
+a section by Slack's documents; a message is kept under 12,000 characters of text, for Slack refuses it somewhat above
+13,000.
 """
 
 from __future__ import annotations
@@ -32,9 +34,15 @@ FALLBACK = 600
 PROOFS = 4
 QUOTED = 1600  # characters of one piece of evidence
 LINES = 20
-_MARKS = {"ROOT CAUSE": ":red_circle:", "UNKNOWN FAILURE": ":large_orange_circle:", "SYMPTOMS ONLY": ":large_yellow_circle:", "CLEAN": ":white_check_mark:"}  # fmt: skip
+_MARKS = {
+    "ROOT CAUSE": ":red_circle:",
+    "UNKNOWN FAILURE": ":large_orange_circle:",
+    "SYMPTOMS ONLY": ":large_yellow_circle:",
+    "CLEAN": ":white_check_mark:",
+}
 _BREAK = "\u200b"
-# Slack reads a mark as markup only at the edge of a word, so that names like num_workers can stay as they are, to be copied.
+# Slack reads a mark as markup only at the edge of a word, so that names like num_workers can stay as they are, to be
+# copied.
 _MARKUP = lazy_re(r"`|(?<!\w)[*_~](?=\S)|(?<=\S)[*_~](?!\w)")
 _EMOJI = lazy_re(r":(?!\d\d:)(?=[A-Za-z0-9_+'-]+:)")
 _ADDRESS = lazy_re(r"https?://[A-Za-z0-9\[][^\s<>|\"'`\\^{}]{0,2000}")
@@ -46,8 +54,11 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
     return safe_json(json.dumps(shown, ensure_ascii=False, indent=2)) + "\n"
 
 
-def message(diagnosis: Diagnosis, *, link: str = "", incident: str = "", team: str = "", notes: Sequence[str] = ()) -> Message:
-    """The parent: cause, confidence in words, who and when, the one sentence of advice, the link; with an incident also the buttons.
+def message(
+    diagnosis: Diagnosis, *, link: str = "", incident: str = "", team: str = "", notes: Sequence[str] = ()
+) -> Message:
+    """The parent: cause, confidence in words, who and when, the one sentence of advice, the link; with an incident also
+    the buttons.
 
     `notes` are lines of our own for the foot, in Slack's markup. `team` is the id of a user group that is to be told.
     """
@@ -108,7 +119,10 @@ def within(made: Message) -> Message:
 def size(item: Any) -> int:
     """Characters of all texts in a block."""
     if isinstance(item, dict):
-        return sum(len(value) if key in ("text", "value", "url") and isinstance(value, str) else size(value) for key, value in item.items())
+        return sum(
+            len(value) if key in ("text", "value", "url") and isinstance(value, str) else size(value)
+            for key, value in item.items()
+        )
     return sum(map(size, item)) if isinstance(item, list) else 0
 
 
@@ -123,7 +137,9 @@ def fence(text: str, limit: int) -> str:
     if len(lines) > LINES:
         left = len(lines) - LINES
         lines = [*lines[:8], f"… {words.plural(left, 'more line')} …", *lines[8 + left :]]
-    inner = _fitted("\n".join(line.rstrip() for line in lines), limit - 8, lambda cut: _escape(re.sub("`(?=`)", f"`{_BREAK}", cut)))
+    inner = _fitted(
+        "\n".join(line.rstrip() for line in lines), limit - 8, lambda cut: _escape(re.sub("`(?=`)", f"`{_BREAK}", cut))
+    )
     return f"```\n{inner}\n```"
 
 
@@ -193,7 +209,12 @@ def _buttons(incident: str) -> dict[str, Any]:
     made = []
     for action, title in (("agree", "Agree"), ("wrong", "Wrong"), ("mute", "Mute")):
         made.append(
-            {"type": "button", "action_id": f"triage.{action}", "text": {"type": "plain_text", "text": title}, "value": incident[:200]}
+            {
+                "type": "button",
+                "action_id": f"triage.{action}",
+                "text": {"type": "plain_text", "text": title},
+                "value": incident[:200],
+            }
         )
     return {"type": "actions", "block_id": f"triage.{incident[:200]}", "elements": made}
 
@@ -205,7 +226,9 @@ def _proof(item: Evidence, diagnosis: Diagnosis) -> str:
         words.clock(item.origin.time, diagnosis),
     ]
     head = " · ".join(
-        part for part in (_code(words.place(item, diagnosis), 300), mrkdwn(" ".join(part for part in said if part), 200)) if part
+        part
+        for part in (_code(words.place(item, diagnosis), 300), mrkdwn(" ".join(part for part in said if part), 200))
+        if part
     )
     return f"{head}\n{fence(item.text, QUOTED)}"
 

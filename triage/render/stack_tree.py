@@ -1,4 +1,6 @@
-"""The stacks of all ranks merged from their outermost frame on, as one SVG: the place where most are is blue, what only others are in is orange."""
+"""The stacks of all ranks merged from their outermost frame on, as one SVG: the place where most are is blue, what only
+others are in is orange.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,13 @@ def who(group: Group) -> str:
     """`ranks 0, 2-3`, and processes without a rank by their pid."""
     ranks = [member.rank for member in group.members if member.rank is not None]
     others = [member.label for member in group.members if member.rank is None]
-    return ", ".join([*([words.ranks(ranks)] if ranks else []), *others[:6], *([f"{len(others) - 6} more"] if len(others) > 6 else [])])
+    return ", ".join(
+        [
+            *([words.ranks(ranks)] if ranks else []),
+            *others[:6],
+            *([f"{len(others) - 6} more"] if len(others) > 6 else []),
+        ]
+    )
 
 
 def shared(group: Group) -> State:

@@ -1,4 +1,6 @@
-"""The stacks of all ranks: text for a terminal, JSON ("triage.stacks/1"), and (of render.stack_tree) a merge tree as SVG."""
+"""The stacks of all ranks: text for a terminal, JSON ("triage.stacks/1"), and (of render.stack_tree) a merge tree as
+SVG.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ def as_json(board: Board, warnings: Sequence[Warning] = ()) -> str:
     """One JSON object, ended by a newline."""
     document = {
         "schema": SCHEMA,
-        "groups": [{**_group(group), "members": [_member(member) for member in group.members]} for group in board.groups],
+        "groups": [
+            {**_group(group), "members": [_member(member) for member in group.members]} for group in board.groups
+        ],
         "helpers": [_member(member) for member in board.helpers],
-        "conclusions": [{"rule": found.rule, "ranks": list(found.ranks), "text": found.text} for found in board.conclusions],
+        "conclusions": [
+            {"rule": found.rule, "ranks": list(found.ranks), "text": found.text} for found in board.conclusions
+        ],
         "notes": list(board.notes),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in warnings],
     }
@@ -40,7 +46,14 @@ def _group(group: Group) -> dict[str, object]:
 def _member(member: Member) -> dict[str, object]:
     dump, state = member.process, member.state
     known = {"label": member.label, "rank": member.rank, "pid": dump.pid, "host": dump.host, "source": dump.source}
-    return {**known, "state": state.kind, "text": phrase(state), "op": state.op, "place": state.place, "moved": member.moved}
+    return {
+        **known,
+        "state": state.kind,
+        "text": phrase(state),
+        "op": state.op,
+        "place": state.place,
+        "moved": member.moved,
+    }
 
 
 def as_text(board: Board, warnings: Sequence[Warning] = (), *, width: int | None = None, color: bool = False) -> str:
@@ -55,11 +68,20 @@ def as_text(board: Board, warnings: Sequence[Warning] = (), *, width: int | None
     blocks += [_shown(group, other, columns, paint) for group in board.groups]
     if board.helpers:
         told = [f"{member.label}: {phrase(member.state)}" for member in board.helpers]
-        blocks.append(labelled("No ranks", [safe_line(clip(line, columns)) for line in told[:8]], columns, paint, "bold"))
+        blocks.append(
+            labelled("No ranks", [safe_line(clip(line, columns)) for line in told[:8]], columns, paint, "bold")
+        )
     notes = [*board.notes, *(f"{w.source + ': ' if w.source else ''}{w.message}" for w in warnings)]
     if notes:
         blocks.append(
-            labelled("Warnings", [f"- {safe_line(clip(note, 2 * columns))}" for note in notes[:8]], columns, paint, "bold", "yellow")
+            labelled(
+                "Warnings",
+                [f"- {safe_line(clip(note, 2 * columns))}" for note in notes[:8]],
+                columns,
+                paint,
+                "bold",
+                "yellow",
+            )
         )
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
 
@@ -67,7 +89,12 @@ def as_text(board: Board, warnings: Sequence[Warning] = (), *, width: int | None
 def _shown(group: Group, other: str, columns: int, paint: Paint) -> list[str]:
     label = "Most" if group.usual else other
     lines = labelled(
-        label, [safe_line(f"{who(group)}: {phrase(shared(group))}")], columns, paint, "bold", *(() if group.usual else ("yellow",))
+        label,
+        [safe_line(f"{who(group)}: {phrase(shared(group))}")],
+        columns,
+        paint,
+        "bold",
+        *(() if group.usual else ("yellow",)),
     )
     stack = [clip(safe_line(frame), columns - 15) for frame in group.key[:FRAMES]]
     more = [f"… {len(group.key) - FRAMES} more frames"] if len(group.key) > FRAMES else []

@@ -54,12 +54,21 @@ def as_text(study: Study, *, width: int | None = None, color: bool = False) -> s
     kind = f"{signature.role}, {signature.severity}, {signature.status}, revision {signature.revision}"
     sections = [
         labelled(
-            signature.id, map(safe_line, [signature.title, kind, signature.path]), columns, paint, "bold", margin=len(signature.id) + 2
+            signature.id,
+            map(safe_line, [signature.title, kind, signature.path]),
+            columns,
+            paint,
+            "bold",
+            margin=len(signature.id) + 2,
         ),
         _section("Looks for", _leaves(study.wanted), columns, paint),
         *(_tried(tried, columns, paint) for tried in study.samples),
-        _section("Explains", _edges((edge.signature, edge.scope, edge.window) for edge in signature.leads_to), columns, paint),
-        _section("Explained by", _edges((one.cause, one.scope, one.window) for one in study.explained_by), columns, paint),
+        _section(
+            "Explains", _edges((edge.signature, edge.scope, edge.window) for edge in signature.leads_to), columns, paint
+        ),
+        _section(
+            "Explained by", _edges((one.cause, one.scope, one.window) for one in study.explained_by), columns, paint
+        ),
     ]
     return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
 

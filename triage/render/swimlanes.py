@@ -1,4 +1,6 @@
-"""What happened around the first failure, a lane for each rank that had a part in it. Pure functions: a diagnosis in, SVG out."""
+"""What happened around the first failure, a lane for each rank that had a part in it. Pure functions: a diagnosis in,
+SVG out.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from triage.render.safe import clip, safe_line
 LANES = 24
 EACH = 12  # moments of one lane
 LANE, LABEL, WIDTH, TOP, BOTTOM, TEXT = 22, 120, 560, 26, 18, 300  # pixels
-BEFORE, AFTER = 60.0, 3600.0  # seconds around the first failure; ranks that began it are followed back as long as forward
+BEFORE, AFTER = (
+    60.0,
+    3600.0,
+)  # seconds around the first failure; ranks that began it are followed back as long as forward
 STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)  # seconds between ticks
 TICKS = 7
 STYLE = """
@@ -36,7 +41,9 @@ class Lane:
 
 
 def draw(diagnosis: Diagnosis, *, style: bool = True) -> str:
-    """The lanes as one SVG element; empty where no moment has a time. Without `style` the page's own style sheet colours it."""
+    """The lanes as one SVG element; empty where no moment has a time. Without `style` the page's own style sheet
+    colours it.
+    """
     lanes, left_out = lanes_of(diagnosis)
     first = first_time(diagnosis)
     if first is None or not lanes:
@@ -79,7 +86,9 @@ def lanes_of(diagnosis: Diagnosis) -> tuple[list[Lane], int]:
         lanes.setdefault(rank, Lane(rank))
     for lane in lanes.values():
         lane.state = states.get(lane.rank) if lane.rank is not None else None
-    ordered = sorted(lanes.values(), key=lambda lane: (lane.rank not in blamed, _first(lane), lane.rank is None, lane.rank or 0))
+    ordered = sorted(
+        lanes.values(), key=lambda lane: (lane.rank not in blamed, _first(lane), lane.rank is None, lane.rank or 0)
+    )
     hurt = sum(state.state != "ok" for state in diagnosis.ranks)  # of thousands the first moments only are kept
     return ordered[:LANES], max(0, max(hurt, len(ordered)) - LANES) if len(ordered) > LANES else 0
 

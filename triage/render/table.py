@@ -34,7 +34,9 @@ def harmless(cell: Cell) -> Cell:
     return "'" + text if text.startswith(_FORMULA) or cell.lstrip(" ").startswith(_FORMULA) else text
 
 
-def as_text(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, paint: Paint, *, right: Sequence[int] = ()) -> list[str]:
+def as_text(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int, paint: Paint, *, right: Sequence[int] = ()
+) -> list[str]:
     """Lines of columns; the last column takes what is left and is cut there. `right` are columns of numbers."""
     cells = [[safe_line(cell) for cell in row] for row in rows]
     wide = [max(columns(line[number]) for line in [list(head), *cells]) for number in range(len(head) - 1)]

@@ -16,7 +16,9 @@ name = "text"
 WIDTH = 100  # when the reader is not a terminal
 NARROWEST = 40
 QUOTED_LINES = 12
-QUOTED_ROWS = 2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
+QUOTED_ROWS = (
+    2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
+)
 COPIED = 200  # characters of a word in the advice that is not broken
 LISTED = 8  # entries of one section before "and n more"
 _HEAD_STYLES: dict[words.Kind, tuple[str, ...]] = {
@@ -109,8 +111,13 @@ class _Page:
         lines = fold(safe_line(", ".join(part for part in said if part)), self.width)
         lines += quoted(first.text, self.width)
         if rest:
-            others = ", ".join(_also(item, self.diagnosis) for item in rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
-            lines += [self.paint(line.rstrip(), "dim") for line in fold(clip(safe_line(f"also {others}"), self.width * 2), self.width)]
+            others = ", ".join(_also(item, self.diagnosis) for item in rest[:3]) + (
+                f" and {len(rest) - 3} more" if len(rest) > 3 else ""
+            )
+            lines += [
+                self.paint(line.rstrip(), "dim")
+                for line in fold(clip(safe_line(f"also {others}"), self.width * 2), self.width)
+            ]
         return lines
 
     def action(self) -> list[str]:
@@ -148,7 +155,9 @@ class _Page:
         for finding in others[:LISTED]:
             first = next(iter(finding.evidence), None)
             at = f", {words.place(first, self.diagnosis)}" if first is not None else ""
-            lines.append(f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width)}{_reasons(finding)}")
+            lines.append(
+                f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width)}{_reasons(finding)}"
+            )
         return self.section("Unknown", lines + _more(len(others)), "bold", "yellow")
 
     def timeline(self) -> list[str]:
@@ -176,7 +185,10 @@ class _Page:
         return [
             self.paint("Ranks", "bold") + " " * (LABEL - 5) + head,
             *(margin + line for line in rest),
-            *(margin + line for line in fold(words.legend(states) + ("   < where it began" if began else ""), self.width - LABEL)),
+            *(
+                margin + line
+                for line in fold(words.legend(states) + ("   < where it began" if began else ""), self.width - LABEL)
+            ),
         ]
 
     def _marks(self, line: words.GridLine) -> str:

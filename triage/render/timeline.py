@@ -51,7 +51,12 @@ def as_text(told: Timeline, *, width: int | None = None, color: bool = False) ->
     """States, then a line or two for each event: the time, the ranks, what they say."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
     lines = [
-        clip(safe_line(f"{told.job.name}: {words.plural(max(len(told.job.ranks), len(told.ranks)), 'rank')}{_day(told)}"), columns),
+        clip(
+            safe_line(
+                f"{told.job.name}: {words.plural(max(len(told.job.ranks), len(told.ranks)), 'rank')}{_day(told)}"
+            ),
+            columns,
+        ),
         *_states(told, columns),
         "",
     ]
@@ -75,18 +80,24 @@ def _states(told: Timeline, columns: int) -> list[str]:
     groups: dict[str, list[int]] = defaultdict(list)
     for state in told.ranks:
         groups[state.state].append(state.rank)
-    named = [f"{name} {words.rank_list(ranks)}" for name, ranks in sorted(groups.items(), key=lambda group: group[0] == "ok")]
+    named = [
+        f"{name} {words.rank_list(ranks)}" for name, ranks in sorted(groups.items(), key=lambda group: group[0] == "ok")
+    ]
     return wrap("; ".join(named), columns) if named else []
 
 
 def _event(event: Event, columns: int, paint: Paint) -> list[str]:
     time = words.moment(event.time)
-    fraction = f".{time.microsecond // 1000:03}" if time and time.microsecond else ""  # of whole seconds no more is known
+    fraction = (
+        f".{time.microsecond // 1000:03}" if time and time.microsecond else ""
+    )  # of whole seconds no more is known
     clock = f"{time:%H:%M:%S}{fraction}{'+' if event.later else ''}" if time else "no time"
     who = words.ranks(event.ranks) if event.ranks else "nobody named"
     mark = "root cause" if event.root else "last line" if event.last else ""
     known = ", ".join(
-        part for part in (event.signature or "", mark, f"{event.count} lines" if event.count > 1 and not event.last else "") if part
+        part
+        for part in (event.signature or "", mark, f"{event.count} lines" if event.count > 1 and not event.last else "")
+        if part
     )
     head = f"{clock:<13} {who}" + (f"  ({known})" if known else "")
     styles = ("bold", "red") if event.root else ("dim",) if event.last else ("bold",)

@@ -30,10 +30,17 @@ def as_json(trial: Trial) -> str:
         "hits": list(map(_hit, trial.hits)),
         "near_misses": [{"place": place, "text": text} for place, text in named.near_misses] if named else [],
         "also_matched": [
-            {"signature": played.signature, "role": played.role, "count": played.count, "hits": list(map(_hit, played.hits))}
+            {
+                "signature": played.signature,
+                "role": played.role,
+                "count": played.count,
+                "hits": list(map(_hit, played.hits)),
+            }
             for played in trial.others
         ],
-        "unknown": [{"cluster": finding.cluster, "title": finding.title, "count": finding.count} for finding in trial.unmatched],
+        "unknown": [
+            {"cluster": finding.cluster, "title": finding.title, "count": finding.count} for finding in trial.unmatched
+        ],
         "left_out": list(trial.aside),
     }
     return escaped(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
@@ -54,7 +61,12 @@ def as_text(trial: Trial, *, width: int | None = None, color: bool = False) -> s
     heading = "Also matched" if trial.named else "Matched"
     sections += [_other(heading, played, columns, paint) for played in trial.others]
     sections.append(
-        _list("Unknown", (f"{finding.cluster}, {finding.count}×: {finding.title}" for finding in trial.unmatched), columns, paint)
+        _list(
+            "Unknown",
+            (f"{finding.cluster}, {finding.count}×: {finding.title}" for finding in trial.unmatched),
+            columns,
+            paint,
+        )
     )
     sections.append(_list("Left out", trial.aside, columns, paint))
     return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
@@ -67,7 +79,12 @@ def _answer(trial: Trial, columns: int, paint: Paint) -> list[str]:
         return labelled("RESULT", [said], columns, paint, "bold")
     word, style = ("MATCH", "green") if named.matched else ("NO MATCH", "yellow")
     return labelled(
-        word, [f"{safe_line(named.signature)}: {safe_line(named.title)}", safe_line(named.outcome)], columns, paint, "bold", style
+        word,
+        [f"{safe_line(named.signature)}: {safe_line(named.title)}", safe_line(named.outcome)],
+        columns,
+        paint,
+        "bold",
+        style,
     )
 
 

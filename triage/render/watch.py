@@ -54,10 +54,14 @@ def json(event: News) -> str:
     body: dict[str, Any] = {
         "schema": "triage.watch/1",
         "event": event.kind,
-        "at": datetime.datetime.fromtimestamp(event.at, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "at": datetime.datetime.fromtimestamp(event.at, datetime.UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z"),
         "text": event.text,
         "ranks": list(event.ranks),
-        "hosts": list(event.diagnosis.root_cause.hosts if event.diagnosis and event.diagnosis.root_cause else event.hosts),
+        "hosts": list(
+            event.diagnosis.root_cause.hosts if event.diagnosis and event.diagnosis.root_cause else event.hosts
+        ),
         "attempt": event.attempt,
         "diagnosis": encoder.loads(report.render(event.diagnosis)) if event.diagnosis else None,
     }
@@ -66,14 +70,23 @@ def json(event: News) -> str:
 
 def episode(told: Episode) -> dict[str, Any]:
     """What JSON takes of an episode; `read_episode` reads it."""
-    news = [{"event": item.kind, "at": item.at, "text": item.text, "ranks": [*item.ranks], "hosts": [*item.hosts]} for item in told.news]
+    news = [
+        {"event": item.kind, "at": item.at, "text": item.text, "ranks": [*item.ranks], "hosts": [*item.hosts]}
+        for item in told.news
+    ]
     return {"news": news, "wrong": sorted(told.wrong)}
 
 
 def read_episode(told: Any) -> Episode:
     """Raises LookupError, TypeError or ValueError for what is none."""
     news = tuple(
-        News(item["event"], float(item["at"]), str(item["text"]), tuple(map(int, item["ranks"])), hosts=tuple(map(str, item["hosts"])))
+        News(
+            item["event"],
+            float(item["at"]),
+            str(item["text"]),
+            tuple(map(int, item["ranks"])),
+            hosts=tuple(map(str, item["hosts"])),
+        )
         for item in told["news"]
     )
     if not news or any(item.kind not in TITLES for item in news):

@@ -37,7 +37,9 @@ def headline(diagnosis: Diagnosis) -> str:
     found = kind(diagnosis)
     if found == "CLEAN":
         last = clock(diagnosis.job.last_time, diagnosis)
-        return f"no failure found in {plural(diagnosis.stats.files, 'file')}" + (f"; last line at {last}" if last else "")
+        return f"no failure found in {plural(diagnosis.stats.files, 'file')}" + (
+            f"; last line at {last}" if last else ""
+        )
     if root is None:
         return "the job failed, and no line says where it began"
     if found == "ROOT CAUSE":
@@ -53,7 +55,9 @@ def job(described: Job) -> str:
     size_said = plural(count, "rank") if count else ""
     if size_said and described.hosts:
         size_said += f" on {plural(len(described.hosts), 'host')}"
-    return ", ".join(part for part in [described.name, size_said, *(f"{k} {v}" for k, v in described.versions.items())] if part)
+    return ", ".join(
+        part for part in [described.name, size_said, *(f"{k} {v}" for k, v in described.versions.items())] if part
+    )
 
 
 def confidence(value: float) -> str:
@@ -74,7 +78,11 @@ def radius(diagnosis: Diagnosis) -> str:
     if root is None:
         return ""
     origin = root.evidence[0].origin if root.evidence else Origin()
-    first = origin.rank if origin.rank is not None and (origin.rank in root.ranks or not root.ranks) else next(iter(root.ranks), None)
+    first = (
+        origin.rank
+        if origin.rank is not None and (origin.rank in root.ranks or not root.ranks)
+        else next(iter(root.ranks), None)
+    )
     host = origin.host or next(iter(root.hosts), None)
     time = clock(root.first_time if origin.time is None else origin.time, diagnosis)
     world = diagnosis.job.world_size or len(diagnosis.job.ranks)
@@ -220,7 +228,9 @@ def _explained(diagnosis: Diagnosis) -> set[str]:
 
 
 def timeline(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
-    """(clock, ranks, what) of each moment; neighbours in which ranks say the same are one. Nothing when all say one thing."""
+    """(clock, ranks, what) of each moment; neighbours in which ranks say the same are one. Nothing when all say one
+    thing.
+    """
     groups: list[tuple[str, list[int], str]] = []
     for item in diagnosis.timeline:
         what = item.signature or item.what
@@ -263,7 +273,8 @@ class GridLine:
 
 
 def rank_grid(states: Sequence[RankState], cells: int, began: Iterable[int] = ()) -> list[GridLine]:
-    """One character a rank, `cells` to a line, each line starting at a multiple of `cells`; equal lines are one, but for those of ranks in `began`.
+    """One character a rank, `cells` to a line, each line starting at a multiple of `cells`; equal lines are one, but
+    for those of ranks in `began`.
 
     A rank of which nothing is said is a space inside a line; a line without any rank is left out.
     """

@@ -3,7 +3,8 @@
 Hyperscan (in the `hyperscan` wheel) runs without the GIL at several GB/s; google-re2 gives the same answers at about
 a fifth of the speed where no such wheel exists.
 
-The search itself looks for windows, pieces of the literals (see windows.py). A window is only a reason to look at its line for the
+The search itself looks for windows, pieces of the literals (see windows.py). A window is only a reason to look at its
+line for the
 literals that contain it, so the choice of windows changes the speed and never the answer.
 """
 
@@ -22,9 +23,11 @@ from triage.scan.windows import complete, holders, refit
 _UNLIMITED = 1 << 60
 _FITTINGS = 3
 _RARE = 2
-# In so few bytes, what is common is found sooner by looking for one window after the other than by an automaton that must be built.
+# In so few bytes, what is common is found sooner by looking for one window after the other than by an automaton that
+# must be built.
 _LITTLE = 1 << 17
-# So many lines are searched for one literal after the other: an automaton of all takes longer to build than a small job to read.
+# So many lines are searched for one literal after the other: an automaton of all takes longer to build than a small job
+# to read.
 _BY_HAND = 256
 # In a storm, the usual literals are in the first bytes of a slice.
 _START = 1 << 14
@@ -81,7 +84,9 @@ class HyperscanGate:
                 return found
         found = self._scan("first", data, start, stop, _UNLIMITED)
         if 0 < len(found) < len(self._expressions["all"]) and stop - start > 2 * _START:
-            self._storm.learn(frozenset(literal for _, literal in found), lambda usual: self._without(usual, bytes(data[start:stop])))
+            self._storm.learn(
+                frozenset(literal for _, literal in found), lambda usual: self._without(usual, bytes(data[start:stop]))
+            )
         return found
 
     def inside(self, line: bytes, among: Collection[int] | None = None) -> tuple[int, ...]:

@@ -23,7 +23,8 @@ KEEP_ALIKE = 1
 # The writer is told from this many bytes at the start of a line.
 WRITER_BYTES = 256
 
-# Of a stream, the cells of this size around its hits are remembered: LOOK_BACK before and LOOK_AHEAD after are always there.
+# Of a stream, the cells of this size around its hits are remembered: LOOK_BACK before and LOOK_AHEAD after are always
+# there.
 CELL = 1 << 18
 LOOK_BACK = CELL
 LOOK_AHEAD = 2 * CELL
@@ -37,7 +38,9 @@ WriterKey = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line (or a piece of an overlong one) that holds literals. `more` counts lines of the same kind that were not kept."""
+    """A line (or a piece of an overlong one) that holds literals. `more` counts lines of the same kind that were not
+    kept.
+    """
 
     start: int
     end: int
@@ -52,15 +55,21 @@ Place = tuple[int, Collection[int]]
 class Gate(Protocol):
     """A compiled set of literals.
 
-    `find` gives places in `data[start:stop]`, ascending, so that every literal there has one, with it among those named, in its line
-    (there may be others); it may stop after `limit` of them; `sure` asks for slower search with fewer others. `first` gives for each
-    literal in the range its first (end, literal), ascending. `inside` gives the literals in one line, ascending: engines must agree on
-    that; `among` are those named at its places, if all are known. `for_thread` gives a gate that one thread may use beside others.
+    `find` gives places in `data[start:stop]`, ascending, so that every literal there has one, with it among those
+    named, in its line
+    (there may be others); it may stop after `limit` of them; `sure` asks for slower search with fewer others. `first`
+    gives for each
+    literal in the range its first (end, literal), ascending. `inside` gives the literals in one line, ascending:
+    engines must agree on
+    that; `among` are those named at its places, if all are known. `for_thread` gives a gate that one thread may use
+    beside others.
     """
 
     def for_thread(self) -> Gate: ...
 
-    def find(self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False) -> list[Place]: ...
+    def find(
+        self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False
+    ) -> list[Place]: ...
 
     def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]: ...
 

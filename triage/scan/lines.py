@@ -1,6 +1,7 @@
 """From literal matches to lines, and the keeping of few among many.
 
-A `Collector` sees the hit lines of one span in order. It is the storm breaker: the first `SPAN_LINES` hit lines are all looked at; of
+A `Collector` sees the hit lines of one span in order. It is the storm breaker: the first `SPAN_LINES` hit lines are all
+looked at; of
 those with the same literals and the same writer the first and the last few are kept and the others counted.
 """
 
@@ -81,7 +82,8 @@ class Collector:
     def feed(self, data: bytearray, base: int, stop: int, line_start: int, fresh: int = 0) -> None:
         """Look at `data[:stop]`; `base` is the absolute offset of `data[0]`.
 
-        `line_start` is the absolute start of the first line: before the data when an overlong line is fed in pieces; then
+        `line_start` is the absolute start of the first line: before the data when an overlong line is fed in pieces;
+        then
         `data[:fresh]` ends the piece before and is seen again.
         """
         start = self._pieces(data, base, line_start - base, fresh, stop) if line_start < base else 0
@@ -105,7 +107,9 @@ class Collector:
             start = self._sample(data, base, start, stop)
 
     def _exact(self, data: bytearray, base: int, stop: int, found: list[Place], stopped: bool) -> int:
-        """Add the lines around `found` that hold literals, in order; the answer is where to go on. `stopped`: the last line may have more."""
+        """Add the lines around `found` that hold literals, in order; the answer is where to go on. `stopped`: the last
+        line may have more.
+        """
         lines: list[tuple[int, int, Collection[int]]] = []
         finish = 0
         for end, literals in found:
@@ -142,9 +146,11 @@ class Collector:
         return finish
 
     def _pieces(self, data: bytearray, base: int, origin: int, start: int, stop: int) -> int:
-        """Each piece of the overlong line that begins at `origin` (may be before the data) from `start` on; the answer is where the next line begins.
+        """Each piece of the overlong line that begins at `origin` (may be before the data) from `start` on; the answer
+        is where the next line begins.
 
-        Pieces are counted from the start of their line and looked at one by one, so that neither the chunk nor the engine
+        Pieces are counted from the start of their line and looked at one by one, so that neither the chunk nor the
+        engine
         moves them. Each reaches back by OVERLAP: a literal that the border cuts is whole in the later one.
         """
         finish = data.find(b"\n", start, stop)
@@ -211,7 +217,9 @@ def kept_of(rows: list[Any]) -> Kinds:
 
 
 def merge(spans: Iterable[Kinds]) -> tuple[tuple[Hit, ...], int]:
-    """The kinds of all spans of one source, in file order, thinned once more; hits ascending, and how many lines matched."""
+    """The kinds of all spans of one source, in file order, thinned once more; hits ascending, and how many lines
+    matched.
+    """
     whole: Kinds = {}
     for kinds in spans:
         for kind, kept in kinds.items():

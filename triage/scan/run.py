@@ -1,4 +1,6 @@
-"""The scan of all sources by a few processes or threads. The automaton and the reads work without the GIL, but what is done for every hit needs it."""
+"""The scan of all sources by a few processes or threads. The automaton and the reads work without the GIL, but what is
+done for every hit needs it.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ class Scan:
             self._scan_by_processes(spans)
         else:
             self._scan_by_threads(sorted(packed, key=lambda container: (-container.size, container.name)), spans)
-        scanned = [self._streams[name] for name in self._streams] + [self._put_together(name, plain) for name, plain in self._plain.items()]
+        scanned = [self._streams[name] for name in self._streams] + [
+            self._put_together(name, plain) for name, plain in self._plain.items()
+        ]
         return sorted(scanned, key=lambda pair: pair[0].name), sorted(self._others, key=lambda source: source.name)
 
     def _spans(self, containers: Sequence[Container]) -> Iterator[tuple[str, int]]:
@@ -119,7 +123,13 @@ class Scan:
     def _scan_by_processes(self, spans: Sequence[tuple[str, int]]) -> None:
         reader = functools.cache(self._reader)  # each process makes its own when it has something to do
         with contextlib.closing(_OpenFile()) as files:
-            found = each(lambda task: self._scan_span(reader(), files, *spans[task]), len(spans), self.workers, _packed, _unpacked)
+            found = each(
+                lambda task: self._scan_span(reader(), files, *spans[task]),
+                len(spans),
+                self.workers,
+                _packed,
+                _unpacked,
+            )
             for (name, number), span in zip(spans, found, strict=True):
                 self._keep(name, number, span)
 

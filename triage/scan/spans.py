@@ -177,7 +177,9 @@ class _StreamScan:
     def _prune(self) -> None:
         """Let go of cells around hits that were since displaced by later ones of their kind."""
         hits, _ = merge([self.collector.kinds])
-        wanted = {cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in (-1, 0, 1, 2)}
+        wanted = {
+            cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in (-1, 0, 1, 2)
+        }
         for number in [number for number in self.windows if number not in wanted]:
             self.packed -= len(self.windows.pop(number))
 

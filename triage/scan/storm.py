@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from triage.scan.interface import Gate
 
-# So many slices must have held the same literals before a gate for the others is built; that takes as long as some hundred slices.
+# So many slices must have held the same literals before a gate for the others is built; that takes as long as some
+# hundred slices.
 _OFTEN = 128
 _MOST_GATES = 4
 _MOST_KINDS = 4096

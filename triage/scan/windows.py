@@ -1,7 +1,9 @@
 """Windows: pieces of eight bytes such that every literal contains one of them.
 
-The automaton hashes pairs of bytes and looks at the last eight of what it seeks: shorter pieces pass its filter too often by chance, and
-so do pieces of common pairs (1.2 GB/s on one core with pieces of four bytes, 2.2 with these). They are chosen once for a catalog, away
+The automaton hashes pairs of bytes and looks at the last eight of what it seeks: shorter pieces pass its filter too
+often by chance, and
+so do pieces of common pairs (1.2 GB/s on one core with pieces of four bytes, 2.2 with these). They are chosen once for
+a catalog, away
 from what healthy logs say, and then fitted to the job: those that turn out common there are given up for others.
 """
 
@@ -13,9 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 _WIDTH = 8
-# A piece that healthy logs hold so often is no window. Rare ones may be: they let many literals share a window, and the job's own text decides.
+# A piece that healthy logs hold so often is no window. Rare ones may be: they let many literals share a window, and the
+# job's own text decides.
 _COMMON = 4
-# A window all of whose pairs are together one in a hundred of a healthy log's is taken as gladly as one of rare pairs for half the literals.
+# A window all of whose pairs are together one in a hundred of a healthy log's is taken as gladly as one of rare pairs
+# for half the literals.
 _CHANCE = 100
 _LETTERS = 3
 _PREFIX = 4
@@ -23,7 +27,9 @@ _FLEETING = bytes(range(33)) + b"0123456789"
 
 
 def choose(literals: Sequence[bytes], healthy: bytes) -> list[bytes]:
-    """Windows that are rare in `healthy`, each shared by as many literals as possible; a literal without any stands for itself."""
+    """Windows that are rare in `healthy`, each shared by as many literals as possible; a literal without any stands for
+    itself.
+    """
     counts = Counter(healthy[index : index + _WIDTH] for index in range(len(healthy) - _WIDTH + 1))
     holders: dict[bytes, set[bytes]] = {}
     whole = _shortest(literals)
@@ -48,7 +54,10 @@ def _shortest(literals: Sequence[bytes]) -> list[bytes]:
 def _costs(pieces: Collection[bytes], healthy: bytes) -> dict[bytes, float]:
     """What a window costs: one, and more the more often its pairs of bytes stand in healthy logs."""
     pairs = Counter(itertools.pairwise(healthy))
-    return {piece: 1 + _CHANCE * sum(pairs[pair] for pair in itertools.pairwise(piece)) / max(1, len(healthy)) for piece in pieces}
+    return {
+        piece: 1 + _CHANCE * sum(pairs[pair] for pair in itertools.pairwise(piece)) / max(1, len(healthy))
+        for piece in pieces
+    }
 
 
 def _cover(holders: dict[bytes, set[bytes]], costs: dict[bytes, float]) -> set[bytes]:
@@ -97,18 +106,26 @@ def _finder(windows: Collection[bytes]) -> Callable[[bytes], set[bytes]]:
     return inside
 
 
-def refit(windows: Collection[bytes], common: Collection[bytes], literals: Sequence[bytes], *, last: bool) -> list[bytes]:
-    """Give up the `common` windows: literals that had only those get a longer piece around it, in the `last` fitting themselves."""
+def refit(
+    windows: Collection[bytes], common: Collection[bytes], literals: Sequence[bytes], *, last: bool
+) -> list[bytes]:
+    """Give up the `common` windows: literals that had only those get a longer piece around it, in the `last` fitting
+    themselves.
+    """
     kept = set(windows).difference(common)
     bare = [
-        literal for literal in literals if any(window in literal for window in common) and not any(window in literal for window in kept)
+        literal
+        for literal in literals
+        if any(window in literal for window in common) and not any(window in literal for window in kept)
     ]
     return sorted(kept.union(bare if last else (_around(literal, common) for literal in bare)))
 
 
 def _around(literal: bytes, common: Collection[bytes]) -> bytes:
     """The common window in the literal, longer by up to four bytes; the literal itself where nothing is left to add."""
-    window = max((window for window in common if window in literal), key=lambda window: (len(window), window), default=literal)
+    window = max(
+        (window for window in common if window in literal), key=lambda window: (len(window), window), default=literal
+    )
     start = literal.find(window)
     return literal[max(0, start - 2) : start + len(window) + 2] if len(window) + 2 < len(literal) else literal
 

@@ -37,7 +37,8 @@ def check(settings: Settings, store: Store) -> None:
     web = settings.web
     if web.proxy_user and not web.trusted_proxies:
         raise OptionError(
-            "web.proxy_user is set, and anybody could send that header", hint="set web.trusted_proxies to the proxy's address"
+            "web.proxy_user is set, and anybody could send that header",
+            hint="set web.trusted_proxies to the proxy's address",
         )
     if web.oidc_issuer and not (web.oidc_client_id and web.oidc_client_secret.get_secret_value() and web.public_url):
         hint = "set web.oidc_client_id, web.oidc_client_secret and web.public_url"
@@ -49,7 +50,9 @@ def check(settings: Settings, store: Store) -> None:
         raise OptionError(f"{web.host} can be reached by others, and nobody would have to sign in", hint=hint)
     for name, source in settings.sources.items():
         if not source.path.is_absolute():
-            raise OptionError(f"sources.{name}.path is not an absolute directory", hint="addresses and relative paths are not taken")
+            raise OptionError(
+                f"sources.{name}.path is not an absolute directory", hint="addresses and relative paths are not taken"
+            )
 
 
 def _local_address(url: str) -> bool:

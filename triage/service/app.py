@@ -78,11 +78,20 @@ def create_app(settings: Settings, store: Store | None = None, counters: Counter
 
 
 def _oidc(settings: Settings, service: Service) -> list[Middleware]:
-    """What Authlib keeps between the two halves of a sign-in: a signed cookie of some minutes, only where that way is set up."""
+    """What Authlib keeps between the two halves of a sign-in: a signed cookie of some minutes, only where that way is
+    set up.
+    """
     if not settings.web.oidc_issuer:
         return []
     https = settings.web.public_url.startswith("https://")
     secret = settings.web.secret.get_secret_value() or service.store.beside.secret("oidc").hex()
     return [
-        Middleware(SessionMiddleware, secret_key=secret, session_cookie="triage_sign_in", max_age=600, same_site="lax", https_only=https)
+        Middleware(
+            SessionMiddleware,
+            secret_key=secret,
+            session_cookie="triage_sign_in",
+            max_age=600,
+            same_site="lax",
+            https_only=https,
+        )
     ]

@@ -1,4 +1,6 @@
-"""Signing in and out: by a token in a form, or by OpenID Connect. The page with the form is one of the pages (/sign-in)."""
+"""Signing in and out: by a token in a form, or by OpenID Connect. The page with the form is one of the pages
+(/sign-in).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def by_token(
     found = state.store.tokens.check(token.strip())
     if found is None:
         log.say("sign-in refused", address=request.scope.get("triage.address"))
-        raise ServiceError(401, "this token is wrong, revoked or too old", hint="ask for a new one: `triage token create`")
+        raise ServiceError(
+            401, "this token is wrong, revoked or too old", hint="ask for a new one: `triage token create`"
+        )
     who = principal_of(found)
     response = RedirectResponse(inside(next), 303)
     state.sessions.open(response, who.name, scopes=found.scopes, token=found.id)
@@ -129,13 +133,17 @@ async def from_issuer(request: Request) -> Response:
         raise
     except Exception as error:
         log.say("sign-in failed", by="oidc", error=f"{type(error).__name__}: {error}")
-        raise ServiceError(401, "the issuer's answer cannot be used", hint="sign in again; the server's log says more") from None
+        raise ServiceError(
+            401, "the issuer's answer cannot be used", hint="sign in again; the server's log says more"
+        ) from None
     mail = claims.get("email") if claims.get("email_verified", True) else None
     name = str(mail or claims.get("preferred_username") or claims.get("sub") or "")
     if not name:
         raise ServiceError(401, "the issuer does not say who it is", hint="ask for the scope email or profile")
     groups = claims.get(state.settings.web.oidc_groups_claim) or []
-    role = role_by_groups(state.settings.web, [str(item) for item in groups] if isinstance(groups, list) else [str(groups)])
+    role = role_by_groups(
+        state.settings.web, [str(item) for item in groups] if isinstance(groups, list) else [str(groups)]
+    )
     response = RedirectResponse(inside(str(request.session.pop("next", "/"))), 303)
     request.session.clear()
     await run_in_threadpool(state.sessions.open, response, name, role=role)

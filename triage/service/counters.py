@@ -1,4 +1,6 @@
-"""Counts of answers by all processes of a server, in memory that they share: each writes in a place of its own, whoever is asked sums them."""
+"""Counts of answers by all processes of a server, in memory that they share: each writes in a place of its own, whoever
+is asked sums them.
+"""
 
 from __future__ import annotations
 

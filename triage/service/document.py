@@ -1,4 +1,6 @@
-"""The OpenAPI document: what FastAPI knows of the routes, and besides who may ask, how to sign in, and an example of everything."""
+"""The OpenAPI document: what FastAPI knows of the routes, and besides who may ask, how to sign in, and an example of
+everything.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def _made(app: FastAPI) -> dict[str, Any]:
     parts["securitySchemes"] = SCHEMES
     for name, example in EXAMPLES.items():
         parts["schemas"][name]["example"] = example
-    roles = {(method.lower(), route.path): route.role for route in routes(api.ROUTERS, PREFIX) for method in route.methods}
+    roles = {
+        (method.lower(), route.path): route.role for route in routes(api.ROUTERS, PREFIX) for method in route.methods
+    }
     for path, item in found["paths"].items():
         for method, operation in item.items():
             role = roles[method, path]

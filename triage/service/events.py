@@ -1,4 +1,6 @@
-"""A task as server-sent events: one whenever it has changed, a comment now and then so that proxies keep the connection."""
+"""A task as server-sent events: one whenever it has changed, a comment now and then so that proxies keep the
+connection.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The one shape of an error: {"error": {"status", "code", "message", "hint", "fields"}}; a page for a browser that asks for pages."""
+"""The one shape of an error: {"error": {"status", "code", "message", "hint", "fields"}}; a page for a browser that asks
+for pages.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ CODES: Mapping[int, tuple[str, str]] = {
 class ServiceError(TriageError):
     """An answer other than the one asked for, with its HTTP status."""
 
-    def __init__(self, status: int, message: str, *, hint: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, *, hint: str = "", code: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
         known = CODES.get(status, ("error", ""))
         super().__init__(message, hint=hint or known[1])
         self.status = status
@@ -111,7 +115,9 @@ def install(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        fields = [{"where": ".".join(map(str, item["loc"])), "message": str(item["msg"])} for item in error.errors()[:20]]
+        fields = [
+            {"where": ".".join(map(str, item["loc"])), "message": str(item["msg"])} for item in error.errors()[:20]
+        ]
         said = "; ".join(f"{item['where']}: {item['message']}" for item in fields[:3])
         return answer(request, 422, f"this request cannot be used: {said}", fields=fields)
 

@@ -14,7 +14,9 @@ from triage.store.search import Filter
 
 Text = Annotated[str | None, Query(max_length=200)]
 Verdict = Annotated[Literal["known", "unknown", "clean"] | None, BeforeValidator(lambda value: value or None)]
-Rank = Annotated[Annotated[int, Field(ge=0, le=10_000_000)] | None, BeforeValidator(lambda value: None if value == "" else value)]
+Rank = Annotated[
+    Annotated[int, Field(ge=0, le=10_000_000)] | None, BeforeValidator(lambda value: None if value == "" else value)
+]
 FAR = 253_402_300_800.0  # the year 10000
 
 
@@ -25,7 +27,9 @@ def asked(
     domain: Text = None,
     host: Text = None,
     rank: Rank = None,
-    since: Annotated[str | None, Query(max_length=40, description="7d, 12h, 2w, 2026-11-21 or 2026-11-21T03:00Z")] = None,
+    since: Annotated[
+        str | None, Query(max_length=40, description="7d, 12h, 2w, 2026-11-21 or 2026-11-21T03:00Z")
+    ] = None,
     until: Annotated[str | None, Query(max_length=40, description="written like since")] = None,
     job: Annotated[str | None, Query(max_length=200, description="part of a job's name or path")] = None,
     q: Annotated[str | None, Query(max_length=400, description="words that they must hold")] = None,

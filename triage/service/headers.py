@@ -35,7 +35,10 @@ class Headers:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 have = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *((name, value) for name, value in self._headers if name not in have)]
+                message["headers"] = [
+                    *message["headers"],
+                    *((name, value) for name, value in self._headers if name not in have),
+                ]
                 if b"cache-control" not in have:
                     message["headers"].append((b"cache-control", b"no-store"))
             await send(message)

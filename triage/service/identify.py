@@ -1,6 +1,7 @@
 """Finds out who asks and puts it into the scope, before anything else looks at the request.
 
-In this order: a token in Authorization, a session's cookie, the header of a trusted proxy, and on loopback, where nothing to sign in with is
+In this order: a token in Authorization, a session's cookie, the header of a trusted proxy, and on loopback, where
+nothing to sign in with is
 set up, whoever is on this machine.
 """
 
@@ -29,7 +30,9 @@ WRONG_A_MINUTE = 30
 
 
 class Identify:
-    """Sets scope["triage.principal"] to a Principal or None, and scope["triage.address"]; refuses wrong tokens with 401."""
+    """Sets scope["triage.principal"] to a Principal or None, and scope["triage.address"]; refuses wrong tokens with
+    401.
+    """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
@@ -50,13 +53,21 @@ class Identify:
             who = await self._by_token(given)
             if who is None:
                 wait = self._wrong.take(address)
-                status, said = (429, "too many wrong tokens") if wait else (401, "this token is wrong, revoked or too old")
-                more = {"Retry-After": "60"} if wait else {"WWW-Authenticate": 'Bearer realm="triage", error="invalid_token"'}
+                status, said = (
+                    (429, "too many wrong tokens") if wait else (401, "this token is wrong, revoked or too old")
+                )
+                more = (
+                    {"Retry-After": "60"}
+                    if wait
+                    else {"WWW-Authenticate": 'Bearer realm="triage", error="invalid_token"'}
+                )
                 await failure.answer(Request(scope), status, said, headers=more)(scope, receive, send)
                 return
             scope["triage.principal"] = who
         else:
-            scope["triage.principal"] = await self._by_cookie(headers) or self._proxies.principal(scope, headers) or self._local()
+            scope["triage.principal"] = (
+                await self._by_cookie(headers) or self._proxies.principal(scope, headers) or self._local()
+            )
         await self._app(scope, receive, send)
 
     def _local(self) -> Principal | None:
@@ -140,7 +151,9 @@ class Proxies:
 
 
 def role_by_groups(web: Web, groups: list[str]) -> Role:
-    """The highest role that one of the groups gives, else the default; a group called like a role gives it only when it is set so."""
+    """The highest role that one of the groups gives, else the default; a group called like a role gives it only when it
+    is set so.
+    """
     order: tuple[Role, ...] = ("viewer", "submitter", "curator", "admin")
     have = [web.groups[group] for group in groups if group in web.groups]
     return max(have, key=order.index) if have else web.default_role

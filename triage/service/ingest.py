@@ -28,12 +28,19 @@ def room(service: Service, expected: int = 0) -> Path:
 def of_files(service: Service, who: Principal, sent: Sequence[tuple[str, str]], name: str | None) -> Task:
     """A task for files given as (SHA-256, name). Raises ServiceError for those that have not been sent."""
     if not 1 <= len(sent) <= service.settings.tasks.upload_files:
-        raise ServiceError(400, f"a job is 1 to {service.settings.tasks.upload_files} files", hint="put more into an archive")
+        raise ServiceError(
+            400, f"a job is 1 to {service.settings.tasks.upload_files} files", hint="put more into an archive"
+        )
     found = []
     for (digest, _), clean in zip(sent, files.harmless_all([given for _, given in sent]), strict=True):
         known = service.store.beside.upload(digest)
         if known is None or not files.blob(files.uploads(service.settings), digest).exists():
-            raise ServiceError(409, f"{digest} has not been sent, or not to its end", code="missing-upload", hint="send it, then ask again")
+            raise ServiceError(
+                409,
+                f"{digest} has not been sent, or not to its end",
+                code="missing-upload",
+                hint="send it, then ask again",
+            )
         service.store.beside.put_upload(digest, known.bytes)
         found.append({"name": clean, "digest": digest, "bytes": known.bytes})
     if sum(int(str(item["bytes"])) for item in found) > service.settings.tasks.upload_bytes:

@@ -1,6 +1,7 @@
 """Answers that are kept: the same question gets the same bytes while nothing has changed in the store.
 
-The store counts its changes, so what is kept is never older than the data. Words that depend on the time of day may be old by SECONDS.
+The store counts its changes, so what is kept is never older than the data. Words that depend on the time of day may be
+old by SECONDS.
 Several that ask the same at once wait for one answer.
 """
 
@@ -90,7 +91,9 @@ class Kept:
         self._answers.move_to_end(key)
         return found
 
-    async def _made(self, key: tuple[object, ...], scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
+    async def _made(
+        self, key: tuple[object, ...], scope: Scope, receive: Receive, send: Send, headers: Headers
+    ) -> None:
         """Ask the application; what it sends is held back until it is whole, if it is of a kind that can be kept."""
         generation = self._generation.now()
         start: Message | None = None

@@ -54,7 +54,11 @@ class Buckets:
 
     def _forget(self, now: float) -> None:
         """Full ones know nothing; then the oldest half goes, so that a flood of clients costs no more memory."""
-        self._all = {key: bucket for key, bucket in self._all.items() if bucket.left + (now - bucket.at) * self._most / 60 < self._most}
+        self._all = {
+            key: bucket
+            for key, bucket in self._all.items()
+            if bucket.left + (now - bucket.at) * self._most / 60 < self._most
+        }
         if len(self._all) >= MOST_CLIENTS:
             self._all = dict(sorted(self._all.items(), key=lambda item: item[1].at)[MOST_CLIENTS // 2 :])
 
@@ -98,7 +102,12 @@ class Limits:
             elif message["type"] == "http.response.start":
                 refused = body.refused
                 said = failure.answer(
-                    Request(scope), refused.status, refused.message, hint=refused.hint, code=refused.code, headers=refused.headers
+                    Request(scope),
+                    refused.status,
+                    refused.message,
+                    hint=refused.hint,
+                    code=refused.code,
+                    headers=refused.headers,
                 )
                 await said(scope, receive, send)
 
@@ -106,7 +115,9 @@ class Limits:
 
 
 class _Body:
-    """The body of a request as it comes. Raises ServiceError, and keeps it in `refused`, when more comes than may, or too slowly."""
+    """The body of a request as it comes. Raises ServiceError, and keeps it in `refused`, when more comes than may, or
+    too slowly.
+    """
 
     def __init__(self, receive: Receive, most: int | None, slow: float) -> None:
         self.refused: ServiceError | None = None

@@ -15,7 +15,9 @@ How = Literal["local", "token", "session", "proxy"]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody signed in. `name` is what the audit log says; `key` tells clients apart for the limits; `how` they came in."""
+    """Somebody signed in. `name` is what the audit log says; `key` tells clients apart for the limits; `how` they came
+    in.
+    """
 
     name: str
     role: Role

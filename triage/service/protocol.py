@@ -16,7 +16,11 @@ HEADERS = 100
 
 async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
     said = body(431, CODES[431][0], "the headers are too large", CODES[431][1])
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(said)).encode()), (b"connection", b"close")]
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(said)).encode()),
+        (b"connection", b"close"),
+    ]
     await send({"type": "http.response.start", "status": 431, "headers": headers})
     await send({"type": "http.response.body", "body": said})
 
@@ -47,7 +51,9 @@ def guarded(seconds: float) -> type[HttpToolsProtocol]:
                 self._bytes += len(data)
             super().data_received(data)
             if self._waiting and self._bytes > HEADER_BYTES and not self.transport.is_closing():
-                self.transport.write(b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+                self.transport.write(
+                    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+                )
                 self.transport.close()
 
         def on_headers_complete(self) -> None:

@@ -1,4 +1,5 @@
-"""What the API and the pages show. Here are the questions, in terms of the store; routes only put the answers into words.
+"""What the API and the pages show. Here are the questions, in terms of the store; routes only put the answers into
+words.
 
 Raises NotFoundError for what is not there and OptionError for what cannot be asked, with the next step.
 """
@@ -71,7 +72,9 @@ def piece(found: Remembered, number: int) -> Piece:
     """One of them. Raises NotFoundError."""
     pieces = evidence(found)
     if not 0 <= number < len(pieces):
-        raise NotFoundError(f"{found.incident.id} has no evidence {number}", hint=f"it has {len(pieces)}, counted from 0")
+        raise NotFoundError(
+            f"{found.incident.id} has no evidence {number}", hint=f"it has {len(pieces)}, counted from 0"
+        )
     return pieces[number]
 
 
@@ -95,7 +98,9 @@ def context(store: Store, found: Remembered, number: int, *, around: int = 10) -
         end = part["line"] + len(part["lines"]) - 1
         if part["line"] <= first <= end:
             begin, stop = max(part["line"], first - around), min(end, last + around)
-            return Context(fact.source, begin, (first, last), tuple(part["lines"][begin - part["line"] : stop - part["line"] + 1]))
+            return Context(
+                fact.source, begin, (first, last), tuple(part["lines"][begin - part["line"] : stop - part["line"] + 1])
+            )
     return Context(fact.source, first, (first, last), tuple((fact.excerpt or fact.text).split("\n")))
 
 
@@ -149,7 +154,9 @@ def sums(store: Store, wanted: Filter) -> Sums:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPage:
-    """Everything about one cluster. `exemplars` are (fingerprint, incident, facts), `reasons` why each fingerprint is in it."""
+    """Everything about one cluster. `exemplars` are (fingerprint, incident, facts), `reasons` why each fingerprint is
+    in it.
+    """
 
     cluster: Cluster
     exemplars: tuple[tuple[str, str, tuple[Evidence, ...]], ...]
@@ -195,7 +202,9 @@ def clusters(store: Store, state: str, *, limit: int = 50) -> list[Cluster]:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A signature made of a cluster: where the file belongs, its text, what the check says, what its pattern matches besides."""
+    """A signature made of a cluster: where the file belongs, its text, what the check says, what its pattern matches
+    besides.
+    """
 
     path: str
     yaml: str
@@ -203,8 +212,12 @@ class Draft:
     conflicts: tuple[str, ...]
 
 
-def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: str = "", *, checked: bool = True) -> Draft:
-    """What `triage clusters promote` would write, and what the check says of it. Raises OptionError for an id that is taken or cannot be used."""
+def draft(
+    store: Store, catalog: Catalog, wanted: str, identifier: str, title: str = "", *, checked: bool = True
+) -> Draft:
+    """What `triage clusters promote` would write, and what the check says of it. Raises OptionError for an id that is
+    taken or cannot be used.
+    """
     from triage.catalog.promote import promote
 
     found = store.clusters.get(wanted)
@@ -214,7 +227,13 @@ def draft(store: Store, catalog: Catalog, wanted: str, identifier: str, title: s
         directory = Path(scratch) / "signatures"
         directory.mkdir()
         path, made = promote(
-            identifier, words, found.id, members, others(store, found.id), directory, [item.id for item in catalog.signatures]
+            identifier,
+            words,
+            found.id,
+            members,
+            others(store, found.id),
+            directory,
+            [item.id for item in catalog.signatures],
         )
         text = path.read_text(encoding="utf-8")
         problems = _checked(catalog, path, text) if checked else ()
@@ -232,7 +251,9 @@ def _checked(catalog: Catalog, path: Path, text: str) -> tuple[dict[str, Any], .
         if len(kept) >= MOST_CHECKS:
             kept.clear()
         told = [problem for problem in check([path]) if problem.severity != "info"]
-        kept[text] = tuple({"severity": item.severity, "line": item.line, "message": item.message, "hint": item.hint} for item in told)
+        kept[text] = tuple(
+            {"severity": item.severity, "line": item.line, "message": item.message, "hint": item.hint} for item in told
+        )
     return kept[text]
 
 

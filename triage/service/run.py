@@ -41,7 +41,10 @@ def run(settings: Settings) -> None:
     if open_to_all:
         log.say("nobody needs to sign in", why="it listens on this machine alone and no way to sign in is set up")
     counters = Counters(settings.web.processes)
-    children = [Child(f"web {number}", partial(answer, settings, listening, counters, number)) for number in range(settings.web.processes)]
+    children = [
+        Child(f"web {number}", partial(answer, settings, listening, counters, number))
+        for number in range(settings.web.processes)
+    ]
     children += [Child(f"worker {number}", lambda: work(settings)) for number in range(settings.tasks.workers)]
     try:
         Supervisor(children).run()
@@ -63,7 +66,8 @@ def bound(settings: Settings) -> socket.socket:
     except OSError as error:
         made.close()
         raise OptionError(
-            f"cannot listen to {web.host}, port {web.port}: {error.strerror}", hint="choose another with --port or --host"
+            f"cannot listen to {web.host}, port {web.port}: {error.strerror}",
+            hint="choose another with --port or --host",
         ) from None
     return made
 
@@ -109,7 +113,13 @@ def _preload() -> None:
     """What the processes share is imported once, before they are forked."""
     import importlib
 
-    for name in ("triage.service.app", "triage.service.protocol", "triage.service.work.worker", "triage.render.html", "uvicorn"):
+    for name in (
+        "triage.service.app",
+        "triage.service.protocol",
+        "triage.service.work.worker",
+        "triage.render.html",
+        "uvicorn",
+    ):
         importlib.import_module(name)
     from triage.catalog.load import load
 

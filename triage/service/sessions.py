@@ -1,4 +1,6 @@
-"""The session of a browser: who it is, signed, in a cookie that no script can read. The server keeps only which were ended before their time."""
+"""The session of a browser: who it is, signed, in a cookie that no script can read. The server keeps only which were
+ended before their time.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ PLAIN, SECURE = "triage_session", "__Host-triage"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`token` is the number of the token it was opened with: when that is revoked, so is the session. `id` is what signing out ends."""
+    """`token` is the number of the token it was opened with: when that is revoked, so is the session. `id` is what
+    signing out ends.
+    """
 
     principal: Principal
     token: int | None
@@ -33,13 +37,21 @@ class Sessions:
         self.cookie = SECURE if https else PLAIN
 
     def open(
-        self, response: Response, name: str, *, role: Role | None = None, scopes: tuple[str, ...] = (), token: int | None = None
+        self,
+        response: Response,
+        name: str,
+        *,
+        role: Role | None = None,
+        scopes: tuple[str, ...] = (),
+        token: int | None = None,
     ) -> None:
         """Sign somebody in by this response."""
         held = sorted(scopes_of(role) if role else set(scopes) & set(SCOPES))
         value = self._signer.dumps({"name": name[:80], "scopes": held, "token": token, "id": secrets.token_hex(12)})
         assert isinstance(value, str)
-        response.set_cookie(self.cookie, value, max_age=self.seconds, path="/", secure=self._https, httponly=True, samesite="lax")
+        response.set_cookie(
+            self.cookie, value, max_age=self.seconds, path="/", secure=self._https, httponly=True, samesite="lax"
+        )
 
     def close(self, response: Response) -> None:
         """Sign out."""

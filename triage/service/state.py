@@ -51,5 +51,7 @@ class Service:
             now = time.monotonic()
             if self._catalog is None or now - self._loaded > CATALOG_SECONDS:
                 found, self._loaded = load(strict=False), now
-                self._catalog = self._catalog if found == self._catalog else found  # what is made of it is kept while it is the same
+                self._catalog = (
+                    self._catalog if found == self._catalog else found
+                )  # what is made of it is kept while it is the same
             return self._catalog

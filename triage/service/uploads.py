@@ -49,7 +49,9 @@ class _Part:
 
 
 class Form:
-    """A multipart/form-data body, fed as it comes. Raises ServiceError for what is none, for too much, and for too many."""
+    """A multipart/form-data body, fed as it comes. Raises ServiceError for what is none, for too much, and for too
+    many.
+    """
 
     def __init__(self, service: Service, root: Path, content_type: str) -> None:
         kind, options = parse_options_header(content_type)
@@ -103,13 +105,17 @@ class Form:
                 part.path.unlink(missing_ok=True)
 
     def _too_large(self) -> ServiceError:
-        return ServiceError(413, f"an upload may hold {self._limits.upload_bytes} bytes", headers={"Connection": "close"})
+        return ServiceError(
+            413, f"an upload may hold {self._limits.upload_bytes} bytes", headers={"Connection": "close"}
+        )
 
     def _begin(self) -> None:
         self._part = _Part()
         self._fields += 1
         if self._fields > self._limits.upload_files + 20:
-            raise ServiceError(413, f"an upload may hold {self._limits.upload_files} files", headers={"Connection": "close"})
+            raise ServiceError(
+                413, f"an upload may hold {self._limits.upload_files} files", headers={"Connection": "close"}
+            )
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._part.header += data[start:end].decode("latin-1")
@@ -169,7 +175,8 @@ class Form:
 
 
 async def batches(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in larger pieces, so that hashing and writing them is worth a thread: the loop answers readers meanwhile.
+    """The same bytes in larger pieces, so that hashing and writing them is worth a thread: the loop answers readers
+    meanwhile.
 
     What has come when the client breaks off is given before the error.
     """
@@ -214,12 +221,16 @@ def progress(service: Service, digest: str) -> tuple[int, bool]:
     return (unfinished.stat().st_size if unfinished.exists() else 0), False
 
 
-async def append(service: Service, digest: str, offset: int, length: int, body: AsyncIterator[bytes]) -> tuple[int, bool]:
+async def append(
+    service: Service, digest: str, offset: int, length: int, body: AsyncIterator[bytes]
+) -> tuple[int, bool]:
     """Go on with an upload at `offset`. What has come stays when the client breaks off. Raises ServiceError."""
     from starlette.concurrency import run_in_threadpool
 
     if length > service.settings.tasks.upload_bytes:
-        raise ServiceError(413, f"an upload may hold {service.settings.tasks.upload_bytes} bytes", headers={"Connection": "close"})
+        raise ServiceError(
+            413, f"an upload may hold {service.settings.tasks.upload_bytes} bytes", headers={"Connection": "close"}
+        )
     root = await run_in_threadpool(room_for, service, length - offset)
     have, complete = await run_in_threadpool(progress, service, digest)
     if complete:
@@ -246,7 +257,9 @@ async def append(service: Service, digest: str, offset: int, length: int, body: 
         found = await run_in_threadpool(_digest, path)
         if found != digest:
             path.unlink(missing_ok=True)
-            raise ServiceError(422, "the content has another SHA-256", code="wrong-digest", hint="send it again from the beginning")
+            raise ServiceError(
+                422, "the content has another SHA-256", code="wrong-digest", hint="send it again from the beginning"
+            )
         await run_in_threadpool(place, service, root, path, digest, length)
     return have, True
 

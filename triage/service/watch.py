@@ -1,4 +1,6 @@
-"""Every request gets a number, a line in the log and a place in the counts; a bug ends as an answer in the one shape, its trace in the log."""
+"""Every request gets a number, a line in the log and a place in the counts; a bug ends as an answer in the one shape,
+its trace in the log.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from triage.service import failure, log
 from triage.service.counters import Counters
 
-QUIET = frozenset({"/api/v1/health", "/api/v1/ready", "/api/v1/metrics"})  # asked for all the time: only what goes wrong is logged
+QUIET = frozenset(
+    {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics"}
+)  # asked for all the time: only what goes wrong is logged
 
 
 class Watch:
@@ -45,7 +49,9 @@ class Watch:
             if status:
                 raise  # half an answer is out: the connection is cut
             hint = f"this is a bug in triage; its log has the request {identifier}"
-            await failure.answer(Request(scope), 500, "something went wrong that should not", hint=hint)(scope, receive, sent)
+            await failure.answer(Request(scope), 500, "something went wrong that should not", hint=hint)(
+                scope, receive, sent
+            )
         finally:
             seconds = time.perf_counter() - began
             self._counters.count(status, seconds)

@@ -1,4 +1,5 @@
-"""What an operator may set: one frozen model a section, from a TOML file and the environment, and where each value came from.
+"""What an operator may set: one frozen model a section, from a TOML file and the environment, and where each value came
+from.
 
     loaded = load()
     loaded.settings.web.port, loaded.origins["web.port"]

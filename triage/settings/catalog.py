@@ -15,4 +15,6 @@ class Catalog(Section):
 
     model_config = SettingsConfigDict(env_prefix="TRIAGE_CATALOG_")
 
-    directories: tuple[Path, ...] = Field(default=(), description="signatures of your own; `catalogs = [...]` at the top of the file")
+    directories: tuple[Path, ...] = Field(
+        default=(), description="signatures of your own; `catalogs = [...]` at the top of the file"
+    )

@@ -42,7 +42,9 @@ class Loaded:
 
 
 def load(options: Mapping[str, Any] | None = None) -> Loaded:
-    """Read everything once. `options` maps `section.field` to a value given on the command line (None: not given). Raises OptionError."""
+    """Read everything once. `options` maps `section.field` to a value given on the command line (None: not given).
+    Raises OptionError.
+    """
     path = setting.config_file()
     document = _read(path)
     origins: dict[str, str] = {}
@@ -52,12 +54,18 @@ def load(options: Mapping[str, Any] | None = None) -> Loaded:
         if isinstance(kind, type) and issubclass(kind, Section):
             values[name] = _section(name, kind, document.pop(name, {}), path, dict(options or {}), origins)
     values["sources"] = document.pop("sources", {})
-    origins.update({f"sources.{name}": f"file {path}" for name in values["sources"]} if isinstance(values["sources"], dict) else {})
+    origins.update(
+        {f"sources.{name}": f"file {path}" for name in values["sources"]} if isinstance(values["sources"], dict) else {}
+    )
     document.pop("catalogs", None)
     if document:
-        raise OptionError(f"there is no section or name {min(document)!r}", hint="`triage config show` lists all", path=str(path))
+        raise OptionError(
+            f"there is no section or name {min(document)!r}", hint="`triage config show` lists all", path=str(path)
+        )
     try:
-        return Loaded(Settings(**values), types.MappingProxyType(origins), path if path is not None and path.is_file() else None)
+        return Loaded(
+            Settings(**values), types.MappingProxyType(origins), path if path is not None and path.is_file() else None
+        )
     except ValidationError as error:
         raise _refused(error, "", path) from None
 
@@ -70,7 +78,9 @@ def _read(path: Path | None) -> dict[str, Any]:
             return tomllib.load(file)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise OptionError(f"cannot be read: {reason}", hint=f"mend it, or set {setting.CONFIG} to another file", path=str(path)) from None
+        raise OptionError(
+            f"cannot be read: {reason}", hint=f"mend it, or set {setting.CONFIG} to another file", path=str(path)
+        ) from None
 
 
 def _section(
@@ -85,7 +95,9 @@ def _section(
     try:
         said = EnvSettingsSource(kind)()
     except ValueError as error:
-        raise OptionError(f"a variable {prefix}… cannot be understood: {error}", hint="lists and tables are written as JSON") from None
+        raise OptionError(
+            f"a variable {prefix}… cannot be understood: {error}", hint="lists and tables are written as JSON"
+        ) from None
     found.update(said)
     origins.update({f"{name}.{field}": f"environment {prefix}{field.upper()}" for field in said})
     for variable, (section, field) in SHORT.items():

@@ -1,4 +1,6 @@
-"""All sections. To add one: a file beside this one with a `Section`, and a field here; the field's name is the section's."""
+"""All sections. To add one: a file beside this one with a `Section`, and a field here; the field's name is the
+section's.
+"""
 
 from __future__ import annotations
 

@@ -23,22 +23,34 @@ class Web(Section):
     public_url: str = Field(
         default="", description="address that people use, such as https://triage.example.org; for links and for sign-in"
     )
-    hosts: tuple[str, ...] = Field(default=(), description="names by which it may be called besides loopback's and public_url's; * for any")
+    hosts: tuple[str, ...] = Field(
+        default=(), description="names by which it may be called besides loopback's and public_url's; * for any"
+    )
     sign_in: Literal["auto", "required"] = Field(
         default="auto", description="auto: needed unless on loopback with no way to sign in set up"
     )
-    secret: SecretStr = Field(default=SecretStr(""), description="signs session cookies; not set: made once and kept in the store")
+    secret: SecretStr = Field(
+        default=SecretStr(""), description="signs session cookies; not set: made once and kept in the store"
+    )
     session_hours: float = Field(default=12.0, gt=0, le=720, description="how long a sign-in lasts")
-    requests_a_minute: int = Field(default=1200, ge=1, description="requests of one client (token, session or address) a minute")
-    changes_a_minute: int = Field(default=120, ge=1, description="requests that change something, of one client a minute")
+    requests_a_minute: int = Field(
+        default=1200, ge=1, description="requests of one client (token, session or address) a minute"
+    )
+    changes_a_minute: int = Field(
+        default=120, ge=1, description="requests that change something, of one client a minute"
+    )
     body_bytes: int = Field(default=1 << 20, ge=1024, description="size of a request that is no upload")
-    slow_seconds: float = Field(default=20.0, gt=0, le=600, description="a client that sends nothing for so long is cut off")
+    slow_seconds: float = Field(
+        default=20.0, gt=0, le=600, description="a client that sends nothing for so long is cut off"
+    )
     connections: int = Field(default=1000, ge=1, description="connections at once, of one process")
     log_requests: bool = Field(default=True, description="a line in the log for each request")
     trusted_proxies: tuple[str, ...] = Field(default=(), description="addresses or networks of the reverse proxy")
     proxy_user: str = Field(default="", description="header in which a trusted proxy names who signed in; empty: none")
     proxy_role: str = Field(default="", description="header in which it gives a role or group; empty: default_role")
-    default_role: Role = Field(default="viewer", description="role of who signs in by OpenID Connect or a proxy without a known group")
+    default_role: Role = Field(
+        default="viewer", description="role of who signs in by OpenID Connect or a proxy without a known group"
+    )
     groups: dict[str, Role] = Field(default_factory=dict, description="roles by group")
     oidc_issuer: str = Field(default="", description="OpenID Connect issuer; empty: none")
     oidc_client_id: str = Field(default="", description="client id there")

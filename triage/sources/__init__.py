@@ -1,6 +1,7 @@
 """Paths in, byte streams out: walking, classifying by content, decompressing, archive members, caps.
 
-`discover` finds the files, `streams` gives what is in one of them. Nothing is ever unpacked to disk, and no name found inside
+`discover` finds the files, `streams` gives what is in one of them. Nothing is ever unpacked to disk, and no name found
+inside
 an archive is ever used to open anything. What cannot be read is a warning; only paths that are of no use at all raise.
 """
 
@@ -28,8 +29,10 @@ READERS: tuple[Reader, ...] = (
 def streams(file: File, limits: Limits, warn: Warn) -> Iterator[Opened]:
     """The sources in a file that `discover` found, in the order in which they lie there.
 
-    A source with a `path` comes with no stream: its bytes lie there, uncompressed, as UTF-8 (or nearly). Any other comes with a
-    stream of its decompressed bytes, valid until the next source is asked for. Damage, caps and skipped members go to `warn`,
+    A source with a `path` comes with no stream: its bytes lie there, uncompressed, as UTF-8 (or nearly). Any other
+    comes with a
+    stream of its decompressed bytes, valid until the next source is asked for. Damage, caps and skipped members go to
+    `warn`,
     at the latest when the iterator ends. Never raises for what the file holds, nor when it has vanished.
     """
     return expand(file, READERS, limits, warn)

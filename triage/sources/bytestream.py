@@ -1,6 +1,7 @@
 """Forward byte streams: one small base class that every file, member and decompressor of this room is built on.
 
-`io.BufferedReader` is not used because it drops what it holds when the layer below raises, and the bytes just before the
+`io.BufferedReader` is not used because it drops what it holds when the layer below raises, and the bytes just before
+the
 damage are the ones that matter in a log. Here nothing raises: a stream ends early and says why in `damage`.
 """
 

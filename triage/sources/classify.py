@@ -32,7 +32,12 @@ _MAGICS: tuple[tuple[bytes, FileKind], ...] = (
 )
 _ANY_MAGIC = tuple(magic for magic, _ in _MAGICS)
 
-_BOMS = ((b"\xff\xfe\x00\x00", "utf-32-le"), (b"\x00\x00\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_BOMS = (
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
 _CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b") | {127})
 _HIGH = bytes(range(128, 256))
 _SPIED = rb'\[\s*\{\s*"pid"\s*:\s*\d+\s*,\s*"thread_id"\s*:'
@@ -60,7 +65,9 @@ def needs_more(sniffed: bytes) -> bool:
 
 
 def is_binary(head: bytes) -> bool:
-    """Mostly control bytes, or some among many bytes that are not ASCII. A log with a few NULs or a foreign charset is text."""
+    """Mostly control bytes, or some among many bytes that are not ASCII. A log with a few NULs or a foreign charset is
+    text.
+    """
     if _is_plain(head):
         return False
     control = len(head) - len(head.translate(None, _CONTROL))
@@ -118,7 +125,9 @@ def is_tar_header(block: bytes) -> bool:
 
 
 def _wide(head: bytes) -> str | None:
-    """The encoding of text in 16 or 32 bit units: by its byte order mark, or (what Windows tools redirect) every second byte NUL."""
+    """The encoding of text in 16 or 32 bit units: by its byte order mark, or (what Windows tools redirect) every second
+    byte NUL.
+    """
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding

@@ -27,7 +27,9 @@ class Compressed:
             engine = ENGINES[item.kind]()
         except ImportError as error:
             way.notes.add(
-                "skipped", item.name, f"skipped, because {error.name} is not installed: pip install {(error.name or '').partition('.')[0]}"
+                "skipped",
+                item.name,
+                f"skipped, because {error.name} is not installed: pip install {(error.name or '').partition('.')[0]}",
             )
             return
         stream = Inflated(item.stream, engine, way.spend)

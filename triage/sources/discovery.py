@@ -104,4 +104,7 @@ def _why_useless(given: Sequence[str], kinds: set[FileKind], walk: Walk) -> tupl
         return "only binary files, no logs", "Give the directory that the job's stdout and stderr were written to."
     if kinds:
         return "only empty files", "Nothing was written there; look for the launcher's or the scheduler's output."
-    return "no files there", "The directory is empty (or holds no regular file); give the one that holds the job's output."
+    return (
+        "no files there",
+        "The directory is empty (or holds no regular file); give the one that holds the job's output.",
+    )

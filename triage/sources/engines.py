@@ -27,9 +27,11 @@ class Frame(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How to read a format: `frame` makes a decompressor, `errors` is what it raises, `feed` how many bytes to give at once.
+    """How to read a format: `frame` makes a decompressor, `errors` is what it raises, `feed` how many bytes to give at
+    once.
 
-    `feed` bounds what one call can lose to a damaged frame, and for zstd (which has no bound of its own) what it can make.
+    `feed` bounds what one call can lose to a damaged frame, and for zstd (which has no bound of its own) what it can
+    make.
     """
 
     name: str
@@ -125,7 +127,9 @@ def _deflate(name: str, wbits: int, *, several: bool) -> Engine:
         zlib = importlib.import_module("zlib")
         return Engine(name, lambda: _Zlib(zlib, wbits), (zlib.error,), several=several)
     flag = lib.DECOMP_GZIP if wbits > 0 else lib.DECOMP_DEFLATE
-    return Engine(name, lambda: lib.IgzipDecompressor(flag=flag, hist_bits=15), (lib.IsalError, ValueError), several=several)
+    return Engine(
+        name, lambda: lib.IgzipDecompressor(flag=flag, hist_bits=15), (lib.IsalError, ValueError), several=several
+    )
 
 
 def bzip2_engine(*, several: bool = True) -> Engine:
@@ -153,7 +157,9 @@ def lz4_engine() -> Engine:
 
 
 def lzma_engine(head: bytes, size: int | None) -> Engine:
-    """The LZMA stream of a zip member, whose five bytes of properties are `head` and whose `size` is known unless it has an end mark."""
+    """The LZMA stream of a zip member, whose five bytes of properties are `head` and whose `size` is known unless it
+    has an end mark.
+    """
     lzma = importlib.import_module("lzma")
     start = head + (b"\xff" * 8 if size is None else size.to_bytes(8, "little"))
 

@@ -1,6 +1,8 @@
-"""Is a file a dump of settings or versions and nothing else? Told by all of its lines, so that no log is ever taken for one.
+"""Is a file a dump of settings or versions and nothing else? Told by all of its lines, so that no log is ever taken for
+one.
 
-Known: `env`, `printenv`, `export -p`, `declare -x`, /proc/PID/environ, `pip freeze`, `pip list`, `nvidia-smi` (also -q, and
+Known: `env`, `printenv`, `export -p`, `declare -x`, /proc/PID/environ, `pip freeze`, `pip list`, `nvidia-smi` (also -q,
+and
 --query-… with --format=csv), `npu-smi info`, torch.utils.collect_env.
 """
 
@@ -27,7 +29,8 @@ _QUERY = lazy_re(rb"=+NVSMI LOG=+$|GPU [0-9A-Fa-f:.]+$| +\S|[A-Z][\w ]+ : ")
 _NO_DUMP = lazy_re(rb"Traceback|Error\b|\bERROR\b|\bWARN|\bFATAL\b|\[rank\d|NCCL (?:INFO|WARN)|exitcode")
 _SMI = lazy_re(rb"\| *(?:NVIDIA-SMI|npu-smi) \d")
 _FEWEST = 3
-# nvidia-smi --query-gpu (or -remapped-rows, -retired-pages) with --format=csv: names of columns, some with a unit. One must be the tool's own.
+# nvidia-smi --query-gpu (or -remapped-rows, -retired-pages) with --format=csv: names of columns, some with a unit. One
+# must be the tool's own.
 _COLUMN = lazy_re(rb"([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?: \[[^\],]+\])?")
 _OWN = lazy_re(
     rb"(?:pci|ecc|clocks|enforced|fan|memory|power|pcie|temperature|utilization|retired_pages|remapped_rows|clocks_\w+_reasons|reset_status)\..*"
@@ -37,7 +40,9 @@ _NONE_FOUND = b"No devices were found"
 
 
 def is_environment(head: bytes, *, whole: bool) -> bool:
-    """Whether the file that begins with `head` is such a dump; with `whole` False, whether it may be one once all of it is seen."""
+    """Whether the file that begins with `head` is such a dump; with `whole` False, whether it may be one once all of it
+    is seen.
+    """
     if head[:2] in (b"\x1f\x8b", b"PK") or not head:
         return False
     start = head[:4096].lstrip()
@@ -88,10 +93,16 @@ def _is_environ(head: bytes, whole: bool) -> bool:
     parts = head.strip(b"\0").split(b"\0")
     if not whole:
         parts = parts[:-1]
-    return len(parts) >= _FEWEST and all(_PAIR.match(part) and b"=" in part for part in parts) and _SURE.search(head) is not None
+    return (
+        len(parts) >= _FEWEST
+        and all(_PAIR.match(part) and b"=" in part for part in parts)
+        and _SURE.search(head) is not None
+    )
 
 
-def _all(head: bytes, pattern: re.Pattern[bytes], whole: bool, *, sure: re.Pattern[bytes] | None = None, strict: bool = False) -> bool:
+def _all(
+    head: bytes, pattern: re.Pattern[bytes], whole: bool, *, sure: re.Pattern[bytes] | None = None, strict: bool = False
+) -> bool:
     """Does every line fit? Shell functions that `env` prints over several lines are left out."""
     lines = head.replace(b"\r", b"").split(b"\n")
     lines = lines if whole else lines[:-1]

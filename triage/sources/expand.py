@@ -23,7 +23,9 @@ class Reader(Protocol):
         ...
 
     def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
-        """Yield the sources in `item`. A stream is valid only until the next source is asked for. Never raises for bad bytes."""
+        """Yield the sources in `item`. A stream is valid only until the next source is asked for. Never raises for bad
+        bytes.
+        """
         ...
 
 
@@ -67,14 +69,20 @@ class Expansion:
             )
         if self._spent > limits.ratio_floor_bytes and self._spent > limits.max_ratio * max(1, self.file.size):
             self.over = True
-            return Damage("bomb", f"stopped: {self.file.size:,} bytes expand to more than {self._spent:,} (max_ratio)", produced)
+            return Damage(
+                "bomb", f"stopped: {self.file.size:,} bytes expand to more than {self._spent:,} (max_ratio)", produced
+            )
         return None
 
     def member(self, item: Item) -> bool:
         """Count a member of an archive; false when there have been too many."""
         self._members += 1
         if self._members > self.limits.max_members and not self.over:
-            self.notes.add("too-many-members", item.name, f"only the first {self.limits.max_members:,} members were read (max_members)")
+            self.notes.add(
+                "too-many-members",
+                item.name,
+                f"only the first {self.limits.max_members:,} members were read (max_members)",
+            )
             self.over = True
         return not self.over
 
@@ -82,7 +90,9 @@ class Expansion:
         """Whether `item` is an archive in more archives than allowed; says so."""
         if item.archives < self.limits.max_depth:
             return False
-        self.notes.add("nested-too-deep", item.name, f"skipped, because it lies in {item.archives} archives already; unpack one")
+        self.notes.add(
+            "nested-too-deep", item.name, f"skipped, because it lies in {item.archives} archives already; unpack one"
+        )
         return True
 
     def report(self, name: str, damage: Damage | None) -> None:

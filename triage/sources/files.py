@@ -35,7 +35,9 @@ class Files:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def read_at(self, path: str, offset: int, length: int) -> bytes:
@@ -74,7 +76,8 @@ class Files:
 
 
 def line_numbers(wanted: Mapping[str, Collection[int]], processes: int = 1) -> dict[str, dict[int, int]]:
-    """For each path the 1-based lines of these byte offsets. Line feeds are counted up to the last one only, where that is far by several processes.
+    """For each path the 1-based lines of these byte offsets. Line feeds are counted up to the last one only, where that
+    is far by several processes.
 
     An offset past the end is on the last line, as is one past what can be read.
     """
@@ -92,5 +95,6 @@ def line_numbers(wanted: Mapping[str, Collection[int]], processes: int = 1) -> d
 
 
 def _count(files: Files, path: str, start: int, stop: int) -> int:
-    # bytes.count does 1.5 GB/s here, twice as fast as translate and faster than split; a C library for this would cost its import.
+    # bytes.count does 1.5 GB/s here, twice as fast as translate and faster than split; a C library for this would cost
+    # its import.
     return sum(files.read_at(path, at, min(_CHUNK, stop - at)).count(b"\n") for at in range(start, stop, _CHUNK))

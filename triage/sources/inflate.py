@@ -14,7 +14,8 @@ _TAIL = 64
 class Inflated(ByteStream):
     """The decompressed bytes of `parent`. `spend` is told of every byte made and may refuse to go on.
 
-    The last bytes of the parent, where the checksums lie, are fed one by one: a decompressor that finds a checksum wrong
+    The last bytes of the parent, where the checksums lie, are fed one by one: a decompressor that finds a checksum
+    wrong
     throws away what it made in that call, and the end of a log is what we came for.
     """
 
@@ -114,7 +115,9 @@ class Inflated(ByteStream):
         self._frame = None
         told = str(error) or type(error).__name__
         if self._frames:
-            message = f"what follows the first {self.made:,} bytes of text is not {self._engine.name} data, ignored ({told})"
+            message = (
+                f"what follows the first {self.made:,} bytes of text is not {self._engine.name} data, ignored ({told})"
+            )
         else:
             message = f"the {self._engine.name} data is damaged after {self.made:,} bytes of text ({told}); what lies behind was not read"
         self.damage = Damage("corrupt", message)

@@ -35,8 +35,10 @@ class SourceError(InputError):
 class Limits:
     """Caps on what one top-level file may expand to, so that no archive can exhaust memory, time or patience.
 
-    `max_ratio` (decompressed to compressed bytes) is looked at only after `ratio_floor_bytes` of output. An honest gzip file
-    cannot exceed 1032, so the default never cuts one. `max_depth` counts archives inside archives: 2 reads a zip in a tar.
+    `max_ratio` (decompressed to compressed bytes) is looked at only after `ratio_floor_bytes` of output. An honest gzip
+    file
+    cannot exceed 1032, so the default never cuts one. `max_depth` counts archives inside archives: 2 reads a zip in a
+    tar.
     """
 
     max_member_bytes: int = 64 * GIB

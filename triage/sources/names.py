@@ -4,14 +4,17 @@ from __future__ import annotations
 
 
 def printable(name: str) -> str:
-    r"""`name` with what a terminal should not see as backslash escapes: b'\xff' in a file name becomes the four characters \xff."""
+    r"""`name` with what a terminal should not see as backslash escapes: b'\xff' in a file name becomes the four
+    characters \xff."""
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else _escaped(char) for char in name)
 
 
 def member(name: str) -> str:
-    """An archive member's name for display: `/etc/x`, `../../etc/x` and `./etc/x` are all `etc/x`. Never used to open anything."""
+    """An archive member's name for display: `/etc/x`, `../../etc/x` and `./etc/x` are all `etc/x`. Never used to open
+    anything.
+    """
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]
     return printable("/".join(parts)) or "?"
 

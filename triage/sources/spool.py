@@ -38,7 +38,7 @@ def _redirected(source: BinaryIO) -> str | None:
 def _copied(source: BinaryIO, limits: Limits, notes: Notes) -> str:
     import tempfile  # not needed by most runs, and slow to import
 
-    spool: BinaryIO = tempfile.TemporaryFile(prefix="triage-", buffering=0)  # noqa: SIM115 - kept
+    spool: BinaryIO = tempfile.TemporaryFile(prefix="triage-", buffering=0)  # noqa: SIM115
     _kept.append(spool)
     left = limits.max_member_bytes
     try:
@@ -47,7 +47,9 @@ def _copied(source: BinaryIO, limits: Limits, notes: Notes) -> str:
             left -= len(piece)
     except OSError as error:
         where = tempfile.gettempdir()
-        hint = f"Free some space in {where}, set TMPDIR to a roomier directory, or save the log to a file and give that."
+        hint = (
+            f"Free some space in {where}, set TMPDIR to a roomier directory, or save the log to a file and give that."
+        )
         raise SourceError(f"standard input cannot be kept: {error.strerror}", hint=hint, path="-") from error
     if left <= 0:
         notes.add("too-large", "-", f"only the first {limits.max_member_bytes:,} bytes were read (max_member_bytes)")

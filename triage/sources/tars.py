@@ -1,6 +1,7 @@
 """Tar archives, read forward once: no seeking back, no list of members kept, no name ever used to open a file.
 
-The standard library finds the members; the bytes are read here, so that damage costs as little as it can. After a header that
+The standard library finds the members; the bytes are read here, so that damage costs as little as it can. After a
+header that
 makes no sense the next one that does is looked for, as `tar -i` would.
 """
 
@@ -113,7 +114,9 @@ class _Members:
 
     def _broken(self, why: str) -> None:
         if not self.ended and not self.damage:
-            self.damage = Damage("corrupt", f"the archive is damaged at byte {self._stream.tell():,} ({why}); members may be missing")
+            self.damage = Damage(
+                "corrupt", f"the archive is damaged at byte {self._stream.tell():,} ({why}); members may be missing"
+            )
 
     def _resync(self) -> bool:
         """Go to the next block that looks like a header (after damage, or where archives were concatenated)."""

@@ -24,17 +24,22 @@ class Slice(ByteStream):
         piece = self._parent.read1(min(self._left, 4 * PIECE))
         self._left -= len(piece)
         if not piece:
-            self.damage = self._parent.damage or Damage(self._code, f"the archive ends {self._left:,} bytes before this member does")
+            self.damage = self._parent.damage or Damage(
+                self._code, f"the archive ends {self._left:,} bytes before this member does"
+            )
         return piece
 
 
 class Sparse(ByteStream):
-    """A member with holes: `runs` of (offset, length) that lie one after the other in the parent, in a file of `size` bytes.
+    """A member with holes: `runs` of (offset, length) that lie one after the other in the parent, in a file of `size`
+    bytes.
 
     `spend` is told of every byte made, for holes cost nothing in the archive.
     """
 
-    def __init__(self, parent: ByteStream, runs: Sequence[tuple[int, int]], size: int, spend: Callable[[int], Damage | None]) -> None:
+    def __init__(
+        self, parent: ByteStream, runs: Sequence[tuple[int, int]], size: int, spend: Callable[[int], Damage | None]
+    ) -> None:
         super().__init__()
         self._parent = parent
         self._spend = spend
@@ -64,7 +69,9 @@ class Sparse(ByteStream):
             while length:
                 piece = self._parent.read1(min(length, 4 * PIECE))
                 if not piece:
-                    self.damage = self._parent.damage or Damage("truncated-archive", "the archive ends inside this member")
+                    self.damage = self._parent.damage or Damage(
+                        "truncated-archive", "the archive ends inside this member"
+                    )
                     return
                 at += len(piece)
                 length -= len(piece)

@@ -90,7 +90,9 @@ class Walk:
         if len(self.files) >= self.limits.max_files:
             self.full = True
             most = f"{self.limits.max_files:,}"
-            self.notes.add("too-many-files", None, f"only the first {most} files were taken (max_files); give a smaller directory")
+            self.notes.add(
+                "too-many-files", None, f"only the first {most} files were taken (max_files); give a smaller directory"
+            )
             return
         try:
             self.files.append(classified(path, name, status))
@@ -113,17 +115,25 @@ class Walk:
             if error.errno == errno.ELOOP:
                 self.notes.add("link-loop", names.printable(name), "skipped, because the link leads back to itself")
             elif error.errno == errno.ENOENT:
-                self.notes.add("broken-link", names.printable(name), f"skipped, because the link's target is missing: {target(path)}")
+                self.notes.add(
+                    "broken-link",
+                    names.printable(name),
+                    f"skipped, because the link's target is missing: {target(path)}",
+                )
             else:
                 self.failed(name, error)
             return
         if stat.S_ISDIR(status.st_mode) and self._leads_up(path):
-            self.notes.add("link-loop", names.printable(name), "skipped, because the link leads to a directory above it")
+            self.notes.add(
+                "link-loop", names.printable(name), "skipped, because the link leads to a directory above it"
+            )
             return
         self.real(path, name, status)
 
     def _leads_up(self, path: str) -> bool:
-        """Whether a link leads to what the user gave or to an ancestor of it: following it might walk the whole machine."""
+        """Whether a link leads to what the user gave or to an ancestor of it: following it might walk the whole
+        machine.
+        """
         target = os.path.join(os.path.realpath(path), "")
         return any(os.path.join(root, "").startswith(target) for root in self.roots)
 

@@ -1,4 +1,6 @@
-"""The headers that lie before each member of a zip archive (PKWARE APPNOTE 4.3.7), for reading it without its directory."""
+"""The headers that lie before each member of a zip archive (PKWARE APPNOTE 4.3.7), for reading it without its
+directory.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _UNKNOWN = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A member as its header tells it. Sizes and checksum are None when they follow the data. `mode` as in stat, 0 if not told."""
+    """A member as its header tells it. Sizes and checksum are None when they follow the data. `mode` as in stat, 0 if
+    not told.
+    """
 
     name: str
     method: int
@@ -46,7 +50,9 @@ def next_signature(stream: ByteStream) -> bytes:
 
 
 def read_header(stream: ByteStream) -> Entry | None:
-    """The header at which the stream stands, leaving it at the data; None (and some bytes further on) when there is none."""
+    """The header at which the stream stands, leaving it at the data; None (and some bytes further on) when there is
+    none.
+    """
     block = stream.read(_HEADER.size)
     if len(block) < _HEADER.size or not block.startswith(LOCAL):
         return None
@@ -70,7 +76,9 @@ def _zip64(extra: bytes, size: int, packed: int) -> tuple[int, int]:
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)
         if kind == 1:
-            far = [int.from_bytes(extra[begin : begin + 8], "little") for begin in range(at + 4, at + 4 + length - 7, 8)]
+            far = [
+                int.from_bytes(extra[begin : begin + 8], "little") for begin in range(at + 4, at + 4 + length - 7, 8)
+            ]
             size = far.pop(0) if size == _UNKNOWN and far else size
             packed = far.pop(0) if packed == _UNKNOWN and far else packed
         at += 4 + length
@@ -88,6 +96,10 @@ def _is_utf8(name: bytes) -> bool:
 def _time(date: int, time: int) -> float | None:
     """A DOS date and time, which has no zone, read as UTC."""
     try:
-        return float(calendar.timegm((1980 + (date >> 9), date >> 5 & 15, date & 31, time >> 11, time >> 5 & 63, (time & 31) * 2, 0, 0, 0)))
+        return float(
+            calendar.timegm(
+                (1980 + (date >> 9), date >> 5 & 15, date & 31, time >> 11, time >> 5 & 63, (time & 31) * 2, 0, 0, 0)
+            )
+        )
     except (ValueError, OverflowError):
         return None

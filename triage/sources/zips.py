@@ -1,6 +1,7 @@
 """Zip archives, by their directory at the end or (when that is missing or absurd) by walking from member to member.
 
-The standard library reads the directory; the bytes are read here, so that a wrong checksum costs a warning and not the text.
+The standard library reads the directory; the bytes are read here, so that a wrong checksum costs a warning and not the
+text.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Zip:
             entry = _entry(info)
             stream.seek(max(0, info.header_offset))
             if not zip_walk.read_header(stream):
-                way.notes.add("corrupt", shown(item, entry), "skipped, because there is no member where the directory says")
+                way.notes.add(
+                    "corrupt", shown(item, entry), "skipped, because there is no member where the directory says"
+                )
             else:
                 yield from _member(item, entry, stream, way)
             if way.over:
@@ -78,7 +81,11 @@ class Zip:
                 break
             start = stream.tell()
             if entry.packed is None and not entry.method:
-                way.notes.add("skipped", shown(item, entry), "skipped, because where it ends is told only in the archive's lost directory")
+                way.notes.add(
+                    "skipped",
+                    shown(item, entry),
+                    "skipped, because where it ends is told only in the archive's lost directory",
+                )
                 continue
             yield from _member(item, entry, stream, way)
             if way.over:
@@ -86,7 +93,12 @@ class Zip:
             if entry.packed is not None:
                 stream.seek(start + entry.packed)
         if not item.stream.damage and (stream.seekable() or not ended):
-            way.report(item.name, Damage("truncated-archive", "its directory is missing or damaged: what members could be found were read"))
+            way.report(
+                item.name,
+                Damage(
+                    "truncated-archive", "its directory is missing or damaged: what members could be found were read"
+                ),
+            )
 
 
 def shown(item: Item, entry: Entry) -> str:
@@ -153,7 +165,11 @@ def _member(item: Item, entry: Entry, stream: ByteStream, way: Expansion) -> Ite
         way.notes.add("special-member", name, "skipped, because it is a link, not a file")
         return
     if entry.flags & ENCRYPTED:
-        way.notes.add("encrypted", name, "skipped, because it is encrypted; unpack the archive with its password and give the directory")
+        way.notes.add(
+            "encrypted",
+            name,
+            "skipped, because it is encrypted; unpack the archive with its password and give the directory",
+        )
         return
     packed = stream if entry.packed is None else Slice(stream, entry.packed)
     opened = _unpacked(entry, packed, way)
@@ -162,7 +178,9 @@ def _member(item: Item, entry: Entry, stream: ByteStream, way: Expansion) -> Ite
         return
     if entry.crc is not None:
         opened = Checked(opened, entry.crc, None if entry.method else way.spend)
-    inner = way.inside(item, opened, name=name, size=entry.size, mtime=entry.mtime, archives=item.archives + 1, layers=0)
+    inner = way.inside(
+        item, opened, name=name, size=entry.size, mtime=entry.mtime, archives=item.archives + 1, layers=0
+    )
     try:
         yield from way.expand(inner)
     finally:

@@ -1,6 +1,7 @@
 """Stacks: what a process was doing when it died or hung, whoever printed it.
 
-`parse` reads backtraces out of text, `reduce` finds the crash point and the signature. The room knows no other room: logs (`ranks`,
+`parse` reads backtraces out of text, `reduce` finds the crash point and the signature. The room knows no other room:
+logs (`ranks`,
 `evidence`), core files and dumps of hung processes (`artifacts`) all speak through this model.
 """
 
@@ -15,7 +16,9 @@ _LARGE = 1 << 20
 
 
 def parse(text: str) -> list[Stacks]:
-    """The stacks in a text, one for each form that finds frames of its own, in the order of FORMS. Never raises for what the text holds."""
+    """The stacks in a text, one for each form that finds frames of its own, in the order of FORMS. Never raises for
+    what the text holds.
+    """
     lines = clean(text)
     joined = "\n".join(lines)
     if len(joined) > _LARGE:  # a form that is there at all is there at one of the ends
@@ -32,4 +35,17 @@ def parse(text: str) -> list[Stacks]:
     return found
 
 
-__all__ = ["FORMS", "HANDLER", "Crash", "Frame", "Note", "Stacks", "Thread", "clean", "crashing", "name_of", "parse", "reduce"]
+__all__ = [
+    "FORMS",
+    "HANDLER",
+    "Crash",
+    "Frame",
+    "Note",
+    "Stacks",
+    "Thread",
+    "clean",
+    "crashing",
+    "name_of",
+    "parse",
+    "reduce",
+]

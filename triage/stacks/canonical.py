@@ -1,6 +1,7 @@
 """Stacks as text and back, without loss: what tests compare, and what a bundle may carry.
 
-One header line, one line for each fact of the process, one for each thread and frame; fields are `name=value`, strings as in JSON.
+One header line, one line for each fact of the process, one for each thread and frame; fields are `name=value`, strings
+as in JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Mangled C++ names (Itanium ABI), read for their path of names alone: arguments and template arguments are skipped, for normalisation drops
+"""Mangled C++ names (Itanium ABI), read for their path of names alone: arguments and template arguments are skipped,
+for normalisation drops
 them anyway. That makes it small, safe for names that anybody wrote, and linear."""
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The stack model that every reader of stacks shares: core files, backtraces in logs, dumps of hung processes.
 
-Frames are innermost first. What a form does not say stays empty or None; nothing is guessed. `canonical.py` writes and reads these as text.
+Frames are innermost first. What a form does not say stays empty or None; nothing is guessed. `canonical.py` writes and
+reads these as text.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ HANDLER = "<signal handler called>"
 class Frame:
     """One frame. `function` is as printed, without arguments, "" for `??`; `names.normal` makes it comparable.
 
-    `module` is the library's path or name as printed; `offset` is the place in the module (not in the function: that is `plus`).
+    `module` is the library's path or name as printed; `offset` is the place in the module (not in the function: that is
+    `plus`).
     """
 
     function: str = ""
@@ -39,7 +41,8 @@ class Frame:
 class Thread:
     """One thread: `id` as the dump numbers it, `tid` the kernel's id (LWP), `handle` the pthread_t.
 
-    `state` is what the dump says of it (`idle`, `active+gil`, `stop reason = …`). `crashed`: the dump says, or its frames show, that
+    `state` is what the dump says of it (`idle`, `active+gil`, `stop reason = …`). `crashed`: the dump says, or its
+    frames show, that
     this one took the process down.
     """
 
@@ -56,7 +59,8 @@ class Thread:
 class Stacks:
     """All threads of one process at one moment. `form` says who wrote it (gdb, c10, py-spy …).
 
-    `code` is si_code; `address` the faulting address where the signal has one; `message` what the program said (what(), an assertion,
+    `code` is si_code; `address` the faulting address where the signal has one; `message` what the program said (what(),
+    an assertion,
     glibc's words), `error` its type (`c10::Error`, `heap-use-after-free`).
     """
 

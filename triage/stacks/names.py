@@ -1,6 +1,7 @@
 """Names made comparable: the same function has one name whatever printed it, and the same library whatever its version.
 
-The order of the steps matters: demangle, cut what compilers append, unify lambdas, drop arguments and template arguments, drop the
+The order of the steps matters: demangle, cut what compilers append, unify lambdas, drop arguments and template
+arguments, drop the
 return type, drop inline namespaces, cut what the dynamic linker appends.
 """
 
@@ -18,7 +19,9 @@ _SUFFIX = lazy_re(
 )
 _VERSION = lazy_re(r"@@?(?:[A-Z][\w.]*|plt|got(?:\.plt)?|Base)$")
 _THUNK = lazy_re(r"^(?:(?:non-virtual|virtual|covariant return) thunk to |static |guard variable for )+")
-_LAMBDA = lazy_re(r"\{lambda\(|<lambda\(|'lambda\d*'\(|\$_\d+|<lambda_[0-9a-f]+>|\{lambda#\d+\}|\{closure[#\d]*\}|\{\{closure\}\}")
+_LAMBDA = lazy_re(
+    r"\{lambda\(|<lambda\(|'lambda\d*'\(|\$_\d+|<lambda_[0-9a-f]+>|\{lambda#\d+\}|\{closure[#\d]*\}|\{\{closure\}\}"
+)
 _INLINE = lazy_re(r"\b(std)::(?:__cxx11|__1|__ndk1|__debug|_V2)::|\b(absl)::(?:lts_\w+|debian\d*)::|\b(fmt)::v\d+::")
 _OPERATOR = lazy_re(
     r"operator\s*(\(\)|\[\]|<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=?|[~!=<>,]|(?:new|delete)\b(?:\[\])?|\"\"\s*\w+)"
@@ -32,7 +35,14 @@ _STRING = lazy_re(
     r"neon|sve|mops|a64fx|falkor|thunderx2?|oryon\d|no_vzeroupper|vzeroupper|aligned|back|bsf|l|nonnull|x86|ifunc|power\d+|512))+$"
 )
 _RUST = lazy_re(r"::h[0-9a-f]{16}$")
-_ANONYMOUS = ("(anonymous namespace)", "(anonymous)", "<unnamed>", "{anonymous}", "`anonymous namespace'", "_GLOBAL__N_1")
+_ANONYMOUS = (
+    "(anonymous namespace)",
+    "(anonymous)",
+    "<unnamed>",
+    "{anonymous}",
+    "`anonymous namespace'",
+    "_GLOBAL__N_1",
+)
 _ANON = "{anon}"
 _LONGEST = 1 << 14
 
@@ -155,7 +165,9 @@ def _inside_word(name: str, position: int) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def library(module: str) -> str:
-    """The comparable name of a library or program: `libnccl` for `/usr/lib/libnccl.so.2`, `libgomp` for `libgomp-7c85b1e2.so.1`."""
+    """The comparable name of a library or program: `libnccl` for `/usr/lib/libnccl.so.2`, `libgomp` for
+    `libgomp-7c85b1e2.so.1`.
+    """
     name = module.strip().removesuffix(" (deleted)").rstrip("/").rsplit("/", 1)[-1].rsplit("\\", 1)[-1]
     stem = _SONAME.sub("", name)
     stem = _EXTENSION.sub("", stem)

@@ -1,8 +1,12 @@
-"""From the stacks of a crash to the frame that matters, and to a signature that is the same for every build and machine.
+"""From the stacks of a crash to the frame that matters, and to a signature that is the same for every build and
+machine.
 
-`reduce` walks the crashing thread from the inside, drops the frames of each class of `rules/`, and keeps a note for every step.
-The signature is the kind of the crash and the first meaningful functions; libraries count only where a function has no name, because
-debuggers that know the source line do not print them. The crash point is the kind and the first function alone: the coarser key, under which
+`reduce` walks the crashing thread from the inside, drops the frames of each class of `rules/`, and keeps a note for
+every step.
+The signature is the kind of the crash and the first meaningful functions; libraries count only where a function has no
+name, because
+debuggers that know the source line do not print them. The crash point is the kind and the first function alone: the
+coarser key, under which
 the same crash meets whether gdb, c10, faulthandler or a scan of the stack has seen it.
 """
 
@@ -23,14 +27,18 @@ _CYCLE = 8
 _CHAIN = 24  # the frames among which the abort chain is looked for
 # So many frames with so few functions: a recursion without end.
 _DEEP, _FEW = 48, 8
-_TEARDOWN = frozenset(("__run_exit_handlers", "_dl_fini", "__cxa_finalize", "Py_FinalizeEx", "Py_Finalize", "__call_tls_dtors"))
+_TEARDOWN = frozenset(
+    ("__run_exit_handlers", "_dl_fini", "__cxa_finalize", "Py_FinalizeEx", "Py_Finalize", "__call_tls_dtors")
+)
 _KINDS = {
     "SIGSEGV": "segv", "SIGBUS": "bus", "SIGFPE": "fpe", "SIGILL": "ill", "SIGTRAP": "trap", "SIGABRT": "abort", "SIGSYS": "sys",
 }  # fmt: skip
 _MESSAGES = (
     (
         "heap-corruption",
-        lazy_re(r"double free|free\(\): |malloc\(\)|corrupted (?:size|double)|munmap_chunk|realloc\(\): |malloc_consolidate"),
+        lazy_re(
+            r"double free|free\(\): |malloc\(\)|corrupted (?:size|double)|munmap_chunk|realloc\(\): |malloc_consolidate"
+        ),
     ),
     ("buffer-overflow", lazy_re(r"stack smashing|buffer overflow detected")),
     ("assert", lazy_re(r"Assertion [`'\"].*failed|Assertion failed")),
@@ -54,7 +62,8 @@ class Note:
 class Crash:
     """What a crash is reduced to. `key` and `point` are ids, "" when no frame has a name or a place.
 
-    `frames` are the comparable names of the meaningful frames, `frame` the first of them as printed. `python` is the innermost Python frame.
+    `frames` are the comparable names of the meaningful frames, `frame` the first of them as printed. `python` is the
+    innermost Python frame.
     """
 
     kind: str
@@ -71,14 +80,17 @@ class Crash:
 
 
 def reduce(stacks: Stacks, rules: Rules | None = None, kind: str = "") -> Crash:
-    """The crash point of the thread that crashed; of the first with a sign of a crash where the dump does not say which.
+    """The crash point of the thread that crashed; of the first with a sign of a crash where the dump does not say
+    which.
 
     `kind` is given where something else than the stacks tells it (an address below the stack).
     """
     rules = rules or shipped()
     thread = crashing(stacks, rules)
     notes: list[Note] = []
-    kind = kind or next((name for name, words in _MESSAGES if words.search(stacks.message)), _KINDS.get(stacks.signal, ""))
+    kind = kind or next(
+        (name for name, words in _MESSAGES if words.search(stacks.message)), _KINDS.get(stacks.signal, "")
+    )
     if stacks.form in ("asan", "tsan", "ubsan", "msan", "memcheck") and stacks.error:
         kind = stacks.error
     if thread is None:
@@ -105,16 +117,32 @@ def _crash(kind: str, names: list[str], walk: _Walk, thread: Thread, error_class
     python = walk.python[0] if walk.python else ""
     text = " | ".join([kind, *names]) + (f" [{module}]" if module and names and module not in names[0] else "")
     if not names:
-        notes.append(Note(None, "", "no signature", "no frame has a name or a known place; unknown frames are never equal"))
+        notes.append(
+            Note(None, "", "no signature", "no frame has a name or a known place; unknown frames are never equal")
+        )
         return Crash(kind, (), frame, module, thread, "", "", text, python, error_class, tuple(notes))
     count = next((index for index, name in enumerate(names, 1) if not _GENERIC.search(name)), len(names))
     family = kind.removesuffix(" at exit")
     point = _id("p", [family, *names[:count]])
-    return Crash(kind, tuple(names), frame, module, thread, _id("c", [kind, *names]), point, text, python, error_class, tuple(notes))
+    return Crash(
+        kind,
+        tuple(names),
+        frame,
+        module,
+        thread,
+        _id("c", [kind, *names]),
+        point,
+        text,
+        python,
+        error_class,
+        tuple(notes),
+    )
 
 
 def crashing(stacks: Stacks, rules: Rules | None = None) -> Thread | None:
-    """The thread that crashed: the one the dump names, else the first with a handler's or an abort's frames, else the only one."""
+    """The thread that crashed: the one the dump names, else the first with a handler's or an abort's frames, else the
+    only one.
+    """
     rules = rules or shipped()
     named = stacks.crashed
     if named is not None:
@@ -127,7 +155,9 @@ def crashing(stacks: Stacks, rules: Rules | None = None) -> Thread | None:
 
 
 def name_of(frame: Frame) -> str:
-    """What stands for a frame in comparisons: its normalised function, else library, build-id and offset, else "" (never equal)."""
+    """What stands for a frame in comparisons: its normalised function, else library, build-id and offset, else ""
+    (never equal).
+    """
     if frame.language != "native":
         return f"{source_name(frame.file)}:{frame.function}" if frame.function else ""
     name = normal(frame.function)
@@ -166,7 +196,9 @@ class _Walk:
             self._frame(level + start, frame)
 
     def _below_abort(self, frames: Sequence[Frame]) -> int:
-        """How many frames belong to the abort: all inside of the outermost frame of its chain, whatever they are called."""
+        """How many frames belong to the abort: all inside of the outermost frame of its chain, whatever they are
+        called.
+        """
         if self.kind in ("segv", "bus", "fpe", "ill", "stack-overflow"):
             return 0
         last = -1
@@ -216,9 +248,13 @@ class _Walk:
         if len(self.kept) >= TOP:
             return
         if not name:
-            self.notes.append(Note(level, shown(frame), "left out", "it has no name, and no library with a build-id and an offset"))
+            self.notes.append(
+                Note(level, shown(frame), "left out", "it has no name, and no library with a build-id and an offset")
+            )
             return
-        self.notes.append(Note(level, shown(frame), f"kept as {name}", "crash point" if not self.kept else "next meaningful frame"))
+        self.notes.append(
+            Note(level, shown(frame), f"kept as {name}", "crash point" if not self.kept else "next meaningful frame")
+        )
         self.kept.append((name, frame))
 
 

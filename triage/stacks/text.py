@@ -61,7 +61,11 @@ def _without_pager(lines: list[str]) -> list[str]:
 
 def _unquoted(lines: list[str]) -> list[str]:
     quoted = sum(line.startswith((">", " >")) for line in lines)
-    return [re.sub(r"^ ?(?:> ?)+", "", line) for line in lines] if quoted * 2 >= sum(bool(line.strip()) for line in lines) else lines
+    return (
+        [re.sub(r"^ ?(?:> ?)+", "", line) for line in lines]
+        if quoted * 2 >= sum(bool(line.strip()) for line in lines)
+        else lines
+    )
 
 
 def _without_prefix(lines: list[str]) -> list[str]:
@@ -78,7 +82,11 @@ def _without_prefix(lines: list[str]) -> list[str]:
             seen[_STAGES.sub("0", prefix)] += 1
     if not seen:
         return lines
-    shapes = [shape for shape, count in seen.most_common(8) if count * 4 >= records and (count > 1 or records <= 2) and len(shape) <= 200]
+    shapes = [
+        shape
+        for shape, count in seen.most_common(8)
+        if count * 4 >= records and (count > 1 or records <= 2) and len(shape) <= 200
+    ]
     if not shapes or sum(seen[shape] for shape in shapes) * 2 < records:
         return lines
     shapes.sort(key=len, reverse=True)

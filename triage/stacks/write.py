@@ -15,7 +15,13 @@ def frame(shown: Frame) -> str:
         return HANDLER
     address = f"0x{shown.address:016x} in " if shown.address is not None else ""
     name = shown.function or "??"
-    where = f" at {shown.file}:{shown.line}" if shown.file and shown.line is not None else f" from {shown.module}" if shown.module else ""
+    where = (
+        f" at {shown.file}:{shown.line}"
+        if shown.file and shown.line is not None
+        else f" from {shown.module}"
+        if shown.module
+        else ""
+    )
     return f"{address}{name} ({shown.args}){where}{_extra(shown)}"
 
 

@@ -4,8 +4,10 @@
         stored = store.incidents.add(diagnosis)
         store.incidents.get(stored.id).diagnosis
 
-Everything that goes in passes the redaction first. Rooms of the store: incidents, clusters and moves (what people decide about them),
-feedback, search (lists, full text, sums), outbox, told (what was told to whom), audit, care (checks, retention) and transfer (JSONL).
+Everything that goes in passes the redaction first. Rooms of the store: incidents, clusters and moves (what people
+decide about them),
+feedback, search (lists, full text, sums), outbox, told (what was told to whom), audit, care (checks, retention) and
+transfer (JSONL).
 """
 
 from __future__ import annotations
@@ -47,14 +49,19 @@ class Store:
         self.audit = Audit(connections)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | None = None, *, create: bool = True, engine: Engine | None = None) -> Store:
+    def open(
+        cls, path: str | os.PathLike[str] | None = None, *, create: bool = True, engine: Engine | None = None
+    ) -> Store:
         """Open the store at `path`, or where `place` says; without `create` it must be there.
 
-        A store of an older version is brought up to date. Raises StoreError when it cannot be used, OptionError when TRIAGE_STORE is off.
+        A store of an older version is brought up to date. Raises StoreError when it cannot be used, OptionError when
+        TRIAGE_STORE is off.
         """
         found = place(path)
         if found is None:
-            raise OptionError(f"{VARIABLE} is {OFF}, so there is no store to use", hint="name one with --store FILE, or unset it")
+            raise OptionError(
+                f"{VARIABLE} is {OFF}, so there is no store to use", hint="name one with --store FILE, or unset it"
+            )
         connections = Connections(found, create=create)
         try:
             migrations.bring_up_to_date(connections)

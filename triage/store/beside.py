@@ -1,4 +1,6 @@
-"""What stands beside an incident: where its files came from, documents made with it (flight matrix, environment), uploads, and the key of cookies."""
+"""What stands beside an incident: where its files came from, documents made with it (flight matrix, environment),
+uploads, and the key of cookies.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,18 @@ class Beside:
         return int(row["number"]) if row is not None else 0
 
     def changed_elsewhere(self) -> int:
-        """SQLite's own count of commits by other connections than this thread's: as long as it stays, nothing needs to be asked."""
+        """SQLite's own count of commits by other connections than this thread's: as long as it stays, nothing needs to
+        be asked.
+        """
         return int(self._db.get().execute("PRAGMA data_version").fetchone()[0])
 
-    def put_origin(self, db: sqlite3.Connection, incident: str, actor: str, place: Mapping[str, Any], when: float) -> None:
+    def put_origin(
+        self, db: sqlite3.Connection, incident: str, actor: str, place: Mapping[str, Any], when: float
+    ) -> None:
         """Remember where its files came from, inside a transaction that is open; the last one counts."""
         db.execute(
-            "INSERT OR REPLACE INTO origin SELECT num, ?, ?, ? FROM incident WHERE id = ?", (when, actor, json.dumps(place), incident)
+            "INSERT OR REPLACE INTO origin SELECT num, ?, ?, ? FROM incident WHERE id = ?",
+            (when, actor, json.dumps(place), incident),
         )
 
     def origin(self, num: int) -> dict[str, Any] | None:
@@ -53,7 +60,9 @@ class Beside:
     def put_document(self, db: sqlite3.Connection, incident: str, kind: str, document: Mapping[str, Any]) -> None:
         """Keep a document, inside a transaction that is open."""
         body = zlib.compress(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
-        db.execute("INSERT OR REPLACE INTO document SELECT num, ?, ? FROM incident WHERE id = ?", (kind, body, incident))
+        db.execute(
+            "INSERT OR REPLACE INTO document SELECT num, ?, ? FROM incident WHERE id = ?", (kind, body, incident)
+        )
 
     def document(self, num: int, kind: str) -> dict[str, Any] | None:
         """A document of an incident."""

@@ -26,12 +26,17 @@ class Pruned:
 
 
 def check(connections: Connections) -> list[str]:
-    """What is wrong with the file, nothing when it is sound: its pages, its references, the index of its words, its rows among each other."""
+    """What is wrong with the file, nothing when it is sound: its pages, its references, the index of its words, its
+    rows among each other.
+    """
     wrong: list[str] = []
     try:
         db = connections.get()
         wrong += [f"damaged: {row[0]}" for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
-        wrong += [f"table {row[0]}, row {row[1]}: refers to {row[2]} that is not there" for row in db.execute("PRAGMA foreign_key_check")]
+        wrong += [
+            f"table {row[0]}, row {row[1]}: refers to {row[2]} that is not there"
+            for row in db.execute("PRAGMA foreign_key_check")
+        ]
         if connections.writable:
             try:
                 db.execute("INSERT INTO page_fts (page_fts, rank) VALUES ('integrity-check', 1)")
@@ -75,7 +80,12 @@ def vacuum(connections: Connections) -> None:
 
 
 def prune(
-    connections: Connections, incidents: Incidents, *, days: float | None = None, size: int | None = None, now: float | None = None
+    connections: Connections,
+    incidents: Incidents,
+    *,
+    days: float | None = None,
+    size: int | None = None,
+    now: float | None = None,
 ) -> Pruned:
     """Forget incidents that failed more than `days` ago, then the oldest until the file is no larger than `size` bytes.
 
@@ -98,7 +108,9 @@ def prune(
     return Pruned(gone, before, _size(connections))
 
 
-def _forget(connections: Connections, incidents: Incidents, where: str, arguments: tuple[float, ...], most: int | None) -> int:
+def _forget(
+    connections: Connections, incidents: Incidents, where: str, arguments: tuple[float, ...], most: int | None
+) -> int:
     gone = 0
     while most is None or gone < most:
         limit = BATCH if most is None else min(BATCH, most - gone)
@@ -115,7 +127,9 @@ def _forget(connections: Connections, incidents: Incidents, where: str, argument
 
 def _live(connections: Connections) -> int:
     """Bytes of the pages that hold something."""
-    pages, free, each = (connections.read(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count", "page_size"))
+    pages, free, each = (
+        connections.read(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count", "page_size")
+    )
     return int((pages - free) * each)
 
 

@@ -1,4 +1,5 @@
-"""Unknown failures that are one: which fingerprint belongs to which cluster. Ids are minted once and stay; fingerprints move, incidents never.
+"""Unknown failures that are one: which fingerprint belongs to which cluster. Ids are minted once and stay; fingerprints
+move, incidents never.
 
 What people decide is in moves.py; here is what an ingest does and what is read.
 """
@@ -43,7 +44,9 @@ class Clusters:
     def assign(
         self, db: sqlite3.Connection, finding: Finding, incident: str, diagnosis: Diagnosis, when: float, *, count: bool
     ) -> str | None:
-        """The key of an unknown failure, inside a transaction that is open; its cluster is found by the key, by a join, or made."""
+        """The key of an unknown failure, inside a transaction that is open; its cluster is found by the key, by a join,
+        or made.
+        """
         print_ = self.engine.fingerprint(finding)
         if print_ is None:
             return None
@@ -64,7 +67,9 @@ class Clusters:
         return key
 
     def rekey(self, *, actor: str, dry_run: bool = False) -> rekeying.Rekeyed:
-        """Give the kept examples their keys under the rules of today, and tell what no longer fits; `dry_run` only tells."""
+        """Give the kept examples their keys under the rules of today, and tell what no longer fits; `dry_run` only
+        tells.
+        """
         with self._db.write() as db:
             return rekeying.rekey(db, self.engine, actor=actor, dry_run=dry_run)
 
@@ -97,7 +102,9 @@ class Clusters:
         """The id of a cluster by its id or its first digits, past merges. Raises OptionError."""
         digits = wanted.strip().lower()
         digits = digits if digits.startswith("u-") else f"u-{digits}"
-        rows = self._db.read("SELECT id, redirect FROM cluster WHERE id >= ? AND id < ? ORDER BY id LIMIT 6", (digits, digits + "~"))
+        rows = self._db.read(
+            "SELECT id, redirect FROM cluster WHERE id >= ? AND id < ? ORDER BY id LIMIT 6", (digits, digits + "~")
+        )
         exact = [row for row in rows if row["id"] == digits]
         if not rows:
             named = self._db.read("SELECT id, redirect FROM cluster WHERE name = ? LIMIT 2", (wanted.strip(),))
@@ -106,7 +113,10 @@ class Clusters:
             row = (exact or rows)[0]
             return row["id"] if row["redirect"] is None else self.id(row["redirect"])
         if rows:
-            raise OptionError(f"several clusters begin with {wanted}", hint="give more of the id: " + ", ".join(row["id"] for row in rows))
+            raise OptionError(
+                f"several clusters begin with {wanted}",
+                hint="give more of the id: " + ", ".join(row["id"] for row in rows),
+            )
         raise NotFoundError(f"the store has no cluster {wanted}", hint="`triage clusters list` shows those it has")
 
     def get(self, wanted: str, *, now: float | None = None) -> Cluster:
@@ -137,7 +147,10 @@ class Clusters:
 
     def reasons(self, wanted: str) -> dict[str, str]:
         """Why each fingerprint of the cluster is in it, and how near another cluster came, by key."""
-        return {row["key"]: row["why"] for row in self._db.read("SELECT key, why FROM cluster_key WHERE cluster = ?", (self.id(wanted),))}
+        return {
+            row["key"]: row["why"]
+            for row in self._db.read("SELECT key, why FROM cluster_key WHERE cluster = ?", (self.id(wanted),))
+        }
 
     def incidents(self, wanted: str, limit: int = 1000) -> list[str]:
         """Ids of the incidents in which it was seen, the latest first."""
@@ -164,7 +177,9 @@ class Clusters:
         Raises OptionError where what `similarity` needs is not installed.
         """
         cluster = self.id(wanted)
-        mine = self._db.read(f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? AND anchored ORDER BY created_at, key", (cluster,))
+        mine = self._db.read(
+            f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? AND anchored ORDER BY created_at, key", (cluster,)
+        )
         guards = sorted({row["guard"] for row in mine})
         marks, states = ", ".join("?" * len(guards)), ", ".join("?" * len(STANDING))
         rows = self._db.read(
@@ -213,11 +228,18 @@ class Clusters:
             WHERE {_named(where, len(arguments))}
             ORDER BY coalesce(n.recent, 0) - coalesce(n.before, 0) DESC, m.last_seen DESC, jobs DESC, ranks DESC, c.id LIMIT :limit
             """,
-            {"week": today - WEEK, "fortnight": today - 2 * WEEK, "limit": limit, **{f"a{n}": value for n, value in enumerate(arguments)}},
+            {
+                "week": today - WEEK,
+                "fortnight": today - 2 * WEEK,
+                "limit": limit,
+                **{f"a{n}": value for n, value in enumerate(arguments)},
+            },
         )
         members: dict[str, list[Fingerprint]] = {row["id"]: [] for row in rows}
         for row in rows:
-            found = self._db.read(f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? ORDER BY created_at, key", (row["id"],))
+            found = self._db.read(
+                f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? ORDER BY created_at, key", (row["id"],)
+            )
             members[row["id"]] = [fingerprint(item) for item in found]
         names = [name for name in Cluster.__dataclass_fields__ if name != "keys"]
         return [Cluster(**{name: row[name] for name in names}, keys=tuple(members[row["id"]])) for row in rows]
@@ -248,7 +270,14 @@ def _named(where: str, count: int) -> str:
 
 def fingerprint(row: Any) -> Fingerprint:
     """A row of cluster_key."""
-    return Fingerprint(row["version"], row["key"], row["guard"], row["headline"], tuple(json.loads(row["trail"])), bool(row["anchored"]))
+    return Fingerprint(
+        row["version"],
+        row["key"],
+        row["guard"],
+        row["headline"],
+        tuple(json.loads(row["trail"])),
+        bool(row["anchored"]),
+    )
 
 
 def mint(db: sqlite3.Connection, wanted: str | None, key: str) -> str:

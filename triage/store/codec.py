@@ -1,4 +1,6 @@
-"""A diagnosis as rows and back, without loss: what is searched has columns, the rest is one compressed JSON an incident."""
+"""A diagnosis as rows and back, without loss: what is searched has columns, the rest is one compressed JSON an
+incident.
+"""
 
 from __future__ import annotations
 

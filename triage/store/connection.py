@@ -1,6 +1,7 @@
 """Connections to the file, one a thread, and the one way to write: BEGIN IMMEDIATE, all or nothing.
 
-The standard library's sqlite3 does the reading and writing, for an ingest shall not pay for more; sqlite-utils, which takes a tenth of a
+The standard library's sqlite3 does the reading and writing, for an ingest shall not pay for more; sqlite-utils, which
+takes a tenth of a
 second to import, builds and migrates the tables.
 """
 
@@ -36,7 +37,11 @@ class Connections:
         if create:
             _make(path)
         elif not path.exists():
-            raise StoreError("there is no store yet", hint="`triage ingest PATH` makes one; --store FILE names another", path=str(path))
+            raise StoreError(
+                "there is no store yet",
+                hint="`triage ingest PATH` makes one; --store FILE names another",
+                path=str(path),
+            )
 
     def get(self) -> sqlite3.Connection:
         """This thread's connection, opened by its first use."""
@@ -60,7 +65,8 @@ class Connections:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """The one way to write. All of it is stored when the block ends, nothing of it when the block raises or the process dies.
+        """The one way to write. All of it is stored when the block ends, nothing of it when the block raises or the
+        process dies.
 
         A block inside a block belongs to the outer one.
         """
@@ -100,7 +106,8 @@ class Connections:
         mode = "rw"
         if not self.writable:
             log = Path(f"{self.path}-wal")
-            # Where nothing can be written, SQLite cannot keep its shared memory; without a log beside it the file alone is the whole truth.
+            # Where nothing can be written, SQLite cannot keep its shared memory; without a log beside it the file alone
+            # is the whole truth.
             mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}",
@@ -128,7 +135,9 @@ def _make(path: Path) -> None:
 
 
 def shared(path: Path) -> bool:
-    """Does the file lie on a network file system? There SQLite's write-ahead log, which needs shared memory, must not be used."""
+    """Does the file lie on a network file system? There SQLite's write-ahead log, which needs shared memory, must not
+    be used.
+    """
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -138,7 +147,12 @@ def shared(path: Path) -> bool:
     for line in mounts:
         left, _, right = line.partition(" - ")
         parts = left.split()
-        if len(parts) > 4 and right and (real == parts[4] or real.startswith(parts[4].rstrip("/") + "/")) and len(parts[4]) >= len(best):
+        if (
+            len(parts) > 4
+            and right
+            and (real == parts[4] or real.startswith(parts[4].rstrip("/") + "/"))
+            and len(parts[4]) >= len(best)
+        ):
             best, kind = parts[4], right.split()[0]
     return kind in _SHARED
 
@@ -150,7 +164,9 @@ def explained(error: sqlite3.Error, path: Path) -> StoreError:
     for begins, message, hint in _KINDS:
         if name.startswith(begins):
             return StoreError(f"{message} ({said})", hint=hint, path=str(path))
-    return StoreError(f"the store failed: {said}", hint="`triage db check` says whether the file is sound", path=str(path))
+    return StoreError(
+        f"the store failed: {said}", hint="`triage db check` says whether the file is sound", path=str(path)
+    )
 
 
 _KINDS = (
@@ -159,13 +175,25 @@ _KINDS = (
         "the store's file is damaged",
         "`triage db check` says more; `triage db export` saves what can be read, then move the file away",
     ),
-    ("SQLITE_NOTADB", "this file is no store", "give --store the store's file, or move this file away and let triage make a new one"),
-    ("SQLITE_FULL", "the disk is full; nothing of this was stored", "make room, or give --store a file on another disk"),
+    (
+        "SQLITE_NOTADB",
+        "this file is no store",
+        "give --store the store's file, or move this file away and let triage make a new one",
+    ),
+    (
+        "SQLITE_FULL",
+        "the disk is full; nothing of this was stored",
+        "make room, or give --store a file on another disk",
+    ),
     ("SQLITE_READONLY", "the store may not be written", _NEW),
     ("SQLITE_BUSY", "another process has held the store for too long", "try again; `fuser FILE` names who holds it"),
     ("SQLITE_LOCKED", "another connection holds the store", "try again"),
     ("SQLITE_CANTOPEN", "the store cannot be opened", _NEW),
-    ("SQLITE_IOERR", "the disk failed while the store was used", "look at the disk (dmesg, df), then run `triage db check`"),
+    (
+        "SQLITE_IOERR",
+        "the disk failed while the store was used",
+        "look at the disk (dmesg, df), then run `triage db check`",
+    ),
     ("SQLITE_PERM", "the store may not be used", _NEW),
     ("SQLITE_TOOBIG", "this is too big for the store", "ingest it with --no-store"),
 )

@@ -10,7 +10,9 @@ from triage.model import Finding, Fingerprint
 
 
 class Engine(Protocol):
-    """`fingerprint` says what a failure is, `place` whether a new fingerprint belongs to a cluster that is known under its guard."""
+    """`fingerprint` says what a failure is, `place` whether a new fingerprint belongs to a cluster that is known under
+    its guard.
+    """
 
     @property
     def version(self) -> int:
@@ -19,8 +21,11 @@ class Engine(Protocol):
     def fingerprint(self, finding: Finding) -> Fingerprint | None:
         """The fingerprint of an unknown failure; None for one that shall not be remembered as a cluster."""
 
-    def place(self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]) -> Assignment:
-        """Its cluster among the known ones (cluster, fingerprint) when the answer says `nested`, and those that it shows to be the same.
+    def place(
+        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+    ) -> Assignment:
+        """Its cluster among the known ones (cluster, fingerprint) when the answer says `nested`, and those that it
+        shows to be the same.
 
         `apart` are pairs of keys of which a person said that they are not one.
         """

@@ -21,7 +21,13 @@ class Speaking:
         self._incidents = incidents
 
     def add(
-        self, wanted: str, verdict: Literal["agree", "wrong"], *, actor: str, because: str = "", signature: str | None = None
+        self,
+        wanted: str,
+        verdict: Literal["agree", "wrong"],
+        *,
+        actor: str,
+        because: str = "",
+        signature: str | None = None,
     ) -> Feedback:
         """Agree with the diagnosis of an incident, or say that it is wrong, why, and what it is. Raises OptionError."""
         num = self._incidents.number(wanted)
@@ -40,7 +46,14 @@ class Speaking:
                 (num, when, actor, verdict, because, signature, row["said"]),
             )
             assert done.lastrowid is not None
-            audit.note(db, when, actor, f"feedback {verdict}", row["id"], {"because": because, "signature": signature, "said": row["said"]})
+            audit.note(
+                db,
+                when,
+                actor,
+                f"feedback {verdict}",
+                row["id"],
+                {"because": because, "signature": signature, "said": row["said"]},
+            )
         return Feedback(done.lastrowid, row["id"], when, actor, verdict, because, signature, row["said"])
 
     def listed(self, *, verdict: str | None = None, signature: str | None = None, limit: int = 1000) -> list[Feedback]:

@@ -32,7 +32,9 @@ TABLES = "incident i JOIN job j ON j.id = i.job LEFT JOIN cluster_key k ON k.key
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What came of storing a diagnosis. `diagnosis` has the clusters of the store and no secret; `new` is false when it was seen before."""
+    """What came of storing a diagnosis. `diagnosis` has the clusters of the store and no secret; `new` is false when it
+    was seen before.
+    """
 
     id: str
     new: bool
@@ -48,7 +50,9 @@ class Incidents:
         self.clusters = clusters
 
     def add(self, diagnosis: Diagnosis, *, now: float | None = None) -> Stored:
-        """Store it: a new incident, or one more sight of a known one; then what the catalog says now is kept and the change remembered."""
+        """Store it: a new incident, or one more sight of a known one; then what the catalog says now is kept and the
+        change remembered.
+        """
         diagnosis = redact_all(diagnosis)
         when = time.time() if now is None else now
         digest = codec.digest(diagnosis)
@@ -56,7 +60,9 @@ class Incidents:
         with self._db.write() as connection:
             known = connection.execute("SELECT num, digest, seen FROM incident WHERE id = ?", (identifier,)).fetchone()
             if known is not None:
-                connection.execute("UPDATE incident SET seen = seen + 1, seen_at = ? WHERE num = ?", (when, known["num"]))
+                connection.execute(
+                    "UPDATE incident SET seen = seen + 1, seen_at = ? WHERE num = ?", (when, known["num"])
+                )
             if known is None or known["digest"] != digest:
                 num = self._write(connection, identifier, diagnosis, digest, when, known)
             else:
@@ -65,15 +71,21 @@ class Incidents:
         return Stored(identifier, known is None, 1 if known is None else known["seen"] + 1, diagnosis)
 
     def get(self, wanted: str) -> Remembered:
-        """Everything about the incident `wanted`: its id, its job's id, or the first digits of either. Raises OptionError."""
+        """Everything about the incident `wanted`: its id, its job's id, or the first digits of either. Raises
+        OptionError.
+        """
         num = self.number(wanted)
-        row = self._db.one(f"SELECT {COLUMNS}, r.body FROM {TABLES} JOIN report r ON r.num = i.num WHERE i.num = ?", (num,))
+        row = self._db.one(
+            f"SELECT {COLUMNS}, r.body FROM {TABLES} JOIN report r ON r.num = i.num WHERE i.num = ?", (num,)
+        )
         assert row is not None
         feedback = self._db.read(
-            "SELECT f.*, i.id AS name FROM feedback f JOIN incident i ON i.num = f.incident WHERE f.incident = ?", (num,)
+            "SELECT f.*, i.id AS name FROM feedback f JOIN incident i ON i.num = f.incident WHERE f.incident = ?",
+            (num,),
         )
         changes = self._db.read(
-            "SELECT h.*, i.id AS name FROM history h JOIN incident i ON i.num = h.incident WHERE h.incident = ? ORDER BY h.id", (num,)
+            "SELECT h.*, i.id AS name FROM history h JOIN incident i ON i.num = h.incident WHERE h.incident = ? ORDER BY h.id",
+            (num,),
         )
         kinds = self._db.read("SELECT kind, count FROM redacted WHERE incident = ? ORDER BY kind", (num,))
         return Remembered(
@@ -85,23 +97,28 @@ class Incidents:
         )
 
     def number(self, wanted: str) -> int:
-        """The row of an incident by its id, its job's id, or the first digits of either. Raises OptionError when none or several have them."""
+        """The row of an incident by its id, its job's id, or the first digits of either. Raises OptionError when none
+        or several have them.
+        """
         digits = wanted.strip().lower()
         digits = digits[2:] if digits[:2] in ("i-", "j-") else digits
         rows = []
         if digits and all(sign.isalnum() or sign in "-_" for sign in digits):
             rows = self._db.read(
-                "SELECT num, id FROM incident WHERE id >= ? AND id < ? ORDER BY id LIMIT 6", (f"i-{digits}", f"i-{digits}\U0010ffff")
+                "SELECT num, id FROM incident WHERE id >= ? AND id < ? ORDER BY id LIMIT 6",
+                (f"i-{digits}", f"i-{digits}\U0010ffff"),
             )
         exact = [row for row in rows if row["id"] == f"i-{digits}"]
         if len(exact or rows) == 1:
             return int((exact or rows)[0]["num"])
         if rows:
             raise OptionError(
-                f"several incidents begin with {wanted}", hint="give more of the id: " + ", ".join(row["id"] for row in rows[:5])
+                f"several incidents begin with {wanted}",
+                hint="give more of the id: " + ", ".join(row["id"] for row in rows[:5]),
             )
         raise NotFoundError(
-            f"the store has no incident {wanted}", hint="`triage list` shows those it has; ids are i- and the digits of the job's id"
+            f"the store has no incident {wanted}",
+            hint="`triage list` shows those it has; ids are i- and the digits of the job's id",
         )
 
     def changes(self, of: str, *, limit: int = 20) -> list[Change]:
@@ -131,7 +148,15 @@ class Incidents:
         """Put another diagnosis in the place of the one that the incident has; the change is remembered."""
         with self._db.write() as connection:
             known = connection.execute("SELECT num, id, digest FROM incident WHERE num = ?", (num,)).fetchone()
-            self._write(connection, known["id"], diagnosis, codec.digest(diagnosis), time.time() if now is None else now, known, reason)
+            self._write(
+                connection,
+                known["id"],
+                diagnosis,
+                codec.digest(diagnosis),
+                time.time() if now is None else now,
+                known,
+                reason,
+            )
 
     def _write(
         self,
@@ -152,7 +177,13 @@ class Incidents:
         }
         _job(db, diagnosis)
         num = _incident(
-            db, identifier, diagnosis, digest, when, known, next((keys.get(p) for p, item in enumerate(placed) if item.root), None)
+            db,
+            identifier,
+            diagnosis,
+            digest,
+            when,
+            known,
+            next((keys.get(p) for p, item in enumerate(placed) if item.root), None),
         )
         db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (num, codec.body(diagnosis)))
         _findings(db, num, placed, keys)
@@ -163,7 +194,9 @@ class Incidents:
         return num
 
     def _found(self, num: int) -> dict[int, str]:
-        rows = self._db.read("SELECT f.place, k.cluster FROM finding f JOIN cluster_key k ON k.key = f.key WHERE f.incident = ?", (num,))
+        rows = self._db.read(
+            "SELECT f.place, k.cluster FROM finding f JOIN cluster_key k ON k.key = f.key WHERE f.incident = ?", (num,)
+        )
         return {row["place"]: row["cluster"] for row in rows}
 
     def _current(self, num: int, diagnosis: Diagnosis) -> Diagnosis:
@@ -194,7 +227,9 @@ def incident(row: Any) -> Incident:
 
 def spoken(row: Any) -> Feedback:
     """A row of feedback with the incident's id as `name`."""
-    return Feedback(row["id"], row["name"], row["at"], row["actor"], row["verdict"], row["because"], row["signature"], row["said"])
+    return Feedback(
+        row["id"], row["name"], row["at"], row["actor"], row["verdict"], row["because"], row["signature"], row["said"]
+    )
 
 
 def change(row: Any) -> Change:
@@ -220,7 +255,13 @@ def _job(db: sqlite3.Connection, diagnosis: Diagnosis) -> None:
 
 
 def _incident(
-    db: sqlite3.Connection, identifier: str, diagnosis: Diagnosis, digest: str, when: float, known: sqlite3.Row | None, key: str | None
+    db: sqlite3.Connection,
+    identifier: str,
+    diagnosis: Diagnosis,
+    digest: str,
+    when: float,
+    known: sqlite3.Row | None,
+    key: str | None,
 ) -> int:
     root, job = diagnosis.root_cause, diagnosis.job
     values: dict[str, Any] = {
@@ -247,7 +288,9 @@ def _incident(
             db.execute(f"DELETE FROM {table} WHERE incident = ?", (known["num"],))
         return int(known["num"])
     values = {**values, "id": identifier, "stored_at": when, "seen_at": when, "seen": 1}
-    done = db.execute(f"INSERT INTO incident ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values)
+    done = db.execute(
+        f"INSERT INTO incident ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values
+    )
     assert done.lastrowid is not None
     return done.lastrowid
 
@@ -258,7 +301,16 @@ def _findings(db: sqlite3.Connection, num: int, placed: Sequence[codec.Placed], 
         db.execute(
             "INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(num, place, item.list, item.root, finding.signature, finding.revision, finding.fingerprint, keys.get(place)),
+                *(
+                    num,
+                    place,
+                    item.list,
+                    item.root,
+                    finding.signature,
+                    finding.revision,
+                    finding.fingerprint,
+                    keys.get(place),
+                ),
                 *(finding.role, finding.confidence, finding.count),
             ),
         )
@@ -268,11 +320,15 @@ def _around(db: sqlite3.Connection, num: int, diagnosis: Diagnosis, when: float)
     """What stands about the findings: attempts, blamed ranks, hosts, warnings, what was taken out."""
     root = diagnosis.root_cause
     db.executemany(
-        "INSERT INTO blamed_rank VALUES (?, ?)", [(rank, num) for rank in dict.fromkeys(root.ranks[:MOST_RANKS] if root else ())]
+        "INSERT INTO blamed_rank VALUES (?, ?)",
+        [(rank, num) for rank in dict.fromkeys(root.ranks[:MOST_RANKS] if root else ())],
     )
     blamed = set(blamed_hosts(diagnosis))
     hosts = dict.fromkeys([*sorted(blamed), *diagnosis.job.hosts])
-    db.executemany("INSERT INTO host VALUES (?, ?, ?)", [(codec.plain(name), num, name in blamed) for name in list(hosts)[:MOST_RANKS]])
+    db.executemany(
+        "INSERT INTO host VALUES (?, ?, ?)",
+        [(codec.plain(name), num, name in blamed) for name in list(hosts)[:MOST_RANKS]],
+    )
     facts = [fact for item in codec.placed(diagnosis) for fact in item.finding.evidence]
     spans: dict[int, list[float]] = {}
     for fact in facts:
@@ -285,11 +341,19 @@ def _around(db: sqlite3.Connection, num: int, diagnosis: Diagnosis, when: float)
     db.executemany(
         "INSERT INTO warning VALUES (?, ?, ?, ?, ?)",
         [
-            (num, place, note.code, None if note.source is None else codec.plain(note.source), codec.plain(note.message))
+            (
+                num,
+                place,
+                note.code,
+                None if note.source is None else codec.plain(note.source),
+                codec.plain(note.message),
+            )
             for place, note in enumerate(notes)
         ],
     )
-    db.executemany("INSERT INTO redacted VALUES (?, ?, ?)", [(num, kind, count) for kind, count in counted(facts).items()])
+    db.executemany(
+        "INSERT INTO redacted VALUES (?, ?, ?)", [(num, kind, count) for kind, count in counted(facts).items()]
+    )
 
 
 def blamed_hosts(diagnosis: Diagnosis) -> list[str]:
@@ -322,7 +386,13 @@ def _held(db: sqlite3.Connection, num: int) -> tuple[str, str]:
 
 
 def _remember(
-    db: sqlite3.Connection, num: int, identifier: str, before: tuple[str, str], after: tuple[str, str], reason: str, when: float
+    db: sqlite3.Connection,
+    num: int,
+    identifier: str,
+    before: tuple[str, str],
+    after: tuple[str, str],
+    reason: str,
+    when: float,
 ) -> None:
     """A line of history, and a post for those who were told the old answer."""
     if before[0] == after[0]:

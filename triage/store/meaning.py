@@ -1,6 +1,7 @@
 """What somebody describes in their own words, found by meaning and by words together.
 
-Both rankings are fused by reciprocal rank: sentence vectors find a paraphrase, full text finds names and codes that no vector knows.
+Both rankings are fused by reciprocal rank: sentence vectors find a paraphrase, full text finds names and codes that no
+vector knows.
 Only causes are compared (signatures, guides, clusters), which are few; incidents come with their cause.
 """
 
@@ -28,7 +29,9 @@ def index(known: Sequence[Signature]) -> pages.Words:
 
 
 def everywhere(causes: pages.Words, incidents: Search | None, words: str, limit: int) -> tuple[list[int], list[Hit]]:
-    """Numbers of the causes and incidents that have all the words, best first: full text alone. Where nothing has, what has some of them."""
+    """Numbers of the causes and incidents that have all the words, best first: full text alone. Where nothing has, what
+    has some of them.
+    """
     for some in (False, True):
         numbers = [number for number, _ in causes.found(words, limit, some=some)]
         hits = incidents.text(words, limit=limit, some=some) if incidents is not None else []
@@ -40,7 +43,9 @@ def everywhere(causes: pages.Words, incidents: Search | None, words: str, limit:
 def causes(
     known: Sequence[Signature], clusters: Sequence[Cluster], words: str, limit: int, *, best: Best = meaning.best
 ) -> list[Signature | Cluster]:
-    """Signatures, guides and clusters that mean what `words` say, best first. Raises OptionError where the model is not installed."""
+    """Signatures, guides and clusters that mean what `words` say, best first. Raises OptionError where the model is not
+    installed.
+    """
     everything: list[Signature | Cluster] = [*known, *clusters]
     scores = best(words, [passages(item) for item in everything])
     near = sorted(range(len(everything)), key=lambda number: (-scores[number], number))
@@ -51,7 +56,11 @@ def causes(
 
 def passages(item: Signature | Cluster) -> list[str]:
     """The sentences that stand for a cause."""
-    said = (item.title, item.name or "", item.note) if isinstance(item, Cluster) else (item.title, item.meaning, item.summary)
+    said = (
+        (item.title, item.name or "", item.note)
+        if isinstance(item, Cluster)
+        else (item.title, item.meaning, item.summary)
+    )
     return list(dict.fromkeys(text for text in said if text))
 
 

@@ -1,4 +1,5 @@
-"""The tables, step by step. A store is brought up to date by the steps it lacks; a step that was released is never changed, only followed.
+"""The tables, step by step. A store is brought up to date by the steps it lacks; a step that was released is never
+changed, only followed.
 
 To add one: a function at the end of STEPS, and a store of the version before it in `tests/store/old/`.
 """
@@ -24,14 +25,18 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def bring_up_to_date(connections: Connections) -> int:
-    """Take the steps that the file lacks, all in one transaction; the number of them. Raises StoreError for a file of somebody else."""
+    """Take the steps that the file lacks, all in one transaction; the number of them. Raises StoreError for a file of
+    somebody else.
+    """
     with connections.told():
         connection = connections.get()
         taken = _checked(connections, connection)
         if taken == VERSION or not connections.writable:
             if taken < VERSION:
                 hint = "run `triage db migrate` where the file may be written, or copy it to such a place"
-                raise StoreError("the store is of an older version and may not be written", hint=hint, path=str(connections.path))
+                raise StoreError(
+                    "the store is of an older version and may not be written", hint=hint, path=str(connections.path)
+                )
             return 0
         if taken == 0:
             connection.execute(f"PRAGMA journal_mode = {'DELETE' if shared(connections.path) else 'WAL'}")
@@ -52,7 +57,9 @@ def _checked(connections: Connections, connection: sqlite3.Connection) -> int:
     path = str(connections.path)
     if taken > VERSION:
         hint = "use that version of triage, or give --store another file"
-        raise StoreError(f"the store was written by a newer triage (version {taken}, this one knows {VERSION})", hint=hint, path=path)
+        raise StoreError(
+            f"the store was written by a newer triage (version {taken}, this one knows {VERSION})", hint=hint, path=path
+        )
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if application != APPLICATION and not (empty and taken == 0):
@@ -191,7 +198,8 @@ CREATE TABLE secret (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE generation (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
 INSERT INTO generation VALUES (1, 0)
 """
-# When these change, what was read before is old: answers that are kept ask for the number and nothing else. Whatever people decide or say is
+# When these change, what was read before is old: answers that are kept ask for the number and nothing else. Whatever
+# people decide or say is
 # in the audit log, and whatever an ingest writes goes with its incident.
 _COUNTED = (("incident", "INSERT UPDATE DELETE"), ("audit", "INSERT"), ("cluster_key", "INSERT UPDATE"))
 
@@ -204,7 +212,9 @@ def _make(database: Database, script: str) -> None:
 def knowledge(database: Database) -> None:
     """Jobs, incidents, clusters, feedback, the audit log, and the words of each incident for the search."""
     _make(database, _KNOWLEDGE)
-    database.table("page").enable_fts(["title", "words", "body"], create_triggers=True, tokenize="unicode61 remove_diacritics 2")
+    database.table("page").enable_fts(
+        ["title", "words", "body"], create_triggers=True, tokenize="unicode61 remove_diacritics 2"
+    )
 
 
 def work(database: Database) -> None:
@@ -213,7 +223,9 @@ def work(database: Database) -> None:
 
 
 def service(database: Database) -> None:
-    """What the service needs: when a task is due, uploads, where an incident came from, documents beside it, and a count of changes."""
+    """What the service needs: when a task is due, uploads, where an incident came from, documents beside it, and a
+    count of changes.
+    """
     _make(database, _SERVICE)
     for table, verbs in _COUNTED:
         for verb in verbs.split():

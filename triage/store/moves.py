@@ -1,4 +1,6 @@
-"""What a curator decides about clusters. Every move is in the audit log with the state before it, and can be taken back."""
+"""What a curator decides about clusters. Every move is in the audit log with the state before it, and can be taken
+back.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from triage.store.connection import Connections
 
 
 class Moves:
-    """Each method gives the number of its entry in the audit log. All raise OptionError for a cluster that is not there."""
+    """Each method gives the number of its entry in the audit log. All raise OptionError for a cluster that is not
+    there.
+    """
 
     def __init__(self, connections: Connections, clusters: Clusters) -> None:
         self._db = connections
@@ -27,8 +31,12 @@ class Moves:
             raise OptionError("the name is empty", hint="say in a few words what it is")
         cluster = self._clusters.id(wanted)
         with self._db.write() as db:
-            if db.execute("SELECT 1 FROM cluster WHERE name = ? AND id <> ? AND state <> 'merged'", (name, cluster)).fetchone():
-                raise OptionError(f"another cluster is called {name!r}", hint="merge them if they are one, else choose another name")
+            if db.execute(
+                "SELECT 1 FROM cluster WHERE name = ? AND id <> ? AND state <> 'merged'", (name, cluster)
+            ).fetchone():
+                raise OptionError(
+                    f"another cluster is called {name!r}", hint="merge them if they are one, else choose another name"
+                )
             before = links.state(db, [cluster])
             db.execute(
                 "UPDATE cluster SET name = ?, note = CASE WHEN ? <> '' THEN ? ELSE note END, state = CASE state WHEN 'open' THEN 'named' "
@@ -41,7 +49,9 @@ class Moves:
         """Make several one; (entry, the id that stays). The oldest id stays, the others lead to it for ever."""
         ids = list(dict.fromkeys(self._clusters.id(one) for one in wanted))
         if len(ids) < 2:
-            raise OptionError("merging takes two clusters that are not one already", hint="triage clusters merge U-1 U-2")
+            raise OptionError(
+                "merging takes two clusters that are not one already", hint="triage clusters merge U-1 U-2"
+            )
         with self._db.write() as db:
             before = links.state(db, ids)
             keys = links.keys(db, ids)
@@ -56,7 +66,9 @@ class Moves:
             return self._note(db, actor, "merge", kept, details, before), kept
 
     def split(self, wanted: str, keys: Sequence[str], *, actor: str, because: str = "") -> tuple[int, str]:
-        """Move some fingerprints into a new cluster; (entry, the new id). They are never put together again but by a person."""
+        """Move some fingerprints into a new cluster; (entry, the new id). They are never put together again but by a
+        person.
+        """
         cluster = self._clusters.id(wanted)
         with self._db.write() as db:
             have = links.keys(db, [cluster])
@@ -69,16 +81,27 @@ class Moves:
             new = self._new(db, moved[0], before)
             self._move(db, moved, new, actor)
             before["pairs"] = links.keep_apart(db, moved, stay, because or f"split by {actor}")
-            return self._note(db, actor, "split", cluster, {"into": new, "keys": moved, "because": redact(because)}, before), new
+            return self._note(
+                db, actor, "split", cluster, {"into": new, "keys": moved, "because": redact(because)}, before
+            ), new
 
     def assign(self, incident: int, wanted: str | None, *, actor: str, because: str = "") -> tuple[int, str]:
-        """Put the unknown failure of an incident into another cluster, or (None) into a new one; (entry, id). All of its wording go with it."""
+        """Put the unknown failure of an incident into another cluster, or (None) into a new one; (entry, id). All of
+        its wording go with it.
+        """
         target = self._clusters.id(wanted) if wanted is not None else None
         with self._db.write() as db:
             row = db.execute("SELECT key FROM incident WHERE num = ? AND key IS NOT NULL", (incident,)).fetchone()
-            row = row or db.execute("SELECT key FROM finding WHERE incident = ? AND key IS NOT NULL ORDER BY place", (incident,)).fetchone()
+            row = (
+                row
+                or db.execute(
+                    "SELECT key FROM finding WHERE incident = ? AND key IS NOT NULL ORDER BY place", (incident,)
+                ).fetchone()
+            )
             if row is None:
-                raise OptionError("this incident holds no unknown failure", hint="`triage feedback ID wrong` is for a known one")
+                raise OptionError(
+                    "this incident holds no unknown failure", hint="`triage feedback ID wrong` is for a known one"
+                )
             key = row["key"]
             source = db.execute("SELECT cluster FROM cluster_key WHERE key = ?", (key,)).fetchone()["cluster"]
             if source == target:
@@ -93,7 +116,9 @@ class Moves:
             before["apart"] = links.together(db, links.keys(db, [into]))
             if not rest:
                 db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (into, source))
-            return self._note(db, actor, "assign", source, {"into": into, "keys": [key], "because": redact(because)}, before), into
+            return self._note(
+                db, actor, "assign", source, {"into": into, "keys": [key], "because": redact(because)}, before
+            ), into
 
     def ignore(self, wanted: str, *, actor: str, because: str = "") -> int:
         """Take it out of the list; it is still counted."""
@@ -112,7 +137,9 @@ class Moves:
         ids = [self._clusters.id(one), self._clusters.id(other)]
         with self._db.write() as db:
             before = links.state(db, ids)
-            before["pairs"] = links.keep_apart(db, links.keys(db, ids[:1]), links.keys(db, ids[1:]), because or f"rejected by {actor}")
+            before["pairs"] = links.keep_apart(
+                db, links.keys(db, ids[:1]), links.keys(db, ids[1:]), because or f"rejected by {actor}"
+            )
             return self._note(db, actor, "reject", ids[0], {"other": ids[1], "because": redact(because)}, before)
 
     def undo(self, number: int, *, actor: str) -> int:
@@ -141,28 +168,50 @@ class Moves:
             db.execute("UPDATE audit SET undone_by = ? WHERE id = ?", (done, number))
             return done
 
-    def _set(self, wanted: str, state: str, actor: str, action: str, details: Mapping[str, object], signature: str | None = None) -> int:
+    def _set(
+        self,
+        wanted: str,
+        state: str,
+        actor: str,
+        action: str,
+        details: Mapping[str, object],
+        signature: str | None = None,
+    ) -> int:
         cluster = self._clusters.id(wanted)
         with self._db.write() as db:
             before = links.state(db, [cluster])
             named = before["clusters"][cluster]["name"]  # type: ignore[index]
             state = "named" if state == "open" and named else state
-            db.execute("UPDATE cluster SET state = ?, signature = coalesce(?, signature) WHERE id = ?", (state, signature, cluster))
+            db.execute(
+                "UPDATE cluster SET state = ?, signature = coalesce(?, signature) WHERE id = ?",
+                (state, signature, cluster),
+            )
             return self._note(db, actor, action, cluster, details, before)
 
     def _new(self, db: sqlite3.Connection, key: str, before: dict[str, object]) -> str:
         """A cluster for a fingerprint that leaves its own."""
         new = mint(db, None, key)
         headline = db.execute("SELECT headline FROM cluster_key WHERE key = ?", (key,)).fetchone()["headline"]
-        db.execute("INSERT INTO cluster (id, state, title, created_at) VALUES (?, 'open', ?, ?)", (new, headline, time.time()))
+        db.execute(
+            "INSERT INTO cluster (id, state, title, created_at) VALUES (?, 'open', ?, ?)", (new, headline, time.time())
+        )
         before["made"] = [new]
         return new
 
     def _move(self, db: sqlite3.Connection, keys: Iterable[str], cluster: str, actor: str) -> None:
-        db.executemany("UPDATE cluster_key SET cluster = ?, why = ? WHERE key = ?", [(cluster, f"moved by {actor}", key) for key in keys])
+        db.executemany(
+            "UPDATE cluster_key SET cluster = ?, why = ? WHERE key = ?",
+            [(cluster, f"moved by {actor}", key) for key in keys],
+        )
 
     def _note(
-        self, db: sqlite3.Connection, actor: str, action: str, subject: str, details: Mapping[str, object], before: Mapping[str, object]
+        self,
+        db: sqlite3.Connection,
+        actor: str,
+        action: str,
+        subject: str,
+        details: Mapping[str, object],
+        before: Mapping[str, object],
     ) -> int:
         return audit.note(db, time.time(), actor, action, subject, details, before)
 
@@ -172,6 +221,7 @@ def _one_key(wanted: str, have: Sequence[str]) -> str:
     found = [key for key in have if key == wanted] or [key for key in have if key.startswith(wanted)]
     if len(found) != 1:
         raise OptionError(
-            f"{'several of its' if found else 'none of its'} fingerprints begin with {wanted}", hint="one of " + ", ".join(have[:8])
+            f"{'several of its' if found else 'none of its'} fingerprints begin with {wanted}",
+            hint="one of " + ", ".join(have[:8]),
         )
     return found[0]

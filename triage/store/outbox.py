@@ -1,4 +1,6 @@
-"""What is to be told to others, in the same transaction as what it tells of: written once, sent at least once, by whoever takes it."""
+"""What is to be told to others, in the same transaction as what it tells of: written once, sent at least once, by
+whoever takes it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from triage.store.connection import Connections
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One thing to tell. `state`: waiting, taken (somebody is sending it), sent, dead (given up), dropped (by a person)."""
+    """One thing to tell. `state`: waiting, taken (somebody is sending it), sent, dead (given up), dropped (by a
+    person).
+    """
 
     id: int
     at: float
@@ -49,8 +53,12 @@ class Outbox:
         with self._db.write() as db:
             return put(db, kind, subject, once, payload, time.time() if now is None else now)
 
-    def request(self, kind: str, subject: str, payload: Mapping[str, Any], *, at: float, now: float | None = None) -> bool:
-        """A post that says "tell how it is now": one that waits already will do, and becomes due at `at` if that is earlier."""
+    def request(
+        self, kind: str, subject: str, payload: Mapping[str, Any], *, at: float, now: float | None = None
+    ) -> bool:
+        """A post that says "tell how it is now": one that waits already will do, and becomes due at `at` if that is
+        earlier.
+        """
         with self._db.write() as db:
             waiting = db.execute(
                 "SELECT id, next_at FROM outbox WHERE state = 'waiting' AND kind = ? AND subject = ?", (kind, subject)
@@ -58,14 +66,22 @@ class Outbox:
             if waiting is not None:
                 db.execute("UPDATE outbox SET next_at = min(next_at, ?) WHERE id = ?", (at, waiting["id"]))
                 return False
-            put(db, kind, subject, f"{kind}:{subject}:{secrets.token_hex(12)}", payload, time.time() if now is None else now)
+            put(
+                db,
+                kind,
+                subject,
+                f"{kind}:{subject}:{secrets.token_hex(12)}",
+                payload,
+                time.time() if now is None else now,
+            )
             db.execute("UPDATE outbox SET next_at = ? WHERE id = last_insert_rowid()", (at,))
         return True
 
     def take(self, seconds: float, *, kinds: tuple[str, ...] = (), now: float | None = None) -> Post | None:
         """The oldest post that is due, for this caller alone until `seconds` have passed; then it is due again.
 
-        While somebody sends a post of one kind and subject, no other of these is given away: two that are about one message never race.
+        While somebody sends a post of one kind and subject, no other of these is given away: two that are about one
+        message never race.
         """
         when = time.time() if now is None else now
         wanted = f"AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
@@ -79,14 +95,18 @@ class Outbox:
             if row is None:
                 return None
             db.execute(
-                "UPDATE outbox SET state = 'taken', taken_until = ?, attempts = attempts + 1 WHERE id = ?", (when + seconds, row["id"])
+                "UPDATE outbox SET state = 'taken', taken_until = ?, attempts = attempts + 1 WHERE id = ?",
+                (when + seconds, row["id"]),
             )
         return _post({**dict(row), "state": "taken", "attempts": row["attempts"] + 1})
 
     def sent(self, number: int, receipt: str = "") -> None:
         """It arrived; `receipt` is what the other side called it."""
         with self._db.write() as db:
-            db.execute("UPDATE outbox SET state = 'sent', receipt = ?, error = NULL, taken_until = NULL WHERE id = ?", (receipt, number))
+            db.execute(
+                "UPDATE outbox SET state = 'sent', receipt = ?, error = NULL, taken_until = NULL WHERE id = ?",
+                (receipt, number),
+            )
 
     def failed(self, number: int, error: str, *, again_at: float | None) -> None:
         """It did not arrive: due again at that time, or dead when there is none."""
@@ -98,7 +118,9 @@ class Outbox:
             )
 
     def retry(self, number: int, *, now: float | None = None) -> bool:
-        """Make a post due at once, whatever became of it; False when there is none of this number, it was sent, or it is being sent."""
+        """Make a post due at once, whatever became of it; False when there is none of this number, it was sent, or it
+        is being sent.
+        """
         when = time.time() if now is None else now
         with self._db.write() as db:
             done = db.execute(
@@ -125,7 +147,9 @@ class Outbox:
     def listed(self, *, state: str | None = None, limit: int = 100) -> list[Post]:
         """The newest posts first."""
         where, arguments = ("WHERE state = ?", (state, limit)) if state else ("", (limit,))
-        return [_post(row) for row in self._db.read(f"SELECT * FROM outbox {where} ORDER BY id DESC LIMIT ?", arguments)]
+        return [
+            _post(row) for row in self._db.read(f"SELECT * FROM outbox {where} ORDER BY id DESC LIMIT ?", arguments)
+        ]
 
 
 def _post(row: Any) -> Post:

@@ -21,7 +21,9 @@ MOST_WORDS = 24
 def write(db: sqlite3.Connection, num: int, identifier: str, diagnosis: Diagnosis, keys: Iterable[str]) -> None:
     """The page of an incident, in place of the one it had."""
     root, job = diagnosis.root_cause, diagnosis.job
-    signatures = dict.fromkeys(finding.signature for finding in diagnosis.findings if finding.signature and finding.role != "noise")
+    signatures = dict.fromkeys(
+        finding.signature for finding in diagnosis.findings if finding.signature and finding.role != "noise"
+    )
     clusters = dict.fromkeys(finding.cluster for finding in diagnosis.unknown if finding.cluster)
     names = [
         identifier,
@@ -36,7 +38,12 @@ def write(db: sqlite3.Connection, num: int, identifier: str, diagnosis: Diagnosi
     db.execute("DELETE FROM page WHERE num = ?", (num,))
     db.execute(
         "INSERT INTO page (num, title, words, body) VALUES (?, ?, ?, ?)",
-        (num, codec.plain(root.title if root else diagnosis.verdict), codec.plain(" ".join(names)), codec.plain(_body(diagnosis))),
+        (
+            num,
+            codec.plain(root.title if root else diagnosis.verdict),
+            codec.plain(" ".join(names)),
+            codec.plain(_body(diagnosis)),
+        ),
     )
 
 
@@ -49,7 +56,8 @@ def _body(diagnosis: Diagnosis) -> str:
 
 
 def question(text: str, *, any_word: bool = False, last_is_open: bool = True) -> str | None:
-    """What FTS5 is asked for a person's words: each quoted, so that none of them is an operator. None when there is no word in it.
+    """What FTS5 is asked for a person's words: each quoted, so that none of them is an operator. None when there is no
+    word in it.
 
     Words in double quotes stay together. The last word may go on (`allre` finds all_reduce).
     """
@@ -75,14 +83,18 @@ class Words:
     def __init__(self, documents: Sequence[tuple[str, str, str]]) -> None:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
-        self._db.execute("CREATE VIRTUAL TABLE d USING fts5 (name, title, body, tokenize = 'porter unicode61 remove_diacritics 2')")
+        self._db.execute(
+            "CREATE VIRTUAL TABLE d USING fts5 (name, title, body, tokenize = 'porter unicode61 remove_diacritics 2')"
+        )
         self._db.executemany(
             "INSERT INTO d (rowid, name, title, body) VALUES (?, ?, ?, ?)",
             [(n, *map(codec.plain, item)) for n, item in enumerate(documents)],
         )
 
     def found(self, text: str, limit: int, *, some: bool = True) -> list[tuple[int, float]]:
-        """Those that have all the words, best first, as (number, rank); where there are none, with `some` those that have some of them."""
+        """Those that have all the words, best first, as (number, rank); where there are none, with `some` those that
+        have some of them.
+        """
         for any_word in (False, True) if some else (False,):
             asked = question(text, any_word=any_word)
             if asked is None:
@@ -100,7 +112,9 @@ class Words:
         self._db.close()
 
 
-def found(documents: Sequence[tuple[str, str, str]], text: str, limit: int, *, some: bool = True) -> list[tuple[int, float]]:
+def found(
+    documents: Sequence[tuple[str, str, str]], text: str, limit: int, *, some: bool = True
+) -> list[tuple[int, float]]:
     """The same for documents that are asked once."""
     with closing(Words(documents)) as words:
         return words.found(text, limit, some=some)

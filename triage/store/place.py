@@ -11,7 +11,8 @@ OFF = "off"
 
 
 def place(given: str | os.PathLike[str] | None = None) -> Path | None:
-    """The file of the store; a directory stands for `triage.db` in it. None when TRIAGE_STORE is `off` and nothing is given.
+    """The file of the store; a directory stands for `triage.db` in it. None when TRIAGE_STORE is `off` and nothing is
+    given.
 
     Without either it is `$XDG_DATA_HOME/triage/triage.db`, and `~/.local/share/triage/triage.db` where that is not set.
     """

@@ -1,6 +1,8 @@
-"""A new normaliser, old clusters: the kept examples get keys under the new rules beside their old ones, and what no longer fits is told.
+"""A new normaliser, old clusters: the kept examples get keys under the new rules beside their old ones, and what no
+longer fits is told.
 
-It is done by `triage clusters rekey` and `triage db migrate`, and by the first ingest with new rules, before anything is put into a cluster.
+It is done by `triage clusters rekey` and `triage db migrate`, and by the first ingest with new rules, before anything
+is put into a cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ EXEMPLARS = 5  # kept of each fingerprint
 
 @dataclass(frozen=True, slots=True)
 class Rekeyed:
-    """`before` and `version` of the rules; `added` fingerprints; `collisions` and `divergences` as sentences with what to do.
+    """`before` and `version` of the rules; `added` fingerprints; `collisions` and `divergences` as sentences with what
+    to do.
 
     A collision that was merged or rejected, and a divergence that was split, are not told again.
     """
@@ -76,7 +79,14 @@ def rekey(db: sqlite3.Connection, engine: Engine, *, actor: str = links.PROGRAM,
         db.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (SETTING, str(engine.version)))
         if added:
             details = {"from": before, "to": engine.version, "added": len(added)}
-            audit.note(db, when, actor, "rekey", SETTING, details | {"collisions": result.collisions, "divergences": result.divergences})
+            audit.note(
+                db,
+                when,
+                actor,
+                "rekey",
+                SETTING,
+                details | {"collisions": result.collisions, "divergences": result.divergences},
+            )
     return result
 
 

@@ -1,6 +1,7 @@
 """After a change of the catalog: what is stored is asked again, and what is held for something else now says so.
 
-Only excerpts are stored, so less can be said than by a new ingest: a stored diagnosis is changed where the catalog speaks otherwise about
+Only excerpts are stored, so less can be said than by a new ingest: a stored diagnosis is changed where the catalog
+speaks otherwise about
 the same lines, and a cause whose signature is unchanged is never taken back.
 """
 
@@ -25,7 +26,9 @@ BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An incident whose diagnosis changes: what it was held for before and after (a signature, a cluster or a verdict), and whether that moved."""
+    """An incident whose diagnosis changes: what it was held for before and after (a signature, a cluster or a verdict),
+    and whether that moved.
+    """
 
     incident: str
     job_name: str
@@ -64,7 +67,8 @@ def retriage(
     now: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Retriaged:
-    """Ask the catalog again about all stored incidents, or those that failed after `since`; `signature` limits it to what that one changes.
+    """Ask the catalog again about all stored incidents, or those that failed after `since`; `signature` limits it to
+    what that one changes.
 
     Each change is written with its history and its post in one transaction of its own. `dry_run` only tells.
     """
@@ -80,7 +84,9 @@ def retriage(
             continue
         remembered = incidents.get(identifier)
         new = asker.answer(remembered.diagnosis, facts)
-        if codec.digest(new) == codec.digest(dataclasses.replace(remembered.diagnosis, catalog_version=new.catalog_version)):
+        if codec.digest(new) == codec.digest(
+            dataclasses.replace(remembered.diagnosis, catalog_version=new.catalog_version)
+        ):
             continue
         changed.append(_change(remembered.incident.id, remembered.incident.job_name, remembered.diagnosis, new))
         if not dry_run:
@@ -95,7 +101,9 @@ def _all(connections: Connections, since: float | None) -> Iterator[tuple[int, s
     """In batches, so that nothing holds a long read while others write."""
     last = 0
     while True:
-        rows = connections.read("SELECT num, id FROM incident WHERE num > ? AND at >= ? ORDER BY num LIMIT ?", (last, since or 0.0, BATCH))
+        rows = connections.read(
+            "SELECT num, id FROM incident WHERE num > ? AND at >= ? ORDER BY num LIMIT ?", (last, since or 0.0, BATCH)
+        )
         if not rows:
             return
         yield from ((row["num"], row["id"]) for row in rows)
@@ -121,7 +129,11 @@ class _Asker:
         """May the answer be another one? Signatures match that did not, or one that did has changed or is gone."""
         matches = self._matcher.evaluate(facts)
         appeared = {identifier for identifier in matches if identifier not in stored}
-        moved = {identifier for identifier, print_ in stored.items() if identifier is not None and not self._same(identifier, print_)}
+        moved = {
+            identifier
+            for identifier, print_ in stored.items()
+            if identifier is not None and not self._same(identifier, print_)
+        }
         affected = appeared | moved
         return self._only in affected if self._only is not None else bool(affected)
 
@@ -150,7 +162,10 @@ class _Asker:
             catalog_version=self._catalog.version,
             verdict=verdict,
             root_cause=root,
-            findings=(*findings, *(finding for finding in kept if finding.signature not in {new.signature for new in findings})),
+            findings=(
+                *findings,
+                *(finding for finding in kept if finding.signature not in {new.signature for new in findings}),
+            ),
             unknown=unknown,
         )
 

@@ -22,7 +22,9 @@ MONDAY = 4 * 86_400  # the epoch was a Thursday
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which incidents; what is not given does not matter. `job` is part of a name or path, `text` is searched in full text, times are seconds."""
+    """Which incidents; what is not given does not matter. `job` is part of a name or path, `text` is searched in full
+    text, times are seconds.
+    """
 
     verdict: str | None = None
     signature: str | None = None
@@ -86,7 +88,9 @@ class Search:
         self._sparing = Sparing(connections)
 
     def listed(self, wanted: Filter = Filter(), *, limit: int = 50, after: str | None = None) -> list[Incident]:
-        """The incidents that the filter lets through, the latest failure first; `after` is `cursor` of the last one of the page before."""
+        """The incidents that the filter lets through, the latest failure first; `after` is `cursor` of the last one of
+        the page before.
+        """
         where, arguments = _where(wanted)
         if after is not None:
             at, num = _place(after)
@@ -105,7 +109,9 @@ class Search:
         """Is it about a host with so few incidents that it is faster to begin with them than with the latest?"""
         if wanted.host is None:
             return False
-        row = self._db.one("SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)", (wanted.host, RANKED))
+        row = self._db.one(
+            "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)", (wanted.host, RANKED)
+        )
         return row is not None and row["n"] < RANKED
 
     def cursor(self, last: Incident) -> str:
@@ -129,7 +135,9 @@ class Search:
         return float(row["latest"]), int(row["n"])
 
     def facets(self, wanted: Filter = Filter(), *, limit: int = 12) -> dict[str, tuple[Count, ...]]:
-        """By what the incidents that the filter lets through could be told apart further: verdict, domain, signature, cluster, host."""
+        """By what the incidents that the filter lets through could be told apart further: verdict, domain, signature,
+        cluster, host.
+        """
         return self._sparing.of(("facets", wanted, limit), lambda: self._facets(wanted, limit))
 
     def _facets(self, wanted: Filter, limit: int) -> dict[str, tuple[Count, ...]]:
@@ -140,7 +148,9 @@ class Search:
             return tuple(Count(str(row["name"]), row["count"], 0.0, 0.0) for row in rows)
 
         def by(name: str) -> tuple[Count, ...]:
-            return counted(f"SELECT i.{name} AS name, count(*) AS count FROM incident i WHERE {where} AND i.{name} <> '' GROUP BY 1")
+            return counted(
+                f"SELECT i.{name} AS name, count(*) AS count FROM incident i WHERE {where} AND i.{name} <> '' GROUP BY 1"
+            )
 
         clusters = (
             f"WITH keyed AS (SELECT i.key, count(*) AS n FROM incident i WHERE {where} AND i.key IS NOT NULL GROUP BY 1) "
@@ -152,7 +162,8 @@ class Search:
         return {**found, "cluster": counted(clusters), "host": counted(hosts)}
 
     def text(self, words: str, *, limit: int = 20, some: bool = True) -> list[Hit]:
-        """Incidents with all the words, best first (of very many the newest are ranked); where there are none, with `some` those with some.
+        """Incidents with all the words, best first (of very many the newest are ranked); where there are none, with
+        `some` those with some.
 
         Any input is safe.
         """
@@ -179,13 +190,21 @@ class Search:
         """The latest incidents of each cause (a signature or a cluster), in the order of the causes."""
         hits: list[Hit] = []
         for cause in causes:
-            where = "i.key IN (SELECT key FROM cluster_key WHERE cluster = ?)" if cause.startswith("u-") else "i.signature = ?"
-            rows = self._db.read(f"SELECT {COLUMNS} FROM {TABLES} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?", (cause, each))
+            where = (
+                "i.key IN (SELECT key FROM cluster_key WHERE cluster = ?)"
+                if cause.startswith("u-")
+                else "i.signature = ?"
+            )
+            rows = self._db.read(
+                f"SELECT {COLUMNS} FROM {TABLES} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?", (cause, each)
+            )
             hits += [Hit(incident(row), row["title"]) for row in rows]
         return hits[:limit]
 
     def similar(self, wanted: str, *, limit: int = 20) -> list[Likeness]:
-        """Incidents with the same signature or cluster as root cause, those with feedback and on the same host first; then near clusters'."""
+        """Incidents with the same signature or cluster as root cause, those with feedback and on the same host first;
+        then near clusters'.
+        """
         num = self._incidents.number(wanted)
         row = self._db.one(f"SELECT i.signature, k.cluster FROM {TABLES} WHERE i.num = ?", (num,))
         assert row is not None
@@ -197,7 +216,9 @@ class Search:
         found = self._alike(same, row["cluster"], num, "the same cluster", limit)
         for near in self._near(row["cluster"]) if len(found) < limit else ():
             words = "; ".join(
-                f"only {side} {' '.join(words)}" for side, words in (("here", near.only_here), ("there", near.only_there)) if words
+                f"only {side} {' '.join(words)}"
+                for side, words in (("here", near.only_here), ("there", near.only_there))
+                if words
             )
             why = f"near cluster {near.cluster}, {near.score:.2f}" + (f": {words}" if words else "")
             found += self._alike(same, near.cluster, num, why, limit)
@@ -224,12 +245,16 @@ class Search:
             {"value": value, "num": num, "limit": limit},
         )
         return [
-            Likeness(incident(found), why + (", on the same host" if found["same_host"] else ""), self._said(found["num"]))
+            Likeness(
+                incident(found), why + (", on the same host" if found["same_host"] else ""), self._said(found["num"])
+            )
             for found in rows
         ]
 
     def _said(self, num: int) -> tuple[str, ...]:
-        rows = self._db.read("SELECT verdict, because, actor FROM feedback WHERE incident = ? AND because <> '' ORDER BY id", (num,))
+        rows = self._db.read(
+            "SELECT verdict, because, actor FROM feedback WHERE incident = ? AND because <> '' ORDER BY id", (num,)
+        )
         return tuple(f"{row['actor']} ({row['verdict']}): {row['because']}" for row in rows)
 
     def sums(self, wanted: Filter = Filter(), *, limit: int = 20) -> Sums:
@@ -266,7 +291,9 @@ class Search:
         )
         names: dict[str, str] = {}
         if any(row["signature"] is None for row in rows):
-            known = self._db.read("SELECT k.key, coalesce(c.name, c.id) AS name FROM cluster_key k JOIN cluster c ON c.id = k.cluster")
+            known = self._db.read(
+                "SELECT k.key, coalesce(c.name, c.id) AS name FROM cluster_key k JOIN cluster c ON c.id = k.cluster"
+            )
             names = {row["key"]: row["name"] for row in known}
         sums: dict[str, Count] = {}
         for row in rows:
@@ -309,7 +336,10 @@ def _where(wanted: Filter) -> tuple[str, list[Any]]:
     if wanted.signature is not None:
         add("i.num IN (SELECT incident FROM finding WHERE signature = ?)", wanted.signature)
     if wanted.cluster is not None:
-        add("i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)", wanted.cluster)
+        add(
+            "i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)",
+            wanted.cluster,
+        )
     if wanted.host is not None:
         add("i.num IN (SELECT incident FROM host WHERE name = ?)", wanted.host)
     if wanted.rank is not None:
@@ -325,7 +355,10 @@ def _where(wanted: Filter) -> tuple[str, list[Any]]:
         add("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
     if wanted.text is not None:
         asked = pages.question(wanted.text)
-        add("i.num IN (SELECT rowid FROM page_fts WHERE page_fts MATCH ?)" if asked else "0", *([asked] if asked else []))
+        add(
+            "i.num IN (SELECT rowid FROM page_fts WHERE page_fts MATCH ?)" if asked else "0",
+            *([asked] if asked else []),
+        )
     return " AND ".join(clauses), arguments
 
 

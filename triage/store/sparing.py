@@ -1,6 +1,8 @@
-"""Sums over very many incidents cost much: they are told again while nothing has changed, and if they cost much for a while after that.
+"""Sums over very many incidents cost much: they are told again while nothing has changed, and if they cost much for a
+while after that.
 
-What takes less than CHEAP seconds of a processor is never older than the store. What takes more may be as old as TIMES its cost, at most
+What takes less than CHEAP seconds of a processor is never older than the store. What takes more may be as old as TIMES
+its cost, at most
 OLDEST; while one thread sums again, the others are told what was found before.
 """
 

@@ -1,6 +1,7 @@
 """Work that waits for a process: claimed by one, counted, given to another when that one dies, done once.
 
-A task is `queued`, `running`, and then `done`, `failed` or `cancelled`. Who runs it proves with `beat` that it lives; only who holds the
+A task is `queued`, `running`, and then `done`, `failed` or `cancelled`. Who runs it proves with `beat` that it lives;
+only who holds the
 claim may end it, so that a process that was taken for dead ends nothing twice.
 """
 
@@ -55,7 +56,9 @@ class Tasks:
     def __init__(self, connections: Connections) -> None:
         self._db = connections
 
-    def add(self, kind: str, payload: Mapping[str, Any], *, actor: str, most: int = 3, now: float | None = None) -> Task:
+    def add(
+        self, kind: str, payload: Mapping[str, Any], *, actor: str, most: int = 3, now: float | None = None
+    ) -> Task:
         """Queue a task."""
         identifier, when = "t-" + secrets.token_hex(8), time.time() if now is None else now
         with self._db.write() as db:
@@ -70,7 +73,9 @@ class Tasks:
         """One task. Raises NotFoundError."""
         row = self._db.one("SELECT * FROM task WHERE id = ?", (identifier,))
         if row is None:
-            raise NotFoundError(f"there is no task {identifier}", hint="tasks are forgotten a while after they ended; upload it again")
+            raise NotFoundError(
+                f"there is no task {identifier}", hint="tasks are forgotten a while after they ended; upload it again"
+            )
         return _task(row)
 
     def listed(self, *, state: str | None = None, limit: int = 50, before: float | None = None) -> list[Task]:
@@ -132,7 +137,9 @@ class Tasks:
         error: Mapping[str, Any] | None = None,
         now: float | None = None,
     ) -> bool:
-        """End it, inside a transaction that is open; False, and nothing is changed, when this owner does not hold it any more."""
+        """End it, inside a transaction that is open; False, and nothing is changed, when this owner does not hold it
+        any more.
+        """
         done = db.execute(
             "UPDATE task SET state = ?, ended_at = ?, result = ?, error = ? WHERE id = ? AND state = 'running' AND owner = ? AND attempts = ?",
             (
@@ -144,11 +151,14 @@ class Tasks:
         return done.rowcount == 1
 
     def cancel(self, identifier: str, *, actor: str = "", now: float | None = None) -> Task:
-        """Stop it: at once when it waits, as soon as its process has seen it when it runs; what has ended stays as it is. Raises NotFoundError."""
+        """Stop it: at once when it waits, as soon as its process has seen it when it runs; what has ended stays as it
+        is. Raises NotFoundError.
+        """
         when = time.time() if now is None else now
         with self._db.write() as db:
             db.execute(
-                "UPDATE task SET state = 'cancelled', cancel = 1, ended_at = ? WHERE id = ? AND state = 'queued'", (when, identifier)
+                "UPDATE task SET state = 'cancelled', cancel = 1, ended_at = ? WHERE id = ? AND state = 'queued'",
+                (when, identifier),
             )
             db.execute("UPDATE task SET cancel = 1 WHERE id = ? AND state = 'running'", (identifier,))
             audit.note(db, when, actor, "task cancel", identifier, {})
@@ -168,7 +178,13 @@ class Tasks:
         when = time.time() if now is None else now
         if self._db.one("SELECT 1 FROM task WHERE state = 'running' AND beat_at < ? LIMIT 1", (when - stale,)) is None:
             return []
-        lost = json.dumps({"code": "died", "message": "the process that worked on it died every time", "hint": "look at the server's log"})
+        lost = json.dumps(
+            {
+                "code": "died",
+                "message": "the process that worked on it died every time",
+                "hint": "look at the server's log",
+            }
+        )
         with self._db.write() as db:
             rows = db.execute(
                 "SELECT id, attempts, most, cancel FROM task WHERE state = 'running' AND beat_at < ?", (when - stale,)
@@ -177,9 +193,14 @@ class Tasks:
                 if row["cancel"]:
                     db.execute("UPDATE task SET state = 'cancelled', ended_at = ? WHERE id = ?", (when, row["id"]))
                 elif row["attempts"] >= row["most"]:
-                    db.execute("UPDATE task SET state = 'failed', ended_at = ?, error = ? WHERE id = ?", (when, lost, row["id"]))
+                    db.execute(
+                        "UPDATE task SET state = 'failed', ended_at = ?, error = ? WHERE id = ?",
+                        (when, lost, row["id"]),
+                    )
                 else:
-                    db.execute("UPDATE task SET state = 'queued', owner = NULL, progress = NULL WHERE id = ?", (row["id"],))
+                    db.execute(
+                        "UPDATE task SET state = 'queued', owner = NULL, progress = NULL WHERE id = ?", (row["id"],)
+                    )
         return [row["id"] for row in rows]
 
     def forget(self, before: float) -> int:
@@ -192,9 +213,12 @@ class Tasks:
 
 def _task(row: Any) -> Task:
     values: dict[str, Any] = {
-        name: row[name] for name in Task.__dataclass_fields__ if name not in ("payload", "progress", "result", "error", "cancel")
+        name: row[name]
+        for name in Task.__dataclass_fields__
+        if name not in ("payload", "progress", "result", "error", "cancel")
     }
     parts: dict[str, Any] = {
-        name: None if row[name] is None else json.loads(row[name]) for name in ("payload", "progress", "result", "error")
+        name: None if row[name] is None else json.loads(row[name])
+        for name in ("payload", "progress", "result", "error")
     }
     return Task(**values, **parts, cancel=bool(row["cancel"]))

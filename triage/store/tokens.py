@@ -1,6 +1,7 @@
 """Tokens that open the service: shown once, kept as a hash, with a prefix and a checksum by which leaks are found.
 
-A token is `trg_`, 40 letters and digits, and 6 that are their CRC-32 (as GitHub's are), so that a scanner knows a real one without asking.
+A token is `trg_`, 40 letters and digits, and 6 that are their CRC-32 (as GitHub's are), so that a scanner knows a real
+one without asking.
 Their entropy is 238 bits: one SHA-256 is enough to keep them by.
 """
 
@@ -76,7 +77,9 @@ class Tokens:
         if not name:
             raise OptionError("a token needs a name", hint="say who or what will use it")
         if not scopes or set(scopes) - set(SCOPES):
-            raise OptionError(f"{', '.join(scopes) or 'nothing'} is no list of scopes", hint="some of " + ", ".join(SCOPES))
+            raise OptionError(
+                f"{', '.join(scopes) or 'nothing'} is no list of scopes", hint="some of " + ", ".join(SCOPES)
+            )
         body = "".join(secrets.choice(ALPHABET) for _ in range(BODY))
         secret = PREFIX + body + checksum(body)
         kept = json.dumps([scope for scope in SCOPES if scope in scopes])
@@ -120,7 +123,9 @@ class Tokens:
             ).fetchall()
             if len(rows) != 1:
                 said = "several tokens are" if rows else "there is no token"
-                raise NotFoundError(f"{said} called {wanted!r}", hint="`triage token list` shows them with their numbers")
+                raise NotFoundError(
+                    f"{said} called {wanted!r}", hint="`triage token list` shows them with their numbers"
+                )
             db.execute("UPDATE token SET revoked_at = ? WHERE id = ?", (when, rows[0]["id"]))
             audit.note(db, when, actor, "token revoke", rows[0]["name"], {})
         return self._get(rows[0]["id"])

@@ -1,7 +1,10 @@
-"""What was told to whom: one row a message that people see, its parts with the name that the other side gave each, who muted what.
+"""What was told to whom: one row a message that people see, its parts with the name that the other side gave each, who
+muted what.
 
-A message is about a topic (an attempt of a job) at a place (a channel). A part is something visible of it: the message itself, the reply
-with the evidence, the count of repeats. `tried` is written before a part is sent and `ref` after: a part that was tried and has no ref may
+A message is about a topic (an attempt of a job) at a place (a channel). A part is something visible of it: the message
+itself, the reply
+with the evidence, the count of repeats. `tried` is written before a part is sent and `ref` after: a part that was tried
+and has no ref may
 be visible or not, and is looked for before it is sent again.
 """
 
@@ -93,7 +96,9 @@ class Told:
 
     def about(self, incident: str) -> list[Message]:
         """All messages about an incident."""
-        return [_message(row) for row in self._db.read("SELECT * FROM told WHERE incident = ? ORDER BY id", (incident,))]
+        return [
+            _message(row) for row in self._db.read("SELECT * FROM told WHERE incident = ? ORDER BY id", (incident,))
+        ]
 
     def alike(self, kind: str, place: str, cause: str, since: float) -> list[Message]:
         """The messages at this place about this cause since then, the newest first."""
@@ -140,13 +145,17 @@ class Told:
     def keep(self, told: int, name: str, part: Part) -> None:
         """What is known of a part now."""
         with self._db.write() as db:
-            db.execute("INSERT OR REPLACE INTO told_part VALUES (?, ?, ?, ?, ?)", (told, name, part.tried, part.ref, part.digest))
+            db.execute(
+                "INSERT OR REPLACE INTO told_part VALUES (?, ?, ?, ?, ?)",
+                (told, name, part.tried, part.ref, part.digest),
+            )
 
     def again(self, told: int, topic: str, *, job: str, hosts: Iterable[str], now: float) -> int:
         """One more failure that is the same; how many there are now. The same topic counts once."""
         with self._db.write() as db:
             db.execute(
-                "INSERT INTO told_again VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (told, topic, job, json.dumps(list(hosts)), now)
+                "INSERT INTO told_again VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (told, topic, job, json.dumps(list(hosts)), now),
             )
             return int(db.execute("SELECT count(*) FROM told_again WHERE told = ?", (told,)).fetchone()[0])
 
@@ -171,7 +180,8 @@ class Told:
     def muted(self, kind: str, place: str, cause: str, now: float) -> tuple[float, str] | None:
         """Until when this cause is muted at this place, and by whom."""
         row = self._db.one(
-            "SELECT until, actor FROM mute WHERE kind = ? AND place = ? AND cause = ? AND until > ?", (kind, place, cause, now)
+            "SELECT until, actor FROM mute WHERE kind = ? AND place = ? AND cause = ? AND until > ?",
+            (kind, place, cause, now),
         )
         return (row["until"], row["actor"]) if row is not None else None
 

@@ -1,6 +1,8 @@
-"""Out of a store and into another, as JSON Lines: incidents whole, what people said and decided, never tokens, tasks and posts.
+"""Out of a store and into another, as JSON Lines: incidents whole, what people said and decided, never tokens, tasks
+and posts.
 
-One object a line with `type`: head, job, incident, cluster, key, exemplar, counter, apart, feedback, history, audit, setting. Importing
+One object a line with `type`: head, job, incident, cluster, key, exemplar, counter, apart, feedback, history, audit,
+setting. Importing
 twice changes nothing; what the store has already stays.
 """
 
@@ -25,7 +27,9 @@ _MINE = {"num", "incident"}
 
 
 def export(connections: Connections) -> Iterator[str]:
-    """The lines, as the store is when it begins. What cannot be read of a damaged store is left out and said in the last line."""
+    """The lines, as the store is when it begins. What cannot be read of a damaged store is left out and said in the
+    last line.
+    """
     lost: list[str] = []
     db = connections.get()
     with connections.told():
@@ -40,7 +44,12 @@ def export(connections: Connections) -> Iterator[str]:
             except (sqlite3.DatabaseError, ValueError) as error:
                 lost.append(f"incident {identifier}: {error}")
         for table in _AFTER:
-            yield from _rows(db, f"SELECT t.*, i.id AS of FROM {table} t JOIN incident i ON i.num = t.incident ORDER BY t.id", table, lost)
+            yield from _rows(
+                db,
+                f"SELECT t.*, i.id AS of FROM {table} t JOIN incident i ON i.num = t.incident ORDER BY t.id",
+                table,
+                lost,
+            )
         yield from _rows(db, "SELECT * FROM audit ORDER BY id", "audit", lost)
         yield _line({"type": "end", "lost": lost})
     finally:
@@ -48,7 +57,9 @@ def export(connections: Connections) -> Iterator[str]:
 
 
 def load(connections: Connections, lines: Iterable[str], *, name: str = "the file") -> dict[str, int]:
-    """Take in what `export` wrote, all or nothing; how many rows of each type were new. Raises InputError for anything else."""
+    """Take in what `export` wrote, all or nothing; how many rows of each type were new. Raises InputError for anything
+    else.
+    """
     added: dict[str, int] = {}
     with connections.write() as db:
         for number, text in enumerate(lines, 1):
@@ -60,9 +71,18 @@ def load(connections: Connections, lines: Iterable[str], *, name: str = "the fil
                 if number == 1 and (kind != "head" or item.get("format") != FORMAT):
                     raise ValueError(f"it does not begin with a head of the format {FORMAT}")
                 new = _READERS[kind](db, item) if kind in _READERS else 0
-            except (ValueError, KeyError, TypeError, AttributeError, sqlite3.IntegrityError, sqlite3.OperationalError) as error:
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+                sqlite3.IntegrityError,
+                sqlite3.OperationalError,
+            ) as error:
                 hint = "give a file that `triage db export` wrote, of this version or an older one"
-                raise InputError(f"this is no export of a store: {error!r}", hint=hint, path=name, line=number) from None
+                raise InputError(
+                    f"this is no export of a store: {error!r}", hint=hint, path=name, line=number
+                ) from None
             if new:
                 added[kind] = added.get(kind, 0) + new
     return added
@@ -115,7 +135,9 @@ def _incident(db: sqlite3.Connection, num: int) -> dict[str, Any]:
 def _insert(db: sqlite3.Connection, table: str, item: dict[str, Any], *, ignore: bool = False) -> sqlite3.Cursor:
     _known_columns(db, table, item)
     verb = "INSERT OR IGNORE" if ignore else "INSERT"
-    return db.execute(f"{verb} INTO {table} ({', '.join(item)}) VALUES ({', '.join(':' + name for name in item)})", item)
+    return db.execute(
+        f"{verb} INTO {table} ({', '.join(item)}) VALUES ({', '.join(':' + name for name in item)})", item
+    )
 
 
 def _known_columns(db: sqlite3.Connection, table: str, item: Iterable[str]) -> None:
@@ -151,7 +173,9 @@ def _take_said(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int
             return 0
         _known_columns(db, table, item)
         same = " AND ".join(f"{name} IS :{name}" for name in item)
-        if db.execute(f"SELECT 1 FROM {table} WHERE incident = :incident AND {same}", {**item, "incident": row["num"]}).fetchone():
+        if db.execute(
+            f"SELECT 1 FROM {table} WHERE incident = :incident AND {same}", {**item, "incident": row["num"]}
+        ).fetchone():
             return 0
         _insert(db, table, {**item, "incident": row["num"]})
         return 1
@@ -162,7 +186,9 @@ def _take_said(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int
 def _take_audit(db: sqlite3.Connection, item: dict[str, Any]) -> int:
     """As history: moves of another store cannot be taken back here."""
     item = {name: item[name] for name in ("at", "actor", "action", "subject", "details")}
-    if db.execute("SELECT 1 FROM audit WHERE at = :at AND actor = :actor AND action = :action AND subject = :subject", item).fetchone():
+    if db.execute(
+        "SELECT 1 FROM audit WHERE at = :at AND actor = :actor AND action = :action AND subject = :subject", item
+    ).fetchone():
         return 0
     _insert(db, "audit", item)
     return 1

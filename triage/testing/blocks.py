@@ -1,4 +1,6 @@
-"""What Slack accepts in a message: the limits of Block Kit as its reference pages give them, for the block types that bots post."""
+"""What Slack accepts in a message: the limits of Block Kit as its reference pages give them, for the block types that
+bots post.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def problem(given: Mapping[str, Any]) -> str:
         return "no_text"
     if isinstance(text, str) and len(text) > TEXT:
         return "msg_too_long"
-    if metadata and not (isinstance(metadata, dict) and metadata.get("event_type") and isinstance(metadata.get("event_payload"), dict)):
+    if metadata and not (
+        isinstance(metadata, dict) and metadata.get("event_type") and isinstance(metadata.get("event_payload"), dict)
+    ):
         return "invalid_metadata_format"
     if not blocks:
         return ""
@@ -38,7 +42,11 @@ def _valid(block: Mapping[str, Any]) -> bool:
     if kind == "section":
         fields = block.get("fields", [])
         texts = ([block["text"]] if "text" in block else []) + fields
-        return bool(texts) and len(fields) <= 10 and all(_text(item, 3000 if item is block.get("text") else 2000) for item in texts)
+        return (
+            bool(texts)
+            and len(fields) <= 10
+            and all(_text(item, 3000 if item is block.get("text") else 2000) for item in texts)
+        )
     if kind == "header":
         return _text(block.get("text"), 150, plain=True)
     if kind == "context":
@@ -46,7 +54,11 @@ def _valid(block: Mapping[str, Any]) -> bool:
         return 0 < len(elements) <= 10 and all(_text(item, 3000) for item in elements)
     if kind == "actions":
         elements = block.get("elements", [])
-        return 0 < len(elements) <= 25 and all(map(_button, elements)) and len({item["action_id"] for item in elements}) == len(elements)
+        return (
+            0 < len(elements) <= 25
+            and all(map(_button, elements))
+            and len({item["action_id"] for item in elements}) == len(elements)
+        )
     if kind == "markdown":
         return 0 < len(block.get("text", "")) <= 12_000
     return kind == "divider"
@@ -73,5 +85,7 @@ def _button(item: Any) -> bool:
 
 def _texts(item: Any) -> int:
     if isinstance(item, dict):
-        return sum(len(value) if key == "text" and isinstance(value, str) else _texts(value) for key, value in item.items())
+        return sum(
+            len(value) if key == "text" and isinstance(value, str) else _texts(value) for key, value in item.items()
+        )
     return sum(map(_texts, item)) if isinstance(item, list) else 0

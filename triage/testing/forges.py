@@ -1,4 +1,5 @@
-"""Local servers that answer like GitHub's and GitLab's REST API for comments on a pull or merge request, with their documented limits.
+"""Local servers that answer like GitHub's and GitLab's REST API for comments on a pull or merge request, with their
+documented limits.
 
 with GitHubServer() as github:
     github.pull("team/repo", 7)
@@ -88,13 +89,22 @@ class GitHubServer(LocalServer):
             return Reply(422, {"message": "Validation Failed"})
         if len(body) > self.most:
             return Reply(
-                422, {"message": "Validation Failed", "errors": [{"message": f"body is too long (maximum is {self.most} characters)"}]}
+                422,
+                {
+                    "message": "Validation Failed",
+                    "errors": [{"message": f"body is too long (maximum is {self.most} characters)"}],
+                },
             )
         return None
 
     def _add(self, there: list[dict[str, Any]], body: str, user: str) -> dict[str, Any]:
         self._last += 1
-        comment = {"id": self._last, "body": body, "user": {"login": user}, "html_url": f"{self.url}/comment/{self._last}"}
+        comment = {
+            "id": self._last,
+            "body": body,
+            "user": {"login": user},
+            "html_url": f"{self.url}/comment/{self._last}",
+        }
         there.append(comment)
         return comment
 
@@ -119,7 +129,10 @@ class GitLabServer(LocalServer):
         return [dict(note) for note in self._notes[project, number]]
 
     def answer(self, request: Request) -> Reply:
-        if request.headers.get("private-token") != self.token and request.headers.get("authorization") != f"Bearer {self.token}":
+        if (
+            request.headers.get("private-token") != self.token
+            and request.headers.get("authorization") != f"Bearer {self.token}"
+        ):
             return Reply(401, {"message": "401 Unauthorized"})
         found = re.fullmatch(r"/projects/([^/]+)/merge_requests/(\d+)/notes(?:/(\d+))?", request.path)
         there = self._notes.get((found[1], int(found[2]))) if found else None
@@ -127,7 +140,11 @@ class GitLabServer(LocalServer):
             return Reply(404, {"message": "404 Not found"})
         if request.method == "GET":
             size, page = min(int(request.query.get("per_page", 20)), 100), int(request.query.get("page", 1))
-            return Reply(200, there[(page - 1) * size : page * size], {"X-Next-Page": str(page + 1) if page * size < len(there) else ""})
+            return Reply(
+                200,
+                there[(page - 1) * size : page * size],
+                {"X-Next-Page": str(page + 1) if page * size < len(there) else ""},
+            )
         given = request.json()
         body = given.get("body") if isinstance(given, dict) else None
         if not isinstance(body, str) or not body or len(body) > self.most:

@@ -31,13 +31,21 @@ _START = 1795228200.0  # 2026-11-21 02:30:00 UTC
 
 
 class JobBuilder:
-    """The files of one job on one host, written by `write`. Each output of a rank or of the launcher moves the clock by a second.
+    """The files of one job on one host, written by `write`. Each output of a rank or of the launcher moves the clock by
+    a second.
 
-    `directory` is made by `write`. `tagged`: whether c10d's excepthook puts `[rank3]: ` before tracebacks, as torch does since 2.2.
+    `directory` is made by `write`. `tagged`: whether c10d's excepthook puts `[rank3]: ` before tracebacks, as torch
+    does since 2.2.
     """
 
     def __init__(
-        self, directory: str | Path, *, layout: Layout = "tee", world_size: int = 4, host: str = "node1", tagged: bool = True
+        self,
+        directory: str | Path,
+        *,
+        layout: Layout = "tee",
+        world_size: int = 4,
+        host: str = "node1",
+        tagged: bool = True,
     ) -> None:
         self.directory = Path(directory)
         self.layout = layout
@@ -73,11 +81,16 @@ class JobBuilder:
         """The agent starts all ranks again: what follows is another attempt."""
         self.attempt += 1
         left = f"{3 - self.attempt}/3 attempts left; will restart worker group"
-        return self.console(f"{self._glog('I')} torch/distributed/elastic/agent/server/api.py:952] [default] Worker group FAILED. {left}")
+        return self.console(
+            f"{self._glog('I')} torch/distributed/elastic/agent/server/api.py:952] [default] Worker group FAILED. {left}"
+        )
 
     def elastic_table(self, exits: Mapping[int, int], *, error_files: Mapping[int, str] = {}) -> Self:
         """torchelastic's last words: rank to exit code (negative: the signal), the first observed failure first."""
-        entries = [self._entry(number, rank, code, error_files.get(rank, "<N/A>")) for number, (rank, code) in enumerate(exits.items())]
+        entries = [
+            self._entry(number, rank, code, error_files.get(rank, "<N/A>"))
+            for number, (rank, code) in enumerate(exits.items())
+        ]
         first, *others = entries
         return self.console(
             *(f"{self._glog('E')} torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {code}) local_rank: {rank} (pid: {1000 + rank}) of binary: /usr/bin/python3" for rank, code in [*exits.items()][:1]),
@@ -163,8 +176,12 @@ class RankWriter:
         """A step of training."""
         return self.log(f"step {number} loss {5 / (number + 1):.4f} tokens/s 4096")
 
-    def traceback(self, error: str, frames: Sequence[Frame] = (("/workspace/train.py", 30, "main"),), *, headed: str = "") -> Self:
-        """An uncaught exception, `error` like `ValueError: why` (of any number of lines); `headed` stands on a line before it."""
+    def traceback(
+        self, error: str, frames: Sequence[Frame] = (("/workspace/train.py", 30, "main"),), *, headed: str = ""
+    ) -> Self:
+        """An uncaught exception, `error` like `ValueError: why` (of any number of lines); `headed` stands on a line
+        before it.
+        """
         tag = f"[rank{self._rank}]: " if self._job.tagged else ""
         lines = [*([headed] if headed else []), "Traceback (most recent call last):"]
         for file, number, function in frames:

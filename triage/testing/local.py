@@ -3,8 +3,10 @@
     with SlackServer() as slack:
         slack.trouble("chat.postMessage", "500", times=2)
 
-Troubles: a status (`429`, `500`, `503` …) is answered instead of doing what was asked; `cut` closes the connection before anything is
-done; `cut after` does it and closes the connection instead of answering; `half` does it and closes in the middle of the answer;
+Troubles: a status (`429`, `500`, `503` …) is answered instead of doing what was asked; `cut` closes the connection
+before anything is
+done; `cut after` does it and closes the connection instead of answering; `half` does it and closes in the middle of the
+answer;
 `slow` answers after the server's `slowness` in seconds.
 """
 
@@ -98,7 +100,9 @@ class LocalServer:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         assert self._server is not None
         assert self._thread is not None
         self._server.shutdown()

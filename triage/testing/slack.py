@@ -1,4 +1,5 @@
-"""A local server that answers like Slack's Web API, for what `triage` and small bots use of it, and enforces the documented limits.
+"""A local server that answers like Slack's Web API, for what `triage` and small bots use of it, and enforces the
+documented limits.
 
     with SlackServer() as slack:
         slack.channel("C1")
@@ -6,8 +7,10 @@
         client.chat_postMessage(channel="C1", text="hello")
         assert [message["text"] for message in slack.visible("C1")] == ["hello"]
 
-Known methods: auth.test, chat.postMessage, chat.update, chat.postEphemeral, conversations.history, conversations.replies, views.open, and
-response URLs. `click`, `submit` and `slash` send what Slack sends when a person does that, signed with `signing_secret`.
+Known methods: auth.test, chat.postMessage, chat.update, chat.postEphemeral, conversations.history,
+conversations.replies, views.open, and
+response URLs. `click`, `submit` and `slash` send what Slack sends when a person does that, signed with
+`signing_secret`.
 """
 
 from __future__ import annotations
@@ -63,7 +66,11 @@ class SlackServer(LocalServer):
     def visible(self, channel: str, thread: str | None = None) -> list[dict[str, Any]]:
         """The messages of a channel, or the replies of a thread, in their order."""
         with self.lock:
-            return [dict(m) for m in self._channels[channel] if (m.get("thread_ts") == thread if thread else "thread_ts" not in m)]
+            return [
+                dict(m)
+                for m in self._channels[channel]
+                if (m.get("thread_ts") == thread if thread else "thread_ts" not in m)
+            ]
 
     def say(self, channel: str, text: str) -> None:
         """A message of somebody else."""
@@ -75,7 +82,10 @@ class SlackServer(LocalServer):
         """A person presses the button `action` (its action_id) of a message."""
         message = next(m for m in self._channels[channel] if m["ts"] == ts)
         buttons = [
-            button for block in message.get("blocks", []) for button in block.get("elements", []) if button.get("action_id") == action
+            button
+            for block in message.get("blocks", [])
+            for button in block.get("elements", [])
+            if button.get("action_id") == action
         ]
         assert buttons, f"the message has no button {action}"
         payload = {
@@ -85,7 +95,9 @@ class SlackServer(LocalServer):
             "response_url": self._response_url(),
             "channel": {"id": channel},
             "message": message,
-            "actions": [{"action_id": action, "value": buttons[0].get("value"), "type": "button", "action_ts": self._stamp()}],
+            "actions": [
+                {"action_id": action, "value": buttons[0].get("value"), "type": "button", "action_ts": self._stamp()}
+            ],
         }
         return self.send(url, urlencode({"payload": json.dumps(payload)}).encode())
 
@@ -95,7 +107,9 @@ class SlackServer(LocalServer):
         for block in view["blocks"]:
             element = block.get("element", {})
             if element.get("action_id") in values:
-                state[block["block_id"]] = {element["action_id"]: {"type": element["type"], "value": values[element["action_id"]]}}
+                state[block["block_id"]] = {
+                    element["action_id"]: {"type": element["type"], "value": values[element["action_id"]]}
+                }
         sent = {**view, "id": "V1", "state": {"values": state}}
         payload = {"type": "view_submission", "user": {"id": user, "username": user.lower()}, "view": sent}
         return self.send(url, urlencode({"payload": json.dumps(payload)}).encode())
@@ -114,7 +128,9 @@ class SlackServer(LocalServer):
         return self.send(url, urlencode(form).encode())
 
     def send(self, url: str, body: bytes, *, headers: Mapping[str, str] = {}, at: float | None = None) -> Acknowledged:
-        """Send a body to the bot as Slack does; `headers` take the place of those that are right, `at` is the time of the signature."""
+        """Send a body to the bot as Slack does; `headers` take the place of those that are right, `at` is the time of
+        the signature.
+        """
         stamp = str(int(time.time() if at is None else at))
         right = {
             "Content-Type": "application/x-www-form-urlencoded",
@@ -132,7 +148,9 @@ class SlackServer(LocalServer):
 
     def signature(self, stamp: str, body: bytes) -> str:
         """As Slack's documents on verifying requests say."""
-        return "v0=" + hmac.new(self.signing_secret.encode(), f"v0:{stamp}:".encode() + body, hashlib.sha256).hexdigest()
+        return (
+            "v0=" + hmac.new(self.signing_secret.encode(), f"v0:{stamp}:".encode() + body, hashlib.sha256).hexdigest()
+        )
 
     # What the bot asks of Slack
 
@@ -162,7 +180,9 @@ class SlackServer(LocalServer):
         return known(given) if known is not None else _refused("unknown_method")
 
     def _auth_test(self, given: Mapping[str, Any]) -> Reply:
-        return Reply(200, {"ok": True, "url": self.url, "team": "local", "user": "triage", "user_id": "UBOT", "bot_id": self.bot})
+        return Reply(
+            200, {"ok": True, "url": self.url, "team": "local", "user": "triage", "user_id": "UBOT", "bot_id": self.bot}
+        )
 
     def _post(self, given: Mapping[str, Any]) -> Reply:
         channel = str(given.get("channel", ""))
@@ -175,7 +195,12 @@ class SlackServer(LocalServer):
         thread = given.get("thread_ts")
         if thread and not any(m["ts"] == thread for m in self._channels[channel]):
             return _refused("thread_not_found")
-        message: dict[str, Any] = {"type": "message", "bot_id": self.bot, "ts": self._stamp(), "text": given.get("text", "")}
+        message: dict[str, Any] = {
+            "type": "message",
+            "bot_id": self.bot,
+            "ts": self._stamp(),
+            "text": given.get("text", ""),
+        }
         for key in ("blocks", "metadata", "thread_ts"):
             if given.get(key):
                 message[key] = given[key]
@@ -197,17 +222,28 @@ class SlackServer(LocalServer):
             return _refused(wrong)
         found[0].update({key: given[key] for key in ("text", "blocks", "metadata") if given.get(key)})
         found[0]["edited"] = {"user": "UBOT", "ts": self._stamp()}
-        return Reply(200, {"ok": True, "channel": given["channel"], "ts": given["ts"], "text": found[0]["text"], "message": found[0]})
+        return Reply(
+            200,
+            {"ok": True, "channel": given["channel"], "ts": given["ts"], "text": found[0]["text"], "message": found[0]},
+        )
 
     def _history(self, given: Mapping[str, Any]) -> Reply:
         if given.get("channel") not in self._channels:
             return _refused("channel_not_found")
         oldest = float(given.get("oldest") or 0)
-        found = [m for m in reversed(self._channels[str(given["channel"])]) if "thread_ts" not in m and float(m["ts"]) > oldest]
+        found = [
+            m
+            for m in reversed(self._channels[str(given["channel"])])
+            if "thread_ts" not in m and float(m["ts"]) > oldest
+        ]
         return _page(found, given)
 
     def _replies(self, given: Mapping[str, Any]) -> Reply:
-        found = [m for m in self._channels.get(str(given.get("channel", "")), []) if given.get("ts") in (m["ts"], m.get("thread_ts"))]
+        found = [
+            m
+            for m in self._channels.get(str(given.get("channel", "")), [])
+            if given.get("ts") in (m["ts"], m.get("thread_ts"))
+        ]
         return _page(found, given) if found else _refused("thread_not_found")
 
     def _open(self, given: Mapping[str, Any]) -> Reply:
@@ -217,7 +253,11 @@ class SlackServer(LocalServer):
         if time.time() - made > 3:
             return _refused("expired_trigger_id")
         view = given.get("view")
-        if not isinstance(view, dict) or len(view.get("title", {}).get("text", "")) > 24 or len(view.get("private_metadata", "")) > 3000:
+        if (
+            not isinstance(view, dict)
+            or len(view.get("title", {}).get("text", "")) > 24
+            or len(view.get("private_metadata", "")) > 3000
+        ):
             return _refused("invalid_arguments")
         self.views.append(view)
         return Reply(200, {"ok": True, "view": {**view, "id": "V1"}})
@@ -267,9 +307,20 @@ def _refused(error: str) -> Reply:
 def _page(found: list[dict[str, Any]], given: Mapping[str, Any]) -> Reply:
     begin, limit = int(given.get("cursor") or 0), min(int(given.get("limit") or 100), 999)
     wanted = str(given.get("include_all_metadata", "")).lower() in ("1", "true")
-    shown = [m if wanted else {key: value for key, value in m.items() if key != "metadata"} for m in found[begin : begin + limit]]
+    shown = [
+        m if wanted else {key: value for key, value in m.items() if key != "metadata"}
+        for m in found[begin : begin + limit]
+    ]
     after = begin + limit if begin + limit < len(found) else 0
-    return Reply(200, {"ok": True, "messages": shown, "has_more": bool(after), "response_metadata": {"next_cursor": str(after or "")}})
+    return Reply(
+        200,
+        {
+            "ok": True,
+            "messages": shown,
+            "has_more": bool(after),
+            "response_metadata": {"next_cursor": str(after or "")},
+        },
+    )
 
 
 def _arguments(request: Request) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""A local receiver of signed webhooks, that checks them as docs/ci.md tells receivers to: signature, age, and no delivery twice.
+"""A local receiver of signed webhooks, that checks them as docs/ci.md tells receivers to: signature, age, and no
+delivery twice.
 
 with WebhookServer("secret") as hook:
     …post to f"{hook.url}/hook"…
@@ -29,7 +30,9 @@ class WebhookServer(LocalServer):
         stamp, given = request.headers.get("x-triage-timestamp", ""), request.headers.get("x-triage-signature", "")
         if not stamp.isdecimal() or abs(time.time() - int(stamp)) > self.window:
             return Reply(401, {"error": "stale"})
-        expected = "sha256=" + hmac.new(self.secret.encode(), f"{stamp}.".encode() + request.body, hashlib.sha256).hexdigest()
+        expected = (
+            "sha256=" + hmac.new(self.secret.encode(), f"{stamp}.".encode() + request.body, hashlib.sha256).hexdigest()
+        )
         if not hmac.compare_digest(expected.encode(), given.encode()):
             return Reply(401, {"error": "bad signature"})
         delivery = request.headers.get("x-triage-delivery", "")

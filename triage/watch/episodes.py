@@ -1,4 +1,6 @@
-"""News of the pace that belong together: from the first rank that falls out of step until none is, or until the job fails."""
+"""News of the pace that belong together: from the first rank that falls out of step until none is, or until the job
+fails.
+"""
 
 from __future__ import annotations
 

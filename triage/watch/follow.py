@@ -1,7 +1,10 @@
-"""Files that grow: what was added to each since the last look, through the same gate and the same keeping as `triage ingest`.
+"""Files that grow: what was added to each since the last look, through the same gate and the same keeping as `triage
+ingest`.
 
-A file is known by its device and inode, so that a rotation (`train.log` becomes `train.log.1`, a new `train.log` comes) loses and repeats
-nothing. A file that became shorter was emptied and starts anew. Of each file the place and its kept hits are remembered, never its text.
+A file is known by its device and inode, so that a rotation (`train.log` becomes `train.log.1`, a new `train.log` comes)
+loses and repeats
+nothing. A file that became shorter was emptied and starts anew. Of each file the place and its kept hits are
+remembered, never its text.
 """
 
 from __future__ import annotations
@@ -30,7 +33,10 @@ _TURN = 1 << 23  # bytes of one file before the others have their turn
 _REST = 1.0  # seconds without growth after which a last line without its end is read as it stands
 _LOST = 600.0  # seconds for which a file that no name leads to any more is kept
 _KINDS = 20_000  # kinds of hit lines of one file, beyond which writers are no longer told apart
-_LAST, _ALL_LAST = 1 << 12, 1 << 21  # bytes of the last lines of each file, and of all together, that a diagnosis of a running job looks at
+_LAST, _ALL_LAST = (
+    1 << 12,
+    1 << 21,
+)  # bytes of the last lines of each file, and of all together, that a diagnosis of a running job looks at
 _FEW = 4  # ranks that may share a file whose last lines are cut so
 
 Identity = tuple[int, int]
@@ -67,7 +73,9 @@ class Growing:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What one look found: the files that grew, and whether any line was hit of a kind that its file had not held yet, or at all."""
+    """What one look found: the files that grew, and whether any line was hit of a kind that its file had not held yet,
+    or at all.
+    """
 
     bytes: int = 0
     grown: tuple[Growing, ...] = ()
@@ -92,7 +100,9 @@ class Follower:
         self._buffer = bytearray(_BUFFER)
 
     def find(self, now: float) -> bool:
-        """Look for new names and lost ones; is there one that was not followed yet? A directory may be empty, or not there yet."""
+        """Look for new names and lost ones; is there one that was not followed yet? A directory may be empty, or not
+        there yet.
+        """
         try:
             found = sources.discover([path for path in self.paths if os.path.lexists(path)])
         except InputError:
@@ -107,7 +117,9 @@ class Follower:
             seen.add(identity)
             known = self.files.get(identity)
             if known is None:
-                self.files[identity] = Growing(source, identity, Collector(self._gate, writer_key, self._generic), grown=now)
+                self.files[identity] = Growing(
+                    source, identity, Collector(self._gate, writer_key, self._generic), grown=now
+                )
             elif known.path != source.path and _identity(known.path) != identity:
                 known.source = source
         self._forget(seen, now)
@@ -139,12 +151,16 @@ class Follower:
         return Growth(count, tuple(grown), hits, kinds, behind)
 
     def seen(self) -> Seen:
-        """What `pipeline.look` needs: all files as far as they were read, sorted by name. Of very many the last lines are fewer."""
+        """What `pipeline.look` needs: all files as far as they were read, sorted by name. Of very many the last lines
+        are fewer.
+        """
         files = sorted((file for file in self.files.values() if file.place), key=lambda file: file.name)
         last = max(_LAST, min(TAIL, _ALL_LAST // max(1, len(files))))
         scanned = [(file.source, self._scanned(file, last if file.writers <= _FEW else TAIL)) for file in files]
         openings = {file.name: file.opening for file in files if file.opening and not _is_stale(file)}
-        return Seen(self.catalog, self.literals, scanned, len(files), sum(file.place for file in files), openings=openings)
+        return Seen(
+            self.catalog, self.literals, scanned, len(files), sum(file.place for file in files), openings=openings
+        )
 
     def opening(self, file: Growing) -> Opening:
         """Told anew only of a file that has become much longer, for telling takes as long as scanning a megabyte."""
@@ -158,7 +174,9 @@ class Follower:
         return _bytes(file.path, max(0, file.place - length), min(length, file.place))
 
     def _read(self, file: Growing, now: float) -> bool:
-        """Feed what was added. A name that leads to another file by now is left to `find`; nobody reads the new file as the old."""
+        """Feed what was added. A name that leads to another file by now is left to `find`; nobody reads the new file as
+        the old.
+        """
         try:
             status = os.stat(file.path)
         except OSError:

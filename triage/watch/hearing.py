@@ -1,6 +1,7 @@
 """The steps in what was added to the files, a slice of time at once, so that five hundred files hold nothing up.
 
-What grew is heard in rounds: a file that grows again is heard again in the next one. Only after a round all ranks were asked alike, and may be
+What grew is heard in rounds: a file that grows again is heard again in the next one. Only after a round all ranks were
+asked alike, and may be
 compared.
 """
 

@@ -1,4 +1,6 @@
-"""A command of the user's, run once an event with its JSON on standard input, beside the watch so that a slow one holds nothing up."""
+"""A command of the user's, run once an event with its JSON on standard input, beside the watch so that a slow one holds
+nothing up.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Hook:
 
     def _run(self, event: str) -> None:
         try:
-            done = subprocess.run(self._arguments, input=event.encode(), timeout=self._seconds, stdout=subprocess.DEVNULL, check=False)
+            done = subprocess.run(
+                self._arguments, input=event.encode(), timeout=self._seconds, stdout=subprocess.DEVNULL, check=False
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             self._warn(f"--exec {self._arguments[0]} could not be run: {error}")
             return

@@ -1,4 +1,6 @@
-"""One look after the other at a job that runs: read what was added, diagnose when it asks for it, say what has to be said."""
+"""One look after the other at a job that runs: read what was added, diagnose when it asks for it, say what has to be
+said.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ class Watch:
         if growth.hits:
             self._was_hit(now, growth)
         events = self._failures(now, grown=bool(growth.grown))
-        if not (self._urgent and now - self._opened < 2 * self.policy.manners.settle):  # else it is told in a moment; the pace can wait
+        if not (
+            self._urgent and now - self._opened < 2 * self.policy.manners.settle
+        ):  # else it is told in a moment; the pace can wait
             events += self._paces(now)
         for event in events:
             self.episode = episodes.after(self.episode, event)
@@ -137,13 +141,17 @@ class Watch:
         self._paid = max(self._paid, self._looked) + max(_LEAST, self._took * (1 / _SHARE - 1))
         busy = alone(diagnosis) and self._went_on(diagnosis)
         settled = max(self._looked, opened + self.policy.manners.settle)  # the diagnosis takes a part of that time
-        event = self.policy.judge(settled, self.wall(), diagnosis, calm, since=opened, idle=now - self._grown, busy=busy)
+        event = self.policy.judge(
+            settled, self.wall(), diagnosis, calm, since=opened, idle=now - self._grown, busy=busy
+        )
         return [event] if event else []
 
     def _went_on(self, diagnosis: Diagnosis) -> bool:
         """Did steps follow what the diagnosis blames, in the same file?"""
         fact = diagnosis.root_cause.evidence[0] if diagnosis.root_cause and diagnosis.root_cause.evidence else None
-        file = next((file for file in self.follower.files.values() if fact is not None and file.name == fact.source), None)
+        file = next(
+            (file for file in self.follower.files.values() if fact is not None and file.name == fact.source), None
+        )
         if fact is None or file is None:
             return False
         data = self.follower.tail(file, min(_BEHIND, max(0, file.place - fact.end)))

@@ -1,4 +1,6 @@
-"""What a watch remembers over a restart: what it said of which attempt, and of the pace. The files themselves are read again, which takes seconds."""
+"""What a watch remembers over a restart: what it said of which attempt, and of the pace. The files themselves are read
+again, which takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _FILES = 64
 
 
 def place(paths: Sequence[str]) -> Path:
-    """Where a watch of these paths keeps its memory: below `$XDG_STATE_HOME/triage/watch`, `~/.local/state` where that is not set."""
+    """Where a watch of these paths keeps its memory: below `$XDG_STATE_HOME/triage/watch`, `~/.local/state` where that
+    is not set.
+    """
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if os.path.isabs(state) else Path(os.path.expanduser("~")) / ".local" / "state"
     name = hashlib.sha256("\0".join(sorted(os.path.abspath(path) for path in paths)).encode()).hexdigest()[:16]
@@ -30,7 +34,9 @@ def place(paths: Sequence[str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """`said` of each attempt; those of `unsure` were about to be told when this was written. `base`: the first durations of steps."""
+    """`said` of each attempt; those of `unsure` were about to be told when this was written. `base`: the first
+    durations of steps.
+    """
 
     said: Mapping[int, Said] = field(default_factory=dict)
     unsure: frozenset[int] = frozenset()
@@ -51,11 +57,15 @@ def load(path: Path, files: Iterable[Identity]) -> Memory:
         episode = read_episode(kept["episode"]) if kept["episode"] is not None else None
         return Memory(said, frozenset(map(int, kept["unsure"])), episode, tuple(map(float, kept["base"])))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return Memory()  # none yet, or one that nobody can read: the failure is said again, which is better than not at all
+        return (
+            Memory()
+        )  # none yet, or one that nobody can read: the failure is said again, which is better than not at all
 
 
 def save(path: Path, files: Iterable[Identity], memory: Memory) -> None:
-    """Write it so that a kill at any moment leaves the old or the new. Raises InputError when the place cannot be written."""
+    """Write it so that a kill at any moment leaves the old or the new. Raises InputError when the place cannot be
+    written.
+    """
     body = {
         "version": _VERSION,
         "files": sorted(files)[:_FILES],
@@ -72,4 +82,6 @@ def save(path: Path, files: Iterable[Identity], memory: Memory) -> None:
         scratch.replace(path)
     except OSError as error:
         hint = "Give a place that can be written with --state FILE, or --no-state to say things again after a restart."
-        raise InputError(f"the memory of the watch cannot be written: {error.strerror}", hint=hint, path=str(path)) from error
+        raise InputError(
+            f"the memory of the watch cannot be written: {error.strerror}", hint=hint, path=str(path)
+        ) from error

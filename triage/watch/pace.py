@@ -1,6 +1,8 @@
-"""The pace of a healthy job, and who falls out of it: a rank that stops while others go on, steps that slow down, no step at all.
+"""The pace of a healthy job, and who falls out of it: a rank that stops while others go on, steps that slow down, no
+step at all.
 
-Steps are seen when they are read, by this machine's clock; what the stamps in the lines say plays no part. All times are seconds of one
+Steps are seen when they are read, by this machine's clock; what the stamps in the lines say plays no part. All times
+are seconds of one
 monotonic clock. Nothing here reads anything: it is told of steps and asked for remarks.
 """
 
@@ -109,7 +111,9 @@ class Pace:
         return [*self._silences(now, active, usual), *self._stall(now, active, usual), *self._slowness(active)]
 
     def recall(self, now: float, wrong: Iterable[str], base: Iterable[float]) -> None:
-        """Go on after a restart: what an `Episode` said is wrong, and how long steps took at first. Nothing of it is said again."""
+        """Go on after a restart: what an `Episode` said is wrong, and how long steps took at first. Nothing of it is
+        said again.
+        """
         self._moved = now
         self._base = list(base)[:_BASE]
         for name in wrong:
@@ -140,7 +144,9 @@ class Pace:
 
     @property
     def stride(self) -> int:
-        """How many steps there are from one print to the next (some programs print every tenth; fast ones make several between two looks)."""
+        """How many steps there are from one print to the next (some programs print every tenth; fast ones make several
+        between two looks).
+        """
         return max(1, round(statistics.median(self._strides))) if self._strides else 1
 
     def _advance(self, now: float, step: int) -> None:
@@ -165,7 +171,9 @@ class Pace:
         silent: list[int] = []
         back: list[int] = []
         for rank, state in active.items():
-            ahead = len(steps) - bisect.bisect_right(steps, state.step + stride)  # one step may be a wait for this very rank
+            ahead = len(steps) - bisect.bisect_right(
+                steps, state.step + stride
+            )  # one step may be a wait for this very rank
             if ahead < _MOST * (len(active) - 1) and not self._alone(now, state, active, usual):
                 if state.silent:
                     back.append(rank)
@@ -198,7 +206,9 @@ class Pace:
         words = f"{_said(silent)} said nothing for {_time(now - active[first].spoke)}{after}"
         return [
             Remark(
-                "silent", tuple(sorted(silent)), f"{words}; the others are at step {self.front}, a step takes {_time(usual / self.stride)}"
+                "silent",
+                tuple(sorted(silent)),
+                f"{words}; the others are at step {self.front}, a step takes {_time(usual / self.stride)}",
             )
         ]
 
@@ -240,14 +250,24 @@ class Pace:
             return []
         self._slow = True
         others = statistics.median([self._last.get(rank, 0) for rank in active])
-        late = [rank for rank, times in sorted(self._last.items()) if times >= max(_NAMED * self._looks, 3 * others + 1)]
+        late = [
+            rank for rank, times in sorted(self._last.items()) if times >= max(_NAMED * self._looks, 3 * others + 1)
+        ]
         named = tuple(late) if 0 < len(late) <= max(1, len(active) // 8) else ()
         who = f"; {_said(named)} comes last" if named else ""
-        return [Remark("slow", named, f"a step takes {_time(recent / self.stride)}, it took {_time(base / self.stride)} at first{who}")]
+        return [
+            Remark(
+                "slow",
+                named,
+                f"a step takes {_time(recent / self.stride)}, it took {_time(base / self.stride)} at first{who}",
+            )
+        ]
 
 
 def _returned(back: Sequence[int]) -> list[Remark]:
-    return [Remark("back", tuple(sorted(back)), f"{_said(back)} {'go' if len(back) > 1 else 'goes'} on")] if back else []
+    return (
+        [Remark("back", tuple(sorted(back)), f"{_said(back)} {'go' if len(back) > 1 else 'goes'} on")] if back else []
+    )
 
 
 def _said(ranks: Sequence[int]) -> str:

@@ -1,7 +1,9 @@
 """When to speak of a failure: soon, once, and of a better answer at most twice more.
 
-A failure is said when it has stood for `settle` seconds: its storm has begun then. One that nothing else speaks of is not said while steps
-follow it, for programs report what they then get over; if no signature knows it, it waits `alone` seconds. A different answer is said when no
+A failure is said when it has stood for `settle` seconds: its storm has begun then. One that nothing else speaks of is
+not said while steps
+follow it, for programs report what they then get over; if no signature knows it, it waits `alone` seconds. A different
+answer is said when no
 line of failure came for a while, the last one when the storm is over.
 """
 
@@ -22,7 +24,9 @@ UNSURE: Key = ("", "", ())
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """Seconds. `calm`: without a line of failure before a first revision, `over`: before the last; `patience`: a first one waits no longer."""
+    """Seconds. `calm`: without a line of failure before a first revision, `over`: before the last; `patience`: a first
+    one waits no longer.
+    """
 
     settle: float = 0.75
     alone: float = 15.0
@@ -34,7 +38,9 @@ class Manners:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said last of an attempt, how often it was revised, and when something was said of it first, in seconds since 1970."""
+    """What was said last of an attempt, how often it was revised, and when something was said of it first, in seconds
+    since 1970.
+    """
 
     key: Key
     revisions: int = 0
@@ -60,7 +66,9 @@ class Policy:
 
     def recall(self, said: Mapping[int, Said], unsure: Collection[int]) -> None:
         """Go on after a restart. What may not have been told is judged anew, as the same message."""
-        self.said = {attempt: replace(known, key=UNSURE) if attempt in unsure else known for attempt, known in said.items()}
+        self.said = {
+            attempt: replace(known, key=UNSURE) if attempt in unsure else known for attempt, known in said.items()
+        }
 
     @property
     def pending(self) -> bool:
@@ -84,9 +92,11 @@ class Policy:
         busy: bool = False,
         final: bool = False,
     ) -> News | None:
-        """The news to tell now. `calm`: seconds since the last line of failure, `idle`: since any; `busy`: steps followed what is blamed.
+        """The news to tell now. `calm`: seconds since the last line of failure, `idle`: since any; `busy`: steps
+        followed what is blamed.
 
-        `since`: when the lines of failure began that the diagnosis is the first to know; `final`: nothing more will come.
+        `since`: when the lines of failure began that the diagnosis is the first to know; `final`: nothing more will
+        come.
         """
         key = key_of(diagnosis)
         attempt = _attempt(diagnosis.root_cause) if diagnosis.root_cause else max(self.said, default=0)
@@ -115,7 +125,14 @@ class Policy:
         self.said[attempt] = Said(key, revisions, before.first if before is not None else at)
         if kind == "recovered" and before is not None:
             self._forgiven.add(before.key)
-        return News(kind, at, _sentence(diagnosis), diagnosis.root_cause.ranks if diagnosis.root_cause else (), attempt, diagnosis)
+        return News(
+            kind,
+            at,
+            _sentence(diagnosis),
+            diagnosis.root_cause.ranks if diagnosis.root_cause else (),
+            attempt,
+            diagnosis,
+        )
 
     def _is_due(self, key: Key, diagnosis: Diagnosis, stood: float, idle: float, busy: bool) -> bool:
         lone = alone(diagnosis)
@@ -139,4 +156,6 @@ def alone(diagnosis: Diagnosis) -> bool:
     root = diagnosis.root_cause
     if root is None or len(root.ranks) > 1:
         return False
-    return all(other.role == "noise" or other.evidence == root.evidence for other in (*diagnosis.findings, *diagnosis.unknown))
+    return all(
+        other.role == "noise" or other.evidence == root.evidence for other in (*diagnosis.findings, *diagnosis.unknown)
+    )

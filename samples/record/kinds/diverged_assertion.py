@@ -1,4 +1,6 @@
-"""All ranks gather a checksum of their weights every ten steps, rank 0 prints the list and every rank refuses to go on when it varies."""
+"""All ranks gather a checksum of their weights every ten steps, rank 0 prints the list and every rank refuses to go on
+when it varies.
+"""
 
 import torch
 import torch.distributed as dist

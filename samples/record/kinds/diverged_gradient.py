@@ -1,4 +1,6 @@
-"""From step 30 on, the odd rank steps with its own gradient instead of the average; it prints the norm like all the others."""
+"""From step 30 on, the odd rank steps with its own gradient instead of the average; it prints the norm like all the
+others.
+"""
 
 import time
 

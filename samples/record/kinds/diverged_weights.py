@@ -1,4 +1,6 @@
-"""The odd rank draws its dropout from another seed before the weights are set: a hash, printed now and then, differs from the first on."""
+"""The odd rank draws its dropout from another seed before the weights are set: a hash, printed now and then, differs
+from the first on.
+"""
 
 import hashlib
 import time

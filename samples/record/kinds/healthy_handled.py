@@ -21,7 +21,9 @@ def find_batch_size(job: Job, wanted: int) -> int:
             torch.empty(wanted << 40)
             return wanted
         except RuntimeError as error:
-            job.log.warning("batch size %d does not fit: %s; trying %d", wanted, error, wanted // 64, exc_info=wanted > 4096)
+            job.log.warning(
+                "batch size %d does not fit: %s; trying %d", wanted, error, wanted // 64, exc_info=wanted > 4096
+            )
             wanted //= 64
 
 

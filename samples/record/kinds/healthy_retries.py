@@ -1,4 +1,6 @@
-"""A healthy job that retries: a refused connection, a helper process killed by a signal, a straggler at a monitored barrier."""
+"""A healthy job that retries: a refused connection, a helper process killed by a signal, a straggler at a monitored
+barrier.
+"""
 
 import socket
 import subprocess

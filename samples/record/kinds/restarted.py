@@ -1,6 +1,7 @@
 """A job that fails in its first attempt and is started again by torchrun.
 
-With FAIL_AGAIN=1 it fails in every attempt. With SLOW_START=1 the odd rank comes late to the second attempt, and since the
+With FAIL_AGAIN=1 it fails in every attempt. With SLOW_START=1 the odd rank comes late to the second attempt, and since
+the
 store of the first attempt lives on, its peer meets the address that it had in the life before.
 """
 

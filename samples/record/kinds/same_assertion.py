@@ -1,6 +1,7 @@
 """All ranks fail the same assertion together.
 
-With MIX_LINES=1 they write their tracebacks line by line, unbuffered and without any `[rankN]:` prefix, into the one file
+With MIX_LINES=1 they write their tracebacks line by line, unbuffered and without any `[rankN]:` prefix, into the one
+file
 they share, so that the lines of eight tracebacks mix, as they do when the ranks write over a network file system.
 """
 
@@ -25,7 +26,9 @@ def write_slowly(kind: type[BaseException], error: BaseException, trace: Traceba
 
 def split_batch(samples: int, micro_batch: int) -> int:
     """Return how many micro-batches a batch makes."""
-    assert samples % micro_batch == 0, f"global batch of {samples} samples cannot be split into micro-batches of {micro_batch}"
+    assert samples % micro_batch == 0, (
+        f"global batch of {samples} samples cannot be split into micro-batches of {micro_batch}"
+    )
     return samples // micro_batch
 
 

@@ -45,7 +45,12 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Put the exception, where there is one, inside the object."""
-        line = {"ts": self.formatTime(record), "level": record.levelname.lower(), "rank": self.rank, "msg": record.getMessage()}
+        line = {
+            "ts": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "rank": self.rank,
+            "msg": record.getMessage(),
+        }
         if record.exc_info:
             line["exc"] = self.formatException(record.exc_info)
         return json.dumps(line)
@@ -156,7 +161,9 @@ class Job:
             speed = number / max(time.monotonic() - self.began, 1e-6)
             full = "#" * (20 * number // self.total_steps)
             share = 100 * number // self.total_steps
-            sys.stderr.write(f"\rtrain: {share:3d}%|{full:<20}| {number}/{self.total_steps} [{speed:.2f}it/s, loss={loss:.3f}]")
+            sys.stderr.write(
+                f"\rtrain: {share:3d}%|{full:<20}| {number}/{self.total_steps} [{speed:.2f}it/s, loss={loss:.3f}]"
+            )
             sys.stderr.flush()
 
     def finish(self) -> None:

@@ -1,4 +1,6 @@
-"""Dumps as torch writes them, from a small simulator: every rank runs a list of calls, and who waits for whom follows by itself."""
+"""Dumps as torch writes them, from a small simulator: every rank runs a list of calls, and who waits for whom follows
+by itself.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ WORLD = "world"
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a rank: a collective of a group, or `send`/`recv` with a global `peer`. `place` is (file, line, function)."""
+    """One call of a rank: a collective of a group, or `send`/`recv` with a global `peer`. `place` is (file, line,
+    function).
+    """
 
     op: str = "all_reduce"
     group: str = WORLD
@@ -79,13 +83,18 @@ class Job:
         dumps = {}
         for rank in self.calls:
             dump = self._dump(rank, groups, numbers, shared, keys[rank], at[rank], first_open[rank])
-            config = {shared[name][0]: {"name": shared[name][0], "desc": shared[name][1], "ranks": texts[name]} for name in mine[rank]}
+            config = {
+                shared[name][0]: {"name": shared[name][0], "desc": shared[name][1], "ranks": texts[name]}
+                for name in mine[rank]
+            }
             if self.backend == "gloo":
                 config = {"": {"name": "", "desc": "", "ranks": texts[WORLD] if len(groups) == 1 else "[]"}}
             dumps[rank] = {**dump, "pg_config": config}
         return dumps
 
-    def _dump(self, rank: int, groups: Any, numbers: Any, shared: Any, keys: list[tuple[Any, ...]], end: int, done: int) -> dict[str, Any]:
+    def _dump(
+        self, rank: int, groups: Any, numbers: Any, shared: Any, keys: list[tuple[Any, ...]], end: int, done: int
+    ) -> dict[str, Any]:
         frames: dict[tuple[str, int, str], dict[str, Any]] = {}
         entries, p2p_seq = [], 0
         for index, call in enumerate(self.calls[rank][:end]):
@@ -110,7 +119,13 @@ class Job:
                 "input_dtypes": [call.dtype],
                 "output_sizes": [list(call.size)],
                 "output_dtypes": [call.dtype],
-                "state": "scheduled" if gloo else "completed" if finished else "started" if index == done else "scheduled",
+                "state": "scheduled"
+                if gloo
+                else "completed"
+                if finished
+                else "started"
+                if index == done
+                else "scheduled",
                 "time_discovered_started_ns": None,
                 "time_discovered_completed_ns": None,
                 "retired": finished,
@@ -122,7 +137,13 @@ class Job:
             entries.append(entry)
         if self.ring:
             entries = entries[-self.ring :]
-        return {"version": "2.10", "pg_config": {}, "comm_lib_version": "2.27.3", "pg_status": _status(entries), "entries": entries}
+        return {
+            "version": "2.10",
+            "pg_config": {},
+            "comm_lib_version": "2.27.3",
+            "pg_status": _status(entries),
+            "entries": entries,
+        }
 
 
 def _keys(rank: int, calls: Sequence[Call]) -> Iterable[tuple[Any, ...]]:
@@ -157,7 +178,9 @@ def _status(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     status: dict[str, Any] = {}
     for entry in entries:
         if not entry["is_p2p"]:
-            now = status.setdefault(str(entry["pg_id"]), {f"last_{word}_collective": -1 for word in ("enqueued", "started", "completed")})
+            now = status.setdefault(
+                str(entry["pg_id"]), {f"last_{word}_collective": -1 for word in ("enqueued", "started", "completed")}
+            )
             now["last_enqueued_collective"] = now["last_started_collective"] = entry["collective_seq_id"]
             if entry["retired"]:
                 now["last_completed_collective"] = entry["collective_seq_id"]
@@ -207,7 +230,10 @@ def as_pickle(dump: Any) -> bytes:
 
 def as_json(dump: Mapping[str, Any]) -> bytes:
     """torch's JSON form: no stacks, the status as text, 0 for no time."""
-    entries = [{key: (0 if value is None else value) for key, value in entry.items() if key != "frames"} for entry in dump["entries"]]
+    entries = [
+        {key: (0 if value is None else value) for key, value in entry.items() if key != "frames"}
+        for entry in dump["entries"]
+    ]
     status = {name: {key: str(value) for key, value in group.items()} for name, group in dump["pg_status"].items()}
     return json.dumps({**dump, "entries": entries, "pg_status": status}, sort_keys=True, separators=(",", ":")).encode()
 

@@ -19,7 +19,13 @@ def steps(count: int, **more: object) -> list[Call]:
     return [Call(place=TRAIN, **more) for _ in range(count)]  # type: ignore[arg-type]
 
 
-def job(odd: Callable[[list[Call]], list[Call]], ranks: tuple[int, ...] = (2,), size: int = 4, count: int = 8, **more: object) -> Job:
+def job(
+    odd: Callable[[list[Call]], list[Call]],
+    ranks: tuple[int, ...] = (2,),
+    size: int = 4,
+    count: int = 8,
+    **more: object,
+) -> Job:
     """A training loop in which some ranks do something else."""
     calls = {rank: steps(count) for rank in range(size)}
     for rank in ranks:
@@ -44,7 +50,13 @@ def test_healthy_jobs_have_no_fault(backend: str) -> None:
 def test_a_rank_that_never_came(backend: str, without: tuple[int, ...]) -> None:
     """The others wait for it; a missing dump of a third rank does not change that."""
     fault = only(analysis(job(lambda calls: calls[:5], backend=backend), without).faults)
-    assert (fault.rule, fault.ranks, fault.group, fault.seq, fault.op) == ("never-joined", (2,), "default_pg", 6, "all_reduce")
+    assert (fault.rule, fault.ranks, fault.group, fault.seq, fault.op) == (
+        "never-joined",
+        (2,),
+        "default_pg",
+        6,
+        "all_reduce",
+    )
     assert set(fault.waiting) == {0, 1, 3} - set(without)
     assert fault.sure
 
@@ -67,7 +79,9 @@ def test_another_call() -> None:
     assert "ranks 0, 2, 3 called all_reduce [64] Float at train.py:30 in step" in fault.text
 
 
-@pytest.mark.parametrize(("change", "rule"), [({"size": (33, 2)}, "shape-mismatch"), ({"dtype": "Double"}, "dtype-mismatch")])
+@pytest.mark.parametrize(
+    ("change", "rule"), [({"size": (33, 2)}, "shape-mismatch"), ({"dtype": "Double"}, "dtype-mismatch")]
+)
 def test_another_size_or_type(change: dict[str, object], rule: str) -> None:
     """The same call with another tensor."""
     fault = only(analysis(job(lambda calls: [*calls[:3], Call(place=TRAIN, **change), *calls[4:]])).faults)  # type: ignore[arg-type]
@@ -90,8 +104,14 @@ def test_a_collective_that_only_one_rank_calls() -> None:
 
 
 def test_an_extra_call_that_others_took_for_theirs() -> None:
-    """An extra all_reduce of the same size pairs with the others' next; the job hangs at its end, and began to differ earlier."""
-    fault = only(analysis(job(lambda calls: [*calls[:3], Call(place=("metrics.py", 5, "log")), *calls[3:]], backend="gloo")).faults)
+    """An extra all_reduce of the same size pairs with the others' next; the job hangs at its end, and began to differ
+    earlier.
+    """
+    fault = only(
+        analysis(
+            job(lambda calls: [*calls[:3], Call(place=("metrics.py", 5, "log")), *calls[3:]], backend="gloo")
+        ).faults
+    )
     assert (fault.rule, fault.ranks, fault.since, fault.seq) == ("rank-conditional", (2,), 4, 9)
 
 
@@ -112,7 +132,10 @@ def test_one_iteration_more() -> None:
 
 def test_extra_call_without_stacks_by_what_follows() -> None:
     """Calls that are queued behind the difference show that they are shifted by one."""
-    kinds = [Call(op, place=None) for op in ("all_reduce", "all_gather", "broadcast", "reduce_scatter", "all_reduce", "broadcast")] * 2
+    kinds = [
+        Call(op, place=None)
+        for op in ("all_reduce", "all_gather", "broadcast", "reduce_scatter", "all_reduce", "broadcast")
+    ] * 2
     calls = {rank: list(kinds) for rank in range(4)}
     calls[1] = [*kinds[:3], Call("all_gather", place=None), *kinds[3:]]
     fault = only(analysis(Job(calls, window=6)).faults)
@@ -135,7 +158,9 @@ def test_half_and_half_blames_nobody_without_a_reason() -> None:
 
 def test_one_of_two_is_told_by_its_place() -> None:
     """Of two ranks the one at a place where the other never was is odd."""
-    fault = only(analysis(job(lambda calls: [*calls[:4], Call("gather", place=EVAL), *calls[4:]], ranks=(0,), size=2)).faults)
+    fault = only(
+        analysis(job(lambda calls: [*calls[:4], Call("gather", place=EVAL), *calls[4:]], ranks=(0,), size=2)).faults
+    )
     assert (fault.rule, fault.ranks) == ("rank-conditional", (0,))
 
 
@@ -220,7 +245,10 @@ def test_a_ring_that_has_dropped_the_difference_says_which_size_it_needs() -> No
 def test_wrapped_rings_of_a_healthy_job_are_no_fault() -> None:
     """Ranks with calls in one more group have dropped more of the common ones."""
     more = {"ab": [0, 1]}
-    calls = {rank: [call for _ in range(20) for call in ([Call(group="ab"), Call()] if rank < 2 else [Call()])] for rank in range(4)}
+    calls = {
+        rank: [call for _ in range(20) for call in ([Call(group="ab"), Call()] if rank < 2 else [Call()])]
+        for rank in range(4)
+    }
     assert analysis(Job(calls, more, ring=16)).faults == ()
 
 
@@ -272,7 +300,10 @@ def test_sends_of_another_size() -> None:
 
 def test_everybody_sends_first() -> None:
     """A ring of sends in which nobody comes to receive."""
-    calls = {rank: [Call("send", peer=(rank + 1) % 4, place=SEND), Call("recv", peer=(rank - 1) % 4, place=RECV)] for rank in range(4)}
+    calls = {
+        rank: [Call("send", peer=(rank + 1) % 4, place=SEND), Call("recv", peer=(rank - 1) % 4, place=RECV)]
+        for rank in range(4)
+    }
     fault = only(analysis(Job(calls)).faults)
     assert (fault.rule, fault.ranks) == ("p2p-mismatch", (0, 1, 2, 3))
 
@@ -303,11 +334,15 @@ def test_ten_thousand_ranks() -> None:
 def broken_jobs(draw: st.DrawFn) -> tuple[Job, str, int, int]:
     """A job of one group with one fault: its kind, rank and sequence number."""
     size = draw(st.integers(3, 9))
-    ops = draw(st.lists(st.sampled_from(["all_reduce", "all_gather", "broadcast", "reduce_scatter"]), min_size=3, max_size=12))
+    ops = draw(
+        st.lists(st.sampled_from(["all_reduce", "all_gather", "broadcast", "reduce_scatter"]), min_size=3, max_size=12)
+    )
     loop = [Call(op, place=("train.py", 10 + index, "f")) for index, op in enumerate(ops)]
     odd = draw(st.integers(0, size - 1))
     at = draw(st.integers(0, len(ops) - 1))
-    kind = draw(st.sampled_from(["never-joined", "divergent-call", "shape-mismatch", "dtype-mismatch", "rank-conditional"]))
+    kind = draw(
+        st.sampled_from(["never-joined", "divergent-call", "shape-mismatch", "dtype-mismatch", "rank-conditional"])
+    )
     calls = {rank: list(loop) for rank in range(size)}
     before = loop[at]
     calls[odd] = {
@@ -317,17 +352,26 @@ def broken_jobs(draw: st.DrawFn) -> tuple[Job, str, int, int]:
         "dtype-mismatch": [*loop[:at], Call(before.op, dtype="Half", place=before.place), *loop[at + 1 :]],
         "rank-conditional": [*loop[:at], Call("gather", place=EVAL), *loop[at:]],
     }[kind]
-    return Job(calls, window=draw(st.integers(1, 3)), backend=draw(st.sampled_from(["nccl", "gloo"]))), kind, odd, at + 1
+    return (
+        Job(calls, window=draw(st.integers(1, 3)), backend=draw(st.sampled_from(["nccl", "gloo"]))),
+        kind,
+        odd,
+        at + 1,
+    )
 
 
 @given(broken_jobs())
 @settings(max_examples=150, deadline=None)
 def test_any_single_fault_is_found(broken: tuple[Job, str, int, int]) -> None:
-    """Whatever the program, the size of the job and the depth of the queue: rank and number are right, and the kind fits."""
+    """Whatever the program, the size of the job and the depth of the queue: rank and number are right, and the kind
+    fits.
+    """
     broken_job, kind, odd, seq = broken
     fault = only(analysis(broken_job).faults)
     assert (fault.ranks, fault.seq, fault.group) == ((odd,), seq, "default_pg")
-    if kind == "rank-conditional":  # a place in a straight program was visited once: then it is only told that the calls differ
+    if (
+        kind == "rank-conditional"
+    ):  # a place in a straight program was visited once: then it is only told that the calls differ
         assert fault.rule in ("rank-conditional", "divergent-call", "extra-collective")
     else:
         assert fault.rule == kind

@@ -90,7 +90,10 @@ HOSTILE = {
     "depth": (b"\x80\x02" + b"]" * 5000 + b"a" * 4999 + b".", "deep nesting"),
     "marks": (b"\x80\x02" + b"](" * 5000 + b"e" * 5000 + b".", "deep nesting"),
     "tuples": (b"\x80\x02" + b"N" + b"\x85" * 100_000 + b".", "deep nesting"),
-    "tuples-as-key": (b"\x80\x02}" + b"X\x01\x00\x00\x00aX\x01\x00\x00\x00b\x86" + b"N\x86" * 200_000 + b"Ns.", "deep nesting"),
+    "tuples-as-key": (
+        b"\x80\x02}" + b"X\x01\x00\x00\x00aX\x01\x00\x00\x00b\x86" + b"N\x86" * 200_000 + b"Ns.",
+        "deep nesting",
+    ),
     "unhashable": (b"\x80\x02}(]Nu.", "neither text nor number|not a readable pickle"),
     "duplicate": (b"\x80\x02]2.", "opcode DUP"),
     "text": (b"\x80\x02S'a'\n.", "opcode STRING"),

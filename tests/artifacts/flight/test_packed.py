@@ -78,7 +78,9 @@ def test_most_entries_are_one_match() -> None:
 @given(st.binary(min_size=1, max_size=12), st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_changed_dump_is_read_alike_or_given_up(noise: bytes, data: st.DataObject) -> None:
-    """Whatever bytes are put into the dump: nothing is read otherwise, and nothing that the careful way refuses by name."""
+    """Whatever bytes are put into the dump: nothing is read otherwise, and nothing that the careful way refuses by
+    name.
+    """
     whole = as_pickle(copy.deepcopy(Job({rank: [Call(), Call(op="barrier")] * 6 for rank in range(2)}).dumps()[0]))
     at = data.draw(st.integers(0, len(whole)))
     for changed in (whole[:at] + noise + whole[at:], whole[:at] + noise + whole[at + len(noise) :]):

@@ -19,7 +19,9 @@ HANG = Job({rank: [Call()] * (3 if rank == 2 else 6) for rank in range(4)})
 
 
 def read(files: dict[str, bytes]) -> Facts:
-    return FlightRecorder().read([Artifact(Source(name, "flight-recorder", len(data)), data) for name, data in sorted(files.items())])
+    return FlightRecorder().read(
+        [Artifact(Source(name, "flight-recorder", len(data)), data) for name, data in sorted(files.items())]
+    )
 
 
 def test_one_conclusion_for_each_rank_at_fault_in_its_own_dump() -> None:
@@ -35,7 +37,11 @@ def test_one_conclusion_for_each_rank_at_fault_in_its_own_dump() -> None:
         "waiting": "0,1,3",
         "ground": "measured",
     }
-    assert (conclusion.source, conclusion.origin.rank, conclusion.component) == ("fr/nccl_trace_rank_2", 2, "flight-recorder")
+    assert (conclusion.source, conclusion.origin.rank, conclusion.component) == (
+        "fr/nccl_trace_rank_2",
+        2,
+        "flight-recorder",
+    )
     assert [fact.origin.rank for fact in found.evidence if fact.kind == "flight"] == [0, 1, 2, 3]
     assert found.warnings == []
 
@@ -45,7 +51,10 @@ def test_a_hostile_dump_is_refused_and_the_others_are_read() -> None:
     files = {f"fr_rank_{rank}": as_pickle(dump) for rank, dump in HANG.dumps().items()}
     files["fr_rank_1"] = HOSTILE["system"][0]
     found = read(files)
-    assert [(warning.code, warning.source) for warning in found.warnings] == [("damaged-artifact", "fr_rank_1"), ("no-dump", None)]
+    assert [(warning.code, warning.source) for warning in found.warnings] == [
+        ("damaged-artifact", "fr_rank_1"),
+        ("no-dump", None),
+    ]
     assert "global posix.system" in found.warnings[0].message
     assert [fact.fields["ranks"] for fact in found.evidence if fact.kind == "inference"] == ["2"]
 
@@ -62,7 +71,9 @@ def test_cut_dumps_are_used_as_far_as_they_go() -> None:
     files["fr_rank_2"] = files["fr_rank_2"][:-600]
     found = read(files)
     assert [warning.code for warning in found.warnings] == ["cut-dump"]
-    assert {(fact.fields["ranks"], fact.fields["ground"]) for fact in found.evidence if fact.kind == "inference"} == {("2", "silence")}
+    assert {(fact.fields["ranks"], fact.fields["ground"]) for fact in found.evidence if fact.kind == "inference"} == {
+        ("2", "silence")
+    }
 
 
 @pytest.mark.parametrize("form", ["plain", "gz", "zst", "json", "json.gz", "nested", "tar"])
@@ -118,13 +129,18 @@ def test_every_rule_is_matched_by_its_signature() -> None:
     from triage.catalog.match import positive_leaves
 
     assert set(SIGNATURES) == set(get_args(Rule))
-    asked = {signature.id: {leaf.fields.get("rule") for leaf in positive_leaves(signature.match)} for signature in load().signatures}
+    asked = {
+        signature.id: {leaf.fields.get("rule") for leaf in positive_leaves(signature.match)}
+        for signature in load().signatures
+    }
     for rule, signature in SIGNATURES.items():
         assert rule in asked[signature], signature
 
 
 def test_dump_and_log_together(tmp_path: Path) -> None:
-    """The log shows who timed out, the dump who was missing and where: the root stands on the dump, the timeouts are its effects."""
+    """The log shows who timed out, the dump who was missing and where: the root stands on the dump, the timeouts are
+    its effects.
+    """
     job = write(HANG, tmp_path / "job" / "fr").parent
     line = (
         "[rank{0}]:[E1121 03:10:00.1 ProcessGroupNCCL.cpp:681] [Rank {0}] Watchdog caught collective operation timeout: "
@@ -154,10 +170,17 @@ def test_an_error_in_the_log_outweighs_what_follows_from_it(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["finished", "empty", "moments", "hostile"])
 def test_dumps_without_a_fault_are_no_proof_of_a_good_end(kind: str, tmp_path: Path) -> None:
-    """No dump says that its program ended well, so dumps alone are never `clean`; what they do say stands in the reasons."""
-    calls = {rank: [Call()] * (0 if kind == "empty" else 6 - 2 * (rank == 2) if kind == "moments" else 6) for rank in range(4)}
+    """No dump says that its program ended well, so dumps alone are never `clean`; what they do say stands in the
+    reasons.
+    """
+    calls = {
+        rank: [Call()] * (0 if kind == "empty" else 6 - 2 * (rank == 2) if kind == "moments" else 6)
+        for rank in range(4)
+    }
     job = write(Job(calls), tmp_path / "job")
-    if kind == "moments":  # rank 2 was dumped before the others, which have passed on: all that it holds is done everywhere
+    if (
+        kind == "moments"
+    ):  # rank 2 was dumped before the others, which have passed on: all that it holds is done everywhere
         for rank, dump in Job({rank: [Call()] * 6 for rank in range(4)}).dumps().items():
             if rank != 2:
                 (job / f"fr_rank_{rank}").write_bytes(as_pickle(dump))
@@ -187,7 +210,9 @@ def test_compressed_dumps_are_held_as_small_as_they_were(tmp_path: Path) -> None
     dump = as_pickle(HANG.dumps()[0])
     kept = reader.keep(Source("fr_rank_0.gz", "flight-recorder"), io.BytesIO(dump))
     assert kept.content(reader.max_bytes) == dump
-    bomb = reader.keep(Source("fr_rank_1.gz", "flight-recorder"), io.BytesIO(b"\x80\x02" + b"]" * (reader.max_bytes + 5)))
+    bomb = reader.keep(
+        Source("fr_rank_1.gz", "flight-recorder"), io.BytesIO(b"\x80\x02" + b"]" * (reader.max_bytes + 5))
+    )
     assert len(bomb.packed) + len(bomb.data) < 1 << 20
     assert len(bomb.content(reader.max_bytes)) == reader.max_bytes
 

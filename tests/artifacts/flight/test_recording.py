@@ -86,7 +86,9 @@ def test_the_oldest_form_is_a_bare_list() -> None:
 def test_forks_for_other_devices() -> None:
     """torch_npu and torch_musa write the same with names of their own."""
     dump = json.loads(json.dumps(JOB.dumps()[0]).replace("nccl", "hccl"))
-    found = built((0, "r0", {**dump, "version": "2.4", "hccl_comm_state": {}, "comm_lib_version": "", "hccl_version": "8.0.RC2"}))
+    found = built(
+        (0, "r0", {**dump, "version": "2.4", "hccl_comm_state": {}, "comm_lib_version": "", "hccl_version": "8.0.RC2"})
+    )
     assert found.ops[0] == "hccl:all_reduce"
     assert found.dumps[0].library == "8.0.RC2"
 
@@ -105,7 +107,11 @@ def test_groups_with_one_name_and_other_members_are_not_one() -> None:
 
 def test_groups_of_gloo_are_known_by_their_entries() -> None:
     """Gloo of torch 2.13 does not state the members of groups, except of one that is alone."""
-    job = Job({rank: [Call(group="a" if rank < 2 else "b"), Call()] for rank in range(4)}, {"a": [0, 1], "b": [2, 3]}, backend="gloo")
+    job = Job(
+        {rank: [Call(group="a" if rank < 2 else "b"), Call()] for rank in range(4)},
+        {"a": [0, 1], "b": [2, 3]},
+        backend="gloo",
+    )
     groups = {group.desc: (group.members, group.stated) for group in recording(job).groups}
     assert groups == {"a": ((0, 1), False), "b": ((2, 3), False), "default_pg": ((0, 1, 2, 3), True)}
     alone = Job({rank: [Call()] for rank in range(4)}, backend="gloo")
@@ -113,7 +119,8 @@ def test_groups_of_gloo_are_known_by_their_entries() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [{"a": 1}, [1, 2], "text", None, {"entries": 3}, {"entries": [{"frames": []}]}, {"pg_config": {}, "entries": [[]]}]
+    "value",
+    [{"a": 1}, [1, 2], "text", None, {"entries": 3}, {"entries": [{"frames": []}]}, {"pg_config": {}, "entries": [[]]}],
 )
 def test_other_data_is_no_dump(value: Any) -> None:
     """It is refused with a reason."""

@@ -24,7 +24,9 @@ def replayed(of: Job, **more: int) -> Replay:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_recorded_jobs(case: Path) -> None:
-    """The program alone hangs unless nothing or the transfer is at fault; with the fix it ends, unless it is open who is wrong."""
+    """The program alone hangs unless nothing or the transfer is at fault; with the fix it ends, unless it is open who
+    is wrong.
+    """
     found, _ = gather([str(case)])
     plan = replay(found, analyse(found))
     rule = truth(case)["rule"]
@@ -74,7 +76,11 @@ def test_the_script_holds_no_text_that_a_dump_could_make_code() -> None:
     evil = Call(op='x"""\nimport os\n', place=('"""\nos.system("x")\n#', 3, "f\n"), group='g"""\n')
     calls = {rank: [*steps(3), *([evil] if rank else [])] for rank in range(3)}
     text = script(replayed(Job(calls, {'g"""\n': [0, 1, 2]})), origin='a"""b\\', name="r.py")
-    names = {node.func.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
+    names = {
+        node.func.attr
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
     assert "system" not in names
     assert [node.names[0].name for node in ast.parse(text).body if isinstance(node, ast.Import)] == [
         "argparse",
@@ -88,7 +94,9 @@ def test_the_script_holds_no_text_that_a_dump_could_make_code() -> None:
 
 def test_the_script_says_where_each_call_came_from_and_what_to_run() -> None:
     """It begins with the fault and the two command lines."""
-    text = script(replayed(job(lambda calls: [*calls[:5], Call("gather", place=EVAL), *calls[5:]], ranks=(0,))), origin="dumps/")
+    text = script(
+        replayed(job(lambda calls: [*calls[:5], Call("gather", place=EVAL), *calls[5:]], ranks=(0,))), origin="dumps/"
+    )
     assert "only rank 0 called gather #6 of default_pg at eval.py:88 in evaluate" in text
     assert "torchrun --nproc-per-node 4 repro.py --backend gloo --fix-rank 0" in text
     assert "# #6 eval.py:88 in evaluate" in text

@@ -59,7 +59,9 @@ def test_the_diagnosis_of_the_dumps_alone(case: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not truth(case)["rule"]], ids=lambda case: case.name)
 def test_what_the_dumps_do_not_hold_is_said(case: Path, tmp_path: Path) -> None:
-    """A job that ended well, and hangs in barriers that Gloo does not record: nobody is blamed, and the reason is there."""
+    """A job that ended well, and hangs in barriers that Gloo does not record: nobody is blamed, and the reason is
+    there.
+    """
     shutil.copytree(case, tmp_path / "job", ignore=shutil.ignore_patterns("TRUTH.yaml"))
     found = triage.ingest(str(tmp_path / "job"))
     assert found.root_cause is not None

@@ -43,7 +43,12 @@ def answer(directory: Path, count: int, how: str = "") -> list[object]:
 def dumps(tmp_path: Path) -> Path:
     """Two groups, a missing rank, point to point, a twin, a damaged dump and one of a newer format in each half."""
     calls = {
-        rank: [Call(place=("a.py", rank % 3, "f")), Call("broadcast", group=f"tp{rank // 4}", size=(2, rank // 4)), Call(dtype="Half")] * 5
+        rank: [
+            Call(place=("a.py", rank % 3, "f")),
+            Call("broadcast", group=f"tp{rank // 4}", size=(2, rank // 4)),
+            Call(dtype="Half"),
+        ]
+        * 5
         for rank in range(8)
     }
     calls[6] = calls[6][:7]

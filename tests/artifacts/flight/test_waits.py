@@ -32,7 +32,12 @@ def test_a_knot_that_explains_itself_depends_on_nothing() -> None:
     assert resolve([knot("012"), knot("3", "1")]).depends == ((), (0,))
 
 
-@given(st.lists(st.tuples(st.frozensets(st.integers(0, 12), max_size=4), st.frozensets(st.integers(0, 12), max_size=4)), max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.frozensets(st.integers(0, 12), max_size=4), st.frozensets(st.integers(0, 12), max_size=4)),
+        max_size=30,
+    )
+)
 def test_rings_are_closed_and_do_not_overlap(parts: list[tuple[frozenset[int], frozenset[int]]]) -> None:
     """From every knot of a ring every other one of it can be reached, and no two rings share one."""
     found = resolve([Knot(waiting, absent) for waiting, absent in parts])

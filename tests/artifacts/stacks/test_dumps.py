@@ -1,4 +1,5 @@
-"""One real hang, seen by every tool: four ranks of a gloo job on torchrun, ranks 0, 1 and 3 in all_reduce, rank 2 writing a checkpoint to a
+"""One real hang, seen by every tool: four ranks of a gloo job on torchrun, ranks 0, 1 and 3 in all_reduce, rank 2
+writing a checkpoint to a
 pipe that nobody reads. The files of dumps/ are what the tools printed of it, made anonymous."""
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def test_the_table_of_ps() -> None:
 
 def test_a_kernel_stack_alone(tmp_path: Path) -> None:
     """`cat /proc/PID/stack` begins with a bracket like JSON, and is none."""
-    for rank, function in enumerate(("futex_do_wait+0x46/0x90", "hrtimer_nanosleep+0x74/0xf0", "futex_do_wait+0x46/0x90")):
+    for rank, function in enumerate(
+        ("futex_do_wait+0x46/0x90", "hrtimer_nanosleep+0x74/0xf0", "futex_do_wait+0x46/0x90")
+    ):
         (tmp_path / f"rank{rank}.txt").write_text(f"[<0>] {function}\n[<0>] do_syscall_64+0x71/0x280\n")
     found = triage.ingest(tmp_path)
     assert found.root_cause is not None
@@ -113,7 +116,11 @@ def test_what_a_dump_is_told_by() -> None:
 
 def test_a_crash_in_such_a_file_is_a_crash(tmp_path: Path) -> None:
     """All threads of a core, printed without a word of its signal: the handler's frame shows that it crashed."""
-    lines = ["Thread 1 (Thread 0x7f01 (LWP 12)):", "#0  0x00007f01 in raise () from /lib/libc.so.6", "#1  <signal handler called>"]
+    lines = [
+        "Thread 1 (Thread 0x7f01 (LWP 12)):",
+        "#0  0x00007f01 in raise () from /lib/libc.so.6",
+        "#1  <signal handler called>",
+    ]
     (tmp_path / "rank1.txt").write_text(
         "\n".join([*lines, "#2  0x00007f02 in decode (p=0x0) at decode.c:7", "#3  0x00007f03 in main ()"]) + "\n"
     )
@@ -138,7 +145,9 @@ def fault(function: str, file: str = "/w/data.py", line: int = 60) -> str:
 
 
 def test_faulthandler_in_logs(tmp_path: Path) -> None:
-    """A timer's dumps stand in the ranks' logs among other lines; the main thread counts, and of repeated dumps the last two."""
+    """A timer's dumps stand in the ranks' logs among other lines; the main thread counts, and of repeated dumps the
+    last two.
+    """
     moving = [fault("forward", line=50), fault("all_reduce", C10D), fault("all_reduce", C10D)]
     for rank in range(4):
         dumps = moving if rank != 1 else [fault("read_shard", line=40)] * 2
@@ -154,7 +163,9 @@ def test_a_dump_before_the_end_says_nothing(tmp_path: Path) -> None:
     """A rank that was dumped while it compiled, and went on, is not blamed."""
     for rank in range(3):
         dump = fault("all_reduce", C10D) if rank else fault("compile_model")
-        (tmp_path / f"rank{rank}.log").write_text(f"{dump}step 1 loss 2.0\nstep 2 loss 1.9\nstep 3 loss 1.8\ntraining finished\n")
+        (tmp_path / f"rank{rank}.log").write_text(
+            f"{dump}step 1 loss 2.0\nstep 2 loss 1.9\nstep 3 loss 1.8\ntraining finished\n"
+        )
     found = triage.ingest(tmp_path)
     assert found.verdict == "clean"
 

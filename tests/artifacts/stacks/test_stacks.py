@@ -41,7 +41,12 @@ USER = ("evaluate (train.py:40)", "<module> (train.py:61)")
 
 def dump(*frames: str, pid: int = 100, status: str = "idle", others: tuple[str, ...] = ()) -> str:
     """The text of `py-spy dump`."""
-    lines = [f"Process {pid}: python -u train.py", "Python v3.11.7 (/usr/bin/python3.11)", "", f'Thread {pid} ({status}): "MainThread"']
+    lines = [
+        f"Process {pid}: python -u train.py",
+        "Python v3.11.7 (/usr/bin/python3.11)",
+        "",
+        f'Thread {pid} ({status}): "MainThread"',
+    ]
     lines += [f"    {frame}" for frame in frames]
     if others:
         lines += [f'Thread {pid + 1} (idle): "writer"', *(f"    {frame}" for frame in others)]
@@ -54,7 +59,11 @@ def one(*frames: str, **options: object) -> Process:
 
 
 def ranked(*stacks: tuple[str, ...]) -> list[Process]:
-    return [found for rank, stack in enumerate(stacks) for found in processes(dump(*stack, pid=100 + rank).encode(), f"rank{rank}.txt")]
+    return [
+        found
+        for rank, stack in enumerate(stacks)
+        for found in processes(dump(*stack, pid=100 + rank).encode(), f"rank{rank}.txt")
+    ]
 
 
 def test_the_rank_that_never_joined_is_named() -> None:
@@ -71,7 +80,11 @@ def test_the_rank_that_never_joined_is_named() -> None:
 @pytest.mark.parametrize("form", ["txt", "native.txt", "json"])
 def test_every_form_of_a_dump_says_the_same(form: str) -> None:
     """Text, text with native frames, and JSON of the same process give the same groups."""
-    dumps = [process for path in sorted(SAMPLE.glob(f"stacks/rank?.{form}")) for process in processes(path.read_bytes(), path.name)]
+    dumps = [
+        process
+        for path in sorted(SAMPLE.glob(f"stacks/rank?.{form}"))
+        for process in processes(path.read_bytes(), path.name)
+    ]
     found = board(dumps)
     assert [[member.rank for member in group.members] for group in found.groups] == [[0, 1, 3], [2]]
     assert [group.usual for group in found.groups] == [True, False]
@@ -126,33 +139,54 @@ def test_threads_that_wait_for_each_other() -> None:
     """Main thread and another both on a bare lock inside the program: a deadlock. A thread that waits for work is none."""
     lock = ("PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "lock_PyThread_acquire_lock (libpython3.11.so.1.0)")
     both = one(*lock, *USER, others=(*lock, "flush (train.py:70)", "Thread.run (threading.py:982)"))
-    idle = one(*lock, *USER, others=(*lock, "Condition.wait (threading.py:327)", "Queue._feed (multiprocessing/queues.py:231)"))
+    idle = one(
+        *lock, *USER, others=(*lock, "Condition.wait (threading.py:327)", "Queue._feed (multiprocessing/queues.py:231)")
+    )
     assert state_of(both).kind == "deadlock"
     assert "thread writer" in state_of(both).words
     assert state_of(idle).kind == "lock"
 
 
 def test_why_a_rank_is_absent() -> None:
-    """In the loader's queue it waits for data; at its end it left; elsewhere it has never joined; in another collective it took another way."""
+    """In the loader's queue it waits for data; at its end it left; elsewhere it has never joined; in another collective
+    it took another way.
+    """
     at_its_end = ("_shutdown (threading.py:1590)",)
-    broadcast = ("broadcast (torch/distributed/distributed_c10d.py:3151)", "train (train.py:21)", "<module> (train.py:60)")
+    broadcast = (
+        "broadcast (torch/distributed/distributed_c10d.py:3151)",
+        "train (train.py:21)",
+        "<module> (train.py:60)",
+    )
     told = {
         stack: board(ranked(IN_ALL_REDUCE, IN_ALL_REDUCE, stack, IN_ALL_REDUCE)).conclusions[0]
         for stack in (IN_LOADER, at_its_end, USER, broadcast)
     }
     rules = [(found.rule, found.ranks) for found in told.values()]
-    assert rules == [("blocked-in-dataloader", (2,)), ("left-early", (2,)), ("never-joined", (2,)), ("divergent-call", (2,))]
+    assert rules == [
+        ("blocked-in-dataloader", (2,)),
+        ("left-early", (2,)),
+        ("never-joined", (2,)),
+        ("divergent-call", (2,)),
+    ]
 
 
 def test_collectives_of_a_device_do_not_show() -> None:
-    """Most ranks at one line of the program and one stuck elsewhere: that one is missing, though no stack says all_reduce."""
+    """Most ranks at one line of the program and one stuck elsewhere: that one is missing, though no stack says
+    all_reduce.
+    """
     found = board(ranked(USER, USER, IN_LOADER, USER)).conclusions
     assert [(each.rule, each.ranks) for each in found] == [("blocked-in-dataloader", (2,))]
 
 
 @pytest.mark.parametrize(
     "stacks",
-    [(USER, USER, USER), (USER, ("step (train.py:9)",), ("loss (train.py:8)",)), (IN_LOADER, IN_LOADER, USER), (USER,), (IN_LOADER,)],
+    [
+        (USER, USER, USER),
+        (USER, ("step (train.py:9)",), ("loss (train.py:8)",)),
+        (IN_LOADER, IN_LOADER, USER),
+        (USER,),
+        (IN_LOADER,),
+    ],
 )
 def test_nothing_is_concluded_from_a_job_that_moves(stacks: tuple[tuple[str, ...], ...]) -> None:
     """Without anybody who waits for others, or with a single dump, nobody is blamed."""
@@ -168,19 +202,32 @@ def test_a_rank_that_moves_is_slow_not_stuck() -> None:
 
 
 def test_a_rank_of_which_only_the_kernel_tells_is_not_blamed() -> None:
-    """Without its stack, a rank that sleeps in futex may well wait in the collective of the others; one that writes a file does not."""
+    """Without its stack, a rank that sleeps in futex may well wait in the collective of the others; one that writes a
+    file does not.
+    """
     task = "tid 3 comm python state S (sleeping) wchan futex_do_wait syscall 202 0x1 call {call}\n"
     for call, odd in (("futex", (1,)), ("write 11 /mnt/ckpt.pt", (1, 2))):
         kernel = processes(task.format(call=call).encode(), "rank2.status.txt")
-        found = board([*ranked(IN_ALL_REDUCE, USER), *kernel, *processes(dump(*IN_ALL_REDUCE, pid=104).encode(), "rank3.txt")])
-        assert {each.rule: each.ranks for each in found.conclusions} == {"never-joined": odd, "blocked-in-collective": (0, 3)}
+        found = board(
+            [*ranked(IN_ALL_REDUCE, USER), *kernel, *processes(dump(*IN_ALL_REDUCE, pid=104).encode(), "rank3.txt")]
+        )
+        assert {each.rule: each.ranks for each in found.conclusions} == {
+            "never-joined": odd,
+            "blocked-in-collective": (0, 3),
+        }
 
 
 def test_helpers_are_no_ranks() -> None:
     """A data loader's worker and torchrun's agent stand in no group, whatever their files are called."""
     worker = dump("_worker_loop (torch/utils/data/_utils/worker.py:330)", "<module> (train.py:1)", pid=200)
     agent = dump("_invoke_run (torch/distributed/elastic/agent/server/api.py:900)", pid=201)
-    found = board([*ranked(IN_ALL_REDUCE), *processes(worker.encode(), "rank0.worker.txt"), *processes(agent.encode(), "agent.txt")])
+    found = board(
+        [
+            *ranked(IN_ALL_REDUCE),
+            *processes(worker.encode(), "rank0.worker.txt"),
+            *processes(agent.encode(), "agent.txt"),
+        ]
+    )
     assert [[member.label for member in group.members] for group in found.groups] == [["rank 0"]]
     assert {member.state.kind for member in found.helpers} == {"worker", "agent"}
 
@@ -229,7 +276,9 @@ def test_damage_is_a_warning() -> None:
     for data in bad:
         with pytest.raises(ArtifactError):
             processes(data, "dump")
-    found = artifacts.read([Artifact(Source("a", "py-spy"), bad[0]), Artifact(Source("rank1.txt", "py-spy"), dump(*USER).encode())])
+    found = artifacts.read(
+        [Artifact(Source("a", "py-spy"), bad[0]), Artifact(Source("rank1.txt", "py-spy"), dump(*USER).encode())]
+    )
     assert [(fact.kind, fact.origin.rank) for fact in found.evidence] == [("stack", 1)]
     assert [warning.code for warning in found.warnings] == ["damaged-artifact"]
 
@@ -248,7 +297,8 @@ def test_nothing_is_read_that_does_not_stand_there(noise: str, at: int) -> None:
 
 @given(
     st.recursive(
-        st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=8), inner)
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=8), inner),
     )
 )
 def test_no_json_breaks_the_reader(value: object) -> None:

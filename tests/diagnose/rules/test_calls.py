@@ -11,7 +11,13 @@ from triage.model import Evidence
 
 
 def timed_out(
-    rank: int, *, seq: int = 7, op: str = "ALLREDUCE", numel: int = 64, group: str = "0 PG GUID 0(default_pg)", ran: int = 600_010
+    rank: int,
+    *,
+    seq: int = 7,
+    op: str = "ALLREDUCE",
+    numel: int = 64,
+    group: str = "0 PG GUID 0(default_pg)",
+    ran: int = 600_010,
 ) -> Evidence:
     """What torch ≥ 2.5 prints."""
     return fact(
@@ -48,7 +54,10 @@ def test_another_size_of_the_same_operation() -> None:
 
 def test_a_tie_names_nobody() -> None:
     """Two against two."""
-    assert calls.odd_operation(scene([timed_out(rank, op="BROADCAST" if rank < 2 else "ALLREDUCE") for rank in range(4)])) == []
+    assert (
+        calls.odd_operation(scene([timed_out(rank, op="BROADCAST" if rank < 2 else "ALLREDUCE") for rank in range(4)]))
+        == []
+    )
 
 
 def test_the_wrong_group() -> None:
@@ -63,7 +72,9 @@ def test_two_groups_in_different_order() -> None:
     """All belong to both groups, as their lines of progress say: each waits for the other."""
     facts = [timed_out(rank, group="2 PG GUID 9(gb)" if rank == 2 else "1 PG GUID 8(ga)") for rank in range(4)]
     members = [
-        fact(f"[PG ID 1 PG GUID {guid} Rank {rank}] last enqueued work: 3", rank) for rank in range(4) for guid in ("8(ga)", "9(gb)")
+        fact(f"[PG ID 1 PG GUID {guid} Rank {rank}] last enqueued work: 3", rank)
+        for rank in range(4)
+        for guid in ("8(ga)", "9(gb)")
     ]
     both = Scene([*facts, *members], {"waiting": [0, 1, 2, 3]}, frozenset(range(4)), 4, frozenset())
     assert said(calls.odd_group(both)) == ("group-order", [2], "measured")
@@ -88,4 +99,6 @@ def test_rank_zero_alone_elsewhere_is_a_condition_on_the_rank() -> None:
     alone = raised(TIMEOUT, 0, op="barrier", file="/w/train.py", line="33")
     assert said(calls.rank_conditional(scene([alone, *facts]))) == ("rank-conditional", [0], "silence")
     facts = [raised(TIMEOUT, rank, op="all_reduce", file="/w/train.py", line="20") for rank in (0, 1, 2)]
-    assert calls.rank_conditional(scene([*facts, raised(TIMEOUT, 3, op="barrier", file="/w/train.py", line="33")])) == []
+    assert (
+        calls.rank_conditional(scene([*facts, raised(TIMEOUT, 3, op="barrier", file="/w/train.py", line="33")])) == []
+    )

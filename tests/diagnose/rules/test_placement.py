@@ -14,7 +14,9 @@ BASE = Scene([fact("x", 0), fact("y", 1)], {}, frozenset({0, 1}), 2, frozenset()
 def test_hosts_that_did_not_meet() -> None:
     """Two hosts each have ranks 0 and 1 of a world of 2; one file that names both has two names for one host."""
     both = replace(BASE, hosts={0: ["a", "b"], 1: ["a", "b"]})
-    (one, two) = placement.split_rendezvous(replace(both, facts=[fact("x", 0, host="a", source="1"), fact("y", 1, host="b", source="2")]))
+    (one, two) = placement.split_rendezvous(
+        replace(both, facts=[fact("x", 0, host="a", source="1"), fact("y", 1, host="b", source="2")])
+    )
     assert placement.split_rendezvous(replace(both, facts=[fact("x", 0, host="a"), fact("y", 1, host="b")])) == []
     assert (one.fields["rule"], one.origin.rank, two.origin.rank) == ("split-rendezvous", 0, 1)
     assert placement.split_rendezvous(replace(BASE, hosts={0: ["a"], 1: ["b"]})) == []
@@ -74,7 +76,9 @@ def test_a_world_of_one_on_each_host() -> None:
 
 
 def test_ranks_that_write_one_path() -> None:
-    """Their last lines name it and one of them finds damage; a full disk explains that as well, and an own path each harms nobody."""
+    """Their last lines name it and one of them finds damage; a full disk explains that as well, and an own path each
+    harms nobody.
+    """
     damage = fact("RuntimeError: unexpected pos 64 vs 0", 0)
     scene = replace(BASE, facts=[damage], writes={"/ckpt/model.pt": {0, 1}})
     found = placement.same_path_written(scene)

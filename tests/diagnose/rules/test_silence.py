@@ -21,7 +21,8 @@ def told(scene: Scene) -> tuple[set[str], set[int | None]]:
 
 
 @pytest.mark.parametrize(
-    ("doing", "rule"), [("compiling", "compile-skew"), ("epoch-over", "uneven-steps"), ("saving", "never-joined"), ("", "never-joined")]
+    ("doing", "rule"),
+    [("compiling", "compile-skew"), ("epoch-over", "uneven-steps"), ("saving", "never-joined"), ("", "never-joined")],
 )
 def test_what_the_silent_rank_was_about_says_why_it_did_not_come(doing: str, rule: str) -> None:
     """Its last line is about compiling, or the end of its epoch: that is said instead of only that it did not come."""
@@ -30,7 +31,9 @@ def test_what_the_silent_rank_was_about_says_why_it_did_not_come(doing: str, rul
 
 def test_rank_zero_has_more_to_do_than_others() -> None:
     """When only rank 0 evaluates at the end of an epoch, batches are not uneven."""
-    waits = Scene([raised(TIMEOUT, rank) for rank in (1, 2, 3)], {"waiting": [0, 1, 2]}, frozenset(range(4)), 4, frozenset())
+    waits = Scene(
+        [raised(TIMEOUT, rank) for rank in (1, 2, 3)], {"waiting": [0, 1, 2]}, frozenset(range(4)), 4, frozenset()
+    )
     assert told(replace(waits, doing={0: "epoch-over"})) == ({"never-joined"}, {0})
 
 
@@ -74,7 +77,9 @@ def test_a_log_that_goes_on_as_long_has_not_stopped() -> None:
 
 
 def test_who_did_not_say_that_it_reached_the_barrier() -> None:
-    """Rank 0 waits in a monitored barrier for those that the others do not hear of; when most say nothing, nothing is concluded."""
+    """Rank 0 waits in a monitored barrier for those that the others do not hear of; when most say nothing, nothing is
+    concluded.
+    """
     said = "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0."
     scene = Scene([raised(said.format(rank), rank) for rank in (1, 2, 4)], {}, frozenset(range(5)), 5, frozenset())
     assert [(one.fields["rule"], one.origin.rank) for one in silence.missed_barrier(scene)] == [("missed-barrier", 3)]
@@ -85,6 +90,8 @@ def test_who_did_not_say_that_it_reached_the_barrier() -> None:
 @pytest.mark.parametrize(("seen", "rule"), [((0, 1, 3), "never-joined"), ((0, 1, 2), "rank-absent")])
 def test_a_client_that_is_missing(seen: tuple[int, ...], rule: str) -> None:
     """The last rank may never have been meant to be; one between others was, and did not come."""
-    scene = Scene([raised("RuntimeError: 3/4 clients joined.", rank) for rank in seen], {}, frozenset(seen), 4, frozenset())
+    scene = Scene(
+        [raised("RuntimeError: 3/4 clients joined.", rank) for rank in seen], {}, frozenset(seen), 4, frozenset()
+    )
     (found,) = silence.rank_absent(scene)
     assert (found.fields["rule"], found.origin.rank) == (rule, 6 - sum(seen))

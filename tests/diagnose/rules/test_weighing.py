@@ -24,7 +24,9 @@ def root(*candidates: Candidate, scene: Scene | None = None) -> str | None:
 
 def test_who_was_killed_on_the_host_of_the_witness() -> None:
     """The scheduler names a host only: it speaks of the rank that was killed there, and its word decides the cause."""
-    oom = named(candidate("slurm.oom-kill", "confirmation"), fact("oom_kill", kind="scheduler", component="slurm", host="b"))
+    oom = named(
+        candidate("slurm.oom-kill", "confirmation"), fact("oom_kill", kind="scheduler", component="slurm", host="b")
+    )
     object.__setattr__(oom.signature, "leads_to", (Edge("host.sigkill", "same-host"),))
     killed = named(candidate("host.sigkill", "either"), left(1, -9, host="a"), left(5, -9, host="b"), tells="killed")
     assert root(oom, killed) == "slurm.oom-kill"
@@ -33,15 +35,24 @@ def test_who_was_killed_on_the_host_of_the_witness() -> None:
 
 
 def test_a_failed_node_is_where_it_began() -> None:
-    """The ranks on the nodes that Slurm lost are the suspects; the node that reports is not one, and without a map nobody is."""
+    """The ranks on the nodes that Slurm lost are the suspects; the node that reports is not one, and without a map
+    nobody is.
+    """
     for text, hosts, ranks, said in (
-        ("a[08-10],b", {0: ("a07",), 1: ("a10",), 2: ("b",)}, (1, 2), "ranks 1, 2 ran; the others were stopped because of it"),
+        (
+            "a[08-10],b",
+            {0: ("a07",), 1: ("a10",), 2: ("b",)},
+            (1, 2),
+            "ranks 1, 2 ran; the others were stopped because of it",
+        ),
         ("b", {2: ("b",)}, (2,), "no file says where ranks 0, 1 ran"),
         ("b", {}, (), "b failed; no file says which ranks ran there"),
         ("", {0: ("a07",)}, (), "no line names the node that failed"),
     ):
         lost = named(
-            candidate("slurm.node-failure"), fact("ON a07 CANCELLED", 0, kind="scheduler", host="a07", node=text), tells="node-lost"
+            candidate("slurm.node-failure"),
+            fact("ON a07 CANCELLED", 0, kind="scheduler", host="a07", node=text),
+            tells="node-lost",
         )
         killed = named(candidate("host.sigkill", "either"), left(0, -9, host="a07"), tells="killed")
         object.__setattr__(lost.signature, "leads_to", (Edge("host.sigkill"),))
@@ -59,7 +70,14 @@ def test_a_kill_that_nobody_explains_says_so() -> None:
 
 
 def xid(number: int, offset: int, *, bus: str = "0000:9b:00", text: str = "") -> object:
-    return fact(text or f"NVRM: Xid (PCI:{bus}): {number}", kind="kernel", source="dmesg", offset=offset, busid=bus, xid=str(number))
+    return fact(
+        text or f"NVRM: Xid (PCI:{bus}): {number}",
+        kind="kernel",
+        source="dmesg",
+        offset=offset,
+        busid=bus,
+        xid=str(number),
+    )
 
 
 def test_the_first_fault_of_a_gpu_explains_the_burst() -> None:
@@ -74,7 +92,9 @@ def test_the_first_fault_of_a_gpu_explains_the_burst() -> None:
 
 def test_the_driver_may_say_itself_what_caused_a_fault() -> None:
     """`caused by previous Xid 149` is believed, wherever it stands."""
-    effect = named(candidate("gpu.a", "either"), xid(45, 5, text="NVRM: Xid (PCI:0000:9b:00): 45, Ch 3 caused by previous Xid 149"))
+    effect = named(
+        candidate("gpu.a", "either"), xid(45, 5, text="NVRM: Xid (PCI:0000:9b:00): 45, Ch 3 caused by previous Xid 149")
+    )
     cause = named(candidate("gpu.b", "cause"), xid(149, 10))
     explain([effect, cause])
     assert effect.explained_by == ["gpu.b"]
@@ -82,7 +102,9 @@ def test_the_driver_may_say_itself_what_caused_a_fault() -> None:
 
 def test_nonfatal_stays_a_warning() -> None:
     """Beside anything else it is not the root, alone it is the best there is."""
-    mild = named(candidate("gpu.nvlink", "either"), xid(145, 5, text="NVRM: Xid (PCI:0000:9b:00): 145, RLW_RXPIPE Nonfatal XC0"))
+    mild = named(
+        candidate("gpu.nvlink", "either"), xid(145, 5, text="NVRM: Xid (PCI:0000:9b:00): 145, RLW_RXPIPE Nonfatal XC0")
+    )
     assert root(mild, candidate("host.sigkill", "either", [2])) == "host.sigkill"
     assert mild.lowered
     assert root(mild) == "gpu.nvlink"
@@ -110,15 +132,31 @@ def test_an_inner_error_carries_no_cause() -> None:
 
 def test_a_link_follows_from_a_peer_that_died_before() -> None:
     """Rank 3 was killed before ranks 0 and 1 gave up their transfers; a rank that was killed much later was not why."""
-    link = named(candidate("fabric.retry", "either"), fact("status=12", 0, time=100.0), fact("status=12", 1, time=101.0), tells="link")
+    link = named(
+        candidate("fabric.retry", "either"),
+        fact("status=12", 0, time=100.0),
+        fact("status=12", 1, time=101.0),
+        tells="link",
+    )
     assert root(link, candidate("host.sigkill", "either", [3], time=95.0)) == "host.sigkill"
-    link = named(candidate("fabric.retry", "either"), fact("status=12", 0, time=100.0), fact("status=12", 1, time=101.0), tells="link")
+    link = named(
+        candidate("fabric.retry", "either"),
+        fact("status=12", 0, time=100.0),
+        fact("status=12", 1, time=101.0),
+        tells="link",
+    )
     assert root(link, candidate("a.late", "either", [3], time=160.0)) == "fabric.retry"
 
 
 def test_a_link_between_living_ends_names_both_and_the_device() -> None:
     """Nobody failed before: host, peer and device are told."""
-    link = named(candidate("fabric.retry", "either"), fact("x", 0, host="a"), tells="link", peer=("10.0.0.5<4032>",), device=("mlx5_4",))
+    link = named(
+        candidate("fabric.retry", "either"),
+        fact("x", 0, host="a"),
+        tells="link",
+        peer=("10.0.0.5<4032>",),
+        device=("mlx5_4",),
+    )
     explain([link])
     assert any("it is the link, between a and 10.0.0.5<4032>, device mlx5_4" in reason for reason in link.why)
 
@@ -171,7 +209,10 @@ def test_an_edge_within_a_process_group() -> None:
     """A time-out in one group does not explain one in another."""
     here, there = "[PG ID 1 PG GUID 8(tp) Rank 0] x", "[PG ID 2 PG GUID 9(dp) Rank 0] x"
     for text, explained in ((here, True), (there, False)):
-        cause, effect = named(candidate("a.cause", "either"), fact(here, 0)), named(candidate("b.effect", "either"), fact(text, 1))
+        cause, effect = (
+            named(candidate("a.cause", "either"), fact(here, 0)),
+            named(candidate("b.effect", "either"), fact(text, 1)),
+        )
         object.__setattr__(cause.signature, "leads_to", (Edge("b.effect", "same-group"),))
         explain([cause, effect])
         assert bool(effect.explained_by) is explained
@@ -181,7 +222,9 @@ def test_the_rank_whose_heartbeat_was_lost() -> None:
     """Host and device are joined to a rank; what that rank says of itself explains that it was lost."""
     lost = candidate("hccl.heartbeat-lost", "either", [0, 1])
     given = named(lost, *lost.facts, peer=("10.0.0.2",), device=("1",))
-    scene = Scene((), {}, frozenset(range(4)), 4, frozenset(), addresses={"10.0.0.2": {"b"}}, local={("a", 1): {1}, ("b", 1): {3}})
+    scene = Scene(
+        (), {}, frozenset(range(4)), 4, frozenset(), addresses={"10.0.0.2": {"b"}}, local={("a", 1): {1}, ("b", 1): {3}}
+    )
     killed = named(candidate("host.sigkill", "either"), left(3, -9), tells="killed")
     assert root(given, killed, scene=scene) == "host.sigkill"
     assert (given.suspects, given.explained_by) == ((3,), ["host.sigkill"])

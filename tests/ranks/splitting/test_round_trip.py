@@ -22,9 +22,14 @@ PLAIN = b"step 1 loss 2.5"
 
 
 def rendered(grammar: Grammar, rank: int, number: int, named: bool) -> str:
-    """The prefix of one of the grammar's samples, for another rank and at another second; `named`: its name of a host or writer is the rank's."""
+    """The prefix of one of the grammar's samples, for another rank and at another second; `named`: its name of a host
+    or writer is the rank's.
+    """
     matches = [match for text in grammar.samples if (match := grammar.pattern.match(text.split("\n", 1)[0]))]
-    match = next((match for match in matches if set(TELLING) & {key for key, value in match.groupdict().items() if value}), matches[0])
+    match = next(
+        (match for match in matches if set(TELLING) & {key for key, value in match.groupdict().items() if value}),
+        matches[0],
+    )
     text = match.string
     told = {"rank": str(rank), "local_rank": str(rank), "s": f"{number % 60:02}", "number": str(100 + number)}
     if named:
@@ -68,7 +73,9 @@ def _comes_apart(stack: tuple[Grammar, ...], known: Table) -> bool:
 
 
 def _stacks(habits: Sequence[Grammar], most: int) -> list[tuple[Grammar, ...]]:
-    """Every stack of one to `most` launchers' layers that the grammars themselves take apart again; with each of `habits` in it, if there are any."""
+    """Every stack of one to `most` launchers' layers that the grammars themselves take apart again; with each of
+    `habits` in it, if there are any.
+    """
     layers = [grammar for grammar in GRAMMARS if not grammar.record]
     if not habits:
         stacks = (stack for size in range(1, most + 1) for stack in itertools.permutations(layers, size))
@@ -102,17 +109,27 @@ def is_plain(line: bytes) -> bool:
 @settings(max_examples=60)
 @given(st.data())
 def test_every_stream_comes_back_byte_for_byte(data: st.DataObject) -> None:
-    """Known streams behind any stack of prefixes, in any fair order: each comes back whole, and every line is accounted for."""
+    """Known streams behind any stack of prefixes, in any fair order: each comes back whole, and every line is accounted
+    for.
+    """
     stack = data.draw(st.sampled_from(STACKS) | st.sampled_from(HABIT_STACKS))
     ranks = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=6, unique=True))
-    # Between lines of all kinds plain ones: the label of srun has the form of a list, so that some lines must show what it is.
+    # Between lines of all kinds plain ones: the label of srun has the form of a list, so that some lines must show what
+    # it is.
     streams = {
-        rank: [b"of %d" % rank, *[PLAIN] * 6, *(part for line in data.draw(LINES) if is_plain(line) for part in (line, PLAIN))]
+        rank: [
+            b"of %d" % rank,
+            *[PLAIN] * 6,
+            *(part for line in data.draw(LINES) if is_plain(line) for part in (line, PLAIN)),
+        ]
         for rank in ranks
     }
     # A program may put torch's tag before some of its lines: that is its own text, and stays.
     if "c10d rank" not in {grammar.name for grammar in stack} and telling(stack) and data.draw(st.booleans()):
-        streams = {rank: [*lines, PLAIN, b"[rank%d]: Traceback (most recent call last):" % rank] for rank, lines in streams.items()}
+        streams = {
+            rank: [*lines, PLAIN, b"[rank%d]: Traceback (most recent call last):" % rank]
+            for rank, lines in streams.items()
+        }
     queues = {rank: list(lines) for rank, lines in streams.items()}
     mixed = []
     while any(queues.values()):
@@ -138,15 +155,28 @@ def test_every_stream_comes_back_byte_for_byte(data: st.DataObject) -> None:
 def test_every_line_is_in_the_output_once(data: st.DataObject) -> None:
     """Whatever stands in a file, with the prefixes kept the lines of the output are those of the input, each as often."""
     some = st.sampled_from(
-        [b"[rank1]: a", b"[default0]:b", b" 3: c", b"[1,2]<stderr>:d", b"node1:4:5 [0] NCCL INFO x", b"\x1b[31m[rank2]:\x1b[0m e"]
+        [
+            b"[rank1]: a",
+            b"[default0]:b",
+            b" 3: c",
+            b"[1,2]<stderr>:d",
+            b"node1:4:5 [0] NCCL INFO x",
+            b"\x1b[31m[rank2]:\x1b[0m e",
+        ]
     )
-    lines = data.draw(st.lists(some | WORDS | st.binary(max_size=30).map(lambda text: text.replace(b"\n", b"")), min_size=1, max_size=60))
+    lines = data.draw(
+        st.lists(
+            some | WORDS | st.binary(max_size=30).map(lambda text: text.replace(b"\n", b"")), min_size=1, max_size=60
+        )
+    )
     ending = data.draw(st.sampled_from([b"", b"\n"]))
     raw = b"\n".join(lines) + ending
     assume(raw.strip() and b"\0" not in raw)
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "job.txt").write_bytes(b"text\n" * 40 + raw)
-        result = split([str(Path(directory) / "job.txt")], Path(directory) / "out", Options(workers=1, keep_prefix=True))
+        result = split(
+            [str(Path(directory) / "job.txt")], Path(directory) / "out", Options(workers=1, keep_prefix=True)
+        )
         parts = [(Path(directory) / "out" / file.name).read_bytes() for file in result.files]
     found = [line for part in parts for line in part.removesuffix(b"\n").split(b"\n")]
     if result.added == 0:
@@ -156,7 +186,9 @@ def test_every_line_is_in_the_output_once(data: st.DataObject) -> None:
 
 def test_there_are_stacks_of_every_launcher() -> None:
     """Each layer that tells a rank is in a stack of its own, and there are stacks of three."""
-    telling = {grammar.name for grammar in GRAMMARS if not grammar.record and {"rank", "local_rank"} & set(grammar.says)}
+    telling = {
+        grammar.name for grammar in GRAMMARS if not grammar.record and {"rank", "local_rank"} & set(grammar.says)
+    }
     behind_another = {"torchrun tee with the role rank"}  # only with torch's own tag behind it
     assert telling - behind_another <= {stack[0].name for stack in STACKS if len(stack) == 1}
     assert behind_another <= {grammar.name for stack in STACKS for grammar in stack}
@@ -169,18 +201,30 @@ SAMPLES |= {envelope.name: (envelope.sample.removesuffix("\n"),) for envelope in
 
 @settings(max_examples=25)
 @given(st.sampled_from(sorted(SAMPLES)), st.sampled_from(sorted(SAMPLES)), st.booleans(), st.sampled_from(["", "\n"]))
-def test_lines_of_any_two_layouts_in_one_file_are_all_accounted_for(one: str, other: str, keep: bool, ending: str) -> None:
+def test_lines_of_any_two_layouts_in_one_file_are_all_accounted_for(
+    one: str, other: str, keep: bool, ending: str
+) -> None:
     """Grammars, habits and envelopes: what is read is written, but for what a warning counts."""
     some, others = (list(itertools.islice(itertools.cycle(SAMPLES[name]), 9)) for name in (one, other))
     raw = "\n".join([*some, "plain text", *others, *some]) + ending
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "job.txt").write_text(raw)
-        result = split([str(Path(directory) / "job.txt")], Path(directory) / "out", Options(workers=1, keep_prefix=keep))
+        result = split(
+            [str(Path(directory) / "job.txt")], Path(directory) / "out", Options(workers=1, keep_prefix=keep)
+        )
         parts = [(Path(directory) / "out" / file.name).read_bytes() for file in result.files]
-    assert result.lines == len(raw.removesuffix("\n").split("\n")) == sum(file.lines for file in result.files) - result.added
+    assert (
+        result.lines
+        == len(raw.removesuffix("\n").split("\n"))
+        == sum(file.lines for file in result.files) - result.added
+    )
     assert result.left_out == 0
     codes = {warning.code for warning in result.warnings}
-    assert result.added == 0 or codes & {"glued", "partial-lines", "record-fields"} or raw.startswith("{") or "\n{" in raw
+    assert (
+        result.added == 0 or codes & {"glued", "partial-lines", "record-fields"} or raw.startswith("{") or "\n{" in raw
+    )
     if keep and not codes:
         found = [line for part in parts for line in part.decode().removesuffix("\n").split("\n")]
-        assert any(json.startswith(("{", "__")) for json in raw.split("\n")) or sorted(found) == sorted(raw.removesuffix("\n").split("\n"))
+        assert any(json.startswith(("{", "__")) for json in raw.split("\n")) or sorted(found) == sorted(
+            raw.removesuffix("\n").split("\n")
+        )

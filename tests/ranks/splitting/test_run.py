@@ -57,7 +57,9 @@ def test_lines_of_nobody_have_their_own_file(splitting: Split) -> None:
 def test_lines_of_nobody_in_the_file_of_a_host_stay_apart(splitting: Split) -> None:
     """What two containers wrote without saying who they are is not one text."""
     tagged = b"[rank%d]: a\n[rank%d]: b\n"
-    _, found = splitting({f"train-worker-{pod}.log": b"of %d\n" % pod + tagged % (2 * pod, 2 * pod + 1) for pod in (0, 1)})
+    _, found = splitting(
+        {f"train-worker-{pod}.log": b"of %d\n" % pod + tagged % (2 * pod, 2 * pod + 1) for pod in (0, 1)}
+    )
     assert (found["nobody.train-worker-0.log"], found["nobody.train-worker-1.log"]) == (b"of 0\n", b"of 1\n")
 
 
@@ -85,11 +87,13 @@ def test_local_ranks_of_several_hosts_are_no_ranks(splitting: Split) -> None:
 
 def test_a_label_around_a_launcher_numbers_nodes(splitting: Split) -> None:
     """`srun --label torchrun`: the label is the node's, the rank is what the map says, or unknown."""
-    lines = b"".join(b"%d: [default%d]:step %d\n" % (node, local, step) for step in range(9) for node in (0, 1) for local in (0, 1))
+    lines = b"".join(
+        b"%d: [default%d]:step %d\n" % (node, local, step) for step in range(9) for node in (0, 1) for local in (0, 1)
+    )
     _, found = splitting({"job.log": lines + b"1: [default0]:[rank2]: ValueError: boom\n"})
-    assert set(found) == {f"local_rank_{local}.task{node}.log" for local in (0, 1) for node in (0, 1)} - {"local_rank_0.task1.log"} | {
-        "rank_2.log"
-    }
+    assert set(found) == {f"local_rank_{local}.task{node}.log" for local in (0, 1) for node in (0, 1)} - {
+        "local_rank_0.task1.log"
+    } | {"rank_2.log"}
     assert len(found["rank_2.log"].splitlines()) == 10
 
 
@@ -104,7 +108,9 @@ def test_two_files_of_a_rank_are_merged_by_their_stamps(splitting: Split) -> Non
 
 def test_what_no_clock_orders_stands_one_after_the_other(splitting: Split) -> None:
     """And a warning says so. Attempts follow each other whatever the clocks say."""
-    result, found = splitting({"attempt_0/3/stdout.log": b"a\n", "attempt_1/3/stdout.log": b"c\n", "attempt_0/3/stderr.log": b"b\n"})
+    result, found = splitting(
+        {"attempt_0/3/stdout.log": b"a\n", "attempt_1/3/stdout.log": b"c\n", "attempt_0/3/stderr.log": b"b\n"}
+    )
     assert found == {"rank_3.log": b"b\na\nc\n"}
     assert "no-clock" in codes(result)
 
@@ -117,7 +123,9 @@ def test_a_file_named_after_a_rank_is_that_ranks(splitting: Split) -> None:
 
 def test_two_writers_on_one_line_are_cut_apart(splitting: Split) -> None:
     """torchrun's tail may write a part of a line, and the next prefix stands behind it."""
-    result, found = splitting({"job.log": mixed(30, 2) + b"[default0]: 50%|##   [default1]:half\n[default1]:99%|####|[default0]:boom\n"})
+    result, found = splitting(
+        {"job.log": mixed(30, 2) + b"[default0]: 50%|##   [default1]:half\n[default1]:99%|####|[default0]:boom\n"}
+    )
     assert found["rank_1.log"].endswith(b"step 29\n99%|####|\n")
     assert found["rank_0.log"].endswith(b" 50%|##   [default1]:half\nboom\n")
     assert result.added == 1
@@ -141,7 +149,10 @@ def test_archives_and_compressed_files(splitting: Split, tmp_path: Path) -> None
         member.size = len(mixed(40, 2))
         tar.addfile(member, io.BytesIO(mixed(40, 2)))
     _, found = splitting(
-        {"a.tar.gz": packed.getvalue(), "b.log.gz": gzip.compress(b"".join(b"[rank%d]: of b\n" % rank for rank in (0, 1)))}
+        {
+            "a.tar.gz": packed.getvalue(),
+            "b.log.gz": gzip.compress(b"".join(b"[rank%d]: of b\n" % rank for rank in (0, 1))),
+        }
     )
     assert found["rank_1.log"].count(b"step") == 20
     assert found["rank_1.log"].count(b"of b\n") == 1
@@ -184,7 +195,9 @@ def test_chunks_and_processes_do_not_matter(splitting: Split, forked: list[int])
 
 
 def test_what_a_process_leaves_undone_is_done_here(splitting: Split, forked: list[int], tmp_path: Path) -> None:
-    """One that dies in its second file: that is read anew, what it did before counts, and the progress comes to the whole once."""
+    """One that dies in its second file: that is read anew, what it did before counts, and the progress comes to the
+    whole once.
+    """
     files = {f"job{number}.log": mixed(300, 4) for number in range(4)}
     _, expected = splitting(files)
     here, whole, began = os.getpid(), work._one_file, []
@@ -198,7 +211,11 @@ def test_what_a_process_leaves_undone_is_done_here(splitting: Split, forked: lis
         return whole(number, *rest)
 
     told: list[tuple[int, int | None]] = []
-    with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=1000), mock.patch.object(work, "_one_file", dies):
+    with (
+        mock.patch.multiple(run, _WORTH_PROCESSES=1),
+        mock.patch.multiple(stretch, CHUNK=1000),
+        mock.patch.object(work, "_one_file", dies),
+    ):
         options = Options(workers=2, force=True)
         result = split([str(tmp_path / "in")], tmp_path / "out", options, lambda *done: told.append(done))
     assert {file.name: (tmp_path / "out" / file.name).read_bytes() for file in result.files} == expected
@@ -224,8 +241,13 @@ def test_standard_input_is_split(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "triage", "split", "-", "-o", str(tmp_path / "out"), "--format", "json"]
     done = subprocess.run(command, input=mixed(40, 2), capture_output=True, check=True)
     told = json.loads(done.stdout)
-    assert [(file["rank"], file["lines"], file["sources"]) for file in told["files"]] == [(0, 20, ["-"]), (1, 20, ["-"])]
-    assert (tmp_path / "out" / "rank_1.log").read_bytes() == b"".join(b"step %d\n" % number for number in range(1, 40, 2))
+    assert [(file["rank"], file["lines"], file["sources"]) for file in told["files"]] == [
+        (0, 20, ["-"]),
+        (1, 20, ["-"]),
+    ]
+    assert (tmp_path / "out" / "rank_1.log").read_bytes() == b"".join(
+        b"step %d\n" % number for number in range(1, 40, 2)
+    )
 
 
 def test_a_full_disk_is_said(splitting: Split) -> None:
@@ -245,22 +267,42 @@ def docker(stamp: str, text: str, stream: str = "stderr") -> bytes:
 
 
 def test_dockers_files_are_opened(splitting: Split) -> None:
-    """The text comes back as it was written, and a line that Docker cut at 16 KiB is one again, though its second half has no prefix."""
+    """The text comes back as it was written, and a line that Docker cut at 16 KiB is one again, though its second half
+    has no prefix.
+    """
     lines = [docker(STAMPS[number], f'[default{number % 2}]:Tensor <{number}> é\t"x"\n') for number in range(40)]
-    cut = [docker(STAMPS[40], "[default1]:first, "), docker(STAMPS[41], "[default0]:out\n", "stdout"), docker(STAMPS[42], "second\n")]
+    cut = [
+        docker(STAMPS[40], "[default1]:first, "),
+        docker(STAMPS[41], "[default0]:out\n", "stdout"),
+        docker(STAMPS[42], "second\n"),
+    ]
     result, found = splitting({"3f-json.log": b"".join([*lines, *cut])})
-    assert found["rank_1.log"] == "".join(f'Tensor <{number}> é\t"x"\n' for number in range(1, 40, 2)).encode() + b"first, second\n"
+    assert (
+        found["rank_1.log"]
+        == "".join(f'Tensor <{number}> é\t"x"\n' for number in range(1, 40, 2)).encode() + b"first, second\n"
+    )
     assert found["rank_0.log"].endswith(b"\nout\n")
     assert result.lines == 43 == sum(file.lines for file in result.files) - result.added
     assert "partial-lines" in codes(result)
 
 
 def test_journals_are_opened(splitting: Split) -> None:
-    """In JSON and in the export format, where a message with newlines has its length before it; fields of records are counted."""
-    said = {"__REALTIME_TIMESTAMP": "1795230465000000", "_HOSTNAME": "node1", "SYSLOG_IDENTIFIER": "train", "_TRANSPORT": "stdout"}
-    records = [{**said, "_PID": str(700 + number % 2), "MESSAGE": f"[rank{number % 2}]: step {number}"} for number in range(40)]
+    """In JSON and in the export format, where a message with newlines has its length before it; fields of records are
+    counted.
+    """
+    said = {
+        "__REALTIME_TIMESTAMP": "1795230465000000",
+        "_HOSTNAME": "node1",
+        "SYSLOG_IDENTIFIER": "train",
+        "_TRANSPORT": "stdout",
+    }
+    records = [
+        {**said, "_PID": str(700 + number % 2), "MESSAGE": f"[rank{number % 2}]: step {number}"} for number in range(40)
+    ]
     as_json = b"".join(json.dumps(record).encode() + b"\n" for record in records)
-    exported = b"".join("".join(f"{key}={value}\n" for key, value in record.items()).encode() + b"\n" for record in records)
+    exported = b"".join(
+        "".join(f"{key}={value}\n" for key, value in record.items()).encode() + b"\n" for record in records
+    )
     message = b"[rank1]: a\n\nb"
     fields = b"_HOSTNAME=node1\n__REALTIME_TIMESTAMP=1795230465000000\n_PID=701\nSYSLOG_IDENTIFIER=train\n"
     exported += fields + b"MESSAGE\n" + len(message).to_bytes(8, "little") + message + b"\n\n"
@@ -270,14 +312,18 @@ def test_journals_are_opened(splitting: Split) -> None:
     assert result.lines == 40 == sum(file.lines for file in result.files)
     for size in (64, 1 << 20):
         with mock.patch.object(opened, "_LEAST", size), mock.patch.multiple(stretch, CHUNK=size, _FIRST=size):
-            result, found = splitting({"a/journal.json": b"", "b/journal.export": exported}, Options(workers=1, force=True))
+            result, found = splitting(
+                {"a/journal.json": b"", "b/journal.export": exported}, Options(workers=1, force=True)
+            )
         assert found["rank_1.log"] == expected + b"a\n\nb\n"
         assert result.lines == exported.count(b"\n") == sum(file.lines for file in result.files) - result.added
         assert "record-fields" in codes(result)
 
 
 def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Split, forked: list[int]) -> None:
-    """The halves of a line that Kubernetes cut are one line also between chunks and between processes; what comes back is as with one."""
+    """The halves of a line that Kubernetes cut are one line also between chunks and between processes; what comes back
+    is as with one.
+    """
     lines = []
     for number in range(300):
         flag, stream = ("P", "stdout") if number % 3 == 0 else ("F", "stdout" if number % 3 == 1 else "stderr")
@@ -294,13 +340,17 @@ def test_pieces_stay_with_their_writer_wherever_a_file_is_parted(splitting: Spli
 
 
 def test_what_a_line_calls_itself_is_believed(splitting: Split, forked: list[int]) -> None:
-    """A tag inside of another rank's prefix takes its line to its own rank, and a warning says so; only that line, and with any number of workers."""
+    """A tag inside of another rank's prefix takes its line to its own rank, and a warning says so; only that line, and
+    with any number of workers.
+    """
     lines = mixed(9000, 2, b"%d: step %d\n")
     data = b"1: [rank1]: the labels are of ranks\n" + lines + b"0: [rank3]: ValueError: boom\n" + lines
     result, found = splitting({"job.log": data})
     assert found["rank_3.log"] == b"[rank3]: ValueError: boom\n"
     assert len(found["rank_0.log"].splitlines()) == 9000
-    assert "`0:` of rank 0 says rank 3" in next(warning.message for warning in result.warnings if warning.code == "identity-conflict")
+    assert "`0:` of rank 0 says rank 3" in next(
+        warning.message for warning in result.warnings if warning.code == "identity-conflict"
+    )
     with mock.patch.multiple(run, _WORTH_PROCESSES=1), mock.patch.multiple(stretch, CHUNK=1000):
         assert splitting({}, Options(workers=3, force=True))[1] == found
     assert len(forked) == 2
@@ -308,7 +358,9 @@ def test_what_a_line_calls_itself_is_believed(splitting: Split, forked: list[int
 
 def test_what_stands_behind_the_labels_of_nodes_goes_to_its_rank(splitting: Split) -> None:
     """One task a node: tagged lines are the tagged rank's, all others nobody's but the task's."""
-    _, found = splitting({"job.log": mixed(60, 2, b"%d: step %d\n") + b"1: [rank9]: ValueError: boom\n1: [rank8]: ValueError: boom\n"})
+    _, found = splitting(
+        {"job.log": mixed(60, 2, b"%d: step %d\n") + b"1: [rank9]: ValueError: boom\n1: [rank8]: ValueError: boom\n"}
+    )
     assert set(found) == {"rank_8.log", "rank_9.log", "writer_0.log", "writer_1.log"}
     assert found["rank_9.log"] == b"[rank9]: ValueError: boom\n"
 
@@ -329,13 +381,19 @@ def test_a_tag_without_the_launchers_prefix_tells_its_writer(splitting: Split) -
 
 
 def test_glue_within_tracebacks_and_behind_bars_is_cut(splitting: Split) -> None:
-    """A prefix behind a frame of another writer though a blank stands before it, and torch's tag right behind a progress bar."""
+    """A prefix behind a frame of another writer though a blank stands before it, and torch's tag right behind a
+    progress bar.
+    """
     glued = b'[default0]:  File "a.py", line 3, in f [default1]:  File "b.py", line 4, in g\n'
     bar = b"[default0]: 50%|##  | 5/10 [00:01<00:01, 4.9it/s][rank1]: Traceback (most recent call last):\n"
     spoken = b"[default0]:see [default1]: of the others, and [rank1]: too\n"
     result, found = splitting({"job.log": mixed(40, 2) + glued + bar + spoken})
-    assert found["rank_1.log"].endswith(b'step 39\n  File "b.py", line 4, in g\n[rank1]: Traceback (most recent call last):\n')
+    assert found["rank_1.log"].endswith(
+        b'step 39\n  File "b.py", line 4, in g\n[rank1]: Traceback (most recent call last):\n'
+    )
     assert found["rank_0.log"].endswith(b"4.9it/s]\nsee [default1]: of the others, and [rank1]: too\n")
     assert result.added == 2
-    result, found = splitting({"job.log": bar[11:] + b"[rank1]: ValueError: boom\n" + b"plain\n" * 20}, Options(workers=1, force=True))
+    result, found = splitting(
+        {"job.log": bar[11:] + b"[rank1]: ValueError: boom\n" + b"plain\n" * 20}, Options(workers=1, force=True)
+    )
     assert found["rank_1.log"] == b"[rank1]: Traceback (most recent call last):\n[rank1]: ValueError: boom\n"

@@ -27,7 +27,11 @@ def written(data: bytes, pieces: list[tuple[int, int]]) -> bytes:
         return file.read()
 
 
-PIECES = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)).map(lambda pair: (min(pair), max(pair))), min_size=1, max_size=50)
+PIECES = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(0, 200)).map(lambda pair: (min(pair), max(pair))),
+    min_size=1,
+    max_size=50,
+)
 
 
 @given(PIECES, st.sampled_from([3, 1024]), st.sampled_from(["writev", "less at once", "none"]))
@@ -38,7 +42,11 @@ def test_pieces_arrive_in_their_order(pieces: list[tuple[int, int]], most: int, 
     assert call is not None
 
     def less(fd: int, address: int, rows: int) -> int:
-        return os.write(fd, ctypes.string_at(ctypes.c_void_p.from_address(address).value or 0, 1)) if len(pieces) % 2 else -1
+        return (
+            os.write(fd, ctypes.string_at(ctypes.c_void_p.from_address(address).value or 0, 1))
+            if len(pieces) % 2
+            else -1
+        )
 
     given = {"writev": call, "less at once": less, "none": None}[system]
     ctypes.set_errno(errno.EINTR)

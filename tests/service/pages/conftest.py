@@ -23,7 +23,9 @@ from triage.store import Store
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 ROLES = {
     "viewer": ("read",),
     "submitter": ("read", "ingest"),
@@ -34,7 +36,8 @@ ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The address of the server, its store, a token of each role; incidents with calls, with a stack, with an environment that differs;
+    """The address of the server, its store, a token of each role; incidents with calls, with a stack, with an
+    environment that differs;
     a task that nobody works on.
     """
 
@@ -53,11 +56,18 @@ def served(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         store.incidents.add(triage.ingest(job("assertion_all_ranks_interleaved")))
         rich = tuple(
             keep(store, path.parent, place, place.parent.name)
-            for place in (dumps(path.with_name("dumps")), job("segfault_all_ranks_redirects"), job("env_detail_one_rank_perrank"))
+            for place in (
+                dumps(path.with_name("dumps")),
+                job("segfault_all_ranks_redirects"),
+                job("env_detail_one_rank_perrank"),
+            )
         )
         running = store.tasks.add("ingest", {"place": {"files": []}, "name": "a job"}, actor="tests").id
         assert store.tasks.claim("tests") is not None  # by nobody who works on it, and stale only much later
-        tokens = {role: store.tokens.create(f"{role} of the tests", scopes, actor="tests")[0] for role, scopes in ROLES.items()}
+        tokens = {
+            role: store.tokens.create(f"{role} of the tests", scopes, actor="tests")[0]
+            for role, scopes in ROLES.items()
+        }
     environment = {
         **os.environ,
         "TRIAGE_STORE": str(path),
@@ -88,7 +98,9 @@ def browser() -> Iterator[Browser]:
     """Chromium, without a window."""
     if CHROMIUM is None:
         pytest.skip("no chromium is installed; `.ci/run` installs it: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'triage-kb[dev]'")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install 'triage-kb[dev]'"
+    )
     with playwright.sync_playwright() as running:
         launched = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield launched
@@ -114,11 +126,16 @@ def visit(browser: Browser, served: Served) -> Iterator[Callable[..., Page]]:
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
-            "console", lambda said: wrong.append(said.text) if said.type == "error" and "Failed to load resource" not in said.text else None
+            "console",
+            lambda said: (
+                wrong.append(said.text) if said.type == "error" and "Failed to load resource" not in said.text else None
+            ),
         )
         if role is not None:
             answer = context.request.post(
-                "/auth/token", form={"token": served.tokens[role], "next": "/status"}, headers={"Origin": served.address}
+                "/auth/token",
+                form={"token": served.tokens[role], "next": "/status"},
+                headers={"Origin": served.address},
             )
             assert answer.ok, answer.text()
         return page

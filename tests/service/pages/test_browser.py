@@ -1,4 +1,6 @@
-"""The pages in a real browser: the way from an upload to a signature, each role, the keyboard alone, no JavaScript, and accessibility."""
+"""The pages in a real browser: the way from an upload to a signature, each role, the keyboard alone, no JavaScript, and
+accessibility.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def dropped(page: Page, path: Path) -> JSHandle:
 def known(served: Served, **wanted: Any) -> str:
     """An incident of the store."""
     with Store.open(served.path) as store:
-        return next(item.id for item in store.search.listed() if all(getattr(item, name) == value for name, value in wanted.items()))
+        return next(
+            item.id
+            for item in store.search.listed()
+            if all(getattr(item, name) == value for name, value in wanted.items())
+        )
 
 
 def clusters(served: Served) -> list[str]:
@@ -64,7 +70,9 @@ def test_from_an_upload_to_its_verdict(visit: Visit, archive: Path) -> None:
         page.click("text=Diagnose")
     page.wait_for_url("**/incidents/i-*")
     assert any(says.endswith("MB sent") for says in told)
-    assert {"waiting for a worker", "working", "reading", "comparing the ranks"} & {says.partition(",")[0] for says in told}
+    assert {"waiting for a worker", "working", "reading", "comparing the ranks"} & {
+        says.partition(",")[0] for says in told
+    }
     assert "ValueError" in page.inner_text("h1")
     assert "llama-7b run 12" in page.inner_text("#job")
     assert "confidence" in page.inner_text(".card .facts")
@@ -191,7 +199,9 @@ def test_a_wrong_token_does_not_open(visit: Visit) -> None:
 
 
 def test_the_keyboard_is_enough(visit: Visit, served: Served) -> None:
-    """Signing in, walking the list, opening an incident and agreeing, without a pointer; what has the focus can be seen."""
+    """Signing in, walking the list, opening an incident and agreeing, without a pointer; what has the focus can be
+    seen.
+    """
     page = visit(None)
     page.goto("/incidents")
     page.keyboard.type(served.tokens["submitter"])
@@ -269,7 +279,9 @@ BARRIERS = """() => {
 
 @pytest.mark.parametrize("pages", ["lists", "things"])
 def test_no_page_has_a_serious_barrier(visit: Visit, served: Served, pages: str) -> None:
-    """axe-core finds no serious or critical violation, in light and in dark, on a desk and on a phone; no page scrolls sideways."""
+    """axe-core finds no serious or critical violation, in light and in dark, on a desk and on a phone; no page scrolls
+    sideways.
+    """
     axe = pytest.importorskip(
         "axe_core_python.sync_playwright", reason="axe-core-python is not installed: pip install 'triage-kb[dev]'"
     ).Axe()

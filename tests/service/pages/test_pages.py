@@ -22,7 +22,12 @@ def addresses(store: Store) -> list[str]:
     """Every page that has a `.json`."""
     cluster = store.clusters.listed()[0].id
     task = store.tasks.add("ingest", {"place": {"files": []}, "name": NASTY}, actor="tests").id
-    own = [f"/incidents/{first(store)}", f"/clusters/{cluster}", f"/clusters/{cluster}/promote?signature=data.x", f"/tasks/{task}"]
+    own = [
+        f"/incidents/{first(store)}",
+        f"/clusters/{cluster}",
+        f"/clusters/{cluster}/promote?signature=data.x",
+        f"/tasks/{task}",
+    ]
     return [*(address for address, _, _ in show.NAV), *own, "/signatures/host.sigkill"]
 
 
@@ -55,7 +60,15 @@ def test_the_tour_shows_every_page() -> None:
     there = {path.name: path.stat().st_size for path in (ROOT / "docs" / "img").glob("*.png")}
     assert shown == set(there)
     assert max(there.values()) < 150_000
-    for name in (*(address[1:] for address, _, _ in show.NAV), "incident", "cluster", "promote", "signature", "task", "sign-in"):
+    for name in (
+        *(address[1:] for address, _, _ in show.NAV),
+        "incident",
+        "cluster",
+        "promote",
+        "signature",
+        "task",
+        "sign-in",
+    ):
         assert {f"{name}-light.png", f"{name}-dark.png"} <= shown
 
 
@@ -73,13 +86,23 @@ def test_the_list_is_the_first_page(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["?verdict=known", "?verdict=&rank=&q=&host=", "?q=shard", "?signature=host.sigkill", "?domain=host&limit=1", "?wrong=true"]
+    "query",
+    [
+        "?verdict=known",
+        "?verdict=&rank=&q=&host=",
+        "?q=shard",
+        "?signature=host.sigkill",
+        "?domain=host&limit=1",
+        "?wrong=true",
+    ],
 )
 def test_filters_stand_in_the_address(client: TestClient, query: str) -> None:
     """The page and its JSON show the same incidents, and empty fields of the form do not matter."""
     found = client.get(f"/incidents.json{query}").json()
     text = client.get(f"/incidents{query}", headers=HTML).text
-    assert set(re.findall(r'class="main" href="/incidents/([^"]+)"', text)) == {item["id"] for item in found["incidents"]}
+    assert set(re.findall(r'class="main" href="/incidents/([^"]+)"', text)) == {
+        item["id"] for item in found["incidents"]
+    }
 
 
 def test_facets_count_what_the_filter_lets_through(client: TestClient, store: Store) -> None:
@@ -119,7 +142,9 @@ def test_feedback_needs_no_javascript(client: TestClient, store: Store) -> None:
     """A form is posted, the page says so, and the audit log knows it."""
     name = first(store)
     answer = client.post(
-        f"/incidents/{name}/feedback", data={"verdict": "wrong", "because": "the disk was full", "signature": ""}, headers=HTML
+        f"/incidents/{name}/feedback",
+        data={"verdict": "wrong", "because": "the disk was full", "signature": ""},
+        headers=HTML,
     )
     assert answer.status_code == 200
     assert show.SAID["wrong"] in answer.text
@@ -144,9 +169,21 @@ def test_log_text_is_text_on_every_page(client: TestClient, store: Store) -> Non
     import dataclasses
 
     found = store.incidents.get(first(store)).diagnosis
-    fact = Evidence("exception", "Python", NASTY, Origin(rank=1, host=NASTY), f"{NASTY}.log", 0, excerpt=NASTY, line=3, end_line=3)
+    fact = Evidence(
+        "exception", "Python", NASTY, Origin(rank=1, host=NASTY), f"{NASTY}.log", 0, excerpt=NASTY, line=3, end_line=3
+    )
     bad = Finding(
-        None, NASTY, "unknown", "cause", "fatal", 0.9, ranks=(1,), hosts=(NASTY,), cluster="u-abcdef", why=(NASTY,), evidence=(fact,)
+        None,
+        NASTY,
+        "unknown",
+        "cause",
+        "fatal",
+        0.9,
+        ranks=(1,),
+        hosts=(NASTY,),
+        cluster="u-abcdef",
+        why=(NASTY,),
+        evidence=(fact,),
     )
     job = dataclasses.replace(found.job, id="j-feed00feed00", name=NASTY, path=f"/x/{NASTY}", versions={"torch": NASTY})
     stored = store.incidents.add(dataclasses.replace(found, job=job, root_cause=bad, unknown=(bad,)))
@@ -163,7 +200,10 @@ def test_what_a_log_fills_in_is_said_in_words(client: TestClient) -> None:
     """No braces in the advice of a signature for people; a program gets the template."""
     page = client.get("/signatures/config.env-mismatch", headers=HTML).text
     assert "<var>ranks</var>" in page
-    assert "{ranks}" not in page.replace('"', "")[page.index("<h2>What to do") : page.index("References")].partition("data-copy")[0]
+    assert (
+        "{ranks}"
+        not in page.replace('"', "")[page.index("<h2>What to do") : page.index("References")].partition("data-copy")[0]
+    )
     assert "{ranks}" in client.get("/signatures/config.env-mismatch.json").text
 
 

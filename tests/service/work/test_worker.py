@@ -44,7 +44,9 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_a_task_becomes_an_incident(settings: Settings, store: Store, archive: Path) -> None:
-    """The incident, where it came from, the lines around its evidence and its environment are stored with the end of the task."""
+    """The incident, where it came from, the lines around its evidence and its environment are stored with the end of
+    the task.
+    """
     task = store.tasks.add("ingest", sent(settings, archive), actor="somebody")
     assert Worker(settings, store).step()
     done = store.tasks.get(task.id)

@@ -1,6 +1,7 @@
 """Our own reader of core files: ELF headers and notes with struct alone, in milliseconds whatever the size.
 
-Layouts: <linux/elfcore.h>, <asm/siginfo.h>, fs/binfmt_elf.c. 64-bit little-endian x86-64 and aarch64. Every count and offset in the file is
+Layouts: <linux/elfcore.h>, <asm/siginfo.h>, fs/binfmt_elf.c. 64-bit little-endian x86-64 and aarch64. Every count and
+offset in the file is
 checked before it is used; what is damaged is left out and said.
 """
 
@@ -70,7 +71,11 @@ class Memory:
         if segment is None:
             return b""
         skipped = address - segment.start
-        return self._data.read(segment.offset + skipped, min(length, segment.kept - skipped)) if skipped < segment.kept else b""
+        return (
+            self._data.read(segment.offset + skipped, min(length, segment.kept - skipped))
+            if skipped < segment.kept
+            else b""
+        )
 
     def segment_at(self, address: int) -> Segment | None:
         index = bisect_right(self._segments, address, key=lambda segment: segment.start) - 1
@@ -106,7 +111,9 @@ class _Notes:
 def read(data: Bytes) -> Core:
     """The facts of a core file. Raises CoreError for what is none, is of another machine, or ends before its notes."""
     machine, headers = _headers(data)
-    segments = tuple(sorted((_segment(header) for header in headers if header[0] == _PT_LOAD), key=lambda segment: segment.start))
+    segments = tuple(
+        sorted((_segment(header) for header in headers if header[0] == _PT_LOAD), key=lambda segment: segment.start)
+    )
     found = _Notes()
     for header in headers:
         if header[0] == _PT_NOTE:
@@ -168,16 +175,24 @@ def _headers(data: Bytes) -> tuple[str, list[Header]]:
     if head[:4] != b"\x7fELF":
         raise CoreError("it is no ELF file", hint="give a core file as the kernel, gcore or systemd-coredump writes it")
     if head[4:5] == b"\x01":
-        raise CoreError("it is the core of a 32-bit process, which is not read", hint="gdb on a machine of that kind shows its backtrace")
+        raise CoreError(
+            "it is the core of a 32-bit process, which is not read",
+            hint="gdb on a machine of that kind shows its backtrace",
+        )
     if head[5:6] == b"\x02":
-        raise CoreError("it is the core of a big-endian machine, which is not read", hint="gdb-multiarch shows its backtrace")
+        raise CoreError(
+            "it is the core of a big-endian machine, which is not read", hint="gdb-multiarch shows its backtrace"
+        )
     if len(head) < _EHDR.size:
         raise CoreError("the core file ends within its first header", hint=_HINT)
     _, kind, machine, _, _, phoff, shoff, _, _, phentsize, phnum, _, _, _ = _EHDR.unpack(head)
     if kind != 4:
         raise CoreError("it is an ELF file, but no core", hint="give the core file here and the program with --exe")
     if machine not in _MACHINES:
-        raise CoreError(f"it comes from a machine that is not known here (ELF machine {machine})", hint="x86-64 and aarch64 are read")
+        raise CoreError(
+            f"it comes from a machine that is not known here (ELF machine {machine})",
+            hint="x86-64 and aarch64 are read",
+        )
     if phnum == 0xFFFF:  # PN_XNUM: the number stands in the first section header
         section = data.read(shoff, 64)
         phnum = struct.unpack_from("<I", section, 44)[0] if len(section) == 64 else 0
@@ -276,7 +291,11 @@ def _modules(mappings: list[Mapping], memory: Memory) -> tuple[Module, ...]:
             first[mapping.path] = mapping
         if mapping.path in first and mapping.end - first[mapping.path].start < 1 << 36:
             end[mapping.path] = max(end.get(mapping.path, 0), mapping.end)
-    code = {mapping.path for mapping in mappings if (segment := memory.segment_at(mapping.start)) is not None and segment.executable}
+    code = {
+        mapping.path
+        for mapping in mappings
+        if (segment := memory.segment_at(mapping.start)) is not None and segment.executable
+    }
     modules = []
     for path, mapping in first.items():
         if path not in end or path.startswith(("/dev/", "/SYSV", "/memfd:", "[", "socket:")):
@@ -311,7 +330,12 @@ def _build_id(notes: bytes) -> str:
     while position + _NOTE.size <= len(notes):
         name_size, desc_size, kind = _NOTE.unpack_from(notes, position)
         start = position + _NOTE.size + (name_size + 3 & ~3)
-        if kind == 3 and notes[position + _NOTE.size :][:3] == b"GNU" and 8 <= desc_size <= 64 and start + desc_size <= len(notes):
+        if (
+            kind == 3
+            and notes[position + _NOTE.size :][:3] == b"GNU"
+            and 8 <= desc_size <= 64
+            and start + desc_size <= len(notes)
+        ):
             return notes[start : start + desc_size].hex()
         position = start + (desc_size + 3 & ~3)
     return ""

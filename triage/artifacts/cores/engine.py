@@ -1,4 +1,6 @@
-"""A debugger in a cage: an empty environment, limits, a deadline after which the whole process group is killed, a cap on its output."""
+"""A debugger in a cage: an empty environment, limits, a deadline after which the whole process group is killed, a cap
+on its output.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ class Output:
 
 
 def run(
-    command: Sequence[str], given: str, limits: Limits, cwd: str, environment: dict[str, str] | None = None, keep: Sequence[int] = ()
+    command: Sequence[str],
+    given: str,
+    limits: Limits,
+    cwd: str,
+    environment: dict[str, str] | None = None,
+    keep: Sequence[int] = (),
 ) -> Output:
     """Run a command with `given` on its standard input. Nothing of it is left when this returns."""
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
@@ -57,7 +64,9 @@ def run(
         finally:
             _kill(process)
         stderr.seek(0)
-        return Output(out.decode("utf-8", "replace"), stderr.read(1 << 16).decode("utf-8", "replace"), ended, process.returncode)
+        return Output(
+            out.decode("utf-8", "replace"), stderr.read(1 << 16).decode("utf-8", "replace"), ended, process.returncode
+        )
 
 
 def _limit(pid: int, seconds: float) -> None:

@@ -9,7 +9,15 @@ from triage.artifacts.cores.model import Core, Segment
 
 _SEGV = {1: "SEGV_MAPERR", 2: "SEGV_ACCERR", 3: "SEGV_BNDERR", 4: "SEGV_PKUERR", 9: "SEGV_MTESERR"}
 _BUS = {1: "BUS_ADRALN", 2: "BUS_ADRERR", 3: "BUS_OBJERR", 4: "BUS_MCEERR_AR", 5: "BUS_MCEERR_AO"}
-_FPE = {1: "FPE_INTDIV", 2: "FPE_INTOVF", 3: "FPE_FLTDIV", 4: "FPE_FLTOVF", 5: "FPE_FLTUND", 6: "FPE_FLTRES", 7: "FPE_FLTINV"}
+_FPE = {
+    1: "FPE_INTDIV",
+    2: "FPE_INTOVF",
+    3: "FPE_FLTDIV",
+    4: "FPE_FLTOVF",
+    5: "FPE_FLTUND",
+    6: "FPE_FLTRES",
+    7: "FPE_FLTINV",
+}
 _ILL = {1: "ILL_ILLOPC", 2: "ILL_ILLOPN", 3: "ILL_ILLADR", 4: "ILL_ILLTRP", 5: "ILL_PRVOPC"}
 _CODES = {11: _SEGV, 7: _BUS, 8: _FPE, 4: _ILL}
 _SENT = {0: "SI_USER", -1: "SI_QUEUE", -6: "SI_TKILL", 128: "SI_KERNEL"}
@@ -18,7 +26,9 @@ _NEAR_STACK = 1 << 17
 
 
 class Meaning(NamedTuple):
-    """`word` is one of null, small-offset, non-canonical, stack-overflow, read-only, unmapped, …; "" when there is nothing to say."""
+    """`word` is one of null, small-offset, non-canonical, stack-overflow, read-only, unmapped, …; "" when there is
+    nothing to say.
+    """
 
     word: str
     sentence: str
@@ -53,7 +63,10 @@ def meaning(core: Core) -> Meaning:
             else Meaning("arithmetic", "an arithmetic fault")
         )
     if core.signal == signals.SIGILL:
-        return Meaning("illegal-instruction", "the processor does not know the instruction: built for another one, or a deliberate trap")
+        return Meaning(
+            "illegal-instruction",
+            "the processor does not know the instruction: built for another one, or a deliberate trap",
+        )
     if core.signal == signals.SIGABRT:
         return Meaning("abort", "the process ended itself with abort()")
     return Meaning("", "")
@@ -71,14 +84,18 @@ def _segv(core: Core) -> Meaning:
     if address == 0:
         return Meaning("null", "a NULL pointer was called" if thread.pc == 0 else "a NULL pointer was read or written")
     if address < _NEAR_NULL:
-        return Meaning("small-offset", f"{address:#x} is a small offset from NULL: a field or an element behind a NULL pointer")
+        return Meaning(
+            "small-offset", f"{address:#x} is a small offset from NULL: a field or an element behind a NULL pointer"
+        )
     segment = core.segment_at(address)
     if thread.pc == address:
         return Meaning("bad-jump", f"the program jumped to {address:#x}, where no code is")
     if segment is not None and core.code == 2:
         what = "memory that may not be written" if not segment.writable else "memory that is protected"
         return Meaning("protected", f"{address:#x} lies in {what}{_file(core, address)}")
-    return Meaning("unmapped", f"nothing is mapped at {address:#x}: a freed or wild pointer, or an index far out of bounds")
+    return Meaning(
+        "unmapped", f"nothing is mapped at {address:#x}: a freed or wild pointer, or an index far out of bounds"
+    )
 
 
 def _below_stack(core: Core, address: int) -> bool:
@@ -105,9 +122,12 @@ def _bus(core: Core) -> Meaning:
         return Meaning("misaligned", "the address is not aligned")
     where = _file(core, address)
     if "/dev/shm/" in where or "/memfd:" in where or "/SYSV" in where:
-        return Meaning("shm-full", f"{address:#x} lies in shared memory{where} that has no room left, or was made shorter")
+        return Meaning(
+            "shm-full", f"{address:#x} lies in shared memory{where} that has no room left, or was made shorter"
+        )
     return Meaning(
-        "truncated-mapping", f"{address:#x} has no storage behind it{where}: the mapped file became shorter, or its file system is full"
+        "truncated-mapping",
+        f"{address:#x} has no storage behind it{where}: the mapped file became shorter, or its file system is full",
     )
 
 

@@ -1,4 +1,6 @@
-"""The programs and libraries of a core on this machine: looked for where the core says, and believed only by their build-id."""
+"""The programs and libraries of a core on this machine: looked for where the core says, and believed only by their
+build-id.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Local files by the paths in the core. `wrong` have another build-id, `missing` are not there, `unproved` have none in the core.
+    """Local files by the paths in the core. `wrong` have another build-id, `missing` are not there, `unproved` have
+    none in the core.
 
     `debug`: the files with the symbols that were stripped from some of them.
     """

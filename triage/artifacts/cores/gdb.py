@@ -1,7 +1,10 @@
-"""gdb as an unwinder, driven through its machine interface, hardened: nothing that lies beside or inside the files it reads can run.
+"""gdb as an unwinder, driven through its machine interface, hardened: nothing that lies beside or inside the files it
+reads can run.
 
-`--nx` alone is not enough: with `set auto-load safe-path /` a script section of the binary and PROGRAM-gdb.py still run. So auto-loading is
-switched off before any file is read, the environment is empty, the working directory is an empty one, and gdb sees only those
+`--nx` alone is not enough: with `set auto-load safe-path /` a script section of the binary and PROGRAM-gdb.py still
+run. So auto-loading is
+switched off before any file is read, the environment is empty, the working directory is an empty one, and gdb sees only
+those
 files whose build-id is the core's: they are linked into a directory that is its sysroot.
 """
 
@@ -86,11 +89,19 @@ def unwind(gdb: str, path: str, core: Core, found: Found, where: Where, limits: 
         script = _script(str(plain), core, exe, directory, where)
         empty = Path(directory) / "empty"
         empty.mkdir()
-        environment = {"HOME": "/nonexistent", "DEBUGINFOD_URLS": "", "LC_ALL": "C", "PATH": "/usr/bin:/bin", "TMPDIR": str(empty)}
+        environment = {
+            "HOME": "/nonexistent",
+            "DEBUGINFOD_URLS": "",
+            "LC_ALL": "C",
+            "PATH": "/usr/bin:/bin",
+            "TMPDIR": str(empty),
+        }
         output = run(command(gdb), script, limits, str(empty), environment)
     threads, remarks = read(output.text, core)
     if output.ended:
-        why = f"after {limits.seconds:g} s" if output.ended == "deadline" else f"after {limits.output:,} bytes of output"
+        why = (
+            f"after {limits.seconds:g} s" if output.ended == "deadline" else f"after {limits.output:,} bytes of output"
+        )
         remarks = (*remarks, f"gdb was stopped {why}; {len(threads)} of {len(core.threads)} threads were read")
     elif not threads:
         remarks = (*remarks, f"gdb gave no frames (exit status {output.status})")
@@ -98,7 +109,8 @@ def unwind(gdb: str, path: str, core: Core, found: Found, where: Where, limits: 
 
 
 def link(directory: Path, core: Core, found: Found) -> str | None:
-    """The verified files: under `root` at the paths of the core, under `flat` by their names, for the linker knows some by other paths.
+    """The verified files: under `root` at the paths of the core, under `flat` by their names, for the linker knows some
+    by other paths.
 
     Gives the path of the program.
     """
@@ -130,7 +142,9 @@ def _script(path: str, core: Core, exe: str | None, root: str, where: Where) -> 
     lines.append(f"-target-select core {path}")
     lines.append("-thread-info")
     for number in range(1, min(len(core.threads), _MOST_THREADS) + 1):
-        lines.append(f"{number}-stack-list-frames --thread {number} 0 {(_FRAMES if number == 1 else _OTHER_FRAMES) - 1}")
+        lines.append(
+            f"{number}-stack-list-frames --thread {number} 0 {(_FRAMES if number == 1 else _OTHER_FRAMES) - 1}"
+        )
     return "\n".join([*lines, "-gdb-exit", ""])
 
 
@@ -161,7 +175,10 @@ def read(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, ...]]:
         if not isinstance(payload, dict):
             continue
         if isinstance(payload.get("threads"), list):
-            ids = {str(item.get("id")): (_tid(str(item.get("target-id", ""))), str(item.get("name", ""))) for item in payload["threads"]}
+            ids = {
+                str(item.get("id")): (_tid(str(item.get("target-id", ""))), str(item.get("name", "")))
+                for item in payload["threads"]
+            }
         stack, token = payload.get("stack"), record.get("token")
         if isinstance(stack, list) and isinstance(token, int):
             threads[token] = _thread(token, stack, core, ids)
@@ -189,11 +206,15 @@ def _thread(number: int, stack: list[Any], core: Core, ids: dict[str, tuple[int 
         if isinstance(item, dict):
             frames.append(_frame(item, core, called=bool(frames) and frames[-1].function != HANDLER))
     crashed = number == 1 and bool(core.signal)
-    return Thread(tuple(frames), id=str(number), tid=tid or (registers.tid if registers else None), name=name, crashed=crashed)
+    return Thread(
+        tuple(frames), id=str(number), tid=tid or (registers.tid if registers else None), name=name, crashed=crashed
+    )
 
 
 def _frame(item: dict[str, Any], core: Core, called: bool) -> Frame:
-    """`called`: its address is where the call returns to, so its offset is counted back into the call, as the scan of a stack does it."""
+    """`called`: its address is where the call returns to, so its offset is counted back into the call, as the scan of a
+    stack does it.
+    """
     function = str(item.get("func", ""))
     if function == HANDLER:
         return Frame(HANDLER)

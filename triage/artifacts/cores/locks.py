@@ -1,4 +1,6 @@
-"""Threads of a core that wait for the mutexes of each other: the registers name the mutex, and its memory the thread that holds it."""
+"""Threads of a core that wait for the mutexes of each other: the registers name the mutex, and its memory the thread
+that holds it.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ class CoreError(ArtifactError):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A range of the process's memory: `start` to `end` are addresses, the first `kept` bytes of it lie at `offset` of the file."""
+    """A range of the process's memory: `start` to `end` are addresses, the first `kept` bytes of it lie at `offset` of
+    the file.
+    """
 
     start: int
     end: int
@@ -43,7 +45,9 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A program or library. `bias` is what is added to its own addresses; `build_id` in hexadecimal, "" when the core does not hold it."""
+    """A program or library. `bias` is what is added to its own addresses; `build_id` in hexadecimal, "" when the core
+    does not hold it.
+    """
 
     path: str
     start: int

@@ -1,6 +1,8 @@
-"""Python's frames in a core file: the package pystack, where it is installed, asked in a process of its own under the same limits.
+"""Python's frames in a core file: the package pystack, where it is installed, asked in a process of its own under the
+same limits.
 
-It names the Python functions of each thread; they take the place of the innermost run of interpreter frames of the native stack.
+It names the Python functions of each thread; they take the place of the innermost run of interpreter frames of the
+native stack.
 """
 
 from __future__ import annotations
@@ -38,7 +40,12 @@ def merge(
 ) -> tuple[tuple[Thread, ...], list[tuple[str, str]]]:
     """The threads with their Python frames, and what to say where there are none."""
     if not available():
-        return threads, [("python-frames", "Python's frames were not read; `pip install 'triage-kb[cores]'` brings pystack, which can")]
+        return threads, [
+            (
+                "python-frames",
+                "Python's frames were not read; `pip install 'triage-kb[cores]'` brings pystack, which can",
+            )
+        ]
     exe = found.files.get(core.executable.path) if core.executable is not None else None
     if exe is None:
         return threads, []
@@ -47,7 +54,11 @@ def merge(
         if where.sysroot:
             command += ["--lib-search-root", where.sysroot]
         output = run(
-            command, "", limits, directory, {"HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "TMPDIR": directory}
+            command,
+            "",
+            limits,
+            directory,
+            {"HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "TMPDIR": directory},
         )
     frames = read(output.text)
     if not frames:

@@ -69,14 +69,24 @@ def one(artifact: Artifact, warnings: list[Warning], use_debuggers: bool = True)
     from triage.artifacts.cores.engine import Limits
 
     source = artifact.source
-    report = read(source.path or "", source.name, use_gdb=use_debuggers, use_python=use_debuggers, limits=Limits(seconds=SECONDS))
+    report = read(
+        source.path or "", source.name, use_gdb=use_debuggers, use_python=use_debuggers, limits=Limits(seconds=SECONDS)
+    )
     warnings.extend(Warning(code, source.name, sentence) for code, sentence in report.remarks)
     if not use_debuggers:
         warnings.append(
-            Warning("core-budget", source.name, f"read without gdb: the cores before it took {BUDGET:g} s; `triage core` reads it whole")
+            Warning(
+                "core-budget",
+                source.name,
+                f"read without gdb: the cores before it took {BUDGET:g} s; `triage core` reads it whole",
+            )
         )
     if isinstance(artifact, KeptCore) and getattr(artifact.hold, "thinned", False):
-        warnings.append(Warning("core-thinned", source.name, "only its stacks were kept in memory, for it is large and lies compressed"))
+        warnings.append(
+            Warning(
+                "core-thinned", source.name, "only its stacks were kept in memory, for it is large and lies compressed"
+            )
+        )
     return evidence(report, source)
 
 
@@ -129,7 +139,9 @@ def lines(report: Report) -> list[str]:
     out.append(f"crash point: {crash.text}")
     out.append(f"program: {core.command} (pid {core.pid}, {len(stacks.threads)} threads, frames by {report.engine})")
     if crash.thread is not None:
-        out += [f"#{level}  {written}" for level, written in enumerate(map(written_frame, crash.thread.frames[:_SHOWN]))]
+        out += [
+            f"#{level}  {written}" for level, written in enumerate(map(written_frame, crash.thread.frames[:_SHOWN]))
+        ]
         more = len(crash.thread.frames) - _SHOWN
         out += [f"… {more} more frames"] if more > 0 else []
     return out

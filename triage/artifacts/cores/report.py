@@ -1,4 +1,6 @@
-"""One core file, read: the notes by our own reader, the frames by gdb where it can, Python's frames by pystack where it is there."""
+"""One core file, read: the notes by our own reader, the frames by gdb where it can, Python's frames by pystack where it
+is there.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,14 @@ class Report:
         return fault.code_name(self.core.signal, self.core.code)
 
 
-def read(path: str, name: str, where: Where = Where(), use_gdb: bool = True, use_python: bool = True, limits: Limits = Limits()) -> Report:
+def read(
+    path: str,
+    name: str,
+    where: Where = Where(),
+    use_gdb: bool = True,
+    use_python: bool = True,
+    limits: Limits = Limits(),
+) -> Report:
     """Read the core file at `path`, called `name`. Raises CoreError for what is none, OSError when it cannot be opened."""
     with elf.FileBytes(path) as data:
         core = elf.read(data)
@@ -65,7 +74,10 @@ def read(path: str, name: str, where: Where = Where(), use_gdb: bool = True, use
         remarks += why
     if engine == "notes" and len(walked[0].frames) > 1:
         remarks.append(
-            ("stack-scanned", "the frames below the first are a scan of the stack, not an unwinding: old ones may stand among them")
+            (
+                "stack-scanned",
+                "the frames below the first are a scan of the stack, not an unwinding: old ones may stand among them",
+            )
         )
     if use_python and python.is_python(core):
         threads, why = python.merge(threads, path, core, found, where, limits)
@@ -82,17 +94,27 @@ def read(path: str, name: str, where: Where = Where(), use_gdb: bool = True, use
 def _as_overflow(stacks: Stacks, crash: Crash) -> Crash:
     """The address says so, even where the frames do not fill the stack with one function."""
     again = reduce(replace(stacks, signal="SIGSEGV"), kind="stack-overflow")
-    return replace(again, notes=(Note(None, "", "kind stack-overflow", "the faulting address lies right below the stack"), *again.notes))
+    return replace(
+        again,
+        notes=(Note(None, "", "kind stack-overflow", "the faulting address lies right below the stack"), *again.notes),
+    )
 
 
-def _unwind(path: str, core: Core, found: Found, where: Where, limits: Limits) -> tuple[tuple[Thread, ...], list[tuple[str, str]]]:
+def _unwind(
+    path: str, core: Core, found: Found, where: Where, limits: Limits
+) -> tuple[tuple[Thread, ...], list[tuple[str, str]]]:
     program = gdb.program(core.machine)
     if program is None and gdb.program() is not None:
         return (), [
-            ("gdb-missing", f"gdb here does not know {core.machine}, so the stack was not unwound; install gdb-multiarch and read it again")
+            (
+                "gdb-missing",
+                f"gdb here does not know {core.machine}, so the stack was not unwound; install gdb-multiarch and read it again",
+            )
         ]
     if program is None:
-        return (), [("gdb-missing", "gdb is not installed, so the stack was not unwound; install gdb and read the core again")]
+        return (), [
+            ("gdb-missing", "gdb is not installed, so the stack was not unwound; install gdb and read the core again")
+        ]
     if core.executable is not None and core.executable.path not in found.files:
         return (), []  # said already: without the program gdb shows only ??
     done = gdb.unwind(program, path, core, found, where, limits)
@@ -141,12 +163,16 @@ def _remarks(core: Core, found: Found, where: Where) -> list[tuple[str, str]]:
     ):
         others = [path for path in paths if executable is None or path != executable.path]
         if others:
-            remarks.append((code, f"{len(others)} {'library' if len(others) == 1 else 'libraries'} {words}: {_few(others)}"))
+            remarks.append(
+                (code, f"{len(others)} {'library' if len(others) == 1 else 'libraries'} {words}: {_few(others)}")
+            )
     return remarks
 
 
 def _few(paths: Sequence[str]) -> str:
-    return ", ".join(path or "(no name)" for path in paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+    return ", ".join(path or "(no name)" for path in paths[:_SHOWN]) + (
+        f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    )
 
 
 def frame_module(report: Report) -> Module | None:

@@ -1,6 +1,8 @@
-"""A core file that lies compressed or in an archive, kept in anonymous memory while it streams by: nothing is written to any disk.
+"""A core file that lies compressed or in an archive, kept in anonymous memory while it streams by: nothing is written
+to any disk.
 
-Pages of zeros become holes. Where a core holds more than the cap, only what stacks need is kept: headers, notes, first pages of
+Pages of zeros become holes. Where a core holds more than the cap, only what stacks need is kept: headers, notes, first
+pages of
 libraries, and the memory around every thread's stack pointer.
 """
 
@@ -28,7 +30,9 @@ class Kept:
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("triage-core", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else _unlinked()
-        self.path = f"/proc/{os.getpid()}/fd/{self.fd}" if os.path.exists(f"/proc/self/fd/{self.fd}") else f"/dev/fd/{self.fd}"
+        self.path = (
+            f"/proc/{os.getpid()}/fd/{self.fd}" if os.path.exists(f"/proc/self/fd/{self.fd}") else f"/dev/fd/{self.fd}"
+        )
         self.thinned = False
         self.size = 0
 
@@ -119,5 +123,9 @@ def _ranges(core: Core) -> list[tuple[int, int]]:
         if segment is not None and segment.kept:
             ranges.append((segment.offset, segment.offset + min(segment.kept, _PAGE)))
     # The linker's lists and libc's words lie in the small writable parts of libraries.
-    ranges += [(segment.offset, segment.offset + segment.kept) for segment in core.segments if segment.writable and segment.kept <= 1 << 18]
+    ranges += [
+        (segment.offset, segment.offset + segment.kept)
+        for segment in core.segments
+        if segment.writable and segment.kept <= 1 << 18
+    ]
     return ranges

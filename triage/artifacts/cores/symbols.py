@@ -1,4 +1,6 @@
-"""Functions of a program or library on this machine, read from its ELF symbol tables; used only when its build-id is the core's."""
+"""Functions of a program or library on this machine, read from its ELF symbol tables; used only when its build-id is
+the core's.
+"""
 
 from __future__ import annotations
 
@@ -86,13 +88,19 @@ def soname_of(path: str) -> str:
                 return ""
             shoff, shnum = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
             sections = list(_SHDR.iter_unpack(data[shoff : shoff + shnum * _SHDR.size]))
-            dynamic = next((section for section in sections if section[1] == _DYNAMIC and section[6] < len(sections)), None)
+            dynamic = next(
+                (section for section in sections if section[1] == _DYNAMIC and section[6] < len(sections)), None
+            )
             if dynamic is None:
                 return ""
             entries = data[dynamic[4] : dynamic[4] + dynamic[5] // 16 * 16]
             place = next((value for tag, value in struct.iter_unpack("<QQ", entries) if tag == _DT_SONAME), None)
             start = sections[dynamic[6]][4]
-            return data[start + place : start + place + 256].partition(b"\0")[0].decode("utf-8", "replace") if place is not None else ""
+            return (
+                data[start + place : start + place + 256].partition(b"\0")[0].decode("utf-8", "replace")
+                if place is not None
+                else ""
+            )
     except (OSError, ValueError, struct.error):
         return ""
 
@@ -128,12 +136,21 @@ def _load(path: str, data: mmap.mmap) -> Symbols | None:
         return None
     starts = tuple(sorted(functions))
     return Symbols(
-        starts, tuple(start + functions[start][0] for start in starts), tuple(functions[start][1] for start in starts), objects, loads, path
+        starts,
+        tuple(start + functions[start][0] for start in starts),
+        tuple(functions[start][1] for start in starts),
+        objects,
+        loads,
+        path,
     )
 
 
 def _table(
-    data: mmap.mmap, section: tuple[int, ...], strings: tuple[int, ...], functions: dict[int, tuple[int, str]], objects: dict[str, int]
+    data: mmap.mmap,
+    section: tuple[int, ...],
+    strings: tuple[int, ...],
+    functions: dict[int, tuple[int, str]],
+    objects: dict[str, int],
 ) -> None:
     offset, size = section[4], section[5]
     if offset + size > len(data) or size // _SYM.size > _MOST_SYMBOLS or strings[4] + strings[5] > len(data):
@@ -156,4 +173,8 @@ def _table(
 
 def _plainer(name: str, other: str) -> bool:
     """Of several names of one function the one that people use: `free`, not `__libc_free`."""
-    return (len(name) - len(name.lstrip("_")), len(name), name) < (len(other) - len(other.lstrip("_")), len(other), other)
+    return (len(name) - len(name.lstrip("_")), len(name), name) < (
+        len(other) - len(other.lstrip("_")),
+        len(other),
+        other,
+    )

@@ -1,6 +1,8 @@
-"""Stacks without a debugger: the registers of every thread, and a scan of the crashed thread's stack for return addresses.
+"""Stacks without a debugger: the registers of every thread, and a scan of the crashed thread's stack for return
+addresses.
 
-A scanned frame is a word on the stack that points into code; where the code is on this machine, only behind a call. Old addresses may still
+A scanned frame is a word on the stack that points into code; where the code is on this machine, only behind a call. Old
+addresses may still
 lie there, so scanned frames are marked (`trust` scan) and an unwinder's are better.
 """
 
@@ -40,7 +42,9 @@ class Walker:
             frames.append(self.frame(registers.link - 1, "context"))
         if first and self.core.signal:
             frames += self._scan(registers.sp)
-        return Thread(tuple(frames), id="" if not first else "1", tid=registers.tid, crashed=first and bool(self.core.signal))
+        return Thread(
+            tuple(frames), id="" if not first else "1", tid=registers.tid, crashed=first and bool(self.core.signal)
+        )
 
     def frame(self, address: int, trust: Trust) -> Frame:
         """The frame at an address: function where the right file is here, else library and offset."""
@@ -68,7 +72,9 @@ class Walker:
     def _scan(self, sp: int) -> list[Frame]:
         words = self.memory.read(sp & ~7, _WINDOW)
         above = self.memory.segment_above(sp)
-        if not words and above is not None and above.start - sp < _OVERFLOWN:  # the stack is used up, and sp is beyond its end
+        if (
+            not words and above is not None and above.start - sp < _OVERFLOWN
+        ):  # the stack is used up, and sp is beyond its end
             words = self.memory.read(above.start, _WINDOW)
         frames: list[Frame] = []
         for (word,) in struct.iter_unpack("<Q", words[: len(words) // 8 * 8]):

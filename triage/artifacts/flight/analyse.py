@@ -1,4 +1,6 @@
-"""The whole analysis: each group looked at, what waits for what across groups, and for every root the words that say what happened."""
+"""The whole analysis: each group looked at, what waits for what across groups, and for every root the words that say
+what happened.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def analyse(recording: Recording) -> Analysis:
     seen = [examine(recording, grid) for grid in grids_.grids(recording)]
     blocks = outside([each.block for each in seen if each.block is not None], recording.dumps)
     pairs = links(recording)
-    knots = [waits.Knot(block.standing, _missed(block)) for block in blocks] + [waits.Knot(link.waiting, link.absent) for link in pairs]
+    knots = [waits.Knot(block.standing, _missed(block)) for block in blocks] + [
+        waits.Knot(link.waiting, link.absent) for link in pairs
+    ]
     resolved = waits.resolve(knots)
     told = _tell(recording, blocks, pairs, resolved)
     return Analysis(
@@ -42,10 +46,14 @@ def analyse(recording: Recording) -> Analysis:
 
 
 def _missed(block: Block) -> frozenset[int]:
-    return block.absent if block.kind in ("absent", "outside") else block.unseen if block.kind == "unseen" else frozenset()
+    return (
+        block.absent if block.kind in ("absent", "outside") else block.unseen if block.kind == "unseen" else frozenset()
+    )
 
 
-def _tell(recording: Recording, blocks: Sequence[Block], pairs: Sequence[Link], resolved: waits.Resolved) -> list[_Told]:
+def _tell(
+    recording: Recording, blocks: Sequence[Block], pairs: Sequence[Link], resolved: waits.Resolved
+) -> list[_Told]:
     """One fault for each ring and for each other knot."""
     told: list[_Told] = []
     in_ring = {knot for ring in resolved.rings for knot in ring}
@@ -69,7 +77,9 @@ def _ordered(told: Sequence[_Told], resolved: waits.Resolved) -> list[Fault]:
     by_knot = {knot: index for index, each in enumerate(told) for knot in each.knots}
     causes: list[set[int]] = []
     for index, each in enumerate(told):
-        found = {by_knot[other] for knot in each.knots for other in resolved.depends[knot] if other in by_knot} - {index}
+        found = {by_knot[other] for knot in each.knots for other in resolved.depends[knot] if other in by_knot} - {
+            index
+        }
         causes.append(found)
     blamed = {rank for index, each in enumerate(told) if not causes[index] for rank in each.fault.ranks}
     faults = []
@@ -80,10 +90,13 @@ def _ordered(told: Sequence[_Told], resolved: waits.Resolved) -> list[Fault]:
             causes[index] = set() if alone >= set(each.fault.ranks) else causes[index]
         faults.append(each.fault)
     order = sorted(
-        range(len(told)), key=lambda index: (bool(causes[index]), not faults[index].sure, faults[index].seq, faults[index].group)
+        range(len(told)),
+        key=lambda index: (bool(causes[index]), not faults[index].sure, faults[index].seq, faults[index].group),
     )
     place = {index: position for position, index in enumerate(order)}
-    return [replace(faults[index], explained_by=tuple(sorted(place[cause] for cause in causes[index]))) for index in order][:MOST]
+    return [
+        replace(faults[index], explained_by=tuple(sorted(place[cause] for cause in causes[index]))) for index in order
+    ][:MOST]
 
 
 def _notes(recording: Recording, seen: Sequence[Seen]) -> list[tuple[str, str | None, str]]:
@@ -95,10 +108,14 @@ def _notes(recording: Recording, seen: Sequence[Seen]) -> list[tuple[str, str | 
     lost = sorted({rank for each in seen for rank in each.lost})
     if lost:
         size = _ring_size(recording, seen)
-        text = (
-            f"the ring of {say(lost)} no longer holds the collective where the ranks differ; record more with TORCH_FR_BUFFER_SIZE={size}"
+        text = f"the ring of {say(lost)} no longer holds the collective where the ranks differ; record more with TORCH_FR_BUFFER_SIZE={size}"
+        notes.append(
+            (
+                "ring-too-small",
+                recording.dumps[lost[0]].source,
+                f"{text} (TORCH_NCCL_TRACE_BUFFER_SIZE in older releases)",
+            )
         )
-        notes.append(("ring-too-small", recording.dumps[lost[0]].source, f"{text} (TORCH_NCCL_TRACE_BUFFER_SIZE in older releases)"))
     missing = [rank for rank in recording.world if rank not in recording.dumps]
     if missing and recording.dumps:
         text = f"{say(missing)} left no dump: it died, could not write, or its file is not among those given"
@@ -113,5 +130,7 @@ def _ring_size(recording: Recording, seen: Sequence[Seen]) -> int:
         for row, rank in enumerate(block.grid.ranks):
             dump, cell = recording.dumps.get(rank), int(block.grid.cell[row, block.column])
             if dump and cell >= 0:
-                need = max(need, 2 * int(recording.table.record[dump.start : dump.end].max() - recording.table.record[cell]))
+                need = max(
+                    need, 2 * int(recording.table.record[dump.start : dump.end].max() - recording.table.record[cell])
+                )
     return -(-need // 1000) * 1000

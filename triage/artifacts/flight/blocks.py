@@ -1,4 +1,6 @@
-"""Where one group stands still: the first column of its grid that did not go as it should, and who is in it, waits or is missing."""
+"""Where one group stands still: the first column of its grid that did not go as it should, and who is in it, waits or
+is missing.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,17 @@ from typing import Literal
 from triage.artifacts.flight.grid import Grid
 from triage.artifacts.flight.model import SCHEDULED, STARTED, Bools, Ints, Recording
 
-Kind = Literal["calls-differ", "sizes-differ", "dtypes-differ", "absent", "unseen", "outside", "partial", "not-started", "stuck"]
+Kind = Literal[
+    "calls-differ", "sizes-differ", "dtypes-differ", "absent", "unseen", "outside", "partial", "not-started", "stuck"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`waiting` ranks stand in column `column` of the grid, `absent` have not come to it, `unseen` left no dump that could tell,
-    `odd` are those at fault in a block that explains itself (their call differs, or they alone have not started or finished it).
+    """`waiting` ranks stand in column `column` of the grid, `absent` have not come to it, `unseen` left no dump that
+    could tell,
+    `odd` are those at fault in a block that explains itself (their call differs, or they alone have not started or
+    finished it).
     "outside": the group's members are not stated, and `absent` ranks that wait nowhere may be some of them."""
 
     grid: Grid
@@ -43,7 +49,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one group shows: where it stands still, ranks whose dump is older than the others', and ranks whose ring no longer holds what is needed."""
+    """What one group shows: where it stands still, ranks whose dump is older than the others', and ranks whose ring no
+    longer holds what is needed.
+    """
 
     block: Block | None
     older: tuple[int, ...] = ()
@@ -55,7 +63,8 @@ def examine(recording: Recording, grid: Grid) -> Seen:
     import numpy as np
 
     present, done = grid.present, grid.done
-    # Where somebody has finished a call that needs all, all had come to it: what stands open before is of an older dump.
+    # Where somebody has finished a call that needs all, all had come to it: what stands open before is of an older
+    # dump.
     finished = np.flatnonzero((done & present & grid.needs_all).any(axis=0))
     frontier = int(finished[-1]) if len(finished) else -1
     rank_frontier = int(grid.seqs[frontier]) if frontier >= 0 else -1
@@ -73,7 +82,8 @@ def examine(recording: Recording, grid: Grid) -> Seen:
     if differ is not None and (stop is None or differ <= stop):
         return Seen(_differing(grid, differ, "calls-differ", grid.op), older_ranks, _lost(grid, differ))
     if stop is None:
-        # Types are never meant to differ: where the bytes are as many, the call went through, with garbage as its result.
+        # Types are never meant to differ: where the bytes are as many, the call went through, with garbage as its
+        # result.
         garbage = _first(_unequal(grid.dtype, present))
         return Seen(None if garbage is None else _differing(grid, garbage, "dtypes-differ", grid.dtype), older_ranks)
     sizes = _first(np.logical_and(_unequal(grid.size, present), waits))
@@ -99,7 +109,9 @@ def _all_there(recording: Recording, grid: Grid, stop: int, waiting: frozenset[i
         return None
     finished = frozenset(names[grid.present[:, stop] & grid.done[:, stop]].tolist())
     if finished:
-        held = frozenset(rank for rank in finished if _waits_later(grid, rank, stop)) or _timed_out(recording, grid, stop, waiting)
+        held = frozenset(rank for rank in finished if _waits_later(grid, rank, stop)) or _timed_out(
+            recording, grid, stop, waiting
+        )
         return Block(grid, stop, "partial", waiting | held, odd=waiting) if held else None
     states = {rank: int(recording.table.state[int(grid.cell[grid.row(rank), stop])]) for rank in waiting}
     behind = frozenset(rank for rank, state in states.items() if state == SCHEDULED)
@@ -110,12 +122,17 @@ def _all_there(recording: Recording, grid: Grid, stop: int, waiting: frozenset[i
 
 
 def outside(blocks: Sequence[Block], ranks: Iterable[int]) -> list[Block]:
-    """Where a group without stated members stands in its very first call, whoever waits nowhere may be the member that is missing."""
+    """Where a group without stated members stands in its very first call, whoever waits nowhere may be the member that
+    is missing.
+    """
     standing = {rank for block in blocks for rank in block.standing}
     idle = frozenset(ranks) - standing
     return [
         replace(block, kind="outside", absent=idle - frozenset(block.grid.ranks), odd=frozenset())
-        if block.kind == "stuck" and block.column == 0 and not block.grid.group.stated and idle - frozenset(block.grid.ranks)
+        if block.kind == "stuck"
+        and block.column == 0
+        and not block.grid.group.stated
+        and idle - frozenset(block.grid.ranks)
         else block
         for block in blocks
     ]
@@ -155,7 +172,9 @@ def _differing(grid: Grid, column: int, kind: Kind, signature: Ints) -> Block:
     (usual, most), *others = Counter(values.values()).most_common()
     tied = bool(others) and others[0][1] == most
     odd = frozenset(rank for rank, value in values.items() if value != usual or tied)
-    absent = frozenset(rank for row, rank in enumerate(grid.ranks) if grid.cell[row, column] < 0 and grid.end[row] < grid.seqs[column])
+    absent = frozenset(
+        rank for row, rank in enumerate(grid.ranks) if grid.cell[row, column] < 0 and grid.end[row] < grid.seqs[column]
+    )
     return Block(grid, column, kind, frozenset(values), absent - frozenset(values), odd=odd, tied=tied)
 
 

@@ -1,6 +1,8 @@
-"""A small machine for the opcodes of plain data, for pickles that torch did not write as usual, that end early, or that mean harm.
+"""A small machine for the opcodes of plain data, for pickles that torch did not write as usual, that end early, or that
+mean harm.
 
-It builds lists, dictionaries, strings and numbers and knows nothing else: no name is looked up, nothing is called. Tuples become lists.
+It builds lists, dictionaries, strings and numbers and knows nothing else: no name is looked up, nothing is called.
+Tuples become lists.
 What is refused is named. A pickle that ends early gives what was complete until then.
 """
 
@@ -121,7 +123,9 @@ class Machine:
             self._items[-count:] = [self._new([])]
             self._close(done)
         elif code in b"r\x94":
-            self._memo[len(self._memo) if code == b"\x94" else int.from_bytes(self._take(4), "little")] = self._items[-1]
+            self._memo[len(self._memo) if code == b"\x94" else int.from_bytes(self._take(4), "little")] = self._items[
+                -1
+            ]
         elif code == b"j":
             self._items.append(self._memo[int.from_bytes(self._take(4), "little")])
         elif code in b"\x80\x95":

@@ -1,4 +1,6 @@
-"""The entries of one dump → columns. What repeats is interned for the whole job, so that a thousand ranks share one list of stacks."""
+"""The entries of one dump → columns. What repeats is interned for the whole job, so that a thousand ranks share one
+list of stacks.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Interned(Generic[T]):
         return found
 
     def join(self, values: Sequence[T]) -> Any:
-        """Take the values of another list in; gives for each of its indices the one here. Nothing can be looked up afterwards by its key."""
+        """Take the values of another list in; gives for each of its indices the one here. Nothing can be looked up
+        afterwards by its key.
+        """
         known = {value: number for number, value in enumerate(self.values)}
         for value in values:
             if known.setdefault(value, len(self.values)) == len(self.values):
@@ -76,7 +80,11 @@ class Tables:
             return self._packed(entries)
         try:
             columns = self._columns(zip(*map(itemgetter(*KEYS), entries), strict=True) if entries else [()] * len(KEYS))
-        except (KeyError, TypeError, ValueError):  # not as torch since 2.5 writes them: one by one, with a look at each value
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+        ):  # not as torch since 2.5 writes them: one by one, with a look at each value
             columns = self._columns(zip(*map(_older, entries), strict=True))
         columns["stack"] = np.array(self._stacks(entries), dtype=np.int32)
         timed = any("duration_ms" in entry for entry in entries)
@@ -138,7 +146,9 @@ class Tables:
         return self.stacks.column(stacks, lambda i: stacks[i])
 
     def _stacks(self, entries: Sequence[Mapping[str, Any]]) -> list[int]:
-        """torch writes each frame once and refers to it afterwards, so that frames are told apart by their identity first."""
+        """torch writes each frame once and refers to it afterwards, so that frames are told apart by their identity
+        first.
+        """
         seen: dict[tuple[int, ...], int] = {(): 0}
         lists = [entry.get("frames") or () for entry in entries]
         keys = [tuple(map(id, frames)) for frames in lists]
@@ -165,7 +175,11 @@ def _older(entry: Mapping[str, Any]) -> tuple[Any, ...]:
         "time_created_ns": _int(entry.get("time_created_ns", _int(entry.get("time_created_us", 0)) * 1000)),
         "timeout_ms": _int(entry.get("timeout_ms", 0)),
         "retired": bool(entry.get("retired", False)),
-        "is_p2p": bool(entry.get("is_p2p", ":send " in str(entry.get("profiling_name")) or ":recv " in str(entry.get("profiling_name")))),
+        "is_p2p": bool(
+            entry.get(
+                "is_p2p", ":send " in str(entry.get("profiling_name")) or ":recv " in str(entry.get("profiling_name"))
+            )
+        ),
         "profiling_name": entry["profiling_name"],
         "state": entry.get("state", "scheduled"),
         "process_group": entry.get("process_group", (str(entry.get("pg_name", pg_id)), "")),
@@ -194,7 +208,9 @@ def _sizes(sizes: Any) -> tuple[tuple[int, ...], ...]:
         return ()
     if sizes and all(isinstance(size, int) for size in sizes):
         return (tuple(sizes),)
-    return tuple(tuple(n for n in size if isinstance(n, int)) for size in sizes[:_TENSORS] if isinstance(size, (list, tuple)))
+    return tuple(
+        tuple(n for n in size if isinstance(n, int)) for size in sizes[:_TENSORS] if isinstance(size, (list, tuple))
+    )
 
 
 def _dtype(inputs: Any, outputs: Any) -> str:

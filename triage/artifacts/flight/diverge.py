@@ -1,4 +1,6 @@
-"""Which of two ways through the program is the odd one: calls that only some ranks ever make, calls skipped, swapped or made once too often."""
+"""Which of two ways through the program is the odd one: calls that only some ranks ever make, calls skipped, swapped or
+made once too often.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def _first_extra(recording: Recording, grid: Grid, mine: int, peer: int, peers: 
     both = np.flatnonzero(my_cells >= 0)
     my_stacks = table.stack[my_cells[both]]
     known = [dump for rank in sorted(peers) if (dump := recording.dumps.get(rank))]
-    visited = np.unique(np.concatenate([table.stack[dump.start : dump.end] for dump in known[:64]] or [np.zeros(0, dtype=np.int32)]))
+    visited = np.unique(
+        np.concatenate([table.stack[dump.start : dump.end] for dump in known[:64]] or [np.zeros(0, dtype=np.int32)])
+    )
     dump = recording.dumps[mine]
     mine_too = np.unique(table.stack[dump.start : dump.end])
     for at in both[(my_stacks != 0) & ~np.isin(my_stacks, visited)].tolist():
@@ -60,7 +64,8 @@ def shifted(recording: Recording, grid: Grid, odd: int, usual: int, column: int)
     """From where on up to `column` are the places of one rank those of the other, one call earlier or later?"""
     stacks = recording.table.stack
     mine, theirs = (
-        [int(stacks[cell]) if cell >= 0 else 0 for cell in grid.cell[grid.row(rank), : column + 1].tolist()] for rank in (odd, usual)
+        [int(stacks[cell]) if cell >= 0 else 0 for cell in grid.cell[grid.row(rank), : column + 1].tolist()]
+        for rank in (odd, usual)
     )
     length = max((at + 1 for at, stack in enumerate(mine) if stack), default=0)
     start = next((at for at in range(length) if mine[at] and theirs[at] and mine[at] != theirs[at]), None)
@@ -107,4 +112,8 @@ def _calls(grid: Grid, rank: int, column: int, most: int = 64) -> list[tuple[int
     return [(int(grid.op[row, at]), int(grid.size[row, at]), int(grid.dtype[row, at])) for at in there]
 
 
-PLAIN: dict[str, Rule] = {"calls-differ": "divergent-call", "sizes-differ": "shape-mismatch", "dtypes-differ": "dtype-mismatch"}
+PLAIN: dict[str, Rule] = {
+    "calls-differ": "divergent-call",
+    "sizes-differ": "shape-mismatch",
+    "dtypes-differ": "dtype-mismatch",
+}

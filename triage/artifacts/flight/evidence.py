@@ -1,4 +1,6 @@
-"""Faults → facts of the job: one conclusion for each rank at fault, standing in the dump that shows it, and how far every rank had come."""
+"""Faults → facts of the job: one conclusion for each rank at fault, standing in the dump that shows it, and how far
+every rank had come.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def _basis(recording: Recording, fault: Fault) -> Evidence:
     """Where the conclusion stands: the dump of the first rank at fault that has one, else of one that waits."""
     rank = next((rank for rank in (*fault.ranks, *fault.waiting) if rank in recording.dumps), None)
     source = recording.dumps[rank].source if rank is not None else ""
-    return Evidence("flight", COMPONENT, fault.text, Origin(time=_time(recording, fault)), source, 0, excerpt=_excerpt(fault))
+    return Evidence(
+        "flight", COMPONENT, fault.text, Origin(time=_time(recording, fault)), source, 0, excerpt=_excerpt(fault)
+    )
 
 
 def _at_home(recording: Recording, fact: Evidence) -> Evidence:

@@ -14,7 +14,9 @@ from triage.errors import InputError
 from triage.model import Source, Warning
 
 
-def gather(paths: Sequence[str], advance: Callable[[int, int], None] = lambda done, total: None) -> tuple[Recording, list[Warning]]:
+def gather(
+    paths: Sequence[str], advance: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[Recording, list[Warning]]:
     """The recording, and what could not be read. `advance` is told how many of how many bytes are done.
 
     Raises InputError when there is no dump that can be read.
@@ -23,7 +25,9 @@ def gather(paths: Sequence[str], advance: Callable[[int, int], None] = lambda do
     warnings = list(found.warnings)
     parts = shares.shares(found.files, lambda file: file.size)
     with forks.copies(partial(_hand, part) for part in parts[1:]) as pipes:
-        builder, more = fill(_dumps(parts[0], warnings, lambda done: advance(done, sum(file.size for file in found.files))))
+        builder, more = fill(
+            _dumps(parts[0], warnings, lambda done: advance(done, sum(file.size for file in found.files)))
+        )
         handed = [shares.handed_over(pipe) for pipe in pipes]
     for part, told in zip(parts[1:], handed, strict=True):
         told = told or _handed(part)

@@ -18,8 +18,10 @@ _NO_WAIT = frozenset(("broadcast", "reduce", "scatter", "gather", "_broadcast_oo
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """`cell` holds the row in the table of the call's first entry, -1 where the rank has none. `begin` is the first sequence number that a
-    rank's ring could still hold, `end` the last that its dump is known to reach (a dump that ends early: what its status says, or -1 and
+    """`cell` holds the row in the table of the call's first entry, -1 where the rank has none. `begin` is the first
+    sequence number that a
+    rank's ring could still hold, `end` the last that its dump is known to reach (a dump that ends early: what its
+    status says, or -1 and
     `blind`). The signatures of a cell (`op`, `size`, `dtype`) are equal where the calls are."""
 
     group: Group
@@ -69,7 +71,9 @@ def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: 
     seqs, column = np.unique(table.seq[rows], return_inverse=True)
     shape = (len(ranks), len(seqs))
     place = line * len(seqs) + column
-    first, start = np.unique(place, return_index=True)  # entries of one coalesced call share their number; the first stands for it
+    first, start = np.unique(
+        place, return_index=True
+    )  # entries of one coalesced call share their number; the first stands for it
     cell = np.full(shape, -1, dtype=np.int32)
     cell.flat[first] = rows[start]
     op, size, dtype = (np.zeros(shape, dtype=np.int64) for _ in range(3))
@@ -96,7 +100,9 @@ def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
     sorted_place = place[order]
     fresh = np.r_[True, sorted_place[1:] != sorted_place[:-1]]
     nth = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
-    mixed = (values[order].astype(np.uint64) + np.uint64(1)) * (nth.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1))
+    mixed = (values[order].astype(np.uint64) + np.uint64(1)) * (
+        nth.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+    )
     sums = np.zeros(target.size, dtype=np.uint64)
     np.add.at(sums, sorted_place, mixed)
     many = np.unique(place[order][~fresh])
@@ -121,7 +127,9 @@ def _reach(recording: Recording, number: int, ranks: list[int], line: Ints, seqs
 
 
 def _size_keys(recording: Recording) -> Ints:
-    """For every entry a number that is equal where the sizes fit together: counts of elements, for [2, 3] and [6] are the same to a library."""
+    """For every entry a number that is equal where the sizes fit together: counts of elements, for [2, 3] and [6] are
+    the same to a library.
+    """
     import numpy as np
 
     table = recording.table

@@ -14,7 +14,8 @@ Kind = Literal["no-receive", "no-send", "wrong-target", "wrong-source", "sizes-d
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`waiting` stand in the call of `pair`, `absent` is the side that is not there; `odd` where the calls themselves are wrong.
+    """`waiting` stand in the call of `pair`, `absent` is the side that is not there; `odd` where the calls themselves
+    are wrong.
     `instead` is the rank that the call should have named, if the dumps tell."""
 
     kind: Kind
@@ -49,15 +50,23 @@ def links(recording: Recording) -> list[Link]:
     for pair in lone_recvs:
         if (pair.source, pair.target) in explained:
             continue
-        offered = [other for other in lone_sends if other not in astray and other.target == pair.target and other.group == pair.group]
+        offered = [
+            other
+            for other in lone_sends
+            if other not in astray and other.target == pair.target and other.group == pair.group
+        ]
         if offered:
             waiting = frozenset((pair.target, offered[0].source))
             found.append(Link("wrong-source", pair, waiting, odd=frozenset((pair.target,)), instead=offered[0].source))
         else:
             found.append(Link("no-send", pair, frozenset((pair.target,)), frozenset((pair.source,))))
     answered = {(link.instead, link.pair.target) for link in found if link.kind == "wrong-source"}
-    found = [link for link in found if not (link.kind == "no-receive" and (link.pair.source, link.pair.target) in answered)]
-    found += [Link("sizes-differ", pair, _both(pair), odd=_both(pair)) for pair in open_ if _sizes_differ(recording, pair)]
+    found = [
+        link for link in found if not (link.kind == "no-receive" and (link.pair.source, link.pair.target) in answered)
+    ]
+    found += [
+        Link("sizes-differ", pair, _both(pair), odd=_both(pair)) for pair in open_ if _sizes_differ(recording, pair)
+    ]
     if not found:
         found = [Link("stuck", pair, _both(pair), odd=_both(pair)) for pair in open_]
     return found

@@ -24,7 +24,10 @@ def load(data: bytes) -> Loaded:
         return _pickle(data)
     if data.lstrip()[:1] in (b"{", b"["):
         return _json(data)
-    raise ArtifactError("neither a pickle nor JSON, so no Flight Recorder dump", hint="give the files that TORCH_FR_DUMP_TEMP_FILE names")
+    raise ArtifactError(
+        "neither a pickle nor JSON, so no Flight Recorder dump",
+        hint="give the files that TORCH_FR_DUMP_TEMP_FILE names",
+    )
 
 
 def _pickle(data: bytes) -> Loaded:
@@ -67,7 +70,9 @@ def _json(data: bytes) -> Loaded:
 
 
 def _readable(text: str) -> dict[str, Any]:
-    """What can be read of a JSON object that ends early: its keys up to there, and of `entries` those that are complete."""
+    """What can be read of a JSON object that ends early: its keys up to there, and of `entries` those that are
+    complete.
+    """
     decoder = json.JSONDecoder()
     found: dict[str, Any] = {}
     position = text.find("{") + 1

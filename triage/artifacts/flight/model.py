@@ -1,7 +1,9 @@
 """What is known of a job's collectives: columns of entries, groups of ranks, and the faults found in them.
 
-Columns are numpy arrays with one element an entry, all ranks one after another, oldest first within a rank. What repeats (operations, shapes,
-stacks) stands once in a list, and the columns hold its index. Times are nanoseconds since the epoch, sequence numbers are torch's own.
+Columns are numpy arrays with one element an entry, all ranks one after another, oldest first within a rank. What
+repeats (operations, shapes,
+stacks) stands once in a list, and the columns hold its index. Times are nanoseconds since the epoch, sequence numbers
+are torch's own.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A process group. `members` are global ranks, ascending; `stated` says whether the dumps state them or only the entries show them."""
+    """A process group. `members` are global ranks, ascending; `stated` says whether the dumps state them or only the
+    entries show them.
+    """
 
     name: str
     desc: str
@@ -62,8 +66,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """One rank's dump without its entries. `first` is the record id of the oldest entry that the ring still held: what is below was lost.
-    `status` maps a group's index to (last enqueued, last started, last completed). `whole`: the file did not end early."""
+    """One rank's dump without its entries. `first` is the record id of the oldest entry that the ring still held: what
+    is below was lost.
+    `status` maps a group's index to (last enqueued, last started, last completed). `whole`: the file did not end
+    early."""
 
     rank: int
     source: str
@@ -113,7 +119,9 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Everything that the dumps of one job hold. `ops` are `backend:name`, `stacks` innermost frame first, as torch writes them."""
+    """Everything that the dumps of one job hold. `ops` are `backend:name`, `stacks` innermost frame first, as torch
+    writes them.
+    """
 
     dumps: Mapping[int, Dump]
     groups: tuple[Group, ...]
@@ -145,8 +153,10 @@ class Place:
 class Fault:
     """One thing that went wrong in one group at one sequence number.
 
-    `ranks` are those at fault, `waiting` those that wait because of it. `seq` is where it shows, `since` where the ranks first diverged.
-    `explained_by` are indices of other faults of the analysis that this one follows from; empty for a root. `sure` is False where the
+    `ranks` are those at fault, `waiting` those that wait because of it. `seq` is where it shows, `since` where the
+    ranks first diverged.
+    `explained_by` are indices of other faults of the analysis that this one follows from; empty for a root. `sure` is
+    False where the
     dumps allow another reading, which `text` then says.
     """
 

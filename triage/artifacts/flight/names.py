@@ -1,7 +1,9 @@
 """Which rank wrote a dump: only the name of its file says so.
 
-`<prefix><rank>` (TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DEBUG_INFO_TEMP_FILE), with `.json`, a compression, or `.f<n>` for the n-th failure behind
-it; the prefix may hold a host and digits of its own. Where the file has no number, its directory may: `rank_3/trace.pkl`.
+`<prefix><rank>` (TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DEBUG_INFO_TEMP_FILE), with `.json`, a compression, or `.f<n>` for
+the n-th failure behind
+it; the prefix may hold a host and digits of its own. Where the file has no number, its directory may:
+`rank_3/trace.pkl`.
 """
 
 from __future__ import annotations

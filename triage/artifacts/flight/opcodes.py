@@ -1,7 +1,9 @@
 """Is a pickle made of plain data only? Told from its opcodes, before anything of it is loaded.
 
-torch writes dumps with torch/csrc/jit/serialization/pickler.cpp: protocol 2, eighteen opcodes, strings and frames shared by the memo, one
-tuple an entry. `canonical` goes over such bytes with one regular expression, as fast as they can be loaded. Whatever it does not know
+torch writes dumps with torch/csrc/jit/serialization/pickler.cpp: protocol 2, eighteen opcodes, strings and frames
+shared by the memo, one
+tuple an entry. `canonical` goes over such bytes with one regular expression, as fast as they can be loaded. Whatever it
+does not know
 goes to `careful`, which names what it refuses.
 """
 
@@ -18,9 +20,12 @@ from triage.lazy_re import lazy_re
 MAX_CONTAINERS = 4_000_000
 """Lists and dictionaries in one dump; a buffer of 20,000 entries holds about 200,000."""
 
-# Tuples are what could be hashed and be deep. Only two strings make one; what comes from the memo may not be put there again, and where
-# a tuple is put there is remembered. So a tuple holds tuples of strings at most. A reference before a new string, and a tuple that is
-# put into the memo, are not in the run: they are looked at one by one. (No groups: CPython's possessive repeats lose them.)
+# Tuples are what could be hashed and be deep. Only two strings make one; what comes from the memo may not be put there
+# again, and where
+# a tuple is put there is remembered. So a tuple holds tuples of strings at most. A reference before a new string, and a
+# tuple that is
+# put into the memo, are not in the run: they are looked at one by one. (No groups: CPython's possessive repeats lose
+# them.)
 _RUN = lazy_re(
     rb"(?:[}\](euN\x88\x89]++|h.(?:h.\x86(?![qr])|(?![qrX\x86]|h.\x86|j....\x86))|[Kq].|M..|J...."
     rb"|j..[\x00-\x3f]\x00(?![qrX\x86]|h.\x86|j....\x86)|r..[\x00-\x3f]\x00|\x8a\x08.{8}|G.{8})++",

@@ -1,6 +1,7 @@
 """Point to point: sends and receives of a group put in pairs, and what is left over.
 
-`nccl:send 1->2` and `nccl:recv 3<-0` name ranks inside the group. The k-th send of a pair of ranks belongs to its k-th receive; where a ring has
+`nccl:send 1->2` and `nccl:recv 3<-0` name ranks inside the group. The k-th send of a pair of ranks belongs to its k-th
+receive; where a ring has
 dropped the oldest, those that are done are counted from their end. Gloo does not record them.
 """
 
@@ -61,7 +62,9 @@ def _channels(recording: Recording) -> dict[tuple[int, int, int], tuple[list[int
     return channels
 
 
-def _match(recording: Recording, group: int, source: int, target: int, sends: list[int], recvs: list[int]) -> Iterator[Pair]:
+def _match(
+    recording: Recording, group: int, source: int, target: int, sends: list[int], recvs: list[int]
+) -> Iterator[Pair]:
     done = recording.table.done
     if any(recording.dumps[rank].wrapped for rank in (source, target) if rank in recording.dumps):
         kept = min(int(done[sends].sum()), int(done[recvs].sum()))

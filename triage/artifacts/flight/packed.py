@@ -1,8 +1,12 @@
-"""The quick way to read a dump: what torch repeats for every entry is recognised once, then each entry is one match of an expression.
+"""The quick way to read a dump: what torch repeats for every entry is recognised once, then each entry is one match of
+an expression.
 
-The careful machine steps through the beginning of the pickle and through every entry that brings a new text or frame. From the keys of
-such an entry and their places in the memo an expression is made that knows the bytes of a whole entry: opcodes of plain numbers, lists of
-them, and references to the memo, nothing else. No object is built for what it matches; numbers become columns, and what repeats is looked
+The careful machine steps through the beginning of the pickle and through every entry that brings a new text or frame.
+From the keys of
+such an entry and their places in the memo an expression is made that knows the bytes of a whole entry: opcodes of plain
+numbers, lists of
+them, and references to the memo, nothing else. No object is built for what it matches; numbers become columns, and what
+repeats is looked
 up once for each different sequence of bytes. Whatever does not fit leads back to the careful way.
 """
 
@@ -20,7 +24,17 @@ from triage.artifacts.interface import ArtifactError
 
 NUMBERS = ("record_id", "pg_id", "collective_seq_id", "p2p_seq_id", "time_created_ns", "timeout_ms")
 FLAGS = ("retired", "is_p2p")
-KEYS = (*NUMBERS, *FLAGS, "profiling_name", "state", "process_group", "input_sizes", "output_sizes", "input_dtypes", "output_dtypes")
+KEYS = (
+    *NUMBERS,
+    *FLAGS,
+    "profiling_name",
+    "state",
+    "process_group",
+    "input_sizes",
+    "output_sizes",
+    "input_dtypes",
+    "output_dtypes",
+)
 """The keys of an entry, as torch since 2.5 writes them."""
 
 _REF = rb"(?:h.|j....)"
@@ -47,7 +61,8 @@ _TRUE, _FALSE = b"\x88", b"\x89"
 
 
 class Packed:
-    """The entries of one dump: in `rows` the values of KEYS and the frames, as bytes of the pickle or, of an entry that was read step by
+    """The entries of one dump: in `rows` the values of KEYS and the frames, as bytes of the pickle or, of an entry that
+    was read step by
     step, as they are. `durations` of those rows that have one."""
 
     def __init__(self, memo: dict[int, Any]) -> None:
@@ -79,7 +94,9 @@ class Packed:
         """How long each call took; 0 where nothing was measured."""
         found = np.zeros(len(self.rows), dtype=np.float32)
         for row, raw in self.durations.items():
-            found[row] = raw.value or 0.0 if isinstance(raw, Plain) else struct.unpack(">d", raw[1:])[0] if raw != b"N" else 0.0
+            found[row] = (
+                raw.value or 0.0 if isinstance(raw, Plain) else struct.unpack(">d", raw[1:])[0] if raw != b"N" else 0.0
+            )
         return found
 
     def value(self, raw: Any) -> Any:
@@ -143,7 +160,9 @@ def _flag(value: Any) -> bytes:
 
 
 class _Once(dict[int, Any]):
-    """A memo where each place is written once: what is looked up at the end is what stood there when the entry was passed."""
+    """A memo where each place is written once: what is looked up at the end is what stood there when the entry was
+    passed.
+    """
 
     def __setitem__(self, key: int, value: Any) -> None:
         if key in self:
@@ -157,15 +176,24 @@ class _Quick(Machine):
     def __init__(self, data: bytes) -> None:
         super().__init__(data, _Once())
         self.packed = Packed(self._memo)
-        self._kept: list[Any] = []  # the machine knows the depth of what it made by its identity, which must not be used again
+        self._kept: list[
+            Any
+        ] = []  # the machine knows the depth of what it made by its identity, which must not be used again
         self._templates: list[tuple[tuple[str, ...], Any, tuple[int, ...], int]] = []
 
     def run(self) -> Any:
-        """The dump with a Packed as its entries. Raises ArtifactError, EarlyEnd or whatever goes wrong with bytes that do not fit."""
+        """The dump with a Packed as its entries. Raises ArtifactError, EarlyEnd or whatever goes wrong with bytes that
+        do not fit.
+        """
         done = False
         while not done:
             done = self._step()
-            if len(self._marks) == 2 and not self._items and self._data[self._at - 1 : self._at] == b"(" and self._opened():
+            if (
+                len(self._marks) == 2
+                and not self._items
+                and self._data[self._at - 1 : self._at] == b"("
+                and self._opened()
+            ):
                 self._entries()
         value = self._items[0]
         if not isinstance(value, dict) or value.get("entries") != [] or self._at != len(self._data):

@@ -21,7 +21,10 @@ def say(ranks: Iterable[int]) -> str:
             parts[-1][1:] = [rank]
         else:
             parts.append([rank])
-    words = ["-".join(map(str, part)) if len(part) > 1 and part[1] > part[0] + 1 else ", ".join(map(str, part)) for part in parts]
+    words = [
+        "-".join(map(str, part)) if len(part) > 1 and part[1] > part[0] + 1 else ", ".join(map(str, part))
+        for part in parts
+    ]
     if len(words) > 12:
         words = [*words[:10], f"… ({len(ordered)} in all)"]
     return ("rank " if len(ordered) == 1 else "ranks ") + ", ".join(words)
@@ -57,4 +60,6 @@ def place(recording: Recording, row: int, ranks: Iterable[int]) -> Place:
     shape = recording.shapes[int(table.shape[row])]
     sizes = " ".join(str(list(size)) for size in (shape.inputs or shape.outputs)[:4])
     words = (name_of(recording.ops[int(table.op[row])]), sizes, recording.dtypes[int(table.dtype[row])])
-    return Place(tuple(sorted(ranks)), " ".join(word for word in words if word), recording.stacks[int(table.stack[row])])
+    return Place(
+        tuple(sorted(ranks)), " ".join(word for word in words if word), recording.stacks[int(table.stack[row])]
+    )

@@ -26,7 +26,9 @@ class FlightRecorder:
     in_place = True
 
     def keep(self, source: Source, stream: BinaryIO) -> Artifact:
-        """A dump that lies compressed or in an archive. It is held deflated, so that thousands of them take no more room than they had."""
+        """A dump that lies compressed or in an archive. It is held deflated, so that thousands of them take no more
+        room than they had.
+        """
         packer = zlib.compressobj(1)
         first = piece = stream.read(_PIECE)
         packed, left = [], self.max_bytes

@@ -1,4 +1,6 @@
-"""Dumps → one recording: the newest dump of each rank, its entries as columns, and groups that are the same group on all ranks."""
+"""Dumps → one recording: the newest dump of each rank, its entries as columns, and groups that are the same group on
+all ranks.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,13 @@ _COLUMNS = (
     "duration",
     "timeout",
 )
-_NAMED = {"record": "record_id", "seq": "collective_seq_id", "p2p": "p2p_seq_id", "created": "time_created_ns", "timeout": "timeout_ms"}
+_NAMED = {
+    "record": "record_id",
+    "seq": "collective_seq_id",
+    "p2p": "p2p_seq_id",
+    "created": "time_created_ns",
+    "timeout": "timeout_ms",
+}
 _NEWER = "new-dump-version"
 _SHARED = ("op", "shape", "dtype", "stack", "group")
 """Columns of indices into the lists that the dumps share."""
@@ -83,7 +91,9 @@ class Builder:
 
     def hand(self, warnings: list[Warning]) -> Handed:
         """All that was read, for another process."""
-        lists = {name + "s": getattr(self._tables, name + "s").values for name in _SHARED} | {"members": self._members.values}
+        lists = {name + "s": getattr(self._tables, name + "s").values for name in _SHARED} | {
+            "members": self._members.values
+        }
         told = [({name: getattr(one, name) for name in _TOLD}, one.columns) for one in self._ones.values()]
         return Handed(told, lists, self.notes, warnings)
 
@@ -91,7 +101,9 @@ class Builder:
         """What another process has read. No dump can be added afterwards."""
         index = {name: getattr(self._tables, name + "s").join(handed.lists[name + "s"]) for name in _SHARED}
         members = self._members.join(handed.lists["members"])
-        self.notes += [note for note in handed.notes if note[0] != _NEWER or all(code != _NEWER for code, _, _ in self.notes)]
+        self.notes += [
+            note for note in handed.notes if note[0] != _NEWER or all(code != _NEWER for code, _, _ in self.notes)
+        ]
         for told, columns in handed.ones:
             columns |= {name: index[name][columns[name]] for name in _SHARED}
             config = {name: int(members[number]) for name, number in told["config"].items()}
@@ -104,26 +116,48 @@ class Builder:
         self._entries += len(one.columns["record_id"])
         if self._entries > MAX_ENTRIES:
             self._entries -= len(one.columns["record_id"])
-            self.notes.append(("too-many-entries", source, f"left out, because the dumps before it hold {self._entries:,} entries already"))
+            self.notes.append(
+                (
+                    "too-many-entries",
+                    source,
+                    f"left out, because the dumps before it hold {self._entries:,} entries already",
+                )
+            )
             return
         other = self._ones.get(rank)
         self._ones[rank] = one if other is None else max(one, other, key=lambda each: each.order)
         if other is not None and _stem(source) != _stem(other.source):
             left = min(one, other, key=lambda each: each.order).source
-            self.notes.append(("older-dump", left, f"left out, because {self._ones[rank].source} is a later dump of rank {rank}"))
+            self.notes.append(
+                ("older-dump", left, f"left out, because {self._ones[rank].source} is a later dump of rank {rank}")
+            )
 
     def _one(self, rank: int, source: str, loaded: Loaded, failure: int) -> _One:
         value = loaded.value if isinstance(loaded.value, dict) else {"entries": loaded.value}
         entries = value.get("entries", [])
-        if not isinstance(entries, (list, Packed)) or ("entries" not in value and "pg_config" not in value and "pg_status" not in value):
-            raise ArtifactError("plain data, but no Flight Recorder dump", hint="a dump has entries, pg_config and pg_status")
-        good = entries if isinstance(entries, Packed) or (loaded.whole and all(map(usable, entries))) else list(filter(usable, entries))
+        if not isinstance(entries, (list, Packed)) or (
+            "entries" not in value and "pg_config" not in value and "pg_status" not in value
+        ):
+            raise ArtifactError(
+                "plain data, but no Flight Recorder dump", hint="a dump has entries, pg_config and pg_status"
+            )
+        good = (
+            entries
+            if isinstance(entries, Packed) or (loaded.whole and all(map(usable, entries)))
+            else list(filter(usable, entries))
+        )
         if entries and not good and loaded.whole:
-            raise ArtifactError("none of its entries can be read", hint="is it a dump of a newer torch? tell the maintainers")
+            raise ArtifactError(
+                "none of its entries can be read", hint="is it a dump of a newer torch? tell the maintainers"
+            )
         if len(good) < len(entries) or not loaded.whole:
             lost = len(entries) - len(good)
             self.notes.append(
-                ("cut-dump", source, f"the dump of rank {rank} ends early or is damaged: {len(good)} entries read, {lost} lost")
+                (
+                    "cut-dump",
+                    source,
+                    f"the dump of rank {rank} ends early or is damaged: {len(good)} entries read, {lost} lost",
+                )
             )
         try:
             columns = self._tables.read(good)
@@ -149,17 +183,31 @@ class Builder:
 
     def _check_version(self, version: str, source: str) -> None:
         numbers = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", version)
-        if numbers and (int(numbers[1]), int(numbers[2])) > KNOWN and not any(code == _NEWER for code, _, _ in self.notes):
-            message = f"format {version} is newer than {KNOWN[0]}.{KNOWN[1]}, the newest known; what is known of it was read"
+        if (
+            numbers
+            and (int(numbers[1]), int(numbers[2])) > KNOWN
+            and not any(code == _NEWER for code, _, _ in self.notes)
+        ):
+            message = (
+                f"format {version} is newer than {KNOWN[0]}.{KNOWN[1]}, the newest known; what is known of it was read"
+            )
             self.notes.append((_NEWER, source, message))
 
     def _config(self, config: Any) -> dict[str, int]:
-        """Group name to the index of its members. torch writes them as text: `[0, 1]`, the same long text in the dump of every rank."""
+        """Group name to the index of its members. torch writes them as text: `[0, 1]`, the same long text in the dump
+        of every rank.
+        """
         found: dict[str, int] = {}
         for name, group in config.items() if isinstance(config, dict) else ():
             if isinstance(group, dict):
                 ranks = group.get("ranks", "")
-                text = ranks if isinstance(ranks, str) else ",".join(str(rank) for rank in ranks) if isinstance(ranks, list) else ""
+                text = (
+                    ranks
+                    if isinstance(ranks, str)
+                    else ",".join(str(rank) for rank in ranks)
+                    if isinstance(ranks, list)
+                    else ""
+                )
                 found[str(name)] = self._members.index(text, lambda text=text: _numbers(text))  # type: ignore[misc]
         return found
 
@@ -186,7 +234,9 @@ class Builder:
                 mapping[local] = group
             one.columns["group"] = mapping[one.columns["group"]]
         columns = {name: _joined(ones, _NAMED.get(name, name)) for name in _COLUMNS}
-        rank = np.repeat(np.array([one.rank for one in ones], dtype=np.int32), [dump.entries for dump in dumps.values()])
+        rank = np.repeat(
+            np.array([one.rank for one in ones], dtype=np.int32), [dump.entries for dump in dumps.values()]
+        )
         done = columns["state"] == COMPLETED
         quiet = np.array([op.partition(":")[0] == "gloo" for op in self._tables.ops.values] or [False])
         if len(rank):
@@ -210,7 +260,9 @@ def _joined(ones: list[_One], name: str) -> Any:
     import numpy as np
 
     if not ones:
-        return np.zeros(0, dtype=np.float32 if name == "duration" else np.bool_ if name in ("retired", "is_p2p") else np.int64)
+        return np.zeros(
+            0, dtype=np.float32 if name == "duration" else np.bool_ if name in ("retired", "is_p2p") else np.int64
+        )
     return np.concatenate([one.columns.pop(name) if name != "group" else one.columns[name] for one in ones])
 
 
@@ -230,7 +282,8 @@ def _groups(
 ) -> tuple[tuple[Group, ...], dict[tuple[int, int], int]]:
     """The groups of the job, and for (rank, index in that rank's names) which of them it is.
 
-    NCCL states the members of each group. Gloo of torch 2.13 keeps one nameless entry that later groups overwrite, so there
+    NCCL states the members of each group. Gloo of torch 2.13 keeps one nameless entry that later groups overwrite, so
+    there
     the members are those that have entries in the group; of the default group they are all ranks.
     """
     keys: dict[tuple[int, int], tuple[str, str, int]] = {}  # the members by their index, -1 where they are not stated
@@ -259,7 +312,9 @@ def _groups(
         seen[group].add(rank)
         index[rank, local] = group
     world = {one.rank for one in ones}
-    world.update(rank for (name, desc, stated) in groups if stated >= 0 and _is_default(name, desc) for rank in members[stated])
+    world.update(
+        rank for (name, desc, stated) in groups if stated >= 0 and _is_default(name, desc) for rank in members[stated]
+    )
     made = []
     for (name, desc, stated), group in groups.items():
         everybody = members[stated] if stated >= 0 else tuple(sorted(world if _is_default(name, desc) else seen[group]))

@@ -1,6 +1,8 @@
-"""The last calls of every rank as a program that can be run again, and what would have to change at the ranks at fault so that it ends.
+"""The last calls of every rank as a program that can be run again, and what would have to change at the ranks at fault
+so that it ends.
 
-A cut is chosen so that no rank replays half of a collective: in each group all members begin with the same number. Whether the program
+A cut is chosen so that no rank replays half of a collective: in each group all members begin with the same number.
+Whether the program
 hangs, and whether it ends with the change, is tried out here by letting the ranks wait for each other.
 """
 
@@ -18,7 +20,8 @@ from triage.artifacts.flight.places import at, name_of
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call: `number` within its group (or of the channel, for `send` and `recv` with a global `peer`), element counts, and where it was made.
+    """One call: `number` within its group (or of the channel, for `send` and `recv` with a global `peer`), element
+    counts, and where it was made.
     `root` is the rank that scatters or gathers, where the sizes tell it."""
 
     op: str
@@ -49,7 +52,8 @@ Program = Mapping[int, Sequence[Step]]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """`calls` of all ranks as they were, `fixed` as they should have been (empty where the dumps do not say), `fault` the root that is replayed,
+    """`calls` of all ranks as they were, `fixed` as they should have been (empty where the dumps do not say), `fault`
+    the root that is replayed,
     `hangs` whether the program alone explains the hang, `passes` whether it ends with the fix."""
 
     groups: Mapping[str, tuple[int, ...]]
@@ -70,7 +74,9 @@ def replay(recording: Recording, analysis: Analysis, *, calls: int = 50, scale: 
     fault = next((fault for fault in analysis.faults if not fault.explained_by), None)
     fixed = _fixed(program, groups, fault) if fault else {}
     passes = bool(fixed) and settles(fixed, groups)
-    return Replay(groups, dict(sorted(program.items())), fixed if passes else {}, fault, not settles(program, groups), passes)
+    return Replay(
+        groups, dict(sorted(program.items())), fixed if passes else {}, fault, not settles(program, groups), passes
+    )
 
 
 def _steps(recording: Recording, rank: int, most: int) -> list[Step]:
@@ -89,7 +95,20 @@ def _steps(recording: Recording, rank: int, most: int) -> list[Step]:
         dtype = recording.dtypes[int(table.dtype[row])].split(",")[0]
         same = comparable(name, shape) if peer is None else ()
         steps.append(
-            Step(name, group.label, number, inputs, outputs, dtype, where, peer, root, int(table.created[row]), bool(table.done[row]), same)
+            Step(
+                name,
+                group.label,
+                number,
+                inputs,
+                outputs,
+                dtype,
+                where,
+                peer,
+                root,
+                int(table.created[row]),
+                bool(table.done[row]),
+                same,
+            )
         )
     return steps
 
@@ -110,7 +129,9 @@ def _cut(program: dict[int, list[Step]], groups: Mapping[str, Sequence[int]]) ->
 
 
 def _paired(rank: int, steps: list[Step], program: Mapping[int, list[Step]]) -> list[Step]:
-    """Point to point calls have no common number: of each pair of ranks as many that are done are kept as the shorter side has."""
+    """Point to point calls have no common number: of each pair of ranks as many that are done are kept as the shorter
+    side has.
+    """
     counts: dict[tuple[object, ...], int] = {}
     for step in steps:
         if step.peer is not None and step.done:
@@ -118,7 +139,10 @@ def _paired(rank: int, steps: list[Step], program: Mapping[int, list[Step]]) -> 
     surplus = {}
     for (group, op, peer), count in counts.items():
         other = "recv" if op == "send" else "send"
-        theirs = sum(step.done and step.peer == rank and step.op == other and step.group == group for step in program.get(peer, ()))  # type: ignore[call-overload]
+        theirs = sum(
+            step.done and step.peer == rank and step.op == other and step.group == group
+            for step in program.get(peer, ())
+        )  # type: ignore[call-overload]
         surplus[group, op, peer] = max(0, count - theirs)
     out = []
     for step in steps:
@@ -134,7 +158,11 @@ def _common(program: Mapping[int, Sequence[Step]], groups: Mapping[str, Sequence
     """For a rank without a dump: what somebody else has got past, so that the others can replay up to where they stand."""
     mine = [name for name, members in groups.items() if rank in members]
     donor = max((other for other in program), key=lambda other: len(program[other]), default=None)
-    steps = [step for step in program.get(donor, ()) if step.group in mine and step.peer is None] if donor is not None else []
+    steps = (
+        [step for step in program.get(donor, ()) if step.group in mine and step.peer is None]
+        if donor is not None
+        else []
+    )
     last = {name: max((step.number for step in steps if step.group == name), default=0) for name in mine}
     return [step for step in steps if step.number < last[step.group]]
 
@@ -143,7 +171,9 @@ def _apart(program: Mapping[int, Sequence[Step]], scale: int) -> dict[int, list[
     """Element counts divided by `scale`: what was equal stays equal, what was different stays different."""
     if scale <= 1:
         return {rank: list(steps) for rank, steps in program.items()}
-    sizes = sorted({size for steps in program.values() for step in steps for size in (step.inputs, step.outputs) if size})
+    sizes = sorted(
+        {size for steps in program.values() for step in steps for size in (step.inputs, step.outputs) if size}
+    )
     smaller, last = {0: 0}, 0
     for size in sizes:
         last = smaller[size] = max(size // scale, last + 1)
@@ -153,8 +183,12 @@ def _apart(program: Mapping[int, Sequence[Step]], scale: int) -> dict[int, list[
     }
 
 
-def _fixed(program: Mapping[int, Sequence[Step]], groups: Mapping[str, Sequence[int]], fault: Fault) -> dict[int, list[Step]]:
-    """The ranks at fault do what a rank does that is not, from where they differ; then all go on until nobody is missing."""
+def _fixed(
+    program: Mapping[int, Sequence[Step]], groups: Mapping[str, Sequence[int]], fault: Fault
+) -> dict[int, list[Step]]:
+    """The ranks at fault do what a rank does that is not, from where they differ; then all go on until nobody is
+    missing.
+    """
     sound = [rank for rank in program if rank not in fault.ranks]
     if not sound:
         return {}
@@ -178,7 +212,9 @@ def _shared(groups: Mapping[str, Sequence[int]], one: int, other: int, first: st
     return other in groups.get(first, ()), sum(one in members and other in members for members in groups.values())
 
 
-def _level(program: dict[int, list[Step]], groups: Mapping[str, Sequence[int]], sound: Sequence[int]) -> dict[int, list[Step]]:
+def _level(
+    program: dict[int, list[Step]], groups: Mapping[str, Sequence[int]], sound: Sequence[int]
+) -> dict[int, list[Step]]:
     """Every member of a group makes the calls that any sound member has made there, in the order of their time."""
     for rank, steps in program.items():
         missing: dict[tuple[str, int], Step] = {}
@@ -188,7 +224,12 @@ def _level(program: dict[int, list[Step]], groups: Mapping[str, Sequence[int]], 
             have = {step.number for step in steps if step.group == name and step.peer is None}
             for other in members:
                 for step in program.get(other, ()) if other in sound or not have else ():
-                    if step.group == name and step.peer is None and step.number not in have and step.number > max(have, default=-1):
+                    if (
+                        step.group == name
+                        and step.peer is None
+                        and step.number not in have
+                        and step.number > max(have, default=-1)
+                    ):
                         missing.setdefault((name, step.number), step)
         steps += sorted(missing.values(), key=lambda step: (step.created, step.group, step.number))
     return program
@@ -209,7 +250,9 @@ def settles(program: Program, groups: Mapping[str, Sequence[int]]) -> bool:
     return all(position[rank] == len(steps) for rank, steps in program.items())
 
 
-def _goes(step: Step, rank: int, program: Program, position: Mapping[int, int], groups: Mapping[str, Sequence[int]]) -> bool:
+def _goes(
+    step: Step, rank: int, program: Program, position: Mapping[int, int], groups: Mapping[str, Sequence[int]]
+) -> bool:
     def current(other: int) -> Step | None:
         steps = program.get(other, ())
         return steps[position[other]] if other in position and position[other] < len(steps) else None
@@ -218,4 +261,7 @@ def _goes(step: Step, rank: int, program: Program, position: Mapping[int, int], 
         other = current(step.peer)
         return other is not None and other.peer == rank and other.op != step.op and other.group == step.group
     there = [current(other) for other in groups[step.group]]
-    return all(each is not None and each.group == step.group and each.peer is None and each.signature == step.signature for each in there)
+    return all(
+        each is not None and each.group == step.group and each.peer is None and each.signature == step.signature
+        for each in there
+    )

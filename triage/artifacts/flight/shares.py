@@ -1,4 +1,5 @@
-"""Many dumps at once: some of the files are read by copies of this process, which hand back columns as raw bytes and what they mean as JSON.
+"""Many dumps at once: some of the files are read by copies of this process, which hand back columns as raw bytes and
+what they mean as JSON.
 
 Where no copy can be made (threads, no fork) or one dies, its files are read here. The answer is the same.
 """
@@ -42,7 +43,9 @@ def _processors() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What a copy has read: the fields and the columns of each dump, the lists that their indices mean, and what is to be said."""
+    """What a copy has read: the fields and the columns of each dump, the lists that their indices mean, and what is to
+    be said.
+    """
 
     ones: list[tuple[dict[str, Any], dict[str, Any]]]
     lists: dict[str, list[Any]]
@@ -64,11 +67,18 @@ def handed_over(pipe: BinaryIO) -> Handed | None:
         *ones, (last, _) = _received(pipe)
     except EOFError:
         return None
-    return Handed(ones, _typed(last["lists"]), [tuple(note) for note in last["notes"]], [Warning(*told) for told in last["warnings"]])
+    return Handed(
+        ones,
+        _typed(last["lists"]),
+        [tuple(note) for note in last["notes"]],
+        [Warning(*told) for told in last["warnings"]],
+    )
 
 
 def _send(pipe: BinaryIO, told: dict[str, Any], columns: dict[str, Any]) -> None:
-    head = json.dumps({"told": told, "columns": [(name, column.dtype.str, len(column)) for name, column in columns.items()]}).encode()
+    head = json.dumps(
+        {"told": told, "columns": [(name, column.dtype.str, len(column)) for name, column in columns.items()]}
+    ).encode()
     pipe.write(struct.pack("<Q", len(head)) + head)
     for column in columns.values():
         pipe.write(column.tobytes())
@@ -82,7 +92,8 @@ def _received(pipe: BinaryIO) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]
     while more:
         head = json.loads(_exactly(pipe, struct.unpack("<Q", _exactly(pipe, 8))[0]))
         columns = {
-            name: np.frombuffer(_exactly(pipe, count * np.dtype(form).itemsize), dtype=form) for name, form, count in head["columns"]
+            name: np.frombuffer(_exactly(pipe, count * np.dtype(form).itemsize), dtype=form)
+            for name, form, count in head["columns"]
         }
         yield head["told"], columns
         more = bool(columns)

@@ -1,4 +1,6 @@
-"""Slow ranks: where torch measured how long each collective took (TORCH_NCCL_ENABLE_TIMING), the rank with the shortest time came last."""
+"""Slow ranks: where torch measured how long each collective took (TORCH_NCCL_ENABLE_TIMING), the rank with the shortest
+time came last.
+"""
 
 from __future__ import annotations
 

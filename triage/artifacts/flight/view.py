@@ -1,6 +1,8 @@
-"""What is shown of a recording: its faults, and for every group and rank the runs of sequence numbers that are in one state.
+"""What is shown of a recording: its faults, and for every group and rank the runs of sequence numbers that are in one
+state.
 
-Runs instead of cells, and rows that look alike as one row: so a thousand ranks with two thousand calls each stay a small picture.
+Runs instead of cells, and rows that look alike as one row: so a thousand ranks with two thousand calls each stay a
+small picture.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One group: its members, the sequence numbers that are shown, what most ranks called there, and its rows in the order of ranks."""
+    """One group: its members, the sequence numbers that are shown, what most ranks called there, and its rows in the
+    order of ranks.
+    """
 
     group: str
     members: tuple[int, ...]
@@ -76,7 +80,11 @@ def view(
 
     Raises OptionError when there is no such group.
     """
-    chosen = [number for number, each in enumerate(recording.groups) if group in (each.label, each.name) or (group and group in each.desc)]
+    chosen = [
+        number
+        for number, each in enumerate(recording.groups)
+        if group in (each.label, each.name) or (group and group in each.desc)
+    ]
     if group and not chosen:
         known = ", ".join(each.label for each in recording.groups[:12]) or "none"
         raise OptionError(f"no group is called {group!r}", hint=f"the dumps know: {known}")
@@ -136,8 +144,12 @@ def _states(grid: grids_.Grid, keep: Ints) -> tuple[list[int], Ints]:
     states[~present & (seqs[None, :] > grid.end[:, None]) & grid.blind[:, None]] = 5
     usual = [int(cell[int(present[:, column].argmax()), column]) for column in range(len(keep))]
     for column in np.flatnonzero(_varied(grid, keep, present)).tolist():
-        signature = np.stack([part[:, keep[column]] for part in (grid.op, grid.size, grid.dtype)], axis=1)[present[:, column]]
-        kinds, first, inverse, counts = np.unique(signature, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        signature = np.stack([part[:, keep[column]] for part in (grid.op, grid.size, grid.dtype)], axis=1)[
+            present[:, column]
+        ]
+        kinds, first, inverse, counts = np.unique(
+            signature, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
         most = int(counts.argmax())
         there = np.flatnonzero(present[:, column])
         usual[column] = int(cell[there[first[most]], column])

@@ -1,6 +1,7 @@
 """Who waits for whom across groups: a rank that is missing in one group may itself wait in another.
 
-Knots are places where ranks wait. Knot A depends on knot B when a rank that A misses waits in B. What depends on nothing is a root; knots that
+Knots are places where ranks wait. Knot A depends on knot B when a rank that A misses waits in B. What depends on
+nothing is a root; knots that
 depend on each other in a ring are one deadlock.
 """
 
@@ -20,7 +21,9 @@ class Knot:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """For each knot those it depends on; rings of knots, each ascending; and for each knot the absent ranks that wait nowhere."""
+    """For each knot those it depends on; rings of knots, each ascending; and for each knot the absent ranks that wait
+    nowhere.
+    """
 
     depends: tuple[tuple[int, ...], ...]
     rings: tuple[tuple[int, ...], ...]

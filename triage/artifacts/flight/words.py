@@ -35,7 +35,9 @@ def _fault(recording: Recording, stop: Block, rule: Rule, ranks: Iterable[int], 
     places = more.pop("places", None) or _places(recording, stop)
     waiting = tuple(sorted(stop.standing - set(ranks)))
     op = name_of(recording.ops[int(recording.table.op[row])])
-    return Fault(rule, tuple(sorted(ranks)), waiting, stop.grid.group.label, stop.seq, op, text, places=tuple(places), **more)  # type: ignore[arg-type]
+    return Fault(
+        rule, tuple(sorted(ranks)), waiting, stop.grid.group.label, stop.seq, op, text, places=tuple(places), **more
+    )  # type: ignore[arg-type]
 
 
 def _places(recording: Recording, stop: Block, most: int = 4) -> list[Place]:
@@ -45,7 +47,9 @@ def _places(recording: Recording, stop: Block, most: int = 4) -> list[Place]:
     for row, rank in enumerate(stop.grid.ranks):
         cell = int(stop.grid.cell[row, stop.column])
         if cell >= 0:
-            calls.setdefault((int(table.op[cell]), int(table.shape[cell]), int(table.dtype[cell]), int(table.stack[cell])), []).append(rank)
+            calls.setdefault(
+                (int(table.op[cell]), int(table.shape[cell]), int(table.dtype[cell]), int(table.stack[cell])), []
+            ).append(rank)
     ordered = sorted(calls.values(), key=lambda ranks: (not set(ranks) & stop.odd, len(ranks), ranks[0]))
     found = [place(recording, stop.cell(ranks[0]), ranks) for ranks in ordered[:most]]
     for rank in sorted(stop.absent)[:most]:
@@ -164,17 +168,43 @@ def _differing(recording: Recording, stop: Block) -> Fault:
     here, there = stop.cell(odd), stop.cell(usual)
     told = f"{say(stop.odd)} called {_told(recording, here)}, {say(others)} called {_told(recording, there)} as #{stop.seq} of {stop.grid.group.label}"
     if not stop.standing:
-        return _fault(recording, stop, PLAIN[stop.kind], stop.odd, f"{told}; it went through all the same, and its result is garbage")
+        return _fault(
+            recording,
+            stop,
+            PLAIN[stop.kind],
+            stop.odd,
+            f"{told}; it went through all the same, and its result is garbage",
+        )
     moved = shift(stop, odd, usual)
     if moved == "swapped":
-        return _fault(recording, stop, "divergent-call", stop.odd, f"{told}; the next two calls show that the order is swapped")
+        return _fault(
+            recording, stop, "divergent-call", stop.odd, f"{told}; the next two calls show that the order is swapped"
+        )
     if moved == "extra":
-        return _fault(recording, stop, "extra-collective", stop.odd, f"{told}; from there on its calls are one behind: it made one more")
+        return _fault(
+            recording,
+            stop,
+            "extra-collective",
+            stop.odd,
+            f"{told}; from there on its calls are one behind: it made one more",
+        )
     if moved == "missing":
-        return _fault(recording, stop, "divergent-call", stop.odd, f"{told}; from there on its calls are one ahead: it skipped one")
+        return _fault(
+            recording,
+            stop,
+            "divergent-call",
+            stop.odd,
+            f"{told}; from there on its calls are one ahead: it skipped one",
+        )
     known = table.stack[here] != 0 and table.stack[there] != 0 and table.stack[here] != table.stack[there]
     if known and visited_by(recording, here, others) and not visited_by(recording, there, stop.odd):
-        return _fault(recording, stop, "extra-collective", stop.odd, f"{told}; the others were at that place before and have moved on")
+        return _fault(
+            recording,
+            stop,
+            "extra-collective",
+            stop.odd,
+            f"{told}; the others were at that place before and have moved on",
+        )
     return _fault(recording, stop, PLAIN[stop.kind], stop.odd, told)
 
 
@@ -244,7 +274,9 @@ def _all_came(recording: Recording, stop: Block) -> Fault:
 
 
 def ring(recording: Recording, parts: Sequence[Block], sides: Sequence[Link]) -> Fault:
-    """Knots that wait for each other: groups used in another order, a wrong group, or sends that all wait for a receive."""
+    """Knots that wait for each other: groups used in another order, a wrong group, or sends that all wait for a
+    receive.
+    """
     if not parts:
         return _ring_of_links(recording, sides)
     ordered = sorted(parts, key=lambda stop: (len(stop.waiting), stop.grid.group.label))
@@ -253,7 +285,9 @@ def ring(recording: Recording, parts: Sequence[Block], sides: Sequence[Link]) ->
     first = ordered[1] if len(ordered) > 1 else odd
     here, there = odd.cell(min(odd.waiting)), first.cell(min(first.waiting))
     table = recording.table
-    same_place = table.stack[here] != 0 and recording.stacks[int(table.stack[here])] == recording.stacks[int(table.stack[there])]
+    same_place = (
+        table.stack[here] != 0 and recording.stacks[int(table.stack[here])] == recording.stacks[int(table.stack[there])]
+    )
     rule: Rule = "p2p-mismatch" if sides else "wrong-group" if same_place else "group-order"
     waits = "; ".join(
         f"{wait(stop.waiting)} in {_call(recording, stop)[1]}{at(recording.stacks[int(table.stack[stop.cell(min(stop.waiting))])])}"
@@ -298,7 +332,11 @@ def link(recording: Recording, side: Link) -> Fault:
     if side.kind == "sizes-differ":
         sent, taken = _told(recording, pair.send), _told(recording, pair.recv)
         return _link_fault(
-            recording, side, "shape-mismatch", side.odd, f"rank {pair.source}: {sent}; rank {pair.target}: {taken}; the sizes differ"
+            recording,
+            side,
+            "shape-mismatch",
+            side.odd,
+            f"rank {pair.source}: {sent}; rank {pair.target}: {taken}; the sizes differ",
         )
     text = f"the transfer from rank {pair.source} to rank {pair.target}{where} hangs; both sides are there with the same size"
     return _link_fault(recording, side, "stuck-in-collective", side.odd, text)

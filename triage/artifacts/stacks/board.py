@@ -31,12 +31,16 @@ def assemble(dumps: Sequence[Told]) -> Board:
     members = [_member(label, each) for label, each in by_label.items()]
     helpers = [member for member in members if member.state.kind in HELPERS and member.rank is None]
     ranks = sorted((member for member in members if member not in helpers), key=_order)
-    notes = [f"{member.label} moved between two dumps, so it is slow rather than stuck" for member in ranks if member.moved]
+    notes = [
+        f"{member.label} moved between two dumps, so it is slow rather than stuck" for member in ranks if member.moved
+    ]
     young = [member for member in ranks if _starts(member)]
     if young:
         known = [member.rank for member in young if member.rank is not None]
         who = say(known) if known else f"{len(young)} processes" if len(young) > 1 else young[0].label
-        notes.append(f"the job was starting when this was taken: {who} still imported modules, so nobody is said to keep others waiting")
+        notes.append(
+            f"the job was starting when this was taken: {who} still imported modules, so nobody is said to keep others waiting"
+        )
     found = conclusions(ranks) if not young else []
     return Board(tuple(_groups(ranks)), tuple(sorted(helpers, key=_order)), tuple(found), tuple(notes))
 
@@ -73,12 +77,15 @@ _UNTOLD = ("idle", "running", "unknown", "backward")
 
 
 def _member(label: str, dumps: Sequence[Told]) -> Member:
-    """The dump that has most to say; one with native frames knows more than one without, and the kernel adds the file or the device."""
+    """The dump that has most to say; one with native frames knows more than one without, and the kernel adds the file
+    or the device.
+    """
     stacks = _latest([told for told in dumps if told[0].tool not in KERNEL_TOOLS])
     below = [told for told in dumps if told[0].tool in KERNEL_TOOLS]
     chosen = stacks or below
     dump, state, key = max(
-        chosen, key=lambda each: (each[1].kind not in _UNTOLD, bool(each[2]), each[0].tool in PYTHON_TOOLS, each[0].source)
+        chosen,
+        key=lambda each: (each[1].kind not in _UNTOLD, bool(each[2]), each[0].tool in PYTHON_TOOLS, each[0].source),
     )
     if not state.place:
         state = replace(state, place=next((other.place for _, other, _ in chosen if other.place), ""))
@@ -92,7 +99,9 @@ def _member(label: str, dumps: Sequence[Told]) -> Member:
 
 
 def _latest(dumps: Sequence[Told]) -> list[Told]:
-    """Of a log in which a process dumped itself again and again, the last two: only whether it still moves at the end counts."""
+    """Of a log in which a process dumped itself again and again, the last two: only whether it still moves at the end
+    counts.
+    """
     by_source: dict[tuple[str, str], list[Told]] = defaultdict(list)
     for told in dumps:
         by_source[told[0].source, told[0].tool].append(told)
@@ -111,7 +120,9 @@ def _groups(members: Sequence[Member]) -> list[Group]:
     most = len(ordered[0][1]) if ordered else 0
     clear = len(ordered) == 1 or (bool(ordered) and len(ordered[1][1]) < most)
     return [
-        Group(tuple(each), tuple(reversed(key)), each[0].state, clear and place == 0 and (most > 1 or len(ordered) == 1))
+        Group(
+            tuple(each), tuple(reversed(key)), each[0].state, clear and place == 0 and (most > 1 or len(ordered) == 1)
+        )
         for place, (key, each) in enumerate(ordered)
     ]
 
@@ -125,12 +136,15 @@ def _standing(member: Member) -> tuple[str, ...]:
 
 
 def conclusions(members: Sequence[Member]) -> list[Conclusion]:
-    """For the catalog; only ranks that are known by number are blamed, nobody on the word of one dump (but for threads that hold each other's
+    """For the catalog; only ranks that are known by number are blamed, nobody on the word of one dump (but for threads
+    that hold each other's
     locks), and nobody of whom the kernel alone tells that it sleeps: so does everybody who waits.
     """
     ranks = {member.rank: member.state for member in members if member.rank is not None and not member.moved}
     waiting = {rank: state for rank, state in ranks.items() if state.kind in WAITING}
-    mute = {member.rank for member in members if member.process.tool in KERNEL_TOOLS and member.state.kind not in TELLING}
+    mute = {
+        member.rank for member in members if member.process.tool in KERNEL_TOOLS and member.state.kind not in TELLING
+    }
     absent = {rank: state for rank, state in ranks.items() if state.kind not in WAITING and rank not in mute}
     proven = {rank: state for rank, state in ranks.items() if state.op == "cycle"}
     if proven and (len(ranks) < 2 or not waiting):
@@ -160,7 +174,10 @@ def _absent(absent: dict[int, State], waiting: dict[int, State]) -> list[Conclus
     by_rule: dict[str, dict[int, State]] = defaultdict(dict)
     for rank, state in absent.items():
         by_rule[_CAUSES.get(state.kind, "never-joined")][rank] = state
-    return [Conclusion(rule, tuple(sorted(states)), f"{_told(states)}, while {_told(waiting)}") for rule, states in sorted(by_rule.items())]
+    return [
+        Conclusion(rule, tuple(sorted(states)), f"{_told(states)}, while {_told(waiting)}")
+        for rule, states in sorted(by_rule.items())
+    ]
 
 
 def _divergent(waiting: dict[int, State]) -> list[Conclusion]:
@@ -169,14 +186,20 @@ def _divergent(waiting: dict[int, State]) -> list[Conclusion]:
     for rank, state in waiting.items():
         by_call[(state.op, state.place)][rank] = state
     (_, usual), *others = sorted(by_call.items(), key=lambda item: -len(item[1]))
-    if not others or len(usual) * 2 <= len(waiting) or any(state.op.endswith(("send", "recv")) for state in waiting.values()):
+    if (
+        not others
+        or len(usual) * 2 <= len(waiting)
+        or any(state.op.endswith(("send", "recv")) for state in waiting.values())
+    ):
         return []
     odd = {rank: state for _, states in others for rank, state in states.items()}
     return [Conclusion("divergent-call", tuple(sorted(odd)), f"all ranks wait, but {_told(odd)}, while {_told(usual)}")]
 
 
 def _odd(members: Sequence[Member]) -> list[Conclusion]:
-    """Collectives of a device do not show on the stack. If most ranks stand at one line and a few are stuck elsewhere, those are missing."""
+    """Collectives of a device do not show on the stack. If most ranks stand at one line and a few are stuck elsewhere,
+    those are missing.
+    """
     ranked = [member for member in members if member.rank is not None]
     (usual, *_) = _groups(ranked)
     odd = {m.rank: m.state for m in ranked if _standing(m) != usual.key[::-1] and m.rank is not None}

@@ -19,18 +19,22 @@ Words = Sequence[tuple[str, Word]]
 
 
 def conclude(read: Facts, others: Iterable[Evidence], complete: Complete, words: Words = ()) -> None:
-    """Add to what artifacts say what follows from it and the other facts: each conclusion for every rank it names, standing in the dump of that
+    """Add to what artifacts say what follows from it and the other facts: each conclusion for every rank it names,
+    standing in the dump of that
     rank, and what the board notes as a warning.
     """
     stacks = sorted(
-        latest([*read.evidence, *others], complete, words), key=lambda fact: (fact.source, fact.offset, fact.fields.get("pid", ""))
+        latest([*read.evidence, *others], complete, words),
+        key=lambda fact: (fact.source, fact.offset, fact.fields.get("pid", "")),
     )
     told: list[Told] = []
     dumps: dict[int, Evidence] = {}
     for fact in stacks:
         told.append(told_of(fact, complete))
         rank = told[-1][0].rank
-        if rank is not None and (rank not in dumps or (fact.component in PYTHON_TOOLS and dumps[rank].component not in PYTHON_TOOLS)):
+        if rank is not None and (
+            rank not in dumps or (fact.component in PYTHON_TOOLS and dumps[rank].component not in PYTHON_TOOLS)
+        ):
             dumps[rank] = fact
     board = assemble(told)
     for conclusion in board.conclusions:
@@ -42,9 +46,13 @@ def conclude(read: Facts, others: Iterable[Evidence], complete: Complete, words:
 
 
 def latest(facts: Iterable[Evidence], complete: Complete, words: Words) -> list[Evidence]:
-    """The stacks of processes that stayed where they were: without those whose rank printed a step or its end behind its last dump."""
+    """The stacks of processes that stayed where they were: without those whose rank printed a step or its end behind
+    its last dump.
+    """
     told = [
-        (fact, (fact.source, complete(fact.source, fact.origin).rank)) for fact in facts if fact.kind == "stack" and "state" in fact.fields
+        (fact, (fact.source, complete(fact.source, fact.origin).rank))
+        for fact in facts
+        if fact.kind == "stack" and "state" in fact.fields
     ]
     ends = {key: fact.end for fact, key in sorted(told, key=lambda each: each[0].end)}
     gone = {

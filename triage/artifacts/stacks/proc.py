@@ -1,6 +1,7 @@
 """What /proc says of live threads: state, wait channel, system call, and the kernel's stack.
 
-Read are the `status.txt` of `triage collect`, files of /proc shown one after the other (`head -n 99 /proc/PID/task/*/stack`, `grep -r ""`), a
+Read are the `status.txt` of `triage collect`, files of /proc shown one after the other (`head -n 99
+/proc/PID/task/*/stack`, `grep -r ""`), a
 kernel stack alone, and `ps -eLo pid,tid,stat,wchan:30,comm`.
 """
 
@@ -19,7 +20,9 @@ _TASK = lazy_re(
 )
 _OF = lazy_re(r"Tgid:\s*(\d{1,9})")
 _BEGAN = lazy_re(r"began (\d{1,9}) s before this was taken$")  # of `triage collect`, about the one process of its file
-_HEAD = lazy_re(r"==> /proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|stat|status|comm|syscall) <==")
+_HEAD = lazy_re(
+    r"==> /proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|stat|status|comm|syscall) <=="
+)
 _FOUND = lazy_re(r"/proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|comm|status):(?P<text>.*)")
 _STACK = lazy_re(r"\s*\[<[0-9a-f]+>\] (?P<function>[\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[\w+\])?\s*$")
 _CHANNEL = lazy_re(r"[A-Za-z_]\w*$")
@@ -70,7 +73,11 @@ def of_text(text: str, source: str) -> list[Process]:
             _row(tasks, columns, line)
         elif task is not None and what and line.strip():
             _line(task, what, line)
-    return [_process(source, pid, found, age) for pid, found in sorted(tasks.items(), key=lambda item: item[0] or 0) if found]
+    return [
+        _process(source, pid, found, age)
+        for pid, found in sorted(tasks.items(), key=lambda item: item[0] or 0)
+        if found
+    ]
 
 
 def _told(task: _Task, found: re.Match[str]) -> None:
@@ -80,7 +87,11 @@ def _told(task: _Task, found: re.Match[str]) -> None:
     path = (found["path"] or "").strip()
     channel = found["wchan"] if found["wchan"] not in ("0", "?", "-") else ""
     task.call = Call(
-        found["name"] or "", int(found["fd"]) if found["fd"] else None, "" if path == "?" else path, (channel,) if channel else (), run
+        found["name"] or "",
+        int(found["fd"]) if found["fd"] else None,
+        "" if path == "?" else path,
+        (channel,) if channel else (),
+        run,
     )
 
 
@@ -101,7 +112,13 @@ def _row(tasks: dict[int | None, dict[int | None, _Task]], columns: list[str], l
     cells = dict(zip(columns, line.split(None, len(columns) - 1), strict=False))
     pid, tid = cells.get("PID", ""), cells.get("TID") or cells.get("LWP") or cells.get("SPID") or cells.get("PID", "")
     command = cells.get("COMMAND") or cells.get("COMM") or cells.get("CMD") or ""
-    if not pid.isdecimal() or not tid.isdecimal() or len(pid) > 9 or len(tid) > 9 or (command and not _JOB.search(command)):
+    if (
+        not pid.isdecimal()
+        or not tid.isdecimal()
+        or len(pid) > 9
+        or len(tid) > 9
+        or (command and not _JOB.search(command))
+    ):
         return
     channel, run = cells.get("WCHAN", "-"), (cells.get("STAT") or cells.get("S") or " ")[0].strip()
     wait = (channel,) if _CHANNEL.match(channel) else ()
@@ -111,7 +128,13 @@ def _row(tasks: dict[int | None, dict[int | None, _Task]], columns: list[str], l
 def _process(source: str, pid: int | None, tasks: dict[int | None, _Task], age: int | None) -> Process:
     main = pid if pid in tasks else min(tasks, key=lambda tid: tid or 0)
     threads = tuple(
-        Thread("MainThread" if tid == main else task.comm, tid, call=task.call, lock=0 if task.owner else None, owner=task.owner)
+        Thread(
+            "MainThread" if tid == main else task.comm,
+            tid,
+            call=task.call,
+            lock=0 if task.owner else None,
+            owner=task.owner,
+        )
         for tid, task in sorted(tasks.items(), key=lambda item: (item[0] != main, item[0] or 0))
     )
     return Process(source, "proc", pid if pid is not None else main, threads, tasks[main].comm, age=age)

@@ -1,7 +1,9 @@
 """`py-spy dump` as text (also with --native and --locals) and as JSON.
 
-Text: `Process PID: COMMAND`, `Python vX (…)`, then for each thread `Thread TID (idle|active[+gil]): "name"` (older: `Thread 0x7f… (idle)`)
-and its frames, innermost first, four spaces in: `function (file:line)`, native ones `function (library.so)`. Values of locals are not kept.
+Text: `Process PID: COMMAND`, `Python vX (…)`, then for each thread `Thread TID (idle|active[+gil]): "name"` (older:
+`Thread 0x7f… (idle)`)
+and its frames, innermost first, four spaces in: `function (file:line)`, native ones `function (library.so)`. Values of
+locals are not kept.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def of_text(text: str, source: str) -> list[Process]:
     def close() -> None:
         if head is not None:
             built = tuple(
-                Thread(name, tid, tuple(frames), status.partition("+")[0], "gil" in status) for name, tid, status, frames in threads
+                Thread(name, tid, tuple(frames), status.partition("+")[0], "gil" in status)
+                for name, tid, status, frames in threads
             )
             found.append(Process(source, "py-spy", head[0], built, head[1]))
         threads.clear()
@@ -75,20 +78,28 @@ def of_json(text: str, source: str) -> list[Process]:
             f"not a readable py-spy dump ({type(error).__name__})", hint="take it again with `py-spy dump --json`"
         ) from error
     return [
-        Process(source, "py-spy", pid, tuple(thread for thread, owner in zip(threads, pids, strict=True) if owner == pid))
+        Process(
+            source, "py-spy", pid, tuple(thread for thread, owner in zip(threads, pids, strict=True) if owner == pid)
+        )
         for pid in sorted(set(pids))
     ]
 
 
 def _json_thread(thread: dict[str, Any]) -> Thread:
     frames = tuple(
-        _of_file(str(frame["name"]), str(frame.get("short_filename") or frame.get("filename") or ""), _int(frame.get("line")) or None)
+        _of_file(
+            str(frame["name"]),
+            str(frame.get("short_filename") or frame.get("filename") or ""),
+            _int(frame.get("line")) or None,
+        )
         if not frame.get("module")
         else Frame(str(frame["name"]), module=str(frame["module"]).rsplit("/", 1)[-1])
         for frame in thread["frames"][:MOST_FRAMES]
     )
     name, tid = thread.get("thread_name"), _int(thread.get("os_thread_id"))
-    return Thread(str(name or ""), tid, frames, "active" if thread.get("active") else "idle", bool(thread.get("owns_gil")))
+    return Thread(
+        str(name or ""), tid, frames, "active" if thread.get("active") else "idle", bool(thread.get("owns_gil"))
+    )
 
 
 def _int(value: object) -> int | None:

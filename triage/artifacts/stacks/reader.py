@@ -1,4 +1,6 @@
-"""Dumps of live processes → one fact a process: kind `stack`, what its main thread did in `fields`. `conclude` compares them."""
+"""Dumps of live processes → one fact a process: kind `stack`, what its main thread did in `fields`. `conclude` compares
+them.
+"""
 
 from __future__ import annotations
 
@@ -64,15 +66,21 @@ def processes(data: bytes, source: str) -> list[Process]:
     text = data.decode("utf-8", "replace")
     found = next((each for form in FORMS if (each := form(text, source))), [])
     if not any(process.threads for process in found):
-        raise ArtifactError("a dump without a single thread", hint="take it again with `py-spy dump --pid PID`, as root if it complains")
+        raise ArtifactError(
+            "a dump without a single thread", hint="take it again with `py-spy dump --pid PID`, as root if it complains"
+        )
     return [placed(process) for process in found] if len(found) == 1 else found
 
 
 def placed(process: Process) -> Process:
-    """The process with rank, host and pid as far as the file's name says; data loaders' workers and agents are no ranks."""
+    """The process with rank, host and pid as far as the file's name says; data loaders' workers and agents are no
+    ranks.
+    """
     named = origin_of(process.source)
     rank = None if state_of(process).kind in HELPERS else named.rank
-    return replace(process, rank=rank, host=process.host or named.host, pid=named.pid if process.pid is None else process.pid)
+    return replace(
+        process, rank=rank, host=process.host or named.host, pid=named.pid if process.pid is None else process.pid
+    )
 
 
 def crashed(data: bytes, source: str) -> list[Evidence]:

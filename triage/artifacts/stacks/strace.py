@@ -1,9 +1,11 @@
 """strace of a live process (`strace -f -tt -T -y -p PID`): the call that each thread is in, on which file, since when.
 
     [pid 4711] 11:19:08.186152 write(11</mnt/ckpt.pt>, "xx"..., 65536 <unfinished ...>
-    4711  1700000000.186152 futex(0x55, FUTEX_WAIT_PRIVATE, 2, NULL) = -1 EAGAIN (Resource temporarily unavailable) <0.000010>
+    4711  1700000000.186152 futex(0x55, FUTEX_WAIT_PRIVATE, 2, NULL) = -1 EAGAIN (Resource temporarily unavailable)
+    <0.000010>
 
-A thread whose last line is an unfinished call is still in it. Times are optional, and those without a date may pass midnight.
+A thread whose last line is an unfinished call is still in it. Times are optional, and those without a date may pass
+midnight.
 """
 
 from __future__ import annotations
@@ -23,8 +25,30 @@ _FD = lazy_re(r"(\d{1,7})(?:<([^>]*)>)?(?=[,)\s]|$)")
 _PATH = lazy_re(r"(?:AT_FDCWD(?:<[^>]*>)?, |\d{1,7}(?:<[^>]*>)?, )?\"((?:[^\"\\]|\\.)*)\"")
 _PEER = lazy_re(r"sin6?_port=htons\((\d+)\).*?inet_(?:addr\(\"|pton\(AF_INET6, \")([^\"]+)")
 _INTERRUPTED = lazy_re(r"resuming interrupted ([a-z_0-9]+)")
-_LEADING = frozenset(("openat", "open", "unlink", "unlinkat", "rename", "renameat", "renameat2", "stat", "lstat", "newfstatat", "statx", "mkdir",
-                      "mkdirat", "rmdir", "access", "faccessat", "statfs", "readlink", "truncate", "execve"))  # fmt: skip
+_LEADING = frozenset(
+    (
+        "openat",
+        "open",
+        "unlink",
+        "unlinkat",
+        "rename",
+        "renameat",
+        "renameat2",
+        "stat",
+        "lstat",
+        "newfstatat",
+        "statx",
+        "mkdir",
+        "mkdirat",
+        "rmdir",
+        "access",
+        "faccessat",
+        "statfs",
+        "readlink",
+        "truncate",
+        "execve",
+    )
+)
 _MOST = 4096
 
 
@@ -58,7 +82,11 @@ def of_text(text: str, source: str) -> list[Process]:
     known = sorted(tid for tid in last if tid is not None)
     pid = named if named is not None else known[0] if known else None
     threads = tuple(
-        Thread("MainThread" if tid == pid or len(last) == 1 else "", tid if tid is not None else pid, call=_call(each, newest))
+        Thread(
+            "MainThread" if tid == pid or len(last) == 1 else "",
+            tid if tid is not None else pid,
+            call=_call(each, newest),
+        )
         for tid, each in sorted(last.items(), key=lambda item: (item[0] is not None and item[0] != pid, item[0] or 0))
     )
     return [Process(source, "strace", pid, threads)]
@@ -88,7 +116,13 @@ def _call(last: _Last, newest: str) -> Call:
     return Call(
         name,
         fd=int(fd[1]) if fd is not None and path is None and name not in ("futex", "restart_syscall") else None,
-        path=path[1] if path is not None else f"{peer[2]}:{peer[1]}" if peer is not None else (fd[2] or "") if fd is not None else "",
+        path=path[1]
+        if path is not None
+        else f"{peer[2]}:{peer[1]}"
+        if peer is not None
+        else (fd[2] or "")
+        if fd is not None
+        else "",
         since=last.stamp,
         seconds=_between(last.stamp, newest),
         ended=last.ended,
@@ -96,7 +130,9 @@ def _call(last: _Last, newest: str) -> Call:
 
 
 def _between(first: str, last: str) -> float | None:
-    """Seconds from one stamp to another; None where one is missing. Stamps of `-r` are differences, which cannot be added up here."""
+    """Seconds from one stamp to another; None where one is missing. Stamps of `-r` are differences, which cannot be
+    added up here.
+    """
     one, other = _seconds(first), _seconds(last)
     if one is None or other is None:
         return None

@@ -1,1 +1,3 @@
-"""Slack: posting, and what people press and write there. Needs slack-sdk (extra `slack`) to post; checking signatures needs nothing."""
+"""Slack: posting, and what people press and write there. Needs slack-sdk (extra `slack`) to post; checking signatures
+needs nothing.
+"""

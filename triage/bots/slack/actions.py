@@ -37,7 +37,9 @@ class Actions:
             if isinstance(work, Command):
                 self._answer(work.answer_url, self._found(work, store))
             elif isinstance(work, Explained):
-                self._say_wrong(work.incident, work.user, work.because or "no reason given", work.signature, store, moment)
+                self._say_wrong(
+                    work.incident, work.user, work.because or "no reason given", work.signature, store, moment
+                )
             else:
                 self._pressed(work, store, moment)
         except TriageError as error:
@@ -63,11 +65,17 @@ class Actions:
                 with store.connections.write():
                     store.told.mute("slack", message.place, message.cause, until, work.user)
                     store.audit.note(
-                        now, work.user, "mute", work.incident, {"place": message.place, "cause": message.cause, "until": until}
+                        now,
+                        work.user,
+                        "mute",
+                        work.incident,
+                        {"place": message.place, "cause": message.cause, "until": until},
                     )
                     refresh(store, work.incident, now=now)
                 return
-        raise OptionError("no message about this incident is known here", hint="routes in the settings say what is muted for ever")
+        raise OptionError(
+            "no message about this incident is known here", hint="routes in the settings say what is muted for ever"
+        )
 
     def _ask(self, work: Press, store: Store, now: float) -> None:
         """Ask why; when Slack does not let us ask, what was said without a reason counts."""
@@ -92,7 +100,9 @@ class Actions:
             return words.likenesses(rest, store.search.similar(rest, limit=words.LISTED), self._public_url)
         if verb == "show" and rest:
             found = store.incidents.get(rest)
-            shown = slack.message(found.diagnosis, link=link(self._public_url, found.incident.id), notes=words.notes(found, None))
+            shown = slack.message(
+                found.diagnosis, link=link(self._public_url, found.incident.id), notes=words.notes(found, None)
+            )
             return slack.within({**shown, "blocks": [*shown["blocks"], *slack.thread(found.diagnosis)["blocks"]]})
         return words.usage(work.command)
 
@@ -105,7 +115,9 @@ class Actions:
         from slack_sdk.http_retry.builtin_handlers import RateLimitErrorRetryHandler
         from slack_sdk.webhook import WebhookClient
 
-        client = WebhookClient(url, timeout=round(self._settings.timeout), retry_handlers=[RateLimitErrorRetryHandler(max_retry_count=1)])
+        client = WebhookClient(
+            url, timeout=round(self._settings.timeout), retry_handlers=[RateLimitErrorRetryHandler(max_retry_count=1)]
+        )
         try:
             reply = client.send_dict({"response_type": "ephemeral", "replace_original": False, **made})
             if reply.status_code >= 400:

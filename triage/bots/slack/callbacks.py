@@ -1,7 +1,9 @@
 """What people press and write in Slack: a request becomes an answer at once, and work to be done after it.
 
-`receive` is what an endpoint calls; it touches nothing but the store's list of requests, so that Slack has its answer within milliseconds.
-The work that it gives back (feedback, a mute, a modal, the answer to a command) is done by `Actions.perform`, outside of the request.
+`receive` is what an endpoint calls; it touches nothing but the store's list of requests, so that Slack has its answer
+within milliseconds.
+The work that it gives back (feedback, a mute, a modal, the answer to a command) is done by `Actions.perform`, outside
+of the request.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class Answer:
 
 
 def receive(secret: str, headers: Mapping[str, str], body: bytes, store: Store, now: float) -> Answer:
-    """401 for what is not Slack's, is stale, or was seen before; else 200. A retry of what was taken is acknowledged and not done again."""
+    """401 for what is not Slack's, is stale, or was seen before; else 200. A retry of what was taken is acknowledged
+    and not done again.
+    """
     named = {name.lower(): value for name, value in headers.items()}
     if len(body) > MOST_BODY:
         return Answer(413, b"too long\n")
@@ -85,15 +89,24 @@ def receive(secret: str, headers: Mapping[str, str], body: bytes, store: Store, 
 def understand(body: bytes) -> Work | None:
     """The press, the modal or the command in a form; None for everything else."""
     try:
-        form = {name: values[-1] for name, values in parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=100).items()}
+        form = {
+            name: values[-1]
+            for name, values in parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=100).items()
+        }
         if "payload" in form:
             payload = json.loads(form["payload"])
-            json.dumps(payload, ensure_ascii=False).encode()  # halves of surrogate pairs, which no store can hold, are an error
+            json.dumps(
+                payload, ensure_ascii=False
+            ).encode()  # halves of surrogate pairs, which no store can hold, are an error
             return _interaction(payload)
         if form.get("command", "").startswith("/"):
             once = f"slack:command:{form.get('trigger_id') or form.get('response_url', '')}"
             return Command(
-                form["command"], form.get("text", ""), _user(form.get("user_id"), form.get("user_name")), form.get("response_url", ""), once
+                form["command"],
+                form.get("text", ""),
+                _user(form.get("user_id"), form.get("user_name")),
+                form.get("response_url", ""),
+                once,
             )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return None

@@ -1,7 +1,9 @@
 """Slack's Web API through slack-sdk, with its errors in the words of this tree.
 
-Which of the SDK's retry handlers are right depends on the call. Reading, and editing a message to what it shall say, may be repeated: all
-three. Posting may not: after a broken connection or a 5xx nobody knows whether the message is there, so the outbox tries again and looks
+Which of the SDK's retry handlers are right depends on the call. Reading, and editing a message to what it shall say,
+may be repeated: all
+three. Posting may not: after a broken connection or a 5xx nobody knows whether the message is there, so the outbox
+tries again and looks
 first. A 429 is not waited for but put off, so that one channel does not hold up the others.
 """
 
@@ -16,7 +18,15 @@ from triage.bots.interface import Later, Undelivered
 from triage.errors import OptionError
 from triage.settings.slack import Slack
 
-PASSING = {"ratelimited", "rate_limited", "fatal_error", "internal_error", "service_unavailable", "request_timeout", "team_added_to_org"}
+PASSING = {
+    "ratelimited",
+    "rate_limited",
+    "fatal_error",
+    "internal_error",
+    "service_unavailable",
+    "request_timeout",
+    "team_added_to_org",
+}
 HINTS = {
     "channel_not_found": "use the id of a channel (C…) into which the bot was invited",
     "not_in_channel": "invite the bot: /invite in that channel",
@@ -48,7 +58,9 @@ class Client:
         def client(*handlers: Any) -> Any:
             token = settings.token.get_secret_value()
             base = settings.api_url.rstrip("/") + "/"
-            return WebClient(token=token, base_url=base, timeout=max(1, round(settings.timeout)), retry_handlers=list(handlers))
+            return WebClient(
+                token=token, base_url=base, timeout=max(1, round(settings.timeout)), retry_handlers=list(handlers)
+            )
 
         soon = FixedValueRetryIntervalCalculator(fixed_internal=0.2)  # the long pauses are the outbox's
         again = [ConnectionErrorRetryHandler(1, soon), ServerErrorRetryHandler(1, soon)]
@@ -56,24 +68,41 @@ class Client:
         self._editing = client(*again)
         self._reading = client(*again, RateLimitErrorRetryHandler(1))
 
-    def post(self, channel: str, text: str, blocks: list[Any], metadata: dict[str, Any], thread: str | None = None) -> str:
+    def post(
+        self, channel: str, text: str, blocks: list[Any], metadata: dict[str, Any], thread: str | None = None
+    ) -> str:
         """A new message, or a reply in a thread; its `ts`."""
         more = {"thread_ts": thread} if thread else {}
         still = {"unfurl_links": False, "unfurl_media": False, "link_names": False, "parse": "none"}
-        answer = self._call("posting", "chat_postMessage", channel=channel, text=text, blocks=blocks, metadata=metadata, **still, **more)
+        answer = self._call(
+            "posting", "chat_postMessage", channel=channel, text=text, blocks=blocks, metadata=metadata, **still, **more
+        )
         return str(answer["ts"])
 
     def edit(self, channel: str, ts: str, text: str, blocks: list[Any], metadata: dict[str, Any]) -> None:
         """Make a message say something else."""
         self._call(
-            "editing", "chat_update", channel=channel, ts=ts, text=text, blocks=blocks, metadata=metadata, link_names=False, parse="none"
+            "editing",
+            "chat_update",
+            channel=channel,
+            ts=ts,
+            text=text,
+            blocks=blocks,
+            metadata=metadata,
+            link_names=False,
+            parse="none",
         )
 
     def messages(self, channel: str, oldest: float, thread: str | None = None) -> Iterator[dict[str, Any]]:
         """The messages of a channel since then, the newest first, or those of a thread, with their metadata."""
         cursor = ""
         for _ in range(PAGES):
-            asked: dict[str, Any] = {"channel": channel, "limit": 200, "include_all_metadata": True, "oldest": f"{oldest:.6f}"}
+            asked: dict[str, Any] = {
+                "channel": channel,
+                "limit": 200,
+                "include_all_metadata": True,
+                "oldest": f"{oldest:.6f}",
+            }
             if thread:
                 asked["ts"] = thread
             if cursor:
@@ -97,7 +126,9 @@ class Client:
         except SlackApiError as error:
             raise _told(error) from None
         except (SlackClientError, OSError, http.client.HTTPException) as error:
-            raise Later(f"Slack did not answer: {getattr(error, 'reason', None) or error or type(error).__name__}") from None
+            raise Later(
+                f"Slack did not answer: {getattr(error, 'reason', None) or error or type(error).__name__}"
+            ) from None
 
 
 def _told(error: Any) -> Undelivered:
@@ -108,4 +139,7 @@ def _told(error: Any) -> Undelivered:
     after = str(headers.get("retry-after", ""))
     if status == 429 or said in PASSING or status >= 500 or not re.fullmatch(r"[a-z_]{2,80}", said):
         return Later(f"Slack answered {status} {said}"[:200], wait=float(after) if after.isdecimal() else None)
-    return Undelivered(f"Slack answered {said}", hint=HINTS.get(said, "docs/slack.md lists what the app needs; then `triage outbox retry`"))
+    return Undelivered(
+        f"Slack answered {said}",
+        hint=HINTS.get(said, "docs/slack.md lists what the app needs; then `triage outbox retry`"),
+    )

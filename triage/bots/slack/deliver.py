@@ -1,7 +1,10 @@
-"""One message a topic, whatever breaks: each part is made once, found again when it is not known whether it was made, and edited in place.
+"""One message a topic, whatever breaks: each part is made once, found again when it is not known whether it was made,
+and edited in place.
 
-Before a part is posted, the store knows that it is tried; after it, its `ts`. A part that was tried and has no `ts` may be visible: then
-the channel (or the thread) is read for the metadata that every post of ours carries, and only if it is not there it is posted again.
+Before a part is posted, the store knows that it is tried; after it, its `ts`. A part that was tried and has no `ts` may
+be visible: then
+the channel (or the thread) is read for the metadata that every post of ours carries, and only if it is not there it is
+posted again.
 """
 
 from __future__ import annotations
@@ -72,7 +75,9 @@ class SlackBot:
     def _paced(self, store: Store, message: Message, about: pace.Pace) -> str:
         if not about.episode.wrong and not store.told.is_shown(message.id):
             return "over"  # before anybody was told
-        parent = self._part(store, message, "message", None, words.pace(about, self._team(message.place, about.facts())))
+        parent = self._part(
+            store, message, "message", None, words.pace(about, self._team(message.place, about.facts()))
+        )
         repeats = store.told.repeats(message.id)
         if parent is not None and repeats:
             self._part(store, message, "again", parent, words.again(message, repeats))
@@ -83,12 +88,19 @@ class SlackBot:
         muted = store.told.muted("slack", about.message.place, about.message.cause, now)
         notes = words.notes(about.remembered, muted)
         team = self._team(about.message.place, Facts.of(about.diagnosis))
-        return slack.message(about.diagnosis, link=link(self._public_url, incident), incident=incident, team=team, notes=notes)
+        return slack.message(
+            about.diagnosis, link=link(self._public_url, incident), incident=incident, team=team, notes=notes
+        )
 
     def _team(self, channel: str, facts: Facts) -> str:
         """The user group of the first route to this channel that wants such a failure and names one."""
         return next(
-            (route.team for route in self._routes if route.team and place(route) == (self.kind, channel) and wants(route, facts)), ""
+            (
+                route.team
+                for route in self._routes
+                if route.team and place(route) == (self.kind, channel) and wants(route, facts)
+            ),
+            "",
         )
 
     def _part(self, store: Store, message: Message, name: str, thread: str | None, made: slack.Message) -> str | None:

@@ -1,6 +1,7 @@
 """A small HTTP server for Slack's calls, for `triage bot slack`: no web framework, one address, one purpose.
 
-Behind a reverse proxy with TLS, as Slack asks for. `triage serve` takes the same calls at the same address, so that whoever runs it needs
+Behind a reverse proxy with TLS, as Slack asks for. `triage serve` takes the same calls at the same address, so that
+whoever runs it needs
 no second server.
 """
 
@@ -90,10 +91,14 @@ def _handler(secret: str, store: Store, doer: Doer) -> type[BaseHTTPRequestHandl
                 return self._say(404, b"no such page\n")
             if not length.isdecimal():
                 return self._say(411, b"how long?\n")
-            body = self.rfile.read(min(int(length), 2 * MOST_BODY))  # who is cut off while sending does not see the answer
+            body = self.rfile.read(
+                min(int(length), 2 * MOST_BODY)
+            )  # who is cut off while sending does not see the answer
             if int(length) > MOST_BODY:
                 return self._say(413, b"too long\n")
-            answer = receive(secret, {name.lower(): value for name, value in self.headers.items()}, body, store, time.time())
+            answer = receive(
+                secret, {name.lower(): value for name, value in self.headers.items()}, body, store, time.time()
+            )
             if answer.work is not None and not doer.put(answer.work):
                 store.told.forget_sight(answer.work.once)
                 return self._say(503, b"too much to do\n")

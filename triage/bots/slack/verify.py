@@ -1,4 +1,6 @@
-"""Is it Slack that calls? The signature of its documents, on bytes: whatever the headers hold, the answer is yes or no and never an error."""
+"""Is it Slack that calls? The signature of its documents, on bytes: whatever the headers hold, the answer is yes or no
+and never an error.
+"""
 
 from __future__ import annotations
 
@@ -19,5 +21,7 @@ def genuine(secret: str, headers: Mapping[str, str], body: bytes, now: float) ->
 
 
 def sight(headers: Mapping[str, str]) -> str:
-    """What makes this request one of its kind: a second one with the same signature is a replay, for Slack signs a retry anew."""
+    """What makes this request one of its kind: a second one with the same signature is a replay, for Slack signs a
+    retry anew.
+    """
     return f"slack:{headers.get('x-slack-signature', '')}"

@@ -1,4 +1,6 @@
-"""What the bot says beside the diagnosis: the foot of a message, the count of repeats, the digest of a day, answers to commands."""
+"""What the bot says beside the diagnosis: the foot of a message, the count of repeats, the digest of a day, answers to
+commands.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def notes(remembered: Remembered | None, muted: tuple[float, str] | None) -> lis
 
 def again(message: Message, repeats: Sequence[Again]) -> Shown:
     """The count of the same failure since, for the thread."""
-    counts = Counter(host for hosts in [message.hosts, *(item.hosts for item in repeats)] for host in dict.fromkeys(hosts))
+    counts = Counter(
+        host for hosts in [message.hosts, *(item.hosts for item in repeats)] for host in dict.fromkeys(hosts)
+    )
     twice = ", ".join(f"{mrkdwn(host, 80)} {_times(count)}" for host, count in counts.most_common(5) if count > 1)
     head = f"The same {words.plural(len(repeats), 'more time')}" + (f": {twice}" if twice else "")
     lines = [f"• {mrkdwn(item.job or item.topic, 120)}, {_day(item.at)}" for item in repeats[-LISTED:]]
@@ -53,7 +57,9 @@ def digest(day: str, incidents: Sequence[Incident]) -> Shown:
     jobs = len({item.job for item in failed})
     head = ", ".join([words.plural(jobs, "job"), words.plural(len(causes), "cause"), *twice])
     titles = {item.signature or item.name or item.cluster or "symptoms only": item.title for item in failed}
-    lines = [f"• {count} × {mrkdwn(cause, 120)}: {mrkdwn(titles[cause], 160)}" for cause, count in causes.most_common(LISTED)]
+    lines = [
+        f"• {count} × {mrkdwn(cause, 120)}: {mrkdwn(titles[cause], 160)}" for cause, count in causes.most_common(LISTED)
+    ]
     more = [f"• and {len(causes) - LISTED} more causes"] if len(causes) > LISTED else []
     text = f"*{day}:* {head}"
     return within({"text": text, "blocks": [block(text), block("\n".join([*lines, *more]))]})
@@ -62,15 +68,34 @@ def digest(day: str, incidents: Sequence[Incident]) -> Shown:
 def pace(about: Pace, team: str = "") -> Shown:
     """What is out of step, or that nothing is any more, and what was said of it before."""
     newest = about.newest
-    mark = ":large_yellow_circle:" if about.episode.wrong else ":red_circle:" if newest.kind == "failure" else ":white_check_mark:"
-    ranks = f"rank{'s' * (len(newest.ranks) > 1)} {words.rank_list(newest.ranks)}" if newest.ranks and not about.episode.wrong else ""
+    mark = (
+        ":large_yellow_circle:"
+        if about.episode.wrong
+        else ":red_circle:"
+        if newest.kind == "failure"
+        else ":white_check_mark:"
+    )
+    ranks = (
+        f"rank{'s' * (len(newest.ranks) > 1)} {words.rank_list(newest.ranks)}"
+        if newest.ranks and not about.episode.wrong
+        else ""
+    )
     who = [mrkdwn(ranks, 200), mrkdwn(words.hosts(newest.hosts), 200), f"<!subteam^{team}>" if team else ""]
     head = f"{mark} *{TITLES[newest.kind].capitalize()}:* {mrkdwn(newest.text, 900)}"
     blocks = [block("\n".join(filter(None, [head, " · ".join(filter(None, who))])))]
     if about.episode.wrong:
-        blocks.append(block("*What to do:* look at it while it lasts; `triage collect` on the host keeps the stacks of its ranks."))
-    before = [f"{_clock(item.at)} {TITLES[item.kind].capitalize()}: {mrkdwn(item.text, 200)}" for item in about.episode.news[:-1][-LISTED:]]
-    blocks.append(context([" · ".join([mrkdwn(about.job, 200), _clock(newest.at)]), *(["\n".join(before)] if before else [])]))
+        blocks.append(
+            block(
+                "*What to do:* look at it while it lasts; `triage collect` on the host keeps the stacks of its ranks."
+            )
+        )
+    before = [
+        f"{_clock(item.at)} {TITLES[item.kind].capitalize()}: {mrkdwn(item.text, 200)}"
+        for item in about.episode.news[:-1][-LISTED:]
+    ]
+    blocks.append(
+        context([" · ".join([mrkdwn(about.job, 200), _clock(newest.at)]), *(["\n".join(before)] if before else [])])
+    )
     return within({"text": mrkdwn(f"{TITLES[newest.kind].capitalize()}: {newest.text}", 600), "blocks": blocks})
 
 
@@ -104,7 +129,9 @@ def plain(text: str) -> Shown:
 def usage(command: str) -> Shown:
     """What the command understands."""
     name = mrkdwn(command, 40)
-    return plain(f"`{name} search WORDS` finds incidents, `{name} show ID` shows one, `{name} similar ID` shows those like it.")
+    return plain(
+        f"`{name} search WORDS` finds incidents, `{name} show ID` shows one, `{name} similar ID` shows those like it."
+    )
 
 
 def modal(incident: str, metadata: str) -> dict[str, Any]:

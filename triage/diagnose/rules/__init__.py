@@ -1,9 +1,11 @@
 """All rules that experts use, in order, in one place. docs/reasoning.md lists them and shows what each is worth.
 
 - PLACING: who a fact is about, before anything is matched (facts.py, candidates.py).
-- CONCLUDING: from the ranks together to an inference. Those that are marked `always` are always heard; the others only when no line states
+- CONCLUDING: from the ranks together to an inference. Those that are marked `always` are always heard; the others only
+  when no line states
   a cause, and of them the first that speaks, for a rank that raised is better evidence than any silence.
-- WEIGHING: edges between findings, moved suspicion, findings that are no cause here. Later ones fill in what earlier ones left open.
+- WEIGHING: edges between findings, moved suspicion, findings that are no cause here. Later ones fill in what earlier
+  ones left open.
 - CHOOSING: which of the findings that nothing explains is the root; the first difference decides.
 """
 
@@ -36,7 +38,8 @@ class Rule:
         return name_of(self.conclude)
 
 
-# What explains most comes first: an absent rank before a divergent call, a measured number before silence, a wait before a lost connection.
+# What explains most comes first: an absent rank before a divergent call, a measured number before silence, a wait
+# before a lost connection.
 CONCLUDING: tuple[Rule, ...] = (
     Rule(placement.split_rendezvous, always=True),
     Rule(placement.single_process, always=True),
@@ -84,7 +87,9 @@ WEIGHING: tuple[Weigh, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the concluding rules said: the inferences to go on with, and (rule, inferences) of all that spoke after the first."""
+    """What the concluding rules said: the inferences to go on with, and (rule, inferences) of all that spoke after the
+    first.
+    """
 
     inferences: tuple[Evidence, ...] = ()
     others: tuple[tuple[str, tuple[Evidence, ...]], ...] = ()
@@ -92,7 +97,9 @@ class Heard:
 
 
 def infer(scene: Scene, *, stated: bool = False, without: frozenset[str] = frozenset()) -> Heard:
-    """Ask the concluding rules. `stated`: a line states a cause, or a conclusion was handed in, so that silence is not asked."""
+    """Ask the concluding rules. `stated`: a line states a cause, or a conclusion was handed in, so that silence is not
+    asked.
+    """
     heard: list[Evidence] = []
     others: list[tuple[str, tuple[Evidence, ...]]] = []
     spoken = set()
@@ -144,4 +151,16 @@ def every_rule() -> list[tuple[str, str, str]]:
     return [(stage, name_of(rule), " ".join((rule.__doc__ or "").split())) for stage, rules in stages for rule in rules]
 
 
-__all__ = ["CHOOSING", "CONCLUDING", "PLACING", "READING", "WEIGHING", "Heard", "Rule", "every_rule", "infer", "name_of", "weigh"]
+__all__ = [
+    "CHOOSING",
+    "CONCLUDING",
+    "PLACING",
+    "READING",
+    "WEIGHING",
+    "Heard",
+    "Rule",
+    "every_rule",
+    "infer",
+    "name_of",
+    "weigh",
+]

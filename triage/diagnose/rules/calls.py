@@ -1,4 +1,6 @@
-"""Rules about which collective each rank was in: by the line of the program, by operation and size, by process group, by number."""
+"""Rules about which collective each rank was in: by the line of the program, by operation and size, by process group,
+by number.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _STARVED = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The collective in which a rank timed out. `group` is what tells process groups apart, `label` what they are called."""
+    """The collective in which a rank timed out. `group` is what tells process groups apart, `label` what they are
+    called.
+    """
 
     rank: int
     group: str
@@ -66,14 +70,23 @@ def rank_conditional(scene: Scene) -> list[Evidence]:
     found = scene.once(divergent_call)
     if ranks_of(found) != {0}:
         return []
-    return conclude("rank-conditional", {0}, found[0], found[0].text + ": that is what a collective inside `if rank == 0` looks like")
+    return conclude(
+        "rank-conditional",
+        {0},
+        found[0],
+        found[0].text + ": that is what a collective inside `if rank == 0` looks like",
+    )
 
 
 def divergent_call(scene: Scene) -> list[Evidence]:
     """Every rank waits, but not in the same call: the few that wait elsewhere took another way through the program."""
     stuck = scene.evidence_of("waiting", "peer-lost") if scene.matched.get("waiting") else []
     waiting = list(
-        {fact.origin.rank: fact for fact in reversed(stuck) if fact.origin.rank is not None and fact.fields.get("line")}.values()
+        {
+            fact.origin.rank: fact
+            for fact in reversed(stuck)
+            if fact.origin.rank is not None and fact.fields.get("line")
+        }.values()
     )
     waiting = [fact for fact in waiting if fact.fields.get("file")]
     if len(waiting) < 3 or ranks_of(waiting) != scene.everybody:
@@ -90,7 +103,9 @@ def divergent_call(scene: Scene) -> list[Evidence]:
 
 
 def odd_operation(scene: Scene) -> list[Evidence]:
-    """At the same number of the same group, most ranks wait in one operation and a few in another, or in one of another size."""
+    """At the same number of the same group, most ranks wait in one operation and a few in another, or in one of another
+    size.
+    """
     for same in _by_group(scene.once(waits)).values():
         numbers = Counter(wait.seq for wait in same if wait.seq is not None)
         if not numbers:
@@ -117,10 +132,16 @@ def _odd_one(rule: str, odd: set[int], here: Sequence[Wait], form: str, number: 
 
 
 def odd_group(scene: Scene) -> list[Evidence]:
-    """Every rank waits, most in one process group and a few in another: two groups used in different order, or the wrong group."""
+    """Every rank waits, most in one process group and a few in another: two groups used in different order, or the
+    wrong group.
+    """
     found = scene.once(waits)
     groups = _by_group(found)
-    if len(groups) < 2 or {wait.rank for wait in found} != scene.everybody or len(found) != len({wait.rank for wait in found}):
+    if (
+        len(groups) < 2
+        or {wait.rank for wait in found} != scene.everybody
+        or len(found) != len({wait.rank for wait in found})
+    ):
         return []
     ordered = sorted(groups.values(), key=lambda same: (-len(same), same[0].group))
     usual, *others = ordered
@@ -128,18 +149,27 @@ def odd_group(scene: Scene) -> list[Evidence]:
     if len(usual) <= len(odd) or len(others) > 1:
         return []
     members = _members(scene)
-    crossed = odd <= members.get(usual[0].group, set()) and {wait.rank for wait in usual} & members.get(others[0][0].group, set()) - odd
+    crossed = (
+        odd <= members.get(usual[0].group, set())
+        and {wait.rank for wait in usual} & members.get(others[0][0].group, set()) - odd
+    )
     strange, there = others[0][0], usual[0]
     text = f"{say_ranks(odd)} waits in group {strange.label or strange.group} while {say_ranks(wait.rank for wait in usual)} wait in group {there.label or there.group}"
     if crossed:
-        return conclude("group-order", odd, strange.fact, text + ", and all belong to both: each waits for the other", "measured")
+        return conclude(
+            "group-order", odd, strange.fact, text + ", and all belong to both: each waits for the other", "measured"
+        )
     return conclude("wrong-group", odd, strange.fact, text, "measured")
 
 
 def numbers(scene: Scene) -> list[Evidence]:
     """The watchdogs print how far each rank had come: somebody is ahead, behind, or all are at the same place."""
     found = sequences.conclude(scene.saying(sequences.SAID), scene.everybody)
-    return conclude(found.rule, found.ranks, found.basis, f"{say_ranks(found.ranks)} {found.text}", "measured") if found else []
+    return (
+        conclude(found.rule, found.ranks, found.basis, f"{say_ranks(found.ranks)} {found.text}", "measured")
+        if found
+        else []
+    )
 
 
 def watchdog_starved(scene: Scene) -> list[Evidence]:

@@ -1,4 +1,6 @@
-"""Rules about what follows from what in any job: the catalog's edges, and how symptoms, ends and stops from outside hang together."""
+"""Rules about what follows from what in any job: the catalog's edges, and how symptoms, ends and stops from outside
+hang together.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ def own_words(case: Case) -> None:
             continue
         mine = set(cause.ranks) | set(cause.shown_by)
         for effect in case.effects:
-            if effect.tells == "ending" and effect.role != "cause" and (mine & set(effect.shown_by) or not effect.shown_by):
+            if (
+                effect.tells == "ending"
+                and effect.role != "cause"
+                and (mine & set(effect.shown_by) or not effect.shown_by)
+            ):
                 case.link(cause, effect, f"what {name(cause)} said before says more than how the process ended")
             elif effect.inferred and mine & set(effect.ranks):
                 case.link(cause, effect, f"{name(cause)} says why it did not come")

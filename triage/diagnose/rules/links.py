@@ -22,7 +22,12 @@ def dead_peer(case: Case) -> None:
 
 def _died_elsewhere(cause: Candidate, link: Candidate) -> bool:
     """Is it the failure of a rank that did not itself complain of the link?"""
-    if cause is link or cause.tells in ("link", "outside") or cause.inferred or cause.role not in ("cause", "either", "confirmation"):
+    if (
+        cause is link
+        or cause.tells in ("link", "outside")
+        or cause.inferred
+        or cause.role not in ("cause", "either", "confirmation")
+    ):
         return False
     if cause.signature is not None and cause.signature.domain in ("fabric", "nccl"):
         return False  # those name the path, and the catalog says how they hang together
@@ -37,7 +42,9 @@ def living_peer(case: Case) -> None:
             continue
         peers = {value for capture in ("peer", "peer_ip") for value in link.values.get(capture, ())}
         devices = sorted(set(link.values.get("device", ())))
-        hosts = {host for peer in peers if (match := _ADDRESS.match(peer)) for host in case.scene.addresses.get(match[1], ())}
+        hosts = {
+            host for peer in peers if (match := _ADDRESS.match(peer)) for host in case.scene.addresses.get(match[1], ())
+        }
         ends = sorted({*link.hosts, *hosts}) if hosts else [*link.hosts[:3], *sorted(peers)[:3]]
         link.why.append(
             "no other rank had failed before: it is the link"
@@ -47,7 +54,9 @@ def living_peer(case: Case) -> None:
 
 
 def heartbeat_location(case: Case) -> None:
-    """HCCL's heartbeat names host and device of the end that was lost: the rank there is the suspect, and what it says of itself is why."""
+    """HCCL's heartbeat names host and device of the end that was lost: the rank there is the suspect, and what it says
+    of itself is why.
+    """
     for candidate in case.candidates:
         if candidate.signature is None or candidate.signature.domain != "hccl" or candidate.suspects is not None:
             continue
@@ -60,7 +69,12 @@ def heartbeat_location(case: Case) -> None:
         rank = next(iter(found))
         case.suspect(candidate, found, f"the message names device {devices[0]} of {peers[0]}: that is rank {rank}")
         for cause in case.ordered:
-            own = cause.role in ("cause", "either") and not cause.inferred and rank in cause.shown_by and rank not in candidate.shown_by
+            own = (
+                cause.role in ("cause", "either")
+                and not cause.inferred
+                and rank in cause.shown_by
+                and rank not in candidate.shown_by
+            )
             if own and cause.tells not in ("link", "outside") and not candidate.clearly_before(cause):
                 case.link(cause, candidate, f"rank {rank}, whose heartbeat was lost, had failed: {name(cause)}")
 

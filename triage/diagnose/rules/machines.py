@@ -1,4 +1,6 @@
-"""Rules about what the kernel, the scheduler and the GPUs say: who killed a process, which fault of a GPU was the first, what is no fault."""
+"""Rules about what the kernel, the scheduler and the GPUs say: who killed a process, which fault of a GPU was the
+first, what is no fault.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _CODE = lazy_re(r"\bE[A-Z0-9]\d{4}\b")
 
 
 def failed_node(case: Case) -> None:
-    """Where the scheduler names the node that it lost, the failure began there, and all other ranks were stopped because of it."""
+    """Where the scheduler names the node that it lost, the failure began there, and all other ranks were stopped
+    because of it.
+    """
     for lost in case.candidates:
         if lost.tells != "node-lost":
             continue
@@ -61,7 +65,9 @@ def _nodes(text: str) -> set[str]:
 
 
 def kill_confirmed(case: Case) -> None:
-    """A SIGKILL is unconfirmed until the kernel, a cgroup, the scheduler or a container says why; whoever does decides the cause."""
+    """A SIGKILL is unconfirmed until the kernel, a cgroup, the scheduler or a container says why; whoever does decides
+    the cause.
+    """
     for killed in case.candidates:
         if killed.tells != "killed":
             continue
@@ -71,9 +77,13 @@ def kill_confirmed(case: Case) -> None:
             _place(case, witness, killed)
             if witness.ranks or not any(map(process, witness.facts)):
                 speakers = sorted({fact.component for fact in witness.facts if fact.kind in ("kernel", "scheduler")})
-                witness.why.append(f"{' and '.join(speakers)} says why {say_ranks(killed.ranks)} {_was(killed.ranks)} killed")
+                witness.why.append(
+                    f"{' and '.join(speakers)} says why {say_ranks(killed.ranks)} {_was(killed.ranks)} killed"
+                )
         if not said and not killed.explained_by:
-            killed.why.append("nothing in the files says who sent SIGKILL: the logs of kernel, scheduler and container would")
+            killed.why.append(
+                "nothing in the files says who sent SIGKILL: the logs of kernel, scheduler and container would"
+            )
 
 
 def _place(case: Case, witness: Candidate, killed: Candidate) -> None:
@@ -90,11 +100,14 @@ def _place(case: Case, witness: Candidate, killed: Candidate) -> None:
 
 
 def nameless_kill(case: Case) -> None:
-    """The kernel killed a process for memory, with a pid that is of no rank in the files: it may be one of those that died by SIGKILL on that
+    """The kernel killed a process for memory, with a pid that is of no rank in the files: it may be one of those that
+    died by SIGKILL on that
     host, or that ran there."""
     for candidate in case.candidates:
         killed = {
-            (fact.origin.host or "", *found): fact for fact in candidate.facts if fact.origin.rank is None and (found := process(fact))
+            (fact.origin.host or "", *found): fact
+            for fact in candidate.facts
+            if fact.origin.rank is None and (found := process(fact))
         }
         for host, pid, program in sorted(killed):
             one = f"the kernel{f' of {host}' if host else ''} killed process {pid} ({program}), a pid that is of no rank in the files"
@@ -115,8 +128,14 @@ def _was(ranks: Collection[int]) -> str:
 
 
 def first_of_burst(case: Case) -> None:
-    """Of the faults that the kernel reports of one GPU in a burst, the first explains the others; the driver may say so itself."""
-    faults = [candidate for candidate in case.candidates if candidate.signature and any("xid" in fact.fields for fact in candidate.facts)]
+    """Of the faults that the kernel reports of one GPU in a burst, the first explains the others; the driver may say so
+    itself.
+    """
+    faults = [
+        candidate
+        for candidate in case.candidates
+        if candidate.signature and any("xid" in fact.fields for fact in candidate.facts)
+    ]
     for later in faults:
         said = {number for fact in later.facts for number in _CAUSED_BY.findall(fact.text)}
         for first in faults:
@@ -132,7 +151,9 @@ def _leads(first: Iterable[Evidence], later: Iterable[Evidence]) -> bool:
     """On every GPU of `later`, did a fault of `first` come before, in the same log and within a burst?"""
     begun = {place: fact for fact in sorted(first, key=lambda fact: -fact.offset) if (place := _gpu(fact))}
     then = [(begun.get(place), fact) for fact in later if (place := _gpu(fact))]
-    return bool(then) and all(before is not None and before.offset < fact.offset and _near(before, fact) for before, fact in then)
+    return bool(then) and all(
+        before is not None and before.offset < fact.offset and _near(before, fact) for before, fact in then
+    )
 
 
 def _gpu(fact: Evidence) -> tuple[str, str] | None:
@@ -162,7 +183,11 @@ def first_cuda_error(case: Case) -> None:
             continue
         first = _first_ranks(case, candidate)
         if first:
-            case.suspect(candidate, first, f"{say_ranks(first)} reported it first; a CUDA error surfaces late, and then on others as well")
+            case.suspect(
+                candidate,
+                first,
+                f"{say_ranks(first)} reported it first; a CUDA error surfaces late, and then on others as well",
+            )
 
 
 def _first_ranks(case: Case, candidate: Candidate) -> set[int]:
@@ -187,7 +212,9 @@ def _first_ranks(case: Case, candidate: Candidate) -> set[int]:
 
 
 def _silent_first(scene: Scene, ranks: Collection[int]) -> set[int]:
-    """The lines have no time of their own: ranks that report their steps, and wrote their last line long before all others."""
+    """The lines have no time of their own: ranks that report their steps, and wrote their last line long before all
+    others.
+    """
     last = {rank: scene.last_time[rank] for rank in ranks if rank in scene.last_time and rank in scene.last_step}
     if len(last) < len(ranks) or len({clock for clock, _ in last.values()}) != 1:
         return set()
@@ -215,14 +242,27 @@ def inner_error(case: Case) -> None:
 
 
 def all_ranks(case: Case) -> None:
-    """The same error on all ranks at once is one of the program or the configuration (of hardware: of what they share), not of a rank."""
+    """The same error on all ranks at once is one of the program or the configuration (of hardware: of what they share),
+    not of a rank.
+    """
     everybody = case.scene.everybody
     for candidate in case.candidates:
-        if candidate.suspects is not None or candidate.role == "symptom" or candidate.inferred or len(candidate.shown_by) < 2:
+        if (
+            candidate.suspects is not None
+            or candidate.role == "symptom"
+            or candidate.inferred
+            or len(candidate.shown_by) < 2
+        ):
             continue
         if len(candidate.shown_by) > 2 and set(candidate.shown_by) >= everybody:
-            common = "a fault of something that they share" if _of_a_machine(candidate) else "a program or configuration error"
-            candidate.why.append(f"all ranks ({say_ranks(candidate.shown_by)}) show it: {common} rather than a bad rank")
+            common = (
+                "a fault of something that they share"
+                if _of_a_machine(candidate)
+                else "a program or configuration error"
+            )
+            candidate.why.append(
+                f"all ranks ({say_ranks(candidate.shown_by)}) show it: {common} rather than a bad rank"
+            )
         elif everybody:
             candidate.why.append(f"{say_ranks(candidate.shown_by)} show it, of {len(everybody)}")
 

@@ -32,12 +32,21 @@ def split_rendezvous(scene: Scene) -> list[Evidence]:
     whole = sorted(host for host, ranks in ranks_on.items() if len(ranks) == size > 1 and ranks == set(range(size)))
     if len(whole) < 2 or len(whole) != len(ranks_on):
         return []
-    sources = {host: {fact.source for fact in scene.facts if fact.origin.host == host} | set(scene.files.get(host, ())) for host in whole}
+    sources = {
+        host: {fact.source for fact in scene.facts if fact.origin.host == host} | set(scene.files.get(host, ()))
+        for host in whole
+    }
     basis = next((fact for fact in scene.facts if fact.origin.rank is not None), None)
     # One file that names two hosts for the same ranks knows two names of one host.
-    if basis is None or not all(sources.values()) or len(set().union(*sources.values())) < sum(map(len, sources.values())):
+    if (
+        basis is None
+        or not all(sources.values())
+        or len(set().union(*sources.values())) < sum(map(len, sources.values()))
+    ):
         return []
-    text = f"{' and '.join(whole[:4])} each have ranks 0-{size - 1} of a world of {size}: each formed a group of its own"
+    text = (
+        f"{' and '.join(whole[:4])} each have ranks 0-{size - 1} of a world of {size}: each formed a group of its own"
+    )
     return conclude("split-rendezvous", range(size), basis, text, "measured")
 
 
@@ -46,9 +55,16 @@ def single_process(scene: Scene) -> list[Evidence]:
     hosts = scene.hosts.get(0, ())
     if scene.world_size != 1 or len(hosts) < 2:
         return []
-    sources = {host: {fact.source for fact in scene.facts if fact.origin.host == host} | set(scene.files.get(host, ())) for host in hosts}
+    sources = {
+        host: {fact.source for fact in scene.facts if fact.origin.host == host} | set(scene.files.get(host, ()))
+        for host in hosts
+    }
     basis = next((fact for fact in scene.facts if fact.origin.rank == 0), None)
-    if basis is None or not all(sources.values()) or len(set().union(*sources.values())) < sum(map(len, sources.values())):
+    if (
+        basis is None
+        or not all(sources.values())
+        or len(set().union(*sources.values())) < sum(map(len, sources.values()))
+    ):
         return []
     text = f"{' and '.join(sorted(hosts)[:4])} each have only rank 0 of a world of 1: every process formed a group of its own"
     return conclude("split-rendezvous", {0}, basis, text, "measured")
@@ -74,9 +90,13 @@ def shared_device(scene: Scene) -> list[Evidence]:
 def killed_while_saving(scene: Scene) -> list[Evidence]:
     """Rank 0 was killed for memory, and its last lines are about saving: the gathered model did not fit."""
     killed = [
-        fact for fact in scene.evidence_of("killed") if fact.origin.rank is not None and scene.doing.get(fact.origin.rank) == "saving"
+        fact
+        for fact in scene.evidence_of("killed")
+        if fact.origin.rank is not None and scene.doing.get(fact.origin.rank) == "saving"
     ]
-    memory = next((fact for fact in scene.facts if fact.kind in ("kernel", "scheduler") and _OOM.search(fact.text)), None)
+    memory = next(
+        (fact for fact in scene.facts if fact.kind in ("kernel", "scheduler") and _OOM.search(fact.text)), None
+    )
     if not killed or memory is None or 0 not in ranks_of(killed):
         return []
     text = f"{say_ranks(ranks_of(killed))} was killed for memory while it saved, as its last lines say"
@@ -84,7 +104,9 @@ def killed_while_saving(scene: Scene) -> list[Evidence]:
 
 
 def same_path_written(scene: Scene) -> list[Evidence]:
-    """A file came out damaged or in the way of another, and the last lines of several ranks say that they write the same path."""
+    """A file came out damaged or in the way of another, and the last lines of several ranks say that they write the
+    same path.
+    """
     shared = {path: ranks for path, ranks in sorted(scene.writes.items()) if len(ranks) > 1}
     if not shared or any(_FULL.search(fact.text) for fact in scene.facts):
         return []
@@ -108,7 +130,9 @@ def late_entry(scene: Scene) -> list[Evidence]:
         reading = scene.clocks.read(fact) if entry is not None else None
         if entry is not None and reading is not None:
             group = _IDENTIFIER.search(fact.text)
-            entered.setdefault((reading[0], group[1] if group else ""), {}).setdefault(int(entry[1]), (reading[1], fact))
+            entered.setdefault((reading[0], group[1] if group else ""), {}).setdefault(
+                int(entry[1]), (reading[1], fact)
+            )
     for _, ranks in sorted(entered.items()):
         first = min(when for when, _ in ranks.values())
         late = {rank: when - first for rank, (when, _) in ranks.items() if when - first > limit}
@@ -127,7 +151,9 @@ def memory_shared(scene: Scene) -> list[Evidence]:
     owners = {pid: min(ranks) for pid, ranks in scene.pids.items() if len(ranks) == 1}
     for fact in short:
         mine = fact.origin.rank
-        others = {rank for pid in _USERS.findall(fact.text) if (rank := owners.get(int(pid))) is not None and rank != mine}
+        others = {
+            rank for pid in _USERS.findall(fact.text) if (rank := owners.get(int(pid))) is not None and rank != mine
+        }
         if others and mine is not None:
             text = f"{say_ranks({*others, mine})} have memory on the same GPU, as the out-of-memory message of rank {mine} lists"
             return conclude("shared-device", {*others, mine}, fact, text, "measured")

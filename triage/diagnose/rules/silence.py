@@ -1,4 +1,6 @@
-"""Rules about who did not speak: ranks that are absent, left, stopped, or did not come to a collective that others waited in."""
+"""Rules about who did not speak: ranks that are absent, left, stopped, or did not come to a collective that others
+waited in.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _STORE_KEY = lazy_re(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
 
 
 def rank_absent(scene: Scene) -> list[Evidence]:
-    """The store counts fewer clients than the world has ranks, or is asked for the address of a rank that left no trace."""
+    """The store counts fewer clients than the world has ranks, or is asked for the address of a rank that left no
+    trace.
+    """
     seen = set(scene.ranks)
     for fact in scene.saying("clients joined"):
         clients = _CLIENTS.search(fact.text)
@@ -23,7 +27,9 @@ def rank_absent(scene: Scene) -> list[Evidence]:
             text = f"{clients[1]} of {clients[2]} ranks reached the store" + (
                 f"; no file of this job is by {say_ranks(absent)}" if absent else ""
             )
-            between = bool(absent) and max(absent) < max(seen)  # there are ranks beyond it: the world is as large as it was told
+            between = bool(absent) and max(absent) < max(
+                seen
+            )  # there are ranks beyond it: the world is as large as it was told
             return conclude("never-joined" if between else "rank-absent", absent, fact, text)
     asked = {int(match[2]): fact for fact in scene.saying("//cpu//") if (match := _STORE_KEY.search(fact.text))}
     if len(asked) == 1:
@@ -35,7 +41,9 @@ def rank_absent(scene: Scene) -> list[Evidence]:
 
 
 def left_early(scene: Scene) -> list[Evidence]:
-    """Some ranks were done while others still waited for them: they say so, or the launcher's table of failed processes leaves them out."""
+    """Some ranks were done while others still waited for them: they say so, or the launcher's table of failed processes
+    leaves them out.
+    """
     stuck = scene.evidence_of("waiting", "peer-lost")
     if not stuck:
         return []
@@ -45,13 +53,19 @@ def left_early(scene: Scene) -> list[Evidence]:
     left = (set(scene.finished) | unlisted) - waiting - scene.failed
     if not left or not waiting - left - scene.finished:
         return []
-    how = "said that they were done" if left <= scene.finished else "ended without an error, for the launcher lists no failure of theirs,"
+    how = (
+        "said that they were done"
+        if left <= scene.finished
+        else "ended without an error, for the launcher lists no failure of theirs,"
+    )
     text = f"{say_ranks(left)} {how} while {say_ranks(waiting)} still expected them in a collective"
     return conclude("left-early", left, stuck[0], text)
 
 
 def done_while_others_wait(scene: Scene) -> list[Evidence]:
-    """Stack dumps show some ranks in a collective, and all that is known of the others is that they said they were done."""
+    """Stack dumps show some ranks in a collective, and all that is known of the others is that they said they were
+    done.
+    """
     seen = [fact for fact in scene.facts if fact.kind == "inference" and fact.fields.get("seen_in") == "stacks"]
     stuck = [fact for fact in seen if fact.fields["rule"] == "blocked-in-collective"]
     waiting = ranks_of(stuck)
@@ -92,7 +106,9 @@ def compile_skew(scene: Scene) -> list[Evidence]:
 
 
 def uneven_steps(scene: Scene) -> list[Evidence]:
-    """The ranks that did not come had finished their epoch, as their last lines say; rank 0 alone may simply have more to do than others."""
+    """The ranks that did not come had finished their epoch, as their last lines say; rank 0 alone may simply have more
+    to do than others.
+    """
     waiting, absent, basis = scene.once(_waited_for)
     if basis is None or absent == {0} or any(scene.doing.get(rank) != "epoch-over" for rank in absent):
         return []
@@ -103,7 +119,9 @@ def uneven_steps(scene: Scene) -> list[Evidence]:
 
 
 def missed_barrier(scene: Scene) -> list[Evidence]:
-    """Ranks say that they reached a monitored barrier and were let down by rank 0, which waited for those that say nothing."""
+    """Ranks say that they reached a monitored barrier and were let down by rank 0, which waited for those that say
+    nothing.
+    """
     told = [fact for fact in scene.saying("successfully reached monitoredBarrier") if fact.origin.rank is not None]
     reached = ranks_of(told)
     missed = scene.everybody - reached - {0} - scene.finished
@@ -128,10 +146,19 @@ def log_stopped(scene: Scene) -> list[Evidence]:
     """The log of a few ranks stops while the others, who complain of a lost peer, go on to later steps."""
     lost = scene.evidence_of("peer-lost")
     others = scene.ranks_that("peer-lost")
-    if not lost or scene.evidence_of("waiting") or len(others) < 2 or any(rank not in scene.last_step for rank in others):
+    if (
+        not lost
+        or scene.evidence_of("waiting")
+        or len(others) < 2
+        or any(rank not in scene.last_step for rank in others)
+    ):
         return []
     least = min(scene.last_step[rank] for rank in others)
-    behind = {rank for rank, step in scene.last_step.items() if rank not in others and step < least} - scene.failed - scene.finished
+    behind = (
+        {rank for rank, step in scene.last_step.items() if rank not in others and step < least}
+        - scene.failed
+        - scene.finished
+    )
     behind = {rank for rank in behind if all(_long_before(scene, rank, other) is not False for other in others)}
     if not behind or len(behind) > len(others) // 2:
         return []

@@ -1,4 +1,5 @@
-"""Recognises known prefixes in all lines of a chunk at once: an automaton over bytes whose states are stepped for all lines together.
+"""Recognises known prefixes in all lines of a chunk at once: an automaton over bytes whose states are stepped for all
+lines together.
 
 It learns prefixes one by one from lines that were parsed the slow way; the digits of stamps stand for any digit.
 """
@@ -71,7 +72,9 @@ class Automaton:
         self._depths.add(len(path))
 
     def _next(self, state: int, step: int) -> int | None:
-        """The state that follows; dead when there is none, None where digits are told apart by some prefixes and not by others."""
+        """The state that follows; dead when there is none, None where digits are told apart by some prefixes and not by
+        others.
+        """
         if step == ANY_DIGIT:
             found = {int(self._table[state, digit]) for digit in _DIGITS}
             return next(iter(found)) if len(found) == 1 and found <= self._wild | {_DEAD} else None
@@ -95,7 +98,9 @@ class Automaton:
         self._accept[state] = entry
 
     def run(self, data: Bytes, starts: Places) -> tuple[Ints, Places]:
-        """For every line the entry of its longest known prefix (or -1) and where that ends. `data` must go on for LONGEST bytes behind."""
+        """For every line the entry of its longest known prefix (or -1) and where that ends. `data` must go on for
+        LONGEST bytes behind.
+        """
         np = self._np
         entry = np.full(len(starts), -1, np.int32)
         end = starts.copy()
@@ -130,10 +135,14 @@ class Automaton:
 
 
 def alike(data: Bytes, places: Places, text: bytes) -> Bools:
-    """At which of `places` `text` stands, by comparing words of eight bytes: no more of it is looked at. `data` must go on behind."""
+    """At which of `places` `text` stands, by comparing words of eight bytes: no more of it is looked at. `data` must go
+    on behind.
+    """
     import numpy as np
 
-    exact, mask = (np.frombuffer(part[:_WORD].ljust(_WORD, b"\0"), np.uint64)[0] for part in (text, b"\xff" * len(text)))
+    exact, mask = (
+        np.frombuffer(part[:_WORD].ljust(_WORD, b"\0"), np.uint64)[0] for part in (text, b"\xff" * len(text))
+    )
     words = np.ndarray((len(data) - _WORD,), np.uint64, data, strides=(1,))
     found: Bools = (words[places] & mask) == exact
     return found

@@ -1,7 +1,9 @@
 """What the lines of one source begin with: which layers a launcher put there, and which the program wrote itself.
 
-A launcher's layer stands before (nearly) every line, so that it can be taken off and leaves each program's own output as it wrote it. A tag
-on some lines only, such as the `[rank3]: ` that torch puts before tracebacks, is the program's own text: it says who wrote the line and stays.
+A launcher's layer stands before (nearly) every line, so that it can be taken off and leaves each program's own output
+as it wrote it. A tag
+on some lines only, such as the `[rank3]: ` that torch puts before tracebacks, is the program's own text: it says who
+wrote the line and stays.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _OUTER, _INNER, _SECOND = 0.5, 0.95, 0.1
 
 
 class Layer(NamedTuple):
-    """One layer of a prefix: where it lies, what it says, where in the line that stands, and what is the same on all lines of its writer."""
+    """One layer of a prefix: where it lies, what it says, where in the line that stands, and what is the same on all
+    lines of its writer.
+    """
 
     grammar: Grammar
     start: int
@@ -84,10 +88,12 @@ def origin_of_layers(found: Iterable[Layer]) -> Origin:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Of one source. `launchers` are names of layers, outermost first; `blanks` how many trailing blanks belong to each.
+    """Of one source. `launchers` are names of layers, outermost first; `blanks` how many trailing blanks belong to
+    each.
 
     `mark` is what all outermost launcher
-    prefixes begin with. `cut`: a launcher cuts long lines. `inner`: lines behind one launcher prefix come from several ranks that tags inside of it tell apart.
+    prefixes begin with. `cut`: a launcher cuts long lines. `inner`: lines behind one launcher prefix come from several
+    ranks that tags inside of it tell apart.
     """
 
     launchers: tuple[str, ...] = ()
@@ -122,9 +128,13 @@ class Layout:
 
 
 def learn(heads: Sequence[str], longest: int = 0) -> tuple[Layout, list[list[Layer]]]:
-    """The layout that a sample of lines shows, and the layers of each of them. `longest`: how long the longest line there is, in bytes."""
+    """The layout that a sample of lines shows, and the layers of each of them. `longest`: how long the longest line
+    there is, in bytes.
+    """
     kept = [head for head in heads if head.strip()]
-    table = nested(table_of(kept[:: max(1, len(kept) // SAMPLED)][:SAMPLED]), "\n".join(kept).encode("utf-8", "replace"))
+    table = nested(
+        table_of(kept[:: max(1, len(kept) // SAMPLED)][:SAMPLED]), "\n".join(kept).encode("utf-8", "replace")
+    )
     told = [layers(head, table) for head in kept]
     stacks = [[layer for layer in found if layer.launched] for found in told]
     launchers = _launchers([[layer.grammar.name for layer in stack] for stack in stacks])
@@ -145,7 +155,9 @@ def learn(heads: Sequence[str], longest: int = 0) -> tuple[Layout, list[list[Lay
     inner = writers.isdisjoint(launchers) or nodes or any(_several(counts) for counts in groups.values())
     outermost = {found[0].text for found in told if layout.outer(found)}
     cut = longest <= cuts.LONGEST and not cuts.CUTTING.isdisjoint(launchers)
-    return Layout(launchers, layout.blanks, inner, len(groups), _common(outermost).rstrip("0123456789"), cut, table), told
+    return Layout(
+        launchers, layout.blanks, inner, len(groups), _common(outermost).rstrip("0123456789"), cut, table
+    ), told
 
 
 def _launchers(stacks: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -164,7 +176,9 @@ def _launchers(stacks: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def _blanks(heads: Sequence[str], stacks: Sequence[Sequence[Layer]], launchers: Sequence[str]) -> dict[str, int]:
-    """The least number of blanks after each launcher layer: what is more belongs to the text (Open MPI before 5 writes none)."""
+    """The least number of blanks after each launcher layer: what is more belongs to the text (Open MPI before 5 writes
+    none).
+    """
     least: dict[str, int] = {}
     for head, stack in zip(heads, stacks, strict=True):
         for layer in stack:

@@ -1,4 +1,6 @@
-"""Puts the parts of one writer together: stretches of a source follow each other, several sources are merged by their stamps."""
+"""Puts the parts of one writer together: stretches of a source follow each other, several sources are merged by their
+stamps.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from triage.lazy_re import lazy_re
 from triage.ranks.splitting.spans import write_all
 from triage.ranks.stamps import GLOG, ISO, seconds
 
-_STAMPED = lazy_re(rb"(?m)^[^\n]{0,48}?(?:(\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d[^\n]{0,16})|([IWEF]\d{3,4} \d\d:\d\d:\d\d\.\d+))")
+_STAMPED = lazy_re(
+    rb"(?m)^[^\n]{0,48}?(?:(\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d[^\n]{0,16})|([IWEF]\d{3,4} \d\d:\d\d:\d\d\.\d+))"
+)
 _BLOCK = 1 << 20
 _AT_ONCE = 1 << 30
 _HEAD = 1 << 18
@@ -31,7 +35,9 @@ class Stream:
 
 
 def join(streams: Sequence[Stream], target: Path, year: int) -> bool:
-    """Write all streams to `target`, and remove their parts. False when stamps are missing, so that sources follow each other unmerged."""
+    """Write all streams to `target`, and remove their parts. False when stamps are missing, so that sources follow each
+    other unmerged.
+    """
     ordered = sorted(streams, key=lambda stream: (stream.attempt, stream.place))
     if len(ordered) == 1:
         _concatenate(ordered[0].parts, target)
@@ -43,7 +49,9 @@ def join(streams: Sequence[Stream], target: Path, year: int) -> bool:
             stamped = [stream for stream in group if _has_stamp(stream)]
             silent = [stream for stream in group if stream not in stamped]
             told = told and (len(group) == 1 or not silent)
-            for data in _merged(stamped, year) if len(stamped) > 1 else (data for stream in stamped for data in _blocks(stream)):
+            for data in (
+                _merged(stamped, year) if len(stamped) > 1 else (data for stream in stamped for data in _blocks(stream))
+            ):
                 output.write(data)
             for stream in silent:
                 for data in _blocks(stream):
@@ -99,7 +107,9 @@ def _blocks(stream: Stream) -> Iterator[bytes]:
 
 
 def _merged(streams: Sequence[Stream], year: int) -> Iterator[bytes]:
-    """By stamp; lines without one go with the line before them, and a clock that steps back does not reorder its own stream."""
+    """By stamp; lines without one go with the line before them, and a clock that steps back does not reorder its own
+    stream.
+    """
     runs = [_runs(stream, index, year) for index, stream in enumerate(streams)]
     for _, _, _, data in heapq.merge(*runs):
         yield data

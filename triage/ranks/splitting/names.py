@@ -32,7 +32,8 @@ class Written:
 def of(key: Key, source: str, job: JobMap, told: Collection[tuple[str, int]] = ()) -> tuple[int | None, str]:
     """The rank and the file of a writer, now that all files have been read.
 
-    `told` are ranks that lines of a source name themselves: nothing orders those lines and such of a local rank, so that these stay apart.
+    `told` are ranks that lines of a source name themselves: nothing orders those lines and such of a local rank, so
+    that these stay apart.
     """
     if key == NOBODY:
         host = job.complete(source, Origin()).host  # that the file is named after
@@ -64,10 +65,15 @@ def prepare(output: Path, force: bool) -> None:
         output.mkdir(parents=True, exist_ok=True)
         if any(output.iterdir()):
             if not force:
-                raise OptionError(f"{output} is not empty", hint="give an empty or new directory, or --force to replace an earlier split")
+                raise OptionError(
+                    f"{output} is not empty",
+                    hint="give an empty or new directory, or --force to replace an earlier split",
+                )
             _remove_earlier(output)
     except OSError as error:
-        raise OptionError(f"cannot write to {output}: {error.strerror}", hint="give a directory that you may write to") from None
+        raise OptionError(
+            f"cannot write to {output}: {error.strerror}", hint="give a directory that you may write to"
+        ) from None
 
 
 def _remove_earlier(output: Path) -> None:
@@ -85,6 +91,7 @@ def _remove_earlier(output: Path) -> None:
 def write_index(output: Path, files: Iterable[Written]) -> None:
     """Which files were written, with rank, lines, bytes and sources."""
     told = [
-        {"name": file.name, "rank": file.rank, "lines": file.lines, "bytes": file.bytes, "sources": list(file.sources)} for file in files
+        {"name": file.name, "rank": file.rank, "lines": file.lines, "bytes": file.bytes, "sources": list(file.sources)}
+        for file in files
     ]
     (output / INDEX).write_text(json.dumps({"schema": SCHEMA, "files": told}, indent=1) + "\n", "utf-8")

@@ -1,6 +1,8 @@
-"""Logs that hold other logs: Docker's json-file and what journald exports, as plain lines with a prefix that says the same.
+"""Logs that hold other logs: Docker's json-file and what journald exports, as plain lines with a prefix that says the
+same.
 
-Docker's lines become CRI's (`<stamp> <stream> F|P <text>`), journald's those of `journalctl -o short-iso-precise`, so that who wrote a line, and
+Docker's lines become CRI's (`<stamp> <stream> F|P <text>`), journald's those of `journalctl -o short-iso-precise`, so
+that who wrote a line, and
 which pieces make one, is decided where it always is. Forms: see envelopes.py.
 """
 
@@ -15,7 +17,9 @@ from triage.lazy_re import lazy_re
 
 Kind = Literal["", "docker", "journal", "export"]
 
-_DOCKER = lazy_re(rb'\{"log":"((?:[^"\\]|\\.)*)","stream":"(stdout|stderr)"(?:,"attrs":\{[^{}]*\})?,"time":"([^"]+)"\}\r?$')
+_DOCKER = lazy_re(
+    rb'\{"log":"((?:[^"\\]|\\.)*)","stream":"(stdout|stderr)"(?:,"attrs":\{[^{}]*\})?,"time":"([^"]+)"\}\r?$'
+)
 _EXPORT = (b"__CURSOR=", b"__REALTIME_TIMESTAMP=")
 _ODD = lazy_re(r"[^\w./@-]+")
 _LEAST = 1 << 16
@@ -52,7 +56,9 @@ class Opened:
             self._over = not data or len(self._raw) > _LONGEST
             self._raw += data
             found, used = self._open(self._raw, self._over)
-            self.lines += self._raw.count(b"\n", 0, used) + (self._over and not self._raw[:used].endswith(b"\n") and used > 0)
+            self.lines += self._raw.count(b"\n", 0, used) + (
+                self._over and not self._raw[:used].endswith(b"\n") and used > 0
+            )
             self.given += found.count(b"\n")
             self._raw = self._raw[used:]
             self._over = not data
@@ -79,7 +85,9 @@ def _docker(line: bytes) -> bytes:
     whole = text.endswith(b"\\n")
     *before, last = _text(text[:-2] if whole else text).split(b"\n")
     start = b"%s %s " % (stamp, stream)
-    return b"".join(start + b"F " + part + b"\n" for part in before) + start + (b"F " if whole else b"P ") + last + b"\n"
+    return (
+        b"".join(start + b"F " + part + b"\n" for part in before) + start + (b"F " if whole else b"P ") + last + b"\n"
+    )
 
 
 def _text(data: bytes) -> bytes:
@@ -119,7 +127,9 @@ def _prefix(fields: dict[str, str]) -> str:
 
 
 def _export(data: bytes, over: bool) -> tuple[bytes, int]:
-    """The messages of whole records, and how far those reach. A field that is no plain text has its length, 8 bytes of it, before it."""
+    """The messages of whole records, and how far those reach. A field that is no plain text has its length, 8 bytes of
+    it, before it.
+    """
     found = []
     at = used = 0
     fields: dict[str, str] = {}

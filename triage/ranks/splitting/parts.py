@@ -1,4 +1,6 @@
-"""The files that a split writes while it reads: one for each writer of each stretch, with a bounded number of them open."""
+"""The files that a split writes while it reads: one for each writer of each stretch, with a bounded number of them
+open.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Decides for every line of a source whose it is: known prefixes for all lines of a chunk at once, the rest line by line."""
+"""Decides for every line of a source whose it is: known prefixes for all lines of a chunk at once, the rest line by
+line.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _MOST_ENTRIES = 1 << 15
 
 
 class Key(NamedTuple):
-    """A writer as far as a line alone tells it: a rank, else a local rank with its host, else a process, else a prefix, else nobody."""
+    """A writer as far as a line alone tells it: a rank, else a local rank with its host, else a process, else a prefix,
+    else nobody.
+    """
 
     rank: int | None = None
     local_rank: int | None = None
@@ -40,7 +44,9 @@ NOBODY = Key()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a prefix means. `strip` bytes come off; `partial`: the line goes on in the next one of its writer (Kubernetes CRI)."""
+    """What a prefix means. `strip` bytes come off; `partial`: the line goes on in the next one of its writer
+    (Kubernetes CRI).
+    """
 
     key: int
     strip: int
@@ -49,7 +55,9 @@ class Entry:
 
 
 class Routed(NamedTuple):
-    """The pieces of a chunk: where each begins behind its prefix and ends, whose it is, and which need a newline or lose theirs."""
+    """The pieces of a chunk: where each begins behind its prefix and ends, whose it is, and which need a newline or
+    lose theirs.
+    """
 
     starts: Places
     ends: Places
@@ -74,7 +82,9 @@ class Router:
         self.keep = keep_prefix
         self.keys: list[Key] = [NOBODY]
         self.learned: list[Origin] = []
-        self.differing: set[tuple[str, int, int]] = set()  # prefix, its rank, and which one a line behind it calls itself
+        self.differing: set[tuple[str, int, int]] = (
+            set()
+        )  # prefix, its rank, and which one a line behind it calls itself
         self.parsed = 0
         self._index: dict[Key, int] = {NOBODY: 0}
         self._entries: list[Entry] = []
@@ -82,15 +92,21 @@ class Router:
         self._automaton = Automaton()
         self._any = _alternatives(grammar.pattern.pattern for grammar in layout.grammars)
         wanted = {"rank", "local_rank", "pid"} if layout.inner else {"rank", "local_rank"}
-        self._telling = _alternatives(grammar.pattern.pattern for grammar in layout.grammars if wanted & set(grammar.says))
+        self._telling = _alternatives(
+            grammar.pattern.pattern for grammar in layout.grammars if wanted & set(grammar.says)
+        )
         self._glue = _gluing(layout)
         self._nobody = self._entry(0, 0, False, False)
         self._arrays: tuple[Ints, Bools] | None = None
-        self._awaited: dict[int, tuple[int, int]] = {}  # where in what comes next a line goes on, whose it is, and how long its prefix
+        self._awaited: dict[
+            int, tuple[int, int]
+        ] = {}  # where in what comes next a line goes on, whose it is, and how long its prefix
         self._going_on: dict[bytes, int] = {}  # streams whose last piece goes on, and whose it is
 
     def route(self, data: bytes, ahead: bytes = b"") -> Routed:
-        """Of whole lines (the last one may lack its newline). `ahead`: some of what follows, where the launcher cuts lines."""
+        """Of whole lines (the last one may lack its newline). `ahead`: some of what follows, where the launcher cuts
+        lines.
+        """
         import numpy as np
 
         padded = np.zeros(len(data) + LONGEST + 1, np.uint8)
@@ -141,7 +157,9 @@ class Router:
             index += 1
 
     def _mend(self, data: bytes, ahead: bytes, starts: Places, breaks: Places, keys: Ints, begins: Places) -> list[int]:
-        """The pieces of lines that the launcher cut, but for the last ones: what follows of a line is by whoever wrote its first piece."""
+        """The pieces of lines that the launcher cut, but for the last ones: what follows of a line is by whoever wrote
+        its first piece.
+        """
         import numpy as np
 
         awaited, self._awaited = {**self._awaited}, {}
@@ -186,7 +204,11 @@ class Router:
         unknown = np.flatnonzero(entry < 0)
         match = self._any.match
         begins = starts.take(unknown).tolist()
-        suspects = [index for index, start in zip(unknown.tolist(), begins, strict=True) if match(data, start) or data[start] == 27]
+        suspects = [
+            index
+            for index, start in zip(unknown.tolist(), begins, strict=True)
+            if match(data, start) or data[start] == 27
+        ]
         entry[unknown] = nobody
         if not settled.all():
             open_ends = np.flatnonzero((entry != nobody) & ~settled.take(entry))
@@ -223,7 +245,9 @@ class Router:
         return entry
 
     def _key(self, origin: Origin, own: list[Layer]) -> Key:
-        """By what was known before reading, so that the lines of a prefix stay together; what they say is taken in when all is read."""
+        """By what was known before reading, so that the lines of a prefix stay together; what they say is taken in when
+        all is read.
+        """
         rank = self.job.complete(self.source, origin).rank if own else origin.rank
         if rank is not None:
             return Key(rank=rank)
@@ -256,7 +280,9 @@ class Router:
             self.keys.append(key)
         return number
 
-    def _teach(self, raw: str, head: str, found: list[Layer], own: list[Layer], inside: list[Layer], entry: int) -> None:
+    def _teach(
+        self, raw: str, head: str, found: list[Layer], own: list[Layer], inside: list[Layer], entry: int
+    ) -> None:
         """Let the automaton know the prefix, with any digits in its stamps."""
         if raw != head or len(self._entries) > _MOST_ENTRIES:
             return
@@ -278,7 +304,9 @@ class Router:
         self._automaton.add(path, entry)
 
     def _glued(self, data: bytes, padded: Bytes) -> list[int]:
-        """Where a launcher's prefix or torch's tag stands in the middle of a line: two writers without a newline between them."""
+        """Where a launcher's prefix or torch's tag stands in the middle of a line: two writers without a newline
+        between them.
+        """
         import numpy as np
 
         opening = np.flatnonzero(padded == ord("["))
@@ -290,7 +318,9 @@ class Router:
         found = {at for at in opening[alike(padded, opening, b"[rank")].tolist() if glue.second(data, at, glue.TAG)}
         mark = self.layout.mark.encode("latin-1")
         if self._glue is not None and len(mark) > 1:
-            found.update(at for at in opening[alike(padded, opening, mark)].tolist() if glue.second(data, at, self._glue))
+            found.update(
+                at for at in opening[alike(padded, opening, mark)].tolist() if glue.second(data, at, self._glue)
+            )
         return sorted(found)
 
 
@@ -306,14 +336,18 @@ def _layered() -> Bools:
 
 def _gluing(layout: Layout) -> re.Pattern[bytes] | None:
     """The outermost launcher's pattern; only prefixes in brackets are unlike text."""
-    grammar = next((grammar for grammar in layout.grammars if layout.launchers and grammar.name == layout.launchers[0]), None)
+    grammar = next(
+        (grammar for grammar in layout.grammars if layout.launchers and grammar.name == layout.launchers[0]), None
+    )
     if grammar is None or not grammar.writer or not grammar.example.startswith("["):
         return None
     return _alternatives([grammar.pattern.pattern])
 
 
 def _in_raw(raw: str, head: str, end: int) -> int:
-    """Where the place `end` of a line without colours lies in the line with them. Of a coloured prefix the reset behind it goes too."""
+    """Where the place `end` of a line without colours lies in the line with them. Of a coloured prefix the reset behind
+    it goes too.
+    """
     if raw == head:
         return end
     at = plain = 0

@@ -40,7 +40,9 @@ _SAMPLED_LINES, _SAMPLED_OF_ONE = 60_000, 4_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`ranks`: only these are written. `keep_prefix`: nothing comes off the lines. `force`: an earlier split there is replaced."""
+    """`ranks`: only these are written. `keep_prefix`: nothing comes off the lines. `force`: an earlier split there is
+    replaced.
+    """
 
     ranks: frozenset[int] | None = None
     keep_prefix: bool = False
@@ -50,7 +52,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`lines` of the input are in `files`, but for `left_out`; `added` pieces come from lines that held the words of two writers."""
+    """`lines` of the input are in `files`, but for `left_out`; `added` pieces come from lines that held the words of
+    two writers.
+    """
 
     files: tuple[names.Written, ...]
     warnings: tuple[Warning, ...]
@@ -70,7 +74,8 @@ def split(
 ) -> Result:
     """Write what every rank wrote, out of everything under `paths`, to a file each in `output`.
 
-    `aside` says by its name what is no output of a job (programs, settings). Raises InputError when nothing can be read and OptionError
+    `aside` says by its name what is no output of a job (programs, settings). Raises InputError when nothing can be read
+    and OptionError
     when `output` cannot be used.
     """
     started = time.monotonic()
@@ -79,7 +84,11 @@ def split(
     files = [file for file in found.files if not _lies_in(file.path, output)]
     skipped = sorted(file.name for file in files if aside(file.name))
     if skipped:
-        warnings.append(Warning("no-output", None, f"left out, because programs, settings and documents are no output: {_some(skipped)}"))
+        warnings.append(
+            Warning(
+                "no-output", None, f"left out, because programs, settings and documents are no output: {_some(skipped)}"
+            )
+        )
     names.prepare(output, options.force)
     parts = Path(tempfile.mkdtemp(prefix=".parts-", dir=output))
     try:
@@ -155,7 +164,9 @@ class _Splitting:
     def _unpack(self, file: sources.File) -> None:
         for source, stream in sources.streams(file, sources.Limits(), self.warnings.append):
             if source.kind not in ("text", "empty"):
-                self.warnings.append(Warning("no-text", source.name, f"left out, because it is no text but {source.kind}"))
+                self.warnings.append(
+                    Warning("no-text", source.name, f"left out, because it is no text but {source.kind}")
+                )
             if source.kind != "text" or stream is None:
                 continue
             sample = sampled_of(stream)
@@ -192,7 +203,9 @@ class _Splitting:
                     streams[name][(source, key)].append(Path(path))
                 counts[name] = (counts[name][0] + lines, counts[name][1] + size)
         with concurrent.futures.ThreadPoolExecutor(_JOINING) as pool:
-            merged = dict(zip(streams, pool.map(lambda name: self._join(output / name, streams[name]), streams), strict=True))
+            merged = dict(
+                zip(streams, pool.map(lambda name: self._join(output / name, streams[name]), streams), strict=True)
+            )
         unmerged = [name for name in sorted(merged, key=names.order) if not merged[name]]
         self._remark(unmerged, left_out)
         self._contradictions()
@@ -213,32 +226,51 @@ class _Splitting:
     def _join(self, target: Path, own: dict[tuple[str, Key], list[Path]]) -> bool:
         """Put one file together. False where no clock orders its sources."""
         told = [
-            merge.Stream(source, origin_of(source).attempt, place, tuple(paths)) for place, ((source, _), paths) in enumerate(own.items())
+            merge.Stream(source, origin_of(source).attempt, place, tuple(paths))
+            for place, ((source, _), paths) in enumerate(own.items())
         ]
         return merge.join(told, target, self.year)
 
     def _remark(self, unmerged: Sequence[str], left_out: int) -> None:
-        glued, joined, cut = (sum(getattr(tally, what) for _, _, tally in self.tallies) for what in ("glued", "joined", "cut"))
+        glued, joined, cut = (
+            sum(getattr(tally, what) for _, _, tally in self.tallies) for what in ("glued", "joined", "cut")
+        )
         if glued:
             self.warnings.append(
-                Warning("glued", None, f"{glued:,} lines held the words of two writers and were cut where the second's prefix stands")
+                Warning(
+                    "glued",
+                    None,
+                    f"{glued:,} lines held the words of two writers and were cut where the second's prefix stands",
+                )
             )
         if joined:
             self.warnings.append(
-                Warning("partial-lines", None, f"{joined:,} pieces of lines that a container runtime or a launcher had cut were joined")
+                Warning(
+                    "partial-lines",
+                    None,
+                    f"{joined:,} pieces of lines that a container runtime or a launcher had cut were joined",
+                )
             )
         opened = sum(tally.opened for _, _, tally in self.tallies if tally.opened < 0)
         if opened:
             self.warnings.append(
-                Warning("record-fields", None, f"{-opened:,} lines of journal exports hold fields of records, not what was written")
+                Warning(
+                    "record-fields",
+                    None,
+                    f"{-opened:,} lines of journal exports hold fields of records, not what was written",
+                )
             )
         if cut:
-            self.warnings.append(Warning("long-lines", None, f"{cut:,} lines are so long that only their beginning was looked at"))
+            self.warnings.append(
+                Warning("long-lines", None, f"{cut:,} lines are so long that only their beginning was looked at")
+            )
         if unmerged:
             message = f"no clock orders the sources of {_some(unmerged)}: their lines stand one source after the other"
             self.warnings.append(Warning("no-clock", None, message))
         if left_out:
-            self.warnings.append(Warning("left-out", None, f"{left_out:,} lines are of other ranks than --rank names, or of nobody"))
+            self.warnings.append(
+                Warning("left-out", None, f"{left_out:,} lines are of other ranks than --rank names, or of nobody")
+            )
 
     def _contradictions(self) -> None:
         """Who is called by two names; that ranks are missing is no matter here."""

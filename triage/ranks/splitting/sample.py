@@ -25,7 +25,9 @@ _BEFORE_TAG = 160
 
 
 def heads(path: str, size: int, most: int) -> tuple[list[str], list[str], int]:
-    """The beginnings of at most `most` lines from the begin, the end and between, of tagged ones there, and the longest one's length."""
+    """The beginnings of at most `most` lines from the begin, the end and between, of tagged ones there, and the longest
+    one's length.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:
@@ -51,7 +53,8 @@ def heads(path: str, size: int, most: int) -> tuple[list[str], list[str], int]:
 class Sample(NamedTuple):
     """How the lines of a source are packed, the beginnings of some of them from all over, and its first bytes, opened.
 
-    `tagged`: of further lines that name their rank behind something else. `longest`: bytes of the longest line that was looked at.
+    `tagged`: of further lines that name their rank behind something else. `longest`: bytes of the longest line that was
+    looked at.
     """
 
     kind: Kind

@@ -19,7 +19,9 @@ _MOST = 1024  # IOV_MAX of Linux and macOS
 
 
 class Spans:
-    """Pieces of memory, each an address and a length, in rows as the system wants them (`struct iovec`). The caller keeps the memory alive."""
+    """Pieces of memory, each an address and a length, in rows as the system wants them (`struct iovec`). The caller
+    keeps the memory alive.
+    """
 
     def __init__(self, addresses: Words, lengths: Words) -> None:
         import numpy as np
@@ -34,7 +36,9 @@ class Spans:
         """Write the rows from `begin` to `end`, `size` bytes in all. Raises OSError as os.write does."""
         gather = writev()
         if gather is None:
-            write_all(fd, b"".join(ctypes.string_at(address, length) for address, length in self._rows[begin:end].tolist()))
+            write_all(
+                fd, b"".join(ctypes.string_at(address, length) for address, length in self._rows[begin:end].tolist())
+            )
         elif end - begin > _MOST:
             for at in range(begin, end, _MOST):
                 stop = min(end, at + _MOST)

@@ -1,4 +1,6 @@
-"""Splits one stretch of a source into parts: reads it in chunks of whole lines, routes them, and appends each writer's lines to its part."""
+"""Splits one stretch of a source into parts: reads it in chunks of whole lines, routes them, and appends each writer's
+lines to its part.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from triage.ranks.splitting.automaton import Ints
     from triage.ranks.splitting.spans import Words
 
-# Lines are looked at in chunks that fit the processor's cache, and written when so many bytes are held: some at once for every writer.
+# Lines are looked at in chunks that fit the processor's cache, and written when so many bytes are held: some at once
+# for every writer.
 CHUNK = 1 << 19
 HELD = 8 << 20
 _NEWLINE = b"\n"
@@ -30,7 +33,8 @@ LONGEST_LINE = 16 << 20
 
 @dataclass
 class Tally:
-    """What became of a stretch: for each writer its part's path, bytes and lines; lines read; what its lines said of ranks,
+    """What became of a stretch: for each writer its part's path, bytes and lines; lines read; what its lines said of
+    ranks,
     and which of them say another one than the prefix they stand behind."""
 
     keys: list[Key] = field(default_factory=list)
@@ -54,7 +58,10 @@ class Tally:
         """What `to_json` gave."""
         keys = [Key(*key) for key in told["keys"]]
         parts = [(Key(*key), path, size, lines) for key, path, size, lines in told["parts"]]
-        learned, differing = [Origin(**origin) for origin in told["learned"]], [tuple(found) for found in told["differing"]]
+        learned, differing = (
+            [Origin(**origin) for origin in told["learned"]],
+            [tuple(found) for found in told["differing"]],
+        )
         return cls(**{**told, "keys": keys, "parts": parts, "learned": learned, "differing": differing})
 
 
@@ -73,7 +80,9 @@ class Stretch:
         self.tally = Tally()
 
     def feed(self, data: bytes) -> None:
-        """Lines in order, whole but for the last one of the stretch. What a launcher cut may go on in the next chunk, so that this one waits."""
+        """Lines in order, whole but for the last one of the stretch. What a launcher cut may go on in the next chunk,
+        so that this one waits.
+        """
         if self._router.layout.cut:
             data, self._waiting = self._waiting, data
         if data:
@@ -107,9 +116,13 @@ class Stretch:
         bytes_of = np.diff(np.cumsum(lengths).take(stops - 1), prepend=0).tolist()
         lines_of = np.zeros(len(counts), np.intp)
         for _, found in self._routed:
-            lines_of += np.bincount(found.keys, minlength=len(counts)) - np.bincount(found.keys.take(found.partial), minlength=len(counts))
+            lines_of += np.bincount(found.keys, minlength=len(counts)) - np.bincount(
+                found.keys.take(found.partial), minlength=len(counts)
+            )
         at = 0
-        for key, stop, size, lines in zip(present.tolist(), stops.tolist(), bytes_of, lines_of.take(present).tolist(), strict=True):
+        for key, stop, size, lines in zip(
+            present.tolist(), stops.tolist(), bytes_of, lines_of.take(present).tolist(), strict=True
+        ):
             if self._left_out(key):
                 self.tally.left_out += lines
             else:
@@ -150,7 +163,10 @@ class Stretch:
         self.tally.keys = list(self._router.keys)
         self.tally.learned = list(dict.fromkeys(self._router.learned))
         self.tally.differing = sorted(self._router.differing)
-        self.tally.parts = [(self._router.keys[key], str(self._parts.path(key)), size, lines) for key, size, lines in self._parts.written()]
+        self.tally.parts = [
+            (self._router.keys[key], str(self._parts.path(key)), size, lines)
+            for key, size, lines in self._parts.written()
+        ]
         return self.tally
 
 
@@ -173,7 +189,9 @@ def _placed(data: bytes, routed: Routed) -> tuple[Ints, Words, Words]:
 
 
 def chunks(stream: BinaryIO | Opened, limit: int | None = None) -> Iterator[tuple[bytes, bool, bool]]:
-    """Whole lines, about CHUNK bytes at a time, until `limit` bytes. Of a line that is too long: pieces, with (True, is the first)."""
+    """Whole lines, about CHUNK bytes at a time, until `limit` bytes. Of a line that is too long: pieces, with (True, is
+    the first).
+    """
     rest = b""
     left = limit if limit is not None else 1 << 62
     inside = False

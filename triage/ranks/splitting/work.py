@@ -1,4 +1,6 @@
-"""Who reads which stretch: in this process, or (where it is worth it) in several, for picking lines apart holds the interpreter."""
+"""Who reads which stretch: in this process, or (where it is worth it) in several, for picking lines apart holds the
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,10 @@ def stretches(source: str, path: str, size: int, count: int, layout: Layout, who
             data += _unparted(file, at + len(data), layout) if layout.cut else b""
             if data.endswith(b"\n") and at + len(data) < size:
                 cuts.append(at + len(data))
-    return [Task(source, path, start, stop - start, layout, whole) for start, stop in zip(cuts, [*cuts[1:], size], strict=True)]
+    return [
+        Task(source, path, start, stop - start, layout, whole)
+        for start, stop in zip(cuts, [*cuts[1:], size], strict=True)
+    ]
 
 
 def _unparted(file: BinaryIO, at: int, layout: Layout) -> bytes:
@@ -118,7 +123,9 @@ def _shares(numbered: list[tuple[int, Task]], workers: int) -> list[list[tuple[i
 
 
 def _tell(share: list[tuple[int, Task]], job: Job, pipe: BufferedWriter) -> None:
-    """In a copy of this process: does a share, and tells in lines of JSON how many bytes are done, and each stretch's number and tally."""
+    """In a copy of this process: does a share, and tells in lines of JSON how many bytes are done, and each stretch's
+    number and tally.
+    """
 
     def say(what: object) -> None:
         pipe.write(json.dumps(what).encode() + b"\n")
@@ -152,7 +159,9 @@ class _Copy:
 
 
 def _heard(copies: Sequence[_Copy], seconds: float | None) -> int:
-    """How many bytes copies say to have done, waiting so long (None: as long as it takes) for the first that says something."""
+    """How many bytes copies say to have done, waiting so long (None: as long as it takes) for the first that says
+    something.
+    """
     listening = {copy.pipe: copy for copy in copies if not copy.over}
     if not listening:
         return 0

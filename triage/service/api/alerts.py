@@ -17,9 +17,14 @@ router = APIRouter(tags=["alerts"])
 
 @router.post("/alerts/{source}", status_code=202, response_model=schemas.AlertsOut)
 def alertmanager(
-    source: Annotated[str, Path(max_length=100, examples=["slurm"])], sent: schemas.AlertsIn, service: TheService, who: Submitter
+    source: Annotated[str, Path(max_length=100, examples=["slurm"])],
+    sent: schemas.AlertsIn,
+    service: TheService,
+    who: Submitter,
 ) -> Json:
-    """Of each firing alert the label that the source's setting `label` names is the job. Sent again, nothing is begun twice at once."""
+    """Of each firing alert the label that the source's setting `label` names is the job. Sent again, nothing is begun
+    twice at once.
+    """
     known = service.settings.sources.get(source)
     if known is None:
         raise ServiceError(404, "no source of this name is configured", hint="GET /api/v1/sources lists them")

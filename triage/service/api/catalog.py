@@ -21,7 +21,11 @@ router = APIRouter(tags=["catalog"])
 def get_catalog(catalog: TheCatalog, _: Viewer) -> Json:
     """Its version, how many signatures it has, and files that could not be used."""
     return Json(
-        {"version": catalog.version, "signatures": len(catalog.signatures), "problems": [note.message for note in catalog.warnings]}
+        {
+            "version": catalog.version,
+            "signatures": len(catalog.signatures),
+            "problems": [note.message for note in catalog.warnings],
+        }
     )
 
 
@@ -33,9 +37,13 @@ def list_signatures(
     role: Annotated[str | None, Query(max_length=20, description="only of this role, like cause")] = None,
 ) -> Json:
     """All signatures, in a line each."""
-    rows = [item for item in catalog.signatures if (not domain or item.domain == domain) and (not role or item.role == role)]
+    rows = [
+        item for item in catalog.signatures if (not domain or item.domain == domain) and (not role or item.role == role)
+    ]
     names = ("id", "title", "role", "severity", "status", "revision")
-    return Json({"version": catalog.version, "signatures": [{name: getattr(item, name) for name in names} for item in rows]})
+    return Json(
+        {"version": catalog.version, "signatures": [{name: getattr(item, name) for name in names} for item in rows]}
+    )
 
 
 @router.get("/signatures/{signature}", response_model=schemas.SignatureRow)

@@ -23,7 +23,9 @@ def _moved(store: Store, entry: int, cluster: str) -> Json:
 
 
 @router.get("/clusters", response_model=schemas.ClusterList)
-def list_clusters(store: TheStore, _: Viewer, state: State = "waiting", limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Json:
+def list_clusters(
+    store: TheStore, _: Viewer, state: State = "waiting", limit: Annotated[int, Query(ge=1, le=500)] = 50
+) -> Json:
     """By what matters: growing, then recent, then many jobs, then many ranks."""
     return Json({"clusters": [shown.as_dict(item) for item in queries.clusters(store, state, limit=limit)]})
 
@@ -33,7 +35,9 @@ def get_cluster(cluster: Id, store: TheStore, _: Viewer) -> Json:
     """Fingerprints, lines, incidents, and what was decided. The id of a merged cluster leads to the one it is in."""
     found = queries.cluster(store, cluster)
     return Json(
-        shown.page_as_dict(shown.Page(found.cluster, found.exemplars, found.members, found.log, found.reasons, found.near, found.note))
+        shown.page_as_dict(
+            shown.Page(found.cluster, found.exemplars, found.members, found.log, found.reasons, found.near, found.note)
+        )
     )
 
 
@@ -102,7 +106,12 @@ def list_audit(
 ) -> Json:
     """Who did what to which thing, the latest first."""
     found = store.audit.listed(subject=subject or None, limit=limit, before=before)
-    return Json({"next": found[-1].id if len(found) == limit else None, "entries": [shown.entry_as_dict(item) for item in found]})
+    return Json(
+        {
+            "next": found[-1].id if len(found) == limit else None,
+            "entries": [shown.entry_as_dict(item) for item in found],
+        }
+    )
 
 
 @router.post("/audit/{entry}/undo", response_model=schemas.Moved)

@@ -60,7 +60,11 @@ EXAMPLES: dict[str, Any] = {
     "TaskRow": _TASK,
     "IncidentList": {"total": 1, "next": None, "incidents": [_INCIDENT]},
     "Report": {"schema": "triage.diagnosis/1", "verdict": "known", "incident": _INCIDENT, "warnings": []},
-    "SimilarList": {"schema": "triage.similar/1", "incident": "i-9f2c41d07b3e", "similar": [{**_INCIDENT, "why": "the same cause"}]},
+    "SimilarList": {
+        "schema": "triage.similar/1",
+        "incident": "i-9f2c41d07b3e",
+        "similar": [{**_INCIDENT, "why": "the same cause"}],
+    },
     "FeedbackRow": {
         "id": 3,
         "incident": "i-9f2c41d07b3e",
@@ -71,26 +75,63 @@ EXAMPLES: dict[str, Any] = {
         "signature": "host.no-space",
     },
     "EvidenceList": {
-        "evidence": [{"number": 0, "of": "data.worker-killed", "source": "rank1.log", "line": 1234, "rank": 1, "text": "RuntimeError: …"}]
+        "evidence": [
+            {
+                "number": 0,
+                "of": "data.worker-killed",
+                "source": "rank1.log",
+                "line": 1234,
+                "rank": 1,
+                "text": "RuntimeError: …",
+            }
+        ]
     },
-    "ContextPiece": {"source": "rank1.log", "line": 1233, "marked": [1234, 1234], "lines": ["step 17", "RuntimeError: …", "step 18"]},
+    "ContextPiece": {
+        "source": "rank1.log",
+        "line": 1233,
+        "marked": [1234, 1234],
+        "lines": ["step 17", "RuntimeError: …", "step 18"],
+    },
     "Document": {"schema": "triage.environment/1", "differences": []},
     "TaskList": {"counts": {"done": 1}, "tasks": [_TASK]},
     "UploadRow": {"sha256": _SHA, "received": 1048576, "complete": False},
     "AlertsOut": {"tasks": [_TASK], "skipped": [{"job": "", "message": "this is no name of a job"}]},
-    "SignatureRow": {"id": "cuda.out-of-memory", "title": "The GPU's memory is full", "role": "cause", "severity": "fatal"},
-    "SignatureList": {"version": "2026.11.1", "signatures": [{"id": "cuda.out-of-memory", "title": "The GPU's memory is full"}]},
+    "SignatureRow": {
+        "id": "cuda.out-of-memory",
+        "title": "The GPU's memory is full",
+        "role": "cause",
+        "severity": "fatal",
+    },
+    "SignatureList": {
+        "version": "2026.11.1",
+        "signatures": [{"id": "cuda.out-of-memory", "title": "The GPU's memory is full"}],
+    },
     "ClusterRow": _CLUSTER,
     "ClusterList": {"clusters": [_CLUSTER]},
     "Because": {"because": "a test job"},
     "MergeIn": {"other": "u-0a1b2c", "because": _WHY},
     "SplitIn": {"keys": ["k1:3f2a9d"], "because": "another file"},
     "AssignIn": {"cluster": "u-0a1b2c", "because": _WHY},
-    "Promotion": {"path": "data/tokenizer-gone.yaml", "yaml": "id: data.tokenizer-gone\n…", "problems": [], "conflicts": [], "entry": 17},
+    "Promotion": {
+        "path": "data/tokenizer-gone.yaml",
+        "yaml": "id: data.tokenizer-gone\n…",
+        "problems": [],
+        "conflicts": [],
+        "entry": 17,
+    },
     "Moved": {"entry": 17, "cluster": "u-7f3a9c"},
     "AuditList": {
         "next": None,
-        "entries": [{"id": 17, "at": "2026-11-21T04:00:00Z", "actor": "anna", "action": "merge", "subject": "u-7f3a9c", "details": {}}],
+        "entries": [
+            {
+                "id": 17,
+                "at": "2026-11-21T04:00:00Z",
+                "actor": "anna",
+                "action": "merge",
+                "subject": "u-7f3a9c",
+                "details": {},
+            }
+        ],
     },
     "SearchOut": {
         "schema": "triage.search/1",

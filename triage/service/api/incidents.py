@@ -20,7 +20,9 @@ from triage.store.search import Filter
 
 router = APIRouter(prefix="/incidents", tags=["incidents"])
 Wanted = Annotated[Filter, Depends(asked)]
-Id = Annotated[str, Path(max_length=100, description="its id, its job's id, or their first digits", examples=["i-9f2c41d07b3e"])]
+Id = Annotated[
+    str, Path(max_length=100, description="its id, its job's id, or their first digits", examples=["i-9f2c41d07b3e"])
+]
 Number = Annotated[int, Path(ge=0, le=1_000_000, description="as GET …/evidence numbers it")]
 # What a format is called as a file, and its content type where it is not plain text.
 _FILES = {
@@ -59,7 +61,11 @@ def get_incident(incident: Id, store: TheStore, _: Viewer) -> Json:
 
 @router.get(
     "/{incident}/report",
-    responses={200: {"content": {kind: {"schema": {} if "json" in kind else {"type": "string"}} for _, kind in _FILES.values()}}},
+    responses={
+        200: {
+            "content": {kind: {"schema": {} if "json" in kind else {"type": "string"}} for _, kind in _FILES.values()}
+        }
+    },
     response_class=Response,
 )
 def get_report(
@@ -92,14 +98,18 @@ def give_feedback(incident: Id, said: schemas.FeedbackIn, store: TheStore, catal
 @router.get("/{incident}/similar", response_model=schemas.SimilarList)
 def get_similar(incident: Id, store: TheStore, _: Viewer, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Json:
     """Incidents of the same cause, those on the same host and those that people spoke about first."""
-    return Json(shown.similar_as_dict(store.incidents.get(incident).incident.id, store.search.similar(incident, limit=limit)))
+    return Json(
+        shown.similar_as_dict(store.incidents.get(incident).incident.id, store.search.similar(incident, limit=limit))
+    )
 
 
 @router.get("/{incident}/evidence", response_model=schemas.EvidenceList)
 def list_evidence(incident: Id, store: TheStore, _: Viewer) -> Json:
     """The evidence of all findings, numbered."""
     pieces = queries.evidence(store.incidents.get(incident))
-    return Json({"evidence": [{"number": item.number, "of": item.of, **reports.evidence(item.fact)} for item in pieces]})
+    return Json(
+        {"evidence": [{"number": item.number, "of": item.of, **reports.evidence(item.fact)} for item in pieces]}
+    )
 
 
 @router.get(
@@ -107,7 +117,9 @@ def list_evidence(incident: Id, store: TheStore, _: Viewer) -> Json:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
 )
-def get_raw(incident: Id, number: Number, store: TheStore, _: Viewer, around: Annotated[int, Query(ge=0, le=30)] = 0) -> Response:
+def get_raw(
+    incident: Id, number: Number, store: TheStore, _: Viewer, around: Annotated[int, Query(ge=0, le=30)] = 0
+) -> Response:
     """The lines of a piece of evidence, with `around` more before and after, as a text file."""
     found = store.incidents.get(incident)
     part = queries.context(store, found, number, around=around)
@@ -115,8 +127,12 @@ def get_raw(incident: Id, number: Number, store: TheStore, _: Viewer, around: An
 
 
 @router.get("/{incident}/evidence/{number}/context", response_model=schemas.ContextPiece)
-def get_context(incident: Id, number: Number, store: TheStore, _: Viewer, around: Annotated[int, Query(ge=0, le=30)] = 10) -> Json:
-    """The lines around a piece of evidence. They were kept when the job was analysed; without them it is the evidence alone."""
+def get_context(
+    incident: Id, number: Number, store: TheStore, _: Viewer, around: Annotated[int, Query(ge=0, le=30)] = 10
+) -> Json:
+    """The lines around a piece of evidence. They were kept when the job was analysed; without them it is the evidence
+    alone.
+    """
     part = queries.context(store, store.incidents.get(incident), number, around=around)
     return Json({"source": part.source, "line": part.line, "marked": list(part.marked), "lines": list(part.lines)})
 

@@ -39,7 +39,10 @@ _FORM: dict[str, Any] = {
     }
 }
 _BYTES: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
 }
 
 
@@ -53,7 +56,9 @@ async def receive(request: Request, service: Service, who: Principal) -> Task:
     length = request.headers.get("content-length", "")
     expected = int(length) if length.isdigit() else 0
     if expected > service.settings.tasks.upload_bytes + (1 << 20):
-        raise ServiceError(413, f"an upload may hold {service.settings.tasks.upload_bytes} bytes", headers={"Connection": "close"})
+        raise ServiceError(
+            413, f"an upload may hold {service.settings.tasks.upload_bytes} bytes", headers={"Connection": "close"}
+        )
     root = await run_in_threadpool(ingest.room, service, expected)
     form = uploads.Form(service, root, request.headers.get("content-type", ""))
     try:
@@ -83,7 +88,9 @@ def get_upload(sha256: Digest, service: TheService, _: Submitter) -> Json:
     received, complete = uploads.progress(service, sha256)
     if not received and not complete:
         raise ServiceError(404, "nothing of this content has come")
-    return Json({"sha256": sha256, "received": received, "complete": complete}, headers={"Upload-Offset": str(received)})
+    return Json(
+        {"sha256": sha256, "received": received, "complete": complete}, headers={"Upload-Offset": str(received)}
+    )
 
 
 @router.head("/uploads/{sha256}", include_in_schema=False)
@@ -102,7 +109,9 @@ async def continue_upload(
     upload_offset: Annotated[int, Header(ge=0, le=1 << 53, description="where these bytes begin; 0 for a new upload")],
     upload_length: Annotated[int, Header(ge=1, le=1 << 53, description="bytes of the whole content")],
 ) -> Json:
-    """Send bytes of a content that is known by its SHA-256, from an offset on; broken off, it goes on where it was. Then `POST /ingest`."""
+    """Send bytes of a content that is known by its SHA-256, from an offset on; broken off, it goes on where it was.
+    Then `POST /ingest`.
+    """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/octet-stream":
         raise ServiceError(415, "this is no application/octet-stream")
     have, complete = await uploads.append(service, sha256, upload_offset, upload_length, request.stream())
@@ -149,10 +158,18 @@ def cancel_task(task_id: TaskId, store: TheStore, who: Submitter) -> Json:
 
 @router.get(
     "/tasks/{task_id}/events",
-    responses={200: {"content": {"text/event-stream": {"schema": {"description": "events called `task`, their data a task as JSON"}}}}},
+    responses={
+        200: {
+            "content": {
+                "text/event-stream": {"schema": {"description": "events called `task`, their data a task as JSON"}}
+            }
+        }
+    },
     response_class=StreamingResponse,
 )
 def follow_task(task_id: TaskId, store: TheStore, _: Viewer) -> StreamingResponse:
     """The same as it changes: server-sent events called `task`, until it has ended."""
     store.tasks.get(task_id)
-    return StreamingResponse(events(store, task_id), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return StreamingResponse(
+        events(store, task_id), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )

@@ -60,10 +60,14 @@ def limits(service: TheService, _: Viewer) -> Json:
     """What may be sent."""
     tasks, web = service.settings.tasks, service.settings.web
     found = {name: getattr(tasks, name) for name in ("upload_bytes", "upload_files", "waiting")}
-    return Json({**found, **{name: getattr(web, name) for name in ("body_bytes", "requests_a_minute", "changes_a_minute")}})
+    return Json(
+        {**found, **{name: getattr(web, name) for name in ("body_bytes", "requests_a_minute", "changes_a_minute")}}
+    )
 
 
-@router.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}, response_class=Response)
+@router.get(
+    "/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}, response_class=Response
+)
 def metrics(service: TheService, store: TheStore, _: Viewer) -> Response:
     """Numbers in Prometheus' text format. A scraper signs in with a token that may read."""
     return Response(numbers(store, service), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -81,9 +85,24 @@ def numbers(store: Store, service: Service) -> str:
     states = ("queued", "running", "done", "failed", "cancelled")
     add("incidents", "gauge", "Incidents in the store.", {"": store.search.count()})
     add("tasks", "gauge", "Tasks by state.", {f'{{state="{state}"}}': counts.get(state, 0) for state in states})
-    add("task_oldest_waiting_seconds", "gauge", "How long the oldest task has waited.", {"": store.tasks.oldest_waiting() or 0.0})
-    add("last_ingest_timestamp_seconds", "gauge", "When something new was last stored.", {"": store.incidents.last_seen() or 0.0})
+    add(
+        "task_oldest_waiting_seconds",
+        "gauge",
+        "How long the oldest task has waited.",
+        {"": store.tasks.oldest_waiting() or 0.0},
+    )
+    add(
+        "last_ingest_timestamp_seconds",
+        "gauge",
+        "When something new was last stored.",
+        {"": store.incidents.last_seen() or 0.0},
+    )
     posts = store.outbox.counts()
-    add("outbox", "gauge", "Posts to others by state.", {f'{{state="{state}"}}': count for state, count in sorted(posts.items())})
+    add(
+        "outbox",
+        "gauge",
+        "Posts to others by state.",
+        {f'{{state="{state}"}}': count for state, count in sorted(posts.items())},
+    )
     lines.extend(service.counters.lines())
     return "\n".join(lines) + "\n"

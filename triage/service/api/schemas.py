@@ -1,4 +1,6 @@
-"""What the document says of answers: schemas with examples. Answers are written from the store's own objects; tests hold both together."""
+"""What the document says of answers: schemas with examples. Answers are written from the store's own objects; tests
+hold both together.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ class Problem(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "example": {
-                "error": {"status": 404, "code": "not-found", "message": "there is no task t-1", "hint": "upload it again", "fields": []}
+                "error": {
+                    "status": 404,
+                    "code": "not-found",
+                    "message": "there is no task t-1",
+                    "hint": "upload it again",
+                    "fields": [],
+                }
             }
         }
     )
@@ -91,7 +99,9 @@ class FeedbackIn(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"example": {"verdict": "wrong", "because": "the disk was full before", "signature": "host.disk-full"}},
+        json_schema_extra={
+            "example": {"verdict": "wrong", "because": "the disk was full before", "signature": "host.disk-full"}
+        },
     )
 
     verdict: Literal["agree", "wrong"]
@@ -121,7 +131,9 @@ class Document(Open):
 
 
 class TaskRow(BaseModel):
-    """A task. `progress` is {"stage", "done", "total"} while it runs, `result` names the incident, `error` says why it failed."""
+    """A task. `progress` is {"stage", "done", "total"} while it runs, `result` names the incident, `error` says why it
+    failed.
+    """
 
     id: str
     kind: str
@@ -247,7 +259,9 @@ class Because(BaseModel):
 class NameIn(BaseModel):
     """A name, and what is known about it."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"name": "Tokenizer file is gone", "note": ""}})
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"name": "Tokenizer file is gone", "note": ""}}
+    )
 
     name: str = Field(min_length=1, max_length=200)
     note: str = Field(default="", max_length=5000)
@@ -275,7 +289,8 @@ class PromoteIn(BaseModel):
     """The id and the title that the signature gets. `draft`: only show it."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"signature": "data.tokenizer-gone", "title": "The tokenizer's file is gone"}}
+        extra="forbid",
+        json_schema_extra={"example": {"signature": "data.tokenizer-gone", "title": "The tokenizer's file is gone"}},
     )
 
     signature: str = Field(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$", max_length=100)
@@ -294,7 +309,9 @@ class Promotion(BaseModel):
 
 
 class Moved(BaseModel):
-    """A decision: the number of its entry in the audit log, by which it is taken back, and the cluster that it is about now."""
+    """A decision: the number of its entry in the audit log, by which it is taken back, and the cluster that it is about
+    now.
+    """
 
     entry: int
     cluster: str

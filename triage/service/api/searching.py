@@ -21,7 +21,10 @@ def search(
     store: TheStore,
     catalog: TheCatalog,
     _: Viewer,
-    q: Annotated[str, Query(max_length=400, description='words; "in quotes" they stay together', examples=["retry exceeded mlx5"])],
+    q: Annotated[
+        str,
+        Query(max_length=400, description='words; "in quotes" they stay together', examples=["retry exceeded mlx5"]),
+    ],
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Json:
     """Signatures, guides and incidents with all the words, else with some of them."""

@@ -7,7 +7,20 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from triage.service.pages import audit, inbox, incident, incidents, problem, search, sign_in, signatures, stats, status, theme, upload
+from triage.service.pages import (
+    audit,
+    inbox,
+    incident,
+    incidents,
+    problem,
+    search,
+    sign_in,
+    signatures,
+    stats,
+    status,
+    theme,
+    upload,
+)
 
 # Incidents first, for they answer `/`.
 ROUTERS: tuple[APIRouter, ...] = (

@@ -20,7 +20,9 @@ UNDOABLE = frozenset({"name", "merge", "split", "assign", "ignore", "reopen", "p
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Entries, the latest first. `next` is what `before` must be for older ones; `undoable` are the numbers of those that may be taken back."""
+    """Entries, the latest first. `next` is what `before` must be for older ones; `undoable` are the numbers of those
+    that may be taken back.
+    """
 
     subject: str
     entries: tuple[Entry, ...]
@@ -39,7 +41,11 @@ def audit(
     """The log."""
     found = store.audit.listed(subject=subject.strip() or None, limit=LIMIT, before=before)
     undoable = tuple(entry.id for entry in found if entry.action in UNDOABLE and entry.undone_by is None)
-    return page(request, "audit.html", Audit(subject.strip(), tuple(found), undoable, found[-1].id if len(found) == LIMIT else None))
+    return page(
+        request,
+        "audit.html",
+        Audit(subject.strip(), tuple(found), undoable, found[-1].id if len(found) == LIMIT else None),
+    )
 
 
 @router.post("/audit/{entry}/undo")

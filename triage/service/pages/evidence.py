@@ -30,7 +30,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One piece of evidence. `anchor` is its permalink; `text` is what the readers made of it, `around` its place in the file."""
+    """One piece of evidence. `anchor` is its permalink; `text` is what the readers made of it, `around` its place in
+    the file.
+    """
 
     anchor: str
     finding: str
@@ -46,12 +48,23 @@ class Fact:
 
 
 def facts(diagnosis: Diagnosis, kept: Kept, around: int = AROUND) -> tuple[Fact, ...]:
-    """Those of the root cause first, then of what it explains, then the others; few of each. `kept` are parts of the files by their names."""
+    """Those of the root cause first, then of what it explains, then the others; few of each. `kept` are parts of the
+    files by their names.
+    """
     found: list[Fact] = []
     for part, finding in parts(diagnosis):
         for fact in finding.evidence[: OF_ROOT if part == "root" else OF_ONE]:
             if len(found) < IN_ALL:
-                found.append(_fact(f"e{len(found) + 1}", part, finding, fact, diagnosis, _around(fact, kept.get(fact.source, ()), around)))
+                found.append(
+                    _fact(
+                        f"e{len(found) + 1}",
+                        part,
+                        finding,
+                        fact,
+                        diagnosis,
+                        _around(fact, kept.get(fact.source, ()), around),
+                    )
+                )
     return tuple(found)
 
 
@@ -60,7 +73,11 @@ def parts(diagnosis: Diagnosis) -> Iterable[tuple[str, Finding]]:
     if diagnosis.root_cause is not None:
         yield "root", diagnosis.root_cause
     groups = words.groups(diagnosis)
-    for part, members in (("caused", groups.caused), ("confirmed", groups.confirmed), ("considered", groups.considered)):
+    for part, members in (
+        ("caused", groups.caused),
+        ("confirmed", groups.confirmed),
+        ("considered", groups.considered),
+    ):
         yield from ((part, finding) for finding in members)
     yield from (("unknown", finding) for finding in words.others(diagnosis))
     yield from (("noise", finding) for finding in groups.noise)
@@ -77,7 +94,9 @@ def crash(found: Sequence[Fact]) -> Fact | None:
     return next(iter([*[fact for fact in native if fact.part == "root"], *native]), None)
 
 
-def _fact(anchor: str, part: str, finding: Finding, fact: Evidence, diagnosis: Diagnosis, around: tuple[Row, ...]) -> Fact:
+def _fact(
+    anchor: str, part: str, finding: Finding, fact: Evidence, diagnosis: Diagnosis, around: tuple[Row, ...]
+) -> Fact:
     return Fact(
         anchor=anchor,
         finding=called(finding),
@@ -109,5 +128,7 @@ def _around(fact: Evidence, parts: Sequence[Mapping[str, Any]], around: int) -> 
         begin, rows = part["line"], part["lines"]
         if begin <= first <= begin + len(rows) - 1:
             near = range(max(begin, first - around), min(begin + len(rows), last + around + 1))
-            return tuple(Row(number, clip(rows[number - begin], CHARACTERS), first <= number <= last) for number in near)
+            return tuple(
+                Row(number, clip(rows[number - begin], CHARACTERS), first <= number <= last) for number in near
+            )
     return ()

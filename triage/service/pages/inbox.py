@@ -27,7 +27,9 @@ Words = Annotated[str, Query(max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """Clusters by what matters; `trends` are by their ids: incidents of the last week and whether that is more than before."""
+    """Clusters by what matters; `trends` are by their ids: incidents of the last week and whether that is more than
+    before.
+    """
 
     state: str
     states: tuple[str, ...]
@@ -97,7 +99,9 @@ def merge(store: TheStore, who: Curator, cluster: Annotated[list[str], Form()] =
 
 
 @router.get("/clusters/{cluster}/signature.yaml")
-def signature_yaml(cluster: str, store: TheStore, catalog: TheCatalog, _: Curator, signature: Words = "", title: Words = "") -> Response:
+def signature_yaml(
+    cluster: str, store: TheStore, catalog: TheCatalog, _: Curator, signature: Words = "", title: Words = ""
+) -> Response:
     """The signature file, to be put into a catalog."""
     made = queries.draft(store, catalog, cluster, signature.strip(), title, checked=False)
     return attachment(made.yaml, made.path.replace("/", "."))
@@ -105,7 +109,13 @@ def signature_yaml(cluster: str, store: TheStore, catalog: TheCatalog, _: Curato
 
 @both(router, "/clusters/{cluster}/promote")
 def promotion(
-    request: Request, cluster: str, store: TheStore, catalog: TheCatalog, _: Curator, signature: Words = "", title: Words = ""
+    request: Request,
+    cluster: str,
+    store: TheStore,
+    catalog: TheCatalog,
+    _: Curator,
+    signature: Words = "",
+    title: Words = "",
 ) -> Response:
     """What the signature of this cluster would be, checked as `triage catalog check` does."""
     found = store.clusters.get(cluster)
@@ -138,7 +148,8 @@ def show(request: Request, cluster: str, store: TheStore, _: Viewer) -> Response
     """Its fingerprints, lines, incidents, and what was decided. An id that was merged leads to where it is now."""
     found = queries.cluster(store, cluster)
     exemplars = [
-        Exemplar(key, incident, tuple(shown(fact.excerpt or fact.text) for fact in facts)) for key, incident, facts in found.exemplars
+        Exemplar(key, incident, tuple(shown(fact.excerpt or fact.text) for fact in facts))
+        for key, incident, facts in found.exemplars
     ]
     view = ClusterPage(
         cluster=found.cluster,
@@ -184,7 +195,13 @@ def merge_into(
 
 
 @router.post("/clusters/{cluster}/split")
-def split(cluster: str, store: TheStore, who: Curator, key: Annotated[list[str], Form()] = [], because: Because = "") -> Response:  # noqa: B006
+def split(
+    cluster: str,
+    store: TheStore,
+    who: Curator,
+    key: Annotated[list[str], Form()] = [],  # noqa: B006
+    because: Because = "",
+) -> Response:
     """Move the ticked fingerprints into a cluster of their own."""
     _, new = store.moves.split(cluster, key[:500], actor=who.name, because=because)
     return _done(new, "split")

@@ -136,7 +136,9 @@ def evidence_text(incident: str, store: TheStore, _: Viewer) -> Response:
         rows = [f"{'>' if row.own else ' '} {row.number:>7}  {row.text}" for row in fact.around]
         parts.append("\n".join([f"=== {fact.place}{who} ({fact.finding})", *(rows or fact.text.split("\n"))]))
     name = f"{shown.incident.id}-evidence.txt"
-    return PlainTextResponse(safe("\n\n".join(parts)) + "\n", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return PlainTextResponse(
+        safe("\n\n".join(parts)) + "\n", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
 
 
 @router.post("/incidents/{incident}/feedback")
@@ -150,6 +152,10 @@ def feedback(
 ) -> Response:
     """Agree, or say that it is wrong and why."""
     if verdict == "wrong" and not because.strip():
-        raise OptionError("a wrong diagnosis needs a reason", hint="go back and say what it really was, and how you know")
+        raise OptionError(
+            "a wrong diagnosis needs a reason", hint="go back and say what it really was, and how you know"
+        )
     said = store.feedback.add(incident, verdict, actor=who.name, because=because, signature=signature.strip() or None)
-    return RedirectResponse(f"/incidents/{said.incident}?said={'agreed' if verdict == 'agree' else 'wrong'}#people", 303)
+    return RedirectResponse(
+        f"/incidents/{said.incident}?said={'agreed' if verdict == 'agree' else 'wrong'}#people", 303
+    )

@@ -59,7 +59,8 @@ def incidents(
     """The list."""
     found = queries.listing(store, wanted, limit=limit, after=after)
     facets = [
-        Facet(name, title, _chosen(getattr(wanted, name)), tuple(counts)) for name, title, counts in _facets(store.search.facets(wanted))
+        Facet(name, title, _chosen(getattr(wanted, name)), tuple(counts))
+        for name, title, counts in _facets(store.search.facets(wanted))
     ]
     return page(request, "incidents.html", Incidents(found.incidents, found.total, found.next, tuple(facets), limit))
 

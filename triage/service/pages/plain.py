@@ -11,7 +11,9 @@ from triage.model import Cluster, Diagnosis, Entry, Incident
 from triage.render import clusters, incidents, json
 from triage.render.table import iso
 
-TIMES = frozenset({"at", "stored_at", "seen_at", "created_at", "started_at", "ended_at", "used_at", "first", "last", "ingested_at"})
+TIMES = frozenset(
+    {"at", "stored_at", "seen_at", "created_at", "started_at", "ended_at", "used_at", "first", "last", "ingested_at"}
+)
 HIDDEN = frozenset({"pictures"})
 
 
@@ -31,7 +33,9 @@ def plain(value: Any, name: str = "") -> Any:
         return json.document(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: plain(getattr(value, field.name), field.name) for field in dataclasses.fields(value) if field.name not in HIDDEN
+            field.name: plain(getattr(value, field.name), field.name)
+            for field in dataclasses.fields(value)
+            if field.name not in HIDDEN
         }
     if isinstance(value, Mapping):
         return {str(key): plain(item, str(key)) for key, item in value.items()}

@@ -43,7 +43,9 @@ class Search:
 
 
 @both(router, "/search")
-def search(request: Request, store: TheStore, catalog: TheCatalog, _: Viewer, q: Annotated[str, Query(max_length=400)] = "") -> Response:
+def search(
+    request: Request, store: TheStore, catalog: TheCatalog, _: Viewer, q: Annotated[str, Query(max_length=400)] = ""
+) -> Response:
     """Words in any order; the last may be a beginning; in double quotes they stay together."""
     found = queries.search(store, catalog, q)
     hits = tuple(Hit(hit.incident, pieces(hit.snippet)) for hit in found.incidents)

@@ -1,6 +1,7 @@
 """From data to a page or, where the address ends in `.json`, to the same data as JSON.
 
-Every text that a template prints passes `safe`, which takes control characters and bidirectional marks out, and then the autoescape.
+Every text that a template prints passes `safe`, which takes control characters and bidirectional marks out, and then
+the autoescape.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 THEMES = ("light", "dark")
-# What a page says after something was done: the address carries the key only, so that nobody can put words into our mouth.
+# What a page says after something was done: the address carries the key only, so that nobody can put words into our
+# mouth.
 SAID: Mapping[str, str] = {
     "agreed": "Thank you: it is noted that this diagnosis is right.",
     "wrong": "Thank you: it is noted that this diagnosis is wrong.",
@@ -61,7 +63,9 @@ NAV: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def page(request: Request, template: str, view: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def page(
+    request: Request, template: str, view: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     """The view as HTML, or as JSON when the address asks for it."""
     if request.url.path.endswith(".json"):
         return Json(plain.plain(view), status_code=status, headers=dict(headers or {}))
@@ -110,10 +114,22 @@ def environment() -> Environment:
         return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     made = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, finalize=final, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        finalize=final,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.filters.update(
-        day=day, iso=iso, ago=ago, ranks=words.ranks, plural=words.plural, size=words.size, confidence=words.confidence, number=number
+        day=day,
+        iso=iso,
+        ago=ago,
+        ranks=words.ranks,
+        plural=words.plural,
+        size=words.size,
+        confidence=words.confidence,
+        number=number,
     )
     made.filters.update(told=told, slots=slots)
     made.globals.update(with_query=with_query, picture=Markup)
@@ -142,7 +158,8 @@ def slots(text: str) -> Markup:
 
     words = SLOT.split(safe(text))
     return Markup("").join(
-        Markup("<var>{}</var>").format(word.replace("_", " ")) if place % 2 else word for place, word in enumerate(words)
+        Markup("<var>{}</var>").format(word.replace("_", " ")) if place % 2 else word
+        for place, word in enumerate(words)
     )
 
 

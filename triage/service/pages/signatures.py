@@ -65,7 +65,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class SignaturePage:
-    """One signature: what it says, and what became of it in this store: `clusters` that it was made of, `changes` of what it was found in.
+    """One signature: what it says, and what became of it in this store: `clusters` that it was made of, `changes` of
+    what it was found in.
 
     `filled`: an incident puts words of its logs into the texts.
     """
@@ -116,7 +117,10 @@ def show(request: Request, signature: str, store: TheStore, catalog: TheCatalog,
         steps=found.steps,
         filled=any(SLOT.search(text) for text in (found.meaning, found.summary, *found.steps)),
         conditions=tuple(_conditions(found.match)),
-        leads_to=tuple(Edge(edge.signature, titles.get(edge.signature, ""), reach(edge.scope, edge.window)) for edge in found.leads_to),
+        leads_to=tuple(
+            Edge(edge.signature, titles.get(edge.signature, ""), reach(edge.scope, edge.window))
+            for edge in found.leads_to
+        ),
         follows=tuple(_follows(found, catalog, titles)),
         matching=tuple(Line(sample.text, sample.why) for sample in found.samples_match[:SAMPLES]),
         silent=tuple(Line(sample.text, sample.why) for sample in found.samples_no_match[:SAMPLES]),
@@ -126,7 +130,9 @@ def show(request: Request, signature: str, store: TheStore, catalog: TheCatalog,
         incidents=tuple(store.search.listed(wanted, limit=LATEST)),
         agree=sum(item.verdict == "agree" for item in said),
         wrong=tuple(item for item in said if item.verdict == "wrong")[:REPORTS],
-        clusters=tuple(item for item in store.clusters.listed(states=("promoted",), limit=500) if item.signature == found.id),
+        clusters=tuple(
+            item for item in store.clusters.listed(states=("promoted",), limit=500) if item.signature == found.id
+        ),
         changes=tuple(store.incidents.changes(found.id)),
     )
     return page(request, "signature.html", view)

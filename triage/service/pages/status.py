@@ -29,6 +29,12 @@ class Status:
 @both(router, "/status")
 def status(request: Request, service: TheService, store: TheStore, catalog: TheCatalog, _: Viewer) -> Response:
     """The state of the service."""
-    warnings = tuple(f"{note.source}: {note.message}" if note.source else note.message for note in catalog.warnings[:20])
+    warnings = tuple(
+        f"{note.source}: {note.message}" if note.source else note.message for note in catalog.warnings[:20]
+    )
     tasks = tuple(task(item) for item in store.tasks.listed(limit=20))
-    return page(request, "status.html", Status(queries.fresh(store, catalog, service.started), len(catalog.signatures), warnings, tasks))
+    return page(
+        request,
+        "status.html",
+        Status(queries.fresh(store, catalog, service.started), len(catalog.signatures), warnings, tasks),
+    )

@@ -13,13 +13,17 @@ YEAR = 365 * 86_400
 
 
 @router.post("/theme")
-def theme(request: Request, choice: Annotated[Literal["light", "dark", "system"], Form()], back: Annotated[str, Form()] = "/") -> Response:
+def theme(
+    request: Request, choice: Annotated[Literal["light", "dark", "system"], Form()], back: Annotated[str, Form()] = "/"
+) -> Response:
     """Remember it in a cookie and go back to where the reader was."""
     response = RedirectResponse(local(back), 303)
     if choice == "system":
         response.delete_cookie("theme", samesite="lax")
     else:
-        response.set_cookie("theme", choice, max_age=YEAR, samesite="lax", httponly=True, secure=request.url.scheme == "https")
+        response.set_cookie(
+            "theme", choice, max_age=YEAR, samesite="lax", httponly=True, secure=request.url.scheme == "https"
+        )
     return response
 
 

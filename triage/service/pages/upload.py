@@ -1,4 +1,6 @@
-"""Upload what a job left behind, and follow the task that reads it. The form works without JavaScript; with it there is progress."""
+"""Upload what a job left behind, and follow the task that reads it. The form works without JavaScript; with it there is
+progress.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from triage.service.failure import ServiceError
 from triage.service.pages.show import both, page
 
 router = APIRouter()
-STAGES: Mapping[str, str] = {"find": "looking through the files", "read": "reading", "scan": "reading", "finish": "comparing the ranks"}
+STAGES: Mapping[str, str] = {
+    "find": "looking through the files",
+    "read": "reading",
+    "scan": "reading",
+    "finish": "comparing the ranks",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,9 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """A task; `percent` is how much of its present stage is done, None where nobody knows; `says` are the same in words."""
+    """A task; `percent` is how much of its present stage is done, None where nobody knows; `says` are the same in
+    words.
+    """
 
     task: dict[str, Any]
     ended: bool
@@ -45,7 +54,9 @@ def upload(request: Request, store: TheStore, settings: TheSettings, _: Viewer) 
     """The form."""
     sources = tuple({"name": name, "one": source.one} for name, source in sorted(settings.sources.items()))
     tasks = tuple(as_json(item) for item in store.tasks.listed(limit=10))
-    return page(request, "upload.html", Upload(settings.tasks.upload_bytes, settings.tasks.upload_files, sources, tasks))
+    return page(
+        request, "upload.html", Upload(settings.tasks.upload_bytes, settings.tasks.upload_files, sources, tasks)
+    )
 
 
 @router.post("/upload")

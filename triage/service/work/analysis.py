@@ -40,13 +40,17 @@ def ingest(settings: Settings, root: Path, payload: Mapping[str, Any], name: str
         matrix = _flight(paths, diagnosis)
         if matrix is not None:
             documents["flight"] = matrix
-    named = dataclasses.replace(diagnosis.job, name=payload.get("name") or diagnosis.job.name, path=called(payload["place"]))
+    named = dataclasses.replace(
+        diagnosis.job, name=payload.get("name") or diagnosis.job.name, path=called(payload["place"])
+    )
     diagnosis = dataclasses.replace(diagnosis, job=named)
     out.write_bytes(codec.pack({"body": codec.unbody(codec.body(diagnosis)), "documents": documents}))
 
 
 def called(place: Mapping[str, Any]) -> str:
-    """Where a job came from, the same each time: its name in a source, or of an upload the content and the name, if it is one file."""
+    """Where a job came from, the same each time: its name in a source, or of an upload the content and the name, if it
+    is one file.
+    """
     if "source" in place:
         return "/".join(filter(None, (place["source"], place.get("job"))))
     sent = place["files"]
@@ -79,5 +83,7 @@ def _flight(paths: list[str], diagnosis: Diagnosis) -> dict[str, Any] | None:
         recording, warnings = gather(paths)
     except InputError:
         return None
-    found: dict[str, Any] = json.loads(flight.as_json(view(recording, analyse(recording), path=paths[0], warnings=warnings)))
+    found: dict[str, Any] = json.loads(
+        flight.as_json(view(recording, analyse(recording), path=paths[0], warnings=warnings))
+    )
     return found

@@ -1,6 +1,8 @@
-"""A process for one piece of work, with limits on memory, processor time, files and wall time; it dies with whoever made it.
+"""A process for one piece of work, with limits on memory, processor time, files and wall time; it dies with whoever
+made it.
 
-It is forked from a process that has one thread and no open store, so that it starts at once. Progress comes over a pipe, a line of JSON each.
+It is forked from a process that has one thread and no open store, so that it starts at once. Progress comes over a
+pipe, a line of JSON each.
 """
 
 from __future__ import annotations
@@ -30,14 +32,20 @@ _LONGEST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How it ended: done, refused (the input cannot be used), broken (a bug), memory, time, killed, stopped (the caller wanted so)."""
+    """How it ended: done, refused (the input cannot be used), broken (a bug), memory, time, killed, stopped (the caller
+    wanted so).
+    """
 
     how: str
     error: Mapping[str, str]
 
 
-def run(work: Work, *, memory: int, seconds: float, threads: int, alive: Callable[[Mapping[str, Any] | None], bool]) -> Ended:
-    """Do the work in a process of its own. `alive` is called twice a second, with news if there is any; when it says no, all is stopped."""
+def run(
+    work: Work, *, memory: int, seconds: float, threads: int, alive: Callable[[Mapping[str, Any] | None], bool]
+) -> Ended:
+    """Do the work in a process of its own. `alive` is called twice a second, with news if there is any; when it says
+    no, all is stopped.
+    """
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -60,7 +68,9 @@ def run(work: Work, *, memory: int, seconds: float, threads: int, alive: Callabl
         _kill(child, ended)
 
 
-def _watch(reading: int, seconds: float, alive: Callable[[Mapping[str, Any] | None], bool]) -> Ended | Mapping[str, str]:
+def _watch(
+    reading: int, seconds: float, alive: Callable[[Mapping[str, Any] | None], bool]
+) -> Ended | Mapping[str, str]:
     """Until it closes its end: the error that it told of, if it did; or why it must be stopped."""
     limit, said, rest, open_ = time.monotonic() + seconds, time.monotonic(), b"", True
     news: dict[str, Any] | None = None
@@ -79,7 +89,11 @@ def _watch(reading: int, seconds: float, alive: Callable[[Mapping[str, Any] | No
         if now > limit:
             return Ended(
                 "time",
-                {"code": "time", "message": f"it took longer than {seconds:.0f} s", "hint": "send fewer files, or raise tasks.seconds"},
+                {
+                    "code": "time",
+                    "message": f"it took longer than {seconds:.0f} s",
+                    "hint": "send fewer files, or raise tasks.seconds",
+                },
             )
         if now - said >= TICK:
             said = now
@@ -91,7 +105,11 @@ def _watch(reading: int, seconds: float, alive: Callable[[Mapping[str, Any] | No
 
 
 def _judged(code: int, error: Mapping[str, str]) -> Ended:
-    memory = {"code": "memory", "message": "it needed more memory than one task may use", "hint": "send fewer files, or raise tasks.memory"}
+    memory = {
+        "code": "memory",
+        "message": "it needed more memory than one task may use",
+        "hint": "send fewer files, or raise tasks.memory",
+    }
     if code == DONE:
         return Ended("done", {})
     if code in (REFUSED, BROKEN) and error:
@@ -100,7 +118,12 @@ def _judged(code: int, error: Mapping[str, str]) -> Ended:
         return Ended("memory", memory)
     if code == -signal.SIGXCPU:
         return Ended(
-            "time", {"code": "time", "message": "it used too much processor time", "hint": "send fewer files, or raise tasks.seconds"}
+            "time",
+            {
+                "code": "time",
+                "message": "it used too much processor time",
+                "hint": "send fewer files, or raise tasks.seconds",
+            },
         )
     name = signal.Signals(-code).name if code < 0 else f"status {code}"
     hint = "SIGKILL is often the kernel's out-of-memory killer; look at the server's log"
@@ -124,7 +147,11 @@ def _inside(work: Work, writing: int, memory: int, seconds: float, threads: int,
         code = DONE
     except TriageError as error:
         code = REFUSED
-        said = {"code": type(error).__name__.removesuffix("Error").lower(), "message": str(error)[:2000], "hint": error.hint[:2000]}
+        said = {
+            "code": type(error).__name__.removesuffix("Error").lower(),
+            "message": str(error)[:2000],
+            "hint": error.hint[:2000],
+        }
         say({"error": said})
     except MemoryError:
         code = NO_MEMORY
@@ -132,7 +159,15 @@ def _inside(work: Work, writing: int, memory: int, seconds: float, threads: int,
         # A bug, or a limit that some library met in its own way.
         code = NO_MEMORY if _no_memory(error) else BROKEN
         text = f"unexpected {type(error).__name__}: {error}"[:500]
-        say({"error": {"code": "bug", "message": text, "hint": "this is a bug in triage: report it with the file that shows it"}})
+        say(
+            {
+                "error": {
+                    "code": "bug",
+                    "message": text,
+                    "hint": "this is a bug in triage: report it with the file that shows it",
+                }
+            }
+        )
     finally:
         os._exit(code)
 
@@ -140,7 +175,12 @@ def _inside(work: Work, writing: int, memory: int, seconds: float, threads: int,
 def _no_memory(error: BaseException) -> bool:
     """Threads that cannot be started and allocations that other libraries report in words."""
     said = str(error).lower()
-    return "can't start new thread" in said or "cannot allocate memory" in said or "out of memory" in said or "bad_alloc" in said
+    return (
+        "can't start new thread" in said
+        or "cannot allocate memory" in said
+        or "out of memory" in said
+        or "bad_alloc" in said
+    )
 
 
 def _rarely(say: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str, Any]], None]:

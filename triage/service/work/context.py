@@ -19,7 +19,9 @@ _BLOCK = 1 << 20
 
 
 def around(paths: Sequence[str], diagnosis: Diagnosis) -> dict[str, Any]:
-    """{"sources": {name: [{"line": first, "lines": [...]}]}}: what stands around each piece of evidence, secrets taken out."""
+    """{"sources": {name: [{"line": first, "lines": [...]}]}}: what stands around each piece of evidence, secrets taken
+    out.
+    """
     wanted = windows(evidence(diagnosis))
     left, found = MOST_CHARACTERS, {}
     if wanted:

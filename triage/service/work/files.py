@@ -1,6 +1,7 @@
 """Uploads on disk: blobs named by their SHA-256, and for one task a directory with links to them under harmless names.
 
-No name that a client sends is ever used as a path: of a file's name only what a log's name may hold is kept, for it tells of ranks
+No name that a client sends is ever used as a path: of a file's name only what a log's name may hold is kept, for it
+tells of ranks
 (`rank3.log`), and it becomes a name inside a directory of the task's own.
 """
 
@@ -54,7 +55,9 @@ def ready(root: Path) -> None:
 
 
 def harmless(name: str) -> str:
-    """The name of a file as it may stand in a directory: without directories, without what a path or a shell would read in it."""
+    """The name of a file as it may stand in a directory: without directories, without what a path or a shell would read
+    in it.
+    """
     last = re.split(r"[/\\\\]", name)[-1]
     clean = _STRANGE.sub("_", last).lstrip(".-")
     if len(clean) > _LONGEST:
@@ -76,8 +79,11 @@ def harmless_all(names: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def laid_out(root: Path, place_: Mapping[str, Any], sources: Mapping[str, Source], name: str) -> Iterator[tuple[Path, list[str]]]:
-    """(directory, paths relative to it) of the files of a job: links to uploads, or the directory of a configured source.
+def laid_out(
+    root: Path, place_: Mapping[str, Any], sources: Mapping[str, Source], name: str
+) -> Iterator[tuple[Path, list[str]]]:
+    """(directory, paths relative to it) of the files of a job: links to uploads, or the directory of a configured
+    source.
 
     Raises ServiceError when they are gone.
     """
@@ -93,7 +99,9 @@ def laid_out(root: Path, place_: Mapping[str, Any], sources: Mapping[str, Source
             try:
                 os.link(blob(root, item["digest"]), directory / harmless(item["name"]))
             except FileNotFoundError:
-                raise ServiceError(404, "the upload is gone", hint="uploads are kept for tasks.keep_days; send it again") from None
+                raise ServiceError(
+                    404, "the upload is gone", hint="uploads are kept for tasks.keep_days; send it again"
+                ) from None
         yield directory, [harmless(item["name"]) for item in place_["files"]]
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -111,7 +119,9 @@ def source_path(sources: Mapping[str, Source], name: str, job: str | None) -> Pa
         found = root
     else:
         if job is None or JOB.fullmatch(job) is None or ".." in job:
-            raise ServiceError(400, "this is no name of a job", hint="the name of an entry in the source: letters, digits and ._@:+=-")
+            raise ServiceError(
+                400, "this is no name of a job", hint="the name of an entry in the source: letters, digits and ._@:+=-"
+            )
         found = (root / job).resolve()
         if found == root or root not in found.parents:
             raise ServiceError(404, f"{job} is not in the source {name}")

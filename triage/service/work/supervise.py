@@ -1,4 +1,6 @@
-"""Keeps processes alive: those that answer and those that work. One that dies is replaced; when this one is told to stop, all stop."""
+"""Keeps processes alive: those that answer and those that work. One that dies is replaced; when this one is told to
+stop, all stop.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,13 @@ class Supervisor:
             lived = time.monotonic() - child.started
             child.pause = SOON if lived > STEADY else min(child.pause * 2, LATE)
             child.again_at = time.monotonic() + child.pause
-            log.say("process ended", name=child.name, pid=child.pid, status=os.waitstatus_to_exitcode(status), again_in=child.pause)
+            log.say(
+                "process ended",
+                name=child.name,
+                pid=child.pid,
+                status=os.waitstatus_to_exitcode(status),
+                again_in=child.pause,
+            )
             child.pid = 0
 
     def _end(self) -> None:
@@ -104,6 +112,11 @@ def _live(child: Child, parent: int) -> None:
     except BaseException as error:
         import traceback
 
-        log.say("process failed", name=child.name, error=f"{type(error).__name__}: {error}", trace=traceback.format_exc(limit=8))
+        log.say(
+            "process failed",
+            name=child.name,
+            error=f"{type(error).__name__}: {error}",
+            trace=traceback.format_exc(limit=8),
+        )
     finally:
         os._exit(status)

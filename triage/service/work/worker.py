@@ -1,4 +1,5 @@
-"""A worker: claims a task, has it done in a cage, stores what came of it and the task's end in one transaction; and keeps house.
+"""A worker: claims a task, has it done in a cage, stores what came of it and the task's end in one transaction; and
+keeps house.
 
 Killed at any moment it loses nothing: what was not stored is begun again by another once its beats are missing.
 """
@@ -62,7 +63,9 @@ class Worker:
             how = self._do(task, out)
         finally:
             out.unlink(missing_ok=True)
-            shutil.rmtree(self.root / "jobs" / f"{task.id}-{task.attempts}", ignore_errors=True)  # when its process was killed
+            shutil.rmtree(
+                self.root / "jobs" / f"{task.id}-{task.attempts}", ignore_errors=True
+            )  # when its process was killed
         log.say("task ends", task=task.id, how=how, seconds=round(time.monotonic() - started, 3))
         return True
 

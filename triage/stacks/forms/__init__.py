@@ -1,4 +1,6 @@
-"""The ways in which programs print stacks. FORMS is the ordered list; each reads its own lines of a text and passes over the others."""
+"""The ways in which programs print stacks. FORMS is the ordered list; each reads its own lines of a text and passes
+over the others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from triage.stacks.forms.native import BACKWARD, C10, CAFFE2, GLIBC, GLOG, LLVM,
 from triage.stacks.forms.python import FaultHandler, PyStack
 from triage.stacks.forms.tools import COMPUTE_SANITIZER, EU_STACK, HS_ERR, JVM, LLDB, SANITIZER, STACKCORE, SYSTEMD
 
-# The forms that look alike stand with the stricter one first: what one of a group has read, the others of it leave alone.
+# The forms that look alike stand with the stricter one first: what one of a group has read, the others of it leave
+# alone.
 FORMS: tuple[Form, ...] = (
     SANITIZER,
     COMPUTE_SANITIZER,

@@ -4,7 +4,8 @@
     #0  0x00007f12 in c10d::X::f (this=0x1, n=3) at x.cpp:12
     #1  c10d::X::g(int) () from /lib/libtorch.so
 
-An inlined frame has no address, and #0 has none at the start of a line. Arguments may hold everything, so parentheses and quotes are counted.
+An inlined frame has no address, and #0 has none at the start of a line. Arguments may hold everything, so parentheses
+and quotes are counted.
 """
 
 from __future__ import annotations
@@ -180,7 +181,9 @@ class _Reader:
         if self.signal and self.signal not in ("SIGINT", "SIGSTOP", "SIGTSTP", "SIGQUIT"):
             wanted = self.crashed_id or self.current
             mark = next((index for index, thread in enumerate(threads) if wanted and thread.id == wanted), None)
-            if mark is None:  # the frames before any thread's head are those of the thread that gdb stands in; a core's is number 1
+            if (
+                mark is None
+            ):  # the frames before any thread's head are those of the thread that gdb stands in; a core's is number 1
                 mark = next((index for index, thread in enumerate(threads) if thread.id in ("", "1")), None)
             if mark is not None:
                 threads[mark] = replace(threads[mark], crashed=True)
@@ -198,7 +201,17 @@ def _torn(pending: str, text: str) -> bool:
 
 def _head(text: str) -> bool:
     return text.startswith(
-        ("Thread ", "[New ", "[Current ", "[Thread ", "[Switching ", "(More stack", "Backtrace stopped", "No locals", "No symbol table")
+        (
+            "Thread ",
+            "[New ",
+            "[Current ",
+            "[Thread ",
+            "[Switching ",
+            "(More stack",
+            "Backtrace stopped",
+            "No locals",
+            "No symbol table",
+        )
     )
 
 
@@ -232,7 +245,9 @@ def _frame_of(text: str) -> Frame:
 
 
 def _split(text: str) -> tuple[str, str, str] | None:
-    """Function, arguments and what follows, the last group of parentheses outside of template arguments being the arguments."""
+    """Function, arguments and what follows, the last group of parentheses outside of template arguments being the
+    arguments.
+    """
     best: tuple[str, str, str] | None = None
     position = 0
     while (position := text.find(" (", position)) >= 0:
@@ -271,10 +286,14 @@ def _closed(text: str, position: int) -> int | None:
 def _without_doubles(threads: list[Thread]) -> list[Thread]:
     """A stack that gdb printed before `thread apply all bt` is that of one of the threads."""
     whole = {thread.frames[:3] for thread in threads if thread.id}
-    kept = [thread for thread in threads if thread.id or (thread.frames[:3] not in whole and not _is_head(thread, threads))]
+    kept = [
+        thread for thread in threads if thread.id or (thread.frames[:3] not in whole and not _is_head(thread, threads))
+    ]
     return kept or threads
 
 
 def _is_head(thread: Thread, threads: list[Thread]) -> bool:
     """The one frame that gdb says when it loads a core."""
-    return len(thread.frames) == 1 and any(other is not thread and other.frames[0] == thread.frames[0] for other in threads)
+    return len(thread.frames) == 1 and any(
+        other is not thread and other.frames[0] == thread.frames[0] for other in threads
+    )

@@ -10,7 +10,8 @@ from triage.stacks.model import Stacks
 
 
 class Form(Protocol):
-    """`mark` is found in every text of this form and in few others; `read` gives the stacks in lines without prefixes, or None.
+    """`mark` is found in every text of this form and in few others; `read` gives the stacks in lines without prefixes,
+    or None.
 
     `read` passes over lines of others and never raises for what lines hold.
     """

@@ -1,6 +1,7 @@
 """The common reader of forms that have one line a frame: a `Shape` is data, `Lines` goes through a text with it.
 
-Frames are numbered in most forms. Where threads write at once, a frame goes to the stack whose number comes before its own.
+Frames are numbered in most forms. Where threads write at once, a frame goes to the stack whose number comes before its
+own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Shape:
     """A form as data. Groups of `frame`: n, addr, func, module, offset, file, line, plus, build, args,
     and who, where a prefix tells processes apart (all optional but one).
 
-    `facts` are looked for in lines that are no frame: signal, code, address, message, error, pid, tid, command. `start` is how a frame begins, where
+    `facts` are looked for in lines that are no frame: signal, code, address, message, error, pid, tid, command. `start`
+    is how a frame begins, where
     terminals may tear it. `reverse`: the innermost frame comes last. `ends` closes the stack.
     """
 
@@ -94,7 +96,9 @@ class _Reader:
         start = self.shape.start
         if not line.strip() or (start is not None and start.match(line)) or len(self.pending) > _LONGEST:
             return False
-        self.pending += line.strip() if not line[:1].isspace() or self.pending.endswith((" ", "/", "_")) else " " + line.strip()
+        self.pending += (
+            line.strip() if not line[:1].isspace() or self.pending.endswith((" ", "/", "_")) else " " + line.strip()
+        )
         if self._line(self.pending):
             self.pending = ""
         return True
@@ -146,7 +150,9 @@ class _Reader:
     def _stack(self, level: int | None, who: str) -> _Open:
         """The stack that a frame of this number belongs to."""
         current = self.current if self.current is None or self.current.who == who else None
-        if current is not None and (level is None or level == current.last + 1 or (self.shape.thread is not None and level > current.last)):
+        if current is not None and (
+            level is None or level == current.last + 1 or (self.shape.thread is not None and level > current.last)
+        ):
             return current
         if level:
             for stack in reversed(self.stacks[-_MOST_OPEN:]):
@@ -164,7 +170,9 @@ class _Reader:
         threads: list[Thread] = []
         for stack in self.stacks:
             frames = tuple(reversed(stack.frames)) if self.shape.reverse else tuple(stack.frames)
-            if frames and not any(other.frames == frames and not stack.head.id for other in threads):  # some print a stack twice
+            if frames and not any(
+                other.frames == frames and not stack.head.id for other in threads
+            ):  # some print a stack twice
                 threads.append(replace(stack.head, frames=frames))
         if not threads:
             return None

@@ -30,7 +30,9 @@ _C10 = Lines(
             lazy_re(r"Exception raised from (?P<raised>\S.*?) at (?P<place>\S+):\d+ \(most recent call first\)"),
             _TERMINATE,
             _WHAT,
-            lazy_re(r"^(?P<message>(?:CUDA|CUDNN|NCCL|HCCL|ACL) error\b.*|.*\bERR\d{5}\b.*|\[PG .*|.*Watchdog caught.*)"),
+            lazy_re(
+                r"^(?P<message>(?:CUDA|CUDNN|NCCL|HCCL|ACL) error\b.*|.*\bERR\d{5}\b.*|\[PG .*|.*Watchdog caught.*)"
+            ),
         ),
         start=lazy_re(r"\s*frame #\d+: "),
         first_crashed=True,
@@ -39,7 +41,9 @@ _C10 = Lines(
 
 
 class C10:
-    """c10's frames: of an exception, or (its handler of fatal signals) of all threads, where the one that the signal met is not the first."""
+    """c10's frames: of an exception, or (its handler of fatal signals) of all threads, where the one that the signal
+    met is not the first.
+    """
 
     name = "c10"
     mark = _C10.mark
@@ -47,7 +51,10 @@ class C10:
     def read(self, lines: Iterable[str]) -> Stacks | None:
         stacks = _C10.read(lines)
         hit = (
-            next((thread for thread in stacks.threads if any(_HANDLER in frame.function for frame in thread.frames)), None)
+            next(
+                (thread for thread in stacks.threads if any(_HANDLER in frame.function for frame in thread.frames)),
+                None,
+            )
             if stacks
             else None
         )
@@ -72,7 +79,10 @@ OPEN_MPI = Lines(
     Shape(
         name="openmpi",
         mark=lazy_re(r"\*\*\* Process received signal \*\*\*|^\[[^\]\s]+:\d+\] \[ ?\d+\] ", re.MULTILINE),
-        frames=tuple(lazy_re(pattern.pattern.replace(r"(?:[\[(] ?(?P<n>\d+)[\])]:? +)?", r"\[ ?(?P<n>\d+)\] +")) for pattern in _SYMBOLS),
+        frames=tuple(
+            lazy_re(pattern.pattern.replace(r"(?:[\[(] ?(?P<n>\d+)[\])]:? +)?", r"\[ ?(?P<n>\d+)\] +"))
+            for pattern in _SYMBOLS
+        ),
         facts=(
             lazy_re(r"\bSignal: (?P<signal>[A-Z][a-z ]+?) \(\d+\)"),
             lazy_re(r"\bSignal code:.*?\(?(?P<code>-?\d+)\)?\s*$"),
@@ -86,7 +96,9 @@ OPEN_MPI = Lines(
 GLIBC = Lines(
     Shape(
         name="glibc",
-        mark=lazy_re(r"^\s*(?:\[bt\]|[^\s()\[\]]+\([^()\s]*\) ?\[0x)|={3,} Backtrace: ={3,}|^\*\*\* Error in `", re.MULTILINE),
+        mark=lazy_re(
+            r"^\s*(?:\[bt\]|[^\s()\[\]]+\([^()\s]*\) ?\[0x)|={3,} Backtrace: ={3,}|^\*\*\* Error in `", re.MULTILINE
+        ),
         frames=_SYMBOLS,
         facts=(
             lazy_re(r"\*\*\* (?:Error in `(?P<command>[^']*)': )(?P<message>.*?): 0x[0-9a-f]+ \*\*\*"),
@@ -131,7 +143,11 @@ GLOG = Lines(
     Shape(
         name="glog",
         mark=lazy_re(r"^.*(?:\s|^)@ +0x[0-9a-f]{4,}\s", re.MULTILINE),
-        frames=(lazy_re(r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16})(?: +(?:\d+|\(unknown\)))? +(?P<func>\S.*?)\s*$"),),
+        frames=(
+            lazy_re(
+                r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16})(?: +(?:\d+|\(unknown\)))? +(?P<func>\S.*?)\s*$"
+            ),
+        ),
         facts=(
             lazy_re(r"\*\*\* (?P<signal>SIG[A-Z]+) received at time="),
             lazy_re(
@@ -149,11 +165,15 @@ CAFFE2 = Lines(
         name="caffe2",
         mark=lazy_re(r"^.*\[\d+\] \S[^\n]*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", re.MULTILINE),
         frames=(
-            lazy_re(r".*?\[(?P<n>\d+)\] (?P<func>\S.*?)\+(?P<plus>0x[0-9a-f]+)\((?P<addr>0x[0-9a-f]+)\) in (?P<module>\S+)\s*$"),
+            lazy_re(
+                r".*?\[(?P<n>\d+)\] (?P<func>\S.*?)\+(?P<plus>0x[0-9a-f]+)\((?P<addr>0x[0-9a-f]+)\) in (?P<module>\S+)\s*$"
+            ),
             lazy_re(r".*?\[(?P<n>\d+)\] (?P<func>\?\?\?)\s*$"),
         ),
         facts=(
-            lazy_re(r"(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\((?P<num>\d+)\)[^\n]*PID: (?P<pid>\d+), Thread (?P<tid>\d+)"),
+            lazy_re(
+                r"(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\((?P<num>\d+)\)[^\n]*PID: (?P<pid>\d+), Thread (?P<tid>\d+)"
+            ),
             lazy_re(r"(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b"),
         ),
         first_crashed=True,
@@ -166,7 +186,9 @@ BACKWARD = Lines(
         mark=lazy_re(r"^\s*#\d+ +(?:Object|Source) \"", re.MULTILINE),
         frames=(
             lazy_re(r"\s*#\d+ +Object \"(?P<module>[^\"]*)\", at (?P<addr>0x[0-9a-f]+), in (?P<func>.*?)\s*$"),
-            lazy_re(r"\s*#\d+ +Source \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.*?)(?: \[(?P<addr>0x[0-9a-f]+)\])?\s*$"),
+            lazy_re(
+                r"\s*#\d+ +Source \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.*?)(?: \[(?P<addr>0x[0-9a-f]+)\])?\s*$"
+            ),
         ),
         facts=(
             lazy_re(
@@ -182,15 +204,22 @@ BACKWARD = Lines(
 LLVM = Lines(
     Shape(
         name="llvm",
-        mark=lazy_re(r"^\s*#\d+ 0x[0-9a-f]{6,16} (?!in )\S[^\n]*(?:\(\S+\+0x[0-9a-f]+\)|:\d+:\d+)\s*$|^Stack dump", re.MULTILINE),
+        mark=lazy_re(
+            r"^\s*#\d+ 0x[0-9a-f]{6,16} (?!in )\S[^\n]*(?:\(\S+\+0x[0-9a-f]+\)|:\d+:\d+)\s*$|^Stack dump", re.MULTILINE
+        ),
         frames=(
             lazy_re(
                 r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) \((?P<module>[^()\s]+)\+(?P<offset>0x[0-9a-f]+)\)\s*$"
             ),
             lazy_re(r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) \((?P<module>[^()\s]+)\+(?P<offset>0x[0-9a-f]+)\)\s*$"),
-            lazy_re(r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) (?P<file>/\S+?):(?P<line>\d+):\d+\s*$"),
+            lazy_re(
+                r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) (?P<file>/\S+?):(?P<line>\d+):\d+\s*$"
+            ),
         ),
-        facts=(lazy_re(r"^(?P<signal>Segmentation fault|Aborted|Bus error)"), lazy_re(r"^(?P<message>.*Assertion `.*failed\.)")),
+        facts=(
+            lazy_re(r"^(?P<signal>Segmentation fault|Aborted|Bus error)"),
+            lazy_re(r"^(?P<message>.*Assertion `.*failed\.)"),
+        ),
         first_crashed=True,
     )
 )
@@ -201,7 +230,9 @@ PADDLE = Lines(
         mark=lazy_re(r"C\+\+ Traceback \(most recent call last\)"),
         frames=(lazy_re(r"(?P<n>\d{1,3}) {2,}(?P<func>[A-Za-z_~?(<].*?)\s*$"),),
         facts=(
-            lazy_re(r"\[SignalInfo: \*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+)\) received by PID (?P<pid>\d+)"),
+            lazy_re(
+                r"\[SignalInfo: \*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+)\) received by PID (?P<pid>\d+)"
+            ),
             lazy_re(r"FatalError: `(?P<signal>[A-Z][a-z -]+)` is detected"),
             lazy_re(r"^(?P<error>[A-Z]\w+Error): (?P<message>.*)"),
         ),

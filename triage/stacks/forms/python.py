@@ -1,4 +1,6 @@
-"""Python's own stacks: faulthandler (with the C stack of 3.14) and pystack. `-X faulthandler`'s frames have no comma, a traceback's have."""
+"""Python's own stacks: faulthandler (with the C stack of 3.14) and pystack. `-X faulthandler`'s frames have no comma, a
+traceback's have.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _THREAD = lazy_re(
 )
 _FRAME = lazy_re(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>.*\S)')
 _C_STACK = lazy_re(r"Current thread's C stack trace \(most recent call first\):")
-_C_FRAME = lazy_re(r'\s+Binary file "(?P<module>[^"]*)"(?:, at (?P<func>[^+\s]*)(?:\+(?P<plus>0x[0-9a-f]+))?)? \[(?P<addr>0x[0-9a-f]+)\]')
+_C_FRAME = lazy_re(
+    r'\s+Binary file "(?P<module>[^"]*)"(?:, at (?P<func>[^+\s]*)(?:\+(?P<plus>0x[0-9a-f]+))?)? \[(?P<addr>0x[0-9a-f]+)\]'
+)
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS", "Illegal instruction": "SIGILL", "Floating-point exception": "SIGFPE",
     "Floating point exception": "SIGFPE",
@@ -44,7 +48,9 @@ class FaultHandler:
                 threads.append(_thread(head))
                 into_native = False
             elif (match := _FRAME.match(line)) is not None and frames is not None:
-                frames.append(Frame(match["function"], file=match["file"], line=decimal(match["line"]), language="python"))
+                frames.append(
+                    Frame(match["function"], file=match["file"], line=decimal(match["line"]), language="python")
+                )
                 threads[-1] = replace(threads[-1], frames=tuple(frames))
             elif (match := _C_FRAME.match(line)) is not None and into_native:
                 native.append(_native(match))
@@ -67,7 +73,11 @@ class FaultHandler:
         if not any(thread.frames for thread in threads):
             return None
         return Stacks(
-            "faulthandler", tuple(threads), signal=signal or ("SIGABRT" if message else ""), message=message if not signal else "", error=""
+            "faulthandler",
+            tuple(threads),
+            signal=signal or ("SIGABRT" if message else ""),
+            message=message if not signal else "",
+            error="",
         )
 
 
@@ -99,12 +109,16 @@ _PYSTACK = Lines(
         name="pystack",
         mark=lazy_re(r"^\s*\((?:C|Python)\) File \"", re.MULTILINE),
         frames=(
-            lazy_re(r"\s*\(C\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?: \((?P<module>[^()]+)\))?\s*$"),
+            lazy_re(
+                r"\s*\(C\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?: \((?P<module>[^()]+)\))?\s*$"
+            ),
             lazy_re(r"\s*\(Python\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?P<module>)\s*$"),
         ),
         thread=lazy_re(r"Traceback for thread (?P<tid>\d+)(?: \((?P<name>[^)]*)\))? \[(?P<state>[^\]]*)\]"),
         facts=(
-            lazy_re(r"The process died due (?:to )?receiving signal (?P<signal>SIG\w+)(?:.*address: (?P<address>0x[0-9a-fA-F]+))?"),
+            lazy_re(
+                r"The process died due (?:to )?receiving signal (?P<signal>SIG\w+)(?:.*address: (?P<address>0x[0-9a-fA-F]+))?"
+            ),
             lazy_re(r"^pid: (?P<pid>\d+)"),
             lazy_re(r"arguments: (?P<command>.*\S)"),
         ),
@@ -124,12 +138,18 @@ class PyStack:
         stacks = _PYSTACK.read(given)
         if stacks is None:
             return None
-        python = {(match[1], match[2]) for line in given if (match := re.match(r'\s*\(Python\) File "([^"]*)", line (\d+)', line))}
+        python = {
+            (match[1], match[2])
+            for line in given
+            if (match := re.match(r'\s*\(Python\) File "([^"]*)", line (\d+)', line))
+        }
         threads = tuple(
             replace(
                 thread,
                 frames=tuple(
-                    replace(frame, language="python") if (frame.file, str(frame.line)) in python and not frame.module else frame
+                    replace(frame, language="python")
+                    if (frame.file, str(frame.line)) in python and not frame.module
+                    else frame
                     for frame in thread.frames
                 ),
             )

@@ -25,7 +25,9 @@ SANITIZER = Lines(
             r"\s*(?:freed by thread|previously allocated by|allocated by thread|Previous (?:write|read)|Thread T\d+ .*created by|Uninitialized value was)"
         ),
         facts=(
-            lazy_re(r"==(?P<pid>\d+)==\s?ERROR: \w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address (?P<address>0x[0-9a-f]+))?"),
+            lazy_re(
+                r"==(?P<pid>\d+)==\s?ERROR: \w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address (?P<address>0x[0-9a-f]+))?"
+            ),
             lazy_re(r"WARNING: ThreadSanitizer: (?P<error>[\w -]+?) \(pid=(?P<pid>\d+)\)"),
             lazy_re(r"(?:ERROR|WARNING): \w+Sanitizer: (?P<error>[\w -]+)"),
             lazy_re(r"(?P<error>runtime error): (?P<message>.*)"),
@@ -38,7 +40,9 @@ SANITIZER = Lines(
 COMPUTE_SANITIZER = Lines(
     Shape(
         name="memcheck",
-        mark=lazy_re(r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |.*Host Frame)", re.MULTILINE),
+        mark=lazy_re(
+            r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |.*Host Frame)", re.MULTILINE
+        ),
         frames=(
             lazy_re(r"=========\s+at (?P<func>.+?)\+(?P<plus>0x[0-9a-f]+)(?: in (?P<file>\S+?):(?P<line>\d+))?\s*$"),
             lazy_re(r"=========\s+at (?P<plus>0x[0-9a-f]+) in (?:(?P<file>\S+?):(?P<line>\d+):)?(?P<func>.+?)\s*$"),
@@ -103,7 +107,11 @@ SYSTEMD = Lines(
     Shape(
         name="systemd",
         mark=lazy_re(r"Stack trace of thread \d+:|^\s*#\d+ +0x[0-9a-f]+ \S+ \(\S+ \+ 0x[0-9a-f]+\)", re.MULTILINE),
-        frames=(lazy_re(r"\s*#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+) (?P<func>\S.*?) \((?P<module>\S+) \+ (?P<offset>0x[0-9a-f]+)\)\s*$"),),
+        frames=(
+            lazy_re(
+                r"\s*#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+) (?P<func>\S.*?) \((?P<module>\S+) \+ (?P<offset>0x[0-9a-f]+)\)\s*$"
+            ),
+        ),
         thread=lazy_re(r".*Stack trace of thread (?P<tid>\d+):"),
         facts=(
             lazy_re(
@@ -144,11 +152,17 @@ JVM = Lines(
         name="jvm",
         mark=lazy_re(r"^\s+at [\w$.<>/]+\([^()\n]*\)\s*$|^# Problematic frame:", re.MULTILINE),
         frames=(
-            lazy_re(r"\s+at (?:[\w.-]+/)?(?P<func>[\w$.<>]+)\((?:(?P<file>[\w$]+\.\w+)(?::(?P<line>\d+))?|[^()]*)\)(?: ~?\[[^\]]*\])?\s*$"),
+            lazy_re(
+                r"\s+at (?:[\w.-]+/)?(?P<func>[\w$.<>]+)\((?:(?P<file>[\w$]+\.\w+)(?::(?P<line>\d+))?|[^()]*)\)(?: ~?\[[^\]]*\])?\s*$"
+            ),
         ),
-        thread=lazy_re(r"(?:Caused by: |Exception in thread \"(?P<name>[^\"]*)\" |\"(?P<id>[^\"]+)\" (?:daemon |prio=|#\d+))"),
+        thread=lazy_re(
+            r"(?:Caused by: |Exception in thread \"(?P<name>[^\"]*)\" |\"(?P<id>[^\"]+)\" (?:daemon |prio=|#\d+))"
+        ),
         facts=(
-            lazy_re(r"^(?:Exception in thread \"[^\"]*\" )?(?P<error>[a-z][\w$]*(?:\.[\w$]+)+(?:Exception|Error))(?:: (?P<message>.*))?$"),
+            lazy_re(
+                r"^(?:Exception in thread \"[^\"]*\" )?(?P<error>[a-z][\w$]*(?:\.[\w$]+)+(?:Exception|Error))(?:: (?P<message>.*))?$"
+            ),
             lazy_re(r"^#\s+(?P<signal>SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=\S+, pid=(?P<pid>\d+), tid=(?P<tid>\d+)"),
         ),
         first_crashed=True,

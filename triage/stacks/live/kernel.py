@@ -1,4 +1,6 @@
-"""What a thread waits for in the kernel: the system call with its file, and the kernel's functions (wait channel, /proc/PID/stack)."""
+"""What a thread waits for in the kernel: the system call with its file, and the kernel's functions (wait channel,
+/proc/PID/stack).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ _COMPILED = tuple((rule, lazy_re(rule.function)) for rule in RULES)
 _ON_FILES = """read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 fsync fdatasync sync_file_range ftruncate fallocate
 lseek sendfile copy_file_range splice openat open unlink unlinkat rename renameat renameat2 stat lstat newfstatat fstat statx getdents64 mkdir
 mkdirat rmdir close msync truncate statfs fstatfs utimensat chmod fchmod link linkat symlink readlink readlinkat access faccessat"""
-_CHANGING = "write pwrite64 writev pwritev pwritev2 fsync fdatasync ftruncate fallocate rename renameat renameat2 close msync"
+_CHANGING = (
+    "write pwrite64 writev pwritev pwritev2 fsync fdatasync ftruncate fallocate rename renameat renameat2 close msync"
+)
 _TALKING = """poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg accept accept4
 connect"""
 _FILES, _WRITES, _TALKS = (frozenset(names.split()) for names in (_ON_FILES, _CHANGING, _TALKING))
@@ -74,14 +78,24 @@ def state_of(call: Call) -> State:
     detail = _detail(call)
     if call.run == "Z":
         return State("dead", "dead, and not yet buried by its parent")
-    if not call.name and (call.wait or call.run == "R") and all(_RETURNING.fullmatch(function) for function in call.wait):
+    if (
+        not call.name
+        and (call.wait or call.run == "R")
+        and all(_RETURNING.fullmatch(function) for function in call.wait)
+    ):
         return State("running", "running")
     name = call.name or _entry(call.wait)
     if call.ended:
         return State("running", f"making system calls, {_asked(name, call)} the last", name, detail=detail)
-    by_wait = next((rule for rule, pattern in _COMPILED if any(pattern.fullmatch(function) for function in call.wait)), None)
+    by_wait = next(
+        (rule for rule, pattern in _COMPILED if any(pattern.fullmatch(function) for function in call.wait)), None
+    )
     by_name = _of_name(name, call)
-    if by_name is not None and by_wait is not None and by_wait.kind in ("io", "kernel", "memory", "pipe", "lock", "stopped"):
+    if (
+        by_name is not None
+        and by_wait is not None
+        and by_wait.kind in ("io", "kernel", "memory", "pipe", "lock", "stopped")
+    ):
         pipe = by_name.words if _file(call) else f"{by_name.words} {'from' if name.startswith('read') else 'to'} a pipe"
         joined = pipe if by_wait.kind == "pipe" else f"{by_name.words}, {by_wait.words}"
         return State(by_name.kind if by_name.kind == "io" else by_wait.kind, joined, name, detail=detail)
@@ -106,9 +120,17 @@ def _of_name(name: str, call: Call) -> State | None:
 
 def _asked(name: str, call: Call) -> str:
     """`in write to /mnt/ckpt.pt`; the descriptor where no file is known."""
-    way = " to" if name in _WRITES and name.startswith(("write", "pwrite")) else " from" if name.startswith(("read", "pread")) else " of"
+    way = (
+        " to"
+        if name in _WRITES and name.startswith(("write", "pwrite"))
+        else " from"
+        if name.startswith(("read", "pread"))
+        else " of"
+    )
     where = _file(call)
-    return f"in {name or 'the kernel'}" + (f"{way} {where}" if where and name in _FILES else f" on {where}" if where else "")
+    return f"in {name or 'the kernel'}" + (
+        f"{way} {where}" if where and name in _FILES else f" on {where}" if where else ""
+    )
 
 
 def _file(call: Call) -> str:
@@ -140,5 +162,7 @@ def _detail(call: Call) -> str:
     if call.since:
         parts.append(f"since {call.since}")
     if call.seconds is not None and call.seconds >= 0.1 and not call.ended:
-        parts.append(f"for at least {call.seconds:.1f} s" if call.seconds < 120 else f"for at least {call.seconds / 60:.0f} min")
+        parts.append(
+            f"for at least {call.seconds:.1f} s" if call.seconds < 120 else f"for at least {call.seconds / 60:.0f} min"
+        )
     return ", ".join(parts)

@@ -1,7 +1,10 @@
-"""Mutexes that native threads wait for, and who holds them: threads that wait for each other are named, where the dump shows it.
+"""Mutexes that native threads wait for, and who holds them: threads that wait for each other are named, where the dump
+shows it.
 
-The lock's address is an argument of glibc's own functions (`__lll_lock_wait (futex=0x…)`, `pthread_mutex_lock (mutex=0x…)`), which gdb prints
-where it has glibc's debug information; its holder is `__owner` of the mutex, which `bt full` and `print *mutex` show and `triage collect` reads.
+The lock's address is an argument of glibc's own functions (`__lll_lock_wait (futex=0x…)`, `pthread_mutex_lock
+(mutex=0x…)`), which gdb prints
+where it has glibc's debug information; its holder is `__owner` of the mutex, which `bt full` and `print *mutex` show
+and `triage collect` reads.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ def address(frames: Iterable[Frame]) -> int | None:
 
 
 def owners(text: str) -> dict[int, int]:
-    """Who holds the mutex that each thread is in, by gdb's threads: the first `__owner` printed below the head of a thread."""
+    """Who holds the mutex that each thread is in, by gdb's threads: the first `__owner` printed below the head of a
+    thread.
+    """
     found: dict[int, int] = {}
     tid: int | None = None
     for line in text.splitlines() if "__owner = " in text else ():
@@ -42,12 +47,17 @@ def owners(text: str) -> dict[int, int]:
 def with_owners(process: Process, text: str) -> Process:
     """The process with the holders that the text of its dump shows, for the threads that wait."""
     known = owners(text)
-    threads = (replace(thread, owner=known.get(thread.tid or 0)) if thread.lock is not None else thread for thread in process.threads)
+    threads = (
+        replace(thread, owner=known.get(thread.tid or 0)) if thread.lock is not None else thread
+        for thread in process.threads
+    )
     return replace(process, threads=tuple(threads)) if known else process
 
 
 def ring(process: Process) -> list[Thread]:
-    """Threads each of which waits for a lock that the next one holds, the last for one of the first; [] where there are none."""
+    """Threads each of which waits for a lock that the next one holds, the last for one of the first; [] where there are
+    none.
+    """
     waiting: dict[int, Thread] = {}
     for thread in process.threads:  # some dumps show a thread twice
         if thread.tid is not None and thread.owner is not None:
@@ -66,7 +76,9 @@ def ring(process: Process) -> list[Thread]:
 
 
 def told(process: Process, main: Thread, state: State) -> State | None:
-    """What is to be said of the main thread's locks. `state` is what it is in; None where it waits for no lock that says more."""
+    """What is to be said of the main thread's locks. `state` is what it is in; None where it waits for no lock that
+    says more.
+    """
     threads = ring(process)
     tids = [thread.tid for thread in threads]
     if main.tid in tids:
@@ -80,13 +92,19 @@ def told(process: Process, main: Thread, state: State) -> State | None:
         return State("deadlock", words, "cycle", state.place)
     if len(threads) > 1:
         return State("deadlock", f"{state.words} while {sentence(threads)}", "cycle", state.place)
-    owner = next((thread for thread in process.threads if thread.tid == main.owner and thread is not main), None) if main.owner else None
+    owner = (
+        next((thread for thread in process.threads if thread.tid == main.owner and thread is not main), None)
+        if main.owner
+        else None
+    )
     if owner is not None:
         return State("lock", f"waiting for a lock that {_called(owner)} holds", state.op, state.place, state.detail)
     if main.lock and state.kind == "lock":
         too = sum(thread.lock == main.lock for thread in process.threads) - 1
         return replace(
-            state, detail=f"lock {main.lock:#x}" + (f", with {too} other threads" if too > 1 else ", with another thread" if too else "")
+            state,
+            detail=f"lock {main.lock:#x}"
+            + (f", with {too} other threads" if too > 1 else ", with another thread" if too else ""),
         )
     return None
 
@@ -106,5 +124,7 @@ def _called(thread: Thread) -> str:
 
 def _outside(thread: Thread) -> list[Frame]:
     """The frames from the one on that asked for the lock."""
-    last = max((index for index, frame in enumerate(thread.frames[:_NEAR]) if _WAITS.fullmatch(frame.function)), default=-1)
+    last = max(
+        (index for index, frame in enumerate(thread.frames[:_NEAR]) if _WAITS.fullmatch(frame.function)), default=-1
+    )
     return [frame for frame in thread.frames[last + 1 :] if frame.function] if last >= 0 else []

@@ -14,9 +14,11 @@ PYTHON_TOOLS = frozenset(("py-spy", "faulthandler"))
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a thread asks of the kernel: the system call with its file, and the kernel's functions it waits in (`wait`, innermost first).
+    """What a thread asks of the kernel: the system call with its file, and the kernel's functions it waits in (`wait`,
+    innermost first).
 
-    `run` is R, S, D, Z or T as /proc has it. `since` is the stamp of the call as the tool prints it, `seconds` how long the tool saw it last.
+    `run` is R, S, D, Z or T as /proc has it. `since` is the stamp of the call as the tool prints it, `seconds` how long
+    the tool saw it last.
     `ended`: the call was over when the tool stopped, so the thread moves.
     """
 
@@ -34,7 +36,8 @@ class Call:
 class Thread:
     """`frames` innermost first. `status` as the tool says it (active, idle); `gil`: it holds Python's global lock.
 
-    `lock`: the address of a mutex that it waits for, 0 where that is not known; `owner`: the tid of the thread that holds it.
+    `lock`: the address of a mutex that it waits for, 0 where that is not known; `owner`: the tid of the thread that
+    holds it.
     """
 
     name: str
@@ -49,7 +52,9 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """All threads of one process at one moment, as one file has them. `age`: seconds since it began, where the dump tells."""
+    """All threads of one process at one moment, as one file has them. `age`: seconds since it began, where the dump
+    tells.
+    """
 
     source: str
     tool: str
@@ -63,8 +68,10 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a process was doing: `kind` is a kind of `states.RULES` or `kernel.RULES`, `words` a phrase that follows "was" or "is", `op` the
-    call if one is known, `place` where the user's program stands (`train.py:25`), `detail` what else the dump tells (a descriptor, since when).
+    """What a process was doing: `kind` is a kind of `states.RULES` or `kernel.RULES`, `words` a phrase that follows
+    "was" or "is", `op` the
+    call if one is known, `place` where the user's program stands (`train.py:25`), `detail` what else the dump tells (a
+    descriptor, since when).
     """
 
     kind: str

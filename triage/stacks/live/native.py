@@ -1,4 +1,6 @@
-"""Stacks of a process that nothing killed, as gdb, pstack, eu-stack, lldb and faulthandler print them, made a process that can be compared."""
+"""Stacks of a process that nothing killed, as gdb, pstack, eu-stack, lldb and faulthandler print them, made a process
+that can be compared.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,16 @@ from triage.stacks.names import normal
 
 
 def process(stacks: Stacks, source: str = "", text: str = "") -> Process:
-    """The same threads with comparable names; the main one is called MainThread where it is known. `text` is what they were read from."""
+    """The same threads with comparable names; the main one is called MainThread where it is known. `text` is what they
+    were read from.
+    """
     main = _main(stacks)
     pid = (
-        stacks.pid if stacks.pid is not None else stacks.threads[main].tid if main is not None and stacks.threads[main].id == "1" else None
+        stacks.pid
+        if stacks.pid is not None
+        else stacks.threads[main].tid
+        if main is not None and stacks.threads[main].id == "1"
+        else None
     )
     threads = tuple(
         Thread(
@@ -31,15 +39,22 @@ def process(stacks: Stacks, source: str = "", text: str = "") -> Process:
 
 
 def _frame(frame: Frame) -> Frame:
-    return frame if frame.language != "native" else replace(frame, function=normal(frame.function), args="", address=None, plus=None)
+    return (
+        frame
+        if frame.language != "native"
+        else replace(frame, function=normal(frame.function), args="", address=None, plus=None)
+    )
 
 
 def _main(stacks: Stacks) -> int | None:
-    """The thread that runs the program: the one of the process's id, gdb's first, or Python's with the outermost frame of a module."""
+    """The thread that runs the program: the one of the process's id, gdb's first, or Python's with the outermost frame
+    of a module.
+    """
     threads = stacks.threads
     if stacks.form == "faulthandler":
         return next(
-            (index for index in reversed(range(len(threads))) if _runs_module(threads[index])), len(threads) - 1 if threads else None
+            (index for index in reversed(range(len(threads))) if _runs_module(threads[index])),
+            len(threads) - 1 if threads else None,
         )
     for index, thread in enumerate(threads):
         if thread.id == "1" or (stacks.pid is not None and thread.tid == stacks.pid):

@@ -1,4 +1,5 @@
-"""What a process is doing, told by the frames of its main thread. RULES is the ordered list; the first that fits is heard.
+"""What a process is doing, told by the frames of its main thread. RULES is the ordered list; the first that fits is
+heard.
 
 A rule looks at the frames from the innermost outward. Native frames are only there if the dump was taken with --native.
 """
@@ -25,7 +26,9 @@ _COLLECTIVES = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`function` and `file` are matched against one frame (a native frame's file is its library); `words` may use {op}. `native`: only native frames."""
+    """`function` and `file` are matched against one frame (a native frame's file is its library); `words` may use {op}.
+    `native`: only native frames.
+    """
 
     kind: str
     words: str
@@ -34,7 +37,8 @@ class Rule:
     native: bool = False
 
 
-# The order matters: what is outermost in meaning comes first. A checkpoint that is saved with a barrier in it waits in the barrier.
+# The order matters: what is outermost in meaning comes first. A checkpoint that is saved with a barrier in it waits in
+# the barrier.
 RULES: tuple[Rule, ...] = (
     Rule("agent", "in torchrun's agent", r"_invoke_run|_initialize_workers|launch_agent", r"torch/distributed/(?:elastic|launcher)/"),
     Rule("worker", "a data loader's worker", r"_worker_loop", r"torch/utils/data/_utils/worker\.py"),
@@ -109,12 +113,16 @@ STUCK = frozenset(
 _RAW = frozenset(("lock", "gil"))
 _ASLEEP = frozenset(("lock", "futex", "join", "queue", "idle", "exit", "gil"))
 """States of a main thread for which a lock of its threads may be the reason."""
-_BARE = lazy_re(r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_?PyMutex_Lock\w*|take_gil")
+_BARE = lazy_re(
+    r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_?PyMutex_Lock\w*|take_gil"
+)
 _WHERE = frozenset(("lock", "gil", "join", "queue", "subprocess", "network", "sleep", "io", "futex"))
 """States of which it helps to know the function of the user's program that is in them."""
 _WEAK = frozenset(("backward", "futex", "lock", "queue", "join", "sleep", "network", "io"))
 
-_LIBRARY = lazy_re(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<")
+_LIBRARY = lazy_re(
+    r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<"
+)
 _STDLIB = frozenset(
     [
         "threading",
@@ -145,7 +153,9 @@ def main_thread(process: Process) -> Thread | None:
 
 
 def state_of(process: Process) -> State:
-    """What the process is doing; of a main thread that only waits for its own threads, what one of those does in a collective."""
+    """What the process is doing; of a main thread that only waits for its own threads, what one of those does in a
+    collective.
+    """
     main = main_thread(process)
     if main is None:
         return State("unknown", "without any thread in its dump")
@@ -159,7 +169,10 @@ def state_of(process: Process) -> State:
         return by_lock
     if found.kind in _RAW and (other := _deadlock(process, main)):
         return State(
-            "deadlock", f"{found.words} while its thread {other.name or other.tid} is {_of_thread(other).words}", found.op, found.place
+            "deadlock",
+            f"{found.words} while its thread {other.name or other.tid} is {_of_thread(other).words}",
+            found.op,
+            found.place,
         )
     if found.kind in ("backward", "join", "queue", "lock", "futex", "exit"):
         for thread in process.threads:
@@ -173,7 +186,12 @@ _OPS = lazy_re(
     r"c10d::Async(\w+?)(?:CUDA)?Work::\w+|c10d::ops::(\w+?)_?|gloo::(?:\{anon\}::|\(anonymous namespace\)::)?"
     r"(allreduce|broadcast|allgatherv?|barrier|gather|scatter|reduce|alltoallv?)|p?nccl(All\w+|Broadcast|Reduce\w*|Send|Recv)|Hccl(All\w+|Broadcast|Reduce\w*|Send|Recv)"
 )
-_SPLIT = {"allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter", "alltoall": "all_to_all"}
+_SPLIT = {
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "alltoall": "all_to_all",
+}
 
 
 def _named(found: State, process: Process) -> State:
@@ -203,7 +221,11 @@ def joined(state: State, below: State | None) -> State:
         return State("checkpoint", words, state.op, state.place, below.detail)
     kind = below.kind if state.kind in ("idle", "running", "unknown", *_WEAK) else state.kind
     return State(
-        kind, f"{state.words}, {below.words}" if below.words not in state.words else state.words, state.op, state.place, below.detail
+        kind,
+        f"{state.words}, {below.words}" if below.words not in state.words else state.words,
+        state.op,
+        state.place,
+        below.detail,
     )
 
 
@@ -214,7 +236,9 @@ def _fits(rule: Rule, function: re.Pattern[str], file: re.Pattern[str], frame: F
 
 
 def _deadlock(process: Process, main: Thread) -> Thread | None:
-    """Another thread that blocks on a bare lock inside the user's program too. Events and queues are how healthy threads wait for work."""
+    """Another thread that blocks on a bare lock inside the user's program too. Events and queues are how healthy
+    threads wait for work.
+    """
     if not _blocks(main):
         return None
     return next((thread for thread in process.threads if thread is not main and _blocks(thread)), None)
@@ -234,7 +258,11 @@ def _of_thread(thread: Thread) -> State:
     for rule, function, file in _COMPILED:
         for frame in thread.frames if rule.kind in WAITING or rule.kind in HELPERS else outside:
             if _fits(rule, function, file, frame):
-                op = (_op(thread.frames, rule, function, file) or frame.function).lstrip("_" if rule.native else "").removeprefix("libc_")
+                op = (
+                    (_op(thread.frames, rule, function, file) or frame.function)
+                    .lstrip("_" if rule.native else "")
+                    .removeprefix("libc_")
+                )
                 inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
                 return _held(
                     State(
@@ -245,12 +273,17 @@ def _of_thread(thread: Thread) -> State:
                     ),
                     thread,
                 )
-    words = f"in {own.function}" if own else f"in {thread.frames[0].function}" if thread.frames else "without Python frames"
-    return _held(State("running" if thread.status == "active" else "idle", words, own.function if own else "", where), thread)
+    words = (
+        f"in {own.function}" if own else f"in {thread.frames[0].function}" if thread.frames else "without Python frames"
+    )
+    return _held(
+        State("running" if thread.status == "active" else "idle", words, own.function if own else "", where), thread
+    )
 
 
 def _outside_imports(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """The frames from the outermost import on: a library does much while it is imported that it does not do for the program.
+    """The frames from the outermost import on: a library does much while it is imported that it does not do for the
+    program.
 
     All of them where a function of the program runs inside the import.
     """
@@ -263,7 +296,10 @@ def _held(state: State, thread: Thread) -> State:
     if not thread.gil:
         return state
     return State(
-        "holds-gil" if state.kind in ("running", "idle", *_WEAK) else state.kind, f"{state.words}, holding the GIL", state.op, state.place
+        "holds-gil" if state.kind in ("running", "idle", *_WEAK) else state.kind,
+        f"{state.words}, holding the GIL",
+        state.op,
+        state.place,
     )
 
 
@@ -282,14 +318,19 @@ def is_own(frame: Frame) -> bool:
 
 def own_place(frames: Sequence[Frame]) -> str:
     """Where the user's program stands: `train.py:25`."""
-    return next((place(frame) for frame in frames if is_own(frame)), next((place(frame) for frame in frames if not is_native(frame)), ""))
+    return next(
+        (place(frame) for frame in frames if is_own(frame)),
+        next((place(frame) for frame in frames if not is_native(frame)), ""),
+    )
 
 
 _DULL = frozenset(("interpreter", "glue", "thread-base", "idle", "allocator", "memory"))
 
 
 def key_of(process: Process) -> tuple[str, ...]:
-    """What is equal for processes at the same place: the Python frames of the main thread, outermost first; lines only in the user's program."""
+    """What is equal for processes at the same place: the Python frames of the main thread, outermost first; lines only
+    in the user's program.
+    """
     main = main_thread(process)
     if main is None:
         return ()
@@ -311,5 +352,9 @@ def _native(frames: Sequence[Frame]) -> list[Frame]:
     """Native frames that differ where programs do: no interpreter, no wrappers, no thread library."""
     named = [frame for frame in frames if frame.function and not frame.function.startswith("0x")]
     rules = shipped()
-    telling = [frame for frame in named if (rule := rules.find(frame.function, library(frame.module))) is None or rule.label not in _DULL]
+    telling = [
+        frame
+        for frame in named
+        if (rule := rules.find(frame.function, library(frame.module))) is None or rule.label not in _DULL
+    ]
     return telling or named

@@ -1,7 +1,9 @@
 """Which frames matter: classes of frames that do not, each a text file in this directory that a person can edit.
 
-A line is `PATTERN [@LIBRARY] [-> KIND]`, `#` begins a comment. Patterns are compared with normalised names (`names.normal`), `*` stands for
-anything; a library pattern holds only where the library is known. `errors.txt` gives classes of errors: `WORDS -> CLASS`.
+A line is `PATTERN [@LIBRARY] [-> KIND]`, `#` begins a comment. Patterns are compared with normalised names
+(`names.normal`), `*` stands for
+anything; a library pattern holds only where the library is known. `errors.txt` gives classes of errors: `WORDS ->
+CLASS`.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class Rules:
     seen: dict[tuple[str, str], Rule | None] = field(default_factory=dict, compare=False, repr=False)
 
     def find(self, name: str, library: str) -> Rule | None:
-        """The first rule, in the order of CLASSES, for a normalised name; a rule for the whole name goes before those with `*`."""
+        """The first rule, in the order of CLASSES, for a normalised name; a rule for the whole name goes before those
+        with `*`.
+        """
         key = (name, library)
         if key not in self.seen:
             if len(self.seen) >= _REMEMBERED:
@@ -96,7 +100,9 @@ def load(directory: Path = HERE) -> Rules:
                 exact.setdefault(rule.pattern, []).append(rule)
         if starred:
             globs.append((re.compile("|".join(f"({_glob(rule.pattern)})" for rule in starred)), tuple(starred)))
-    return Rules({name: tuple(rules) for name, rules in exact.items()}, tuple(globs), tuple(_errors(directory / "errors.txt")))
+    return Rules(
+        {name: tuple(rules) for name, rules in exact.items()}, tuple(globs), tuple(_errors(directory / "errors.txt"))
+    )
 
 
 @functools.cache
@@ -132,12 +138,24 @@ def _rules(path: Path, label: str) -> Iterable[Rule]:
             hint = "write PATTERN, PATTERN @LIBRARY or PATTERN -> KIND, with the kind in small letters"
             raise RuleError(f"{line!r} is no rule", hint=hint, path=str(path), line=number)
         if not pattern.strip("*: "):
-            raise RuleError(f"{pattern!r} would drop every frame", hint="name a function or a namespace", path=str(path), line=number)
+            raise RuleError(
+                f"{pattern!r} would drop every frame",
+                hint="name a function or a namespace",
+                path=str(path),
+                line=number,
+            )
         if pattern.count("*") > 4:
-            raise RuleError(f"{pattern!r} has more than four *", hint="write several rules", path=str(path), line=number)
+            raise RuleError(
+                f"{pattern!r} has more than four *", hint="write several rules", path=str(path), line=number
+            )
         key = (pattern, match["library"] or "")
         if key in seen:
-            raise RuleError(f"{pattern!r} stands in line {seen[key]} already", hint="remove one of them", path=str(path), line=number)
+            raise RuleError(
+                f"{pattern!r} stands in line {seen[key]} already",
+                hint="remove one of them",
+                path=str(path),
+                line=number,
+            )
         seen[key] = number
         yield Rule(label, pattern, match["library"] or "", match["kind"] or "", f"{path.name}:{number}")
 
