@@ -27,7 +27,7 @@ from tests.clusters.measure import merged, score  # noqa: E402
 from triage.clusters import Clusters, fingerprint  # noqa: E402
 from triage.clusters.fingerprint import masked  # noqa: E402
 from triage.clusters.rules import rules  # noqa: E402
-from triage.model import Evidence  # noqa: E402
+from triage.model.evidence import Evidence
 
 Method = Callable[[Sequence[Evidence]], list[str]]
 SEED = 7

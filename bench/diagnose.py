@@ -25,7 +25,7 @@ def facts(ranks: int) -> list[object]:
     """Twenty findings a rank, as the readers give them: a watchdog's time-out with all that follows from it, and one
     rank that lags.
     """
-    from triage.model import Evidence, Origin
+    from triage.model.evidence import Evidence, Origin
 
     made = []
     for rank in range(ranks):
@@ -72,7 +72,7 @@ def measure(ranks: int) -> tuple[float, float]:
     from triage import summary
     from triage.catalog.load import load
     from triage.diagnose import diagnose, report, states
-    from triage.model import Evidence, Origin
+    from triage.model.evidence import Evidence, Origin
     from triage.ranks.identity import JobMap
     from triage.ranks.last import Word
 

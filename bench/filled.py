@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import triage  # noqa: E402
-from triage.model import Diagnosis, Evidence, Finding  # noqa: E402
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
 from triage.store import Store, codec  # noqa: E402
 
 DATA = Path(__file__).parent / "data"

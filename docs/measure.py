@@ -32,7 +32,8 @@ from triage.catalog.model import Catalog
 from triage.diagnose import Result, calibration, confidence, diagnose, report
 from triage.diagnose.calibration import calibrated, fitted
 from triage.diagnose.rules import READING, every_rule, name_of
-from triage.model import Evidence, Finding
+from triage.model.diagnosis import Finding
+from triage.model.evidence import Evidence
 from triage.ranks.identity import JobMap
 
 ROOT = Path(__file__).resolve().parents[1]

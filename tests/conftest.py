@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from triage import forks
+from triage.base import forks
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 

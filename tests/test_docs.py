@@ -14,8 +14,9 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import triage
-from triage import model
 from triage.catalog.check import check
+from triage.model import diagnosis as diagnosis_model
+from triage.model.evidence import Evidence, Origin
 from triage.render import json as as_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -198,7 +199,7 @@ def test_the_page_of_layouts_is_what_make_docs_writes() -> None:
 def produced() -> dict[str, list[set[str]]]:
     """The keys of every object in the reports of SAMPLES, by what docs/json.md calls the object."""
     found: dict[str, list[set[str]]] = {}
-    local = model.Evidence("message", "app", "text", model.Origin(local_rank=1), "log", 0)
+    local = Evidence("message", "app", "text", Origin(local_rank=1), "log", 0)
     reports: list[dict[str, Any]] = [
         as_json.document(triage.ingest(str(ROOT / "samples" / "jobs" / name / "job"))) for name in SAMPLES
     ]
@@ -241,9 +242,12 @@ def test_json_document_names_the_keys_that_are_produced() -> None:
 @pytest.mark.parametrize("key", ["verdict", "role", "severity", "state"])
 def test_json_document_names_every_value(key: str) -> None:
     """Where a text can only be one of a few words, the document lists them all."""
-    holder = {"verdict": model.Diagnosis, "role": model.Finding, "severity": model.Finding, "state": model.RankState}[
-        key
-    ]
+    holder = {
+        "verdict": diagnosis_model.Diagnosis,
+        "role": diagnosis_model.Finding,
+        "severity": diagnosis_model.Finding,
+        "state": diagnosis_model.RankState,
+    }[key]
     row = re.search(rf"^\| `{key}` \|.*$", read(ROOT / "docs" / "json.md"), re.MULTILINE)
     assert row
     values = set(get_args(get_type_hints(holder)[key])) - {"guide"}  # a guide never matches

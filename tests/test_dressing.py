@@ -16,7 +16,7 @@ import pytest
 from dressing import LAYOUTS, RANKED, Place
 
 import triage
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.pipeline import timeline
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "jobs"

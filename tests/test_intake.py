@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage import sources
-from triage.errors import InputError
+from triage.base.errors import InputError
 from triage.intake import Intake, Reading, hash_of, writer_key
-from triage.model import Evidence, Origin, Source
+from triage.model.evidence import Evidence, Origin, Source
 from triage.scan.interface import Hit, Scanned
 
 

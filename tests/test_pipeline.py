@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import triage
 from triage import pipeline
-from triage.errors import InputError, OptionError
-from triage.model import Diagnosis
+from triage.base.errors import InputError, OptionError
+from triage.model.diagnosis import Diagnosis
 from triage.pipeline import Options, Progress
 from triage.render.json import render
 from triage.testing.jobs import JobBuilder

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import triage
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "jobs"
 CASES = sorted(path.parent for path in SAMPLES.glob("*/TRUTH.yaml"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import triage
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 
 START = 1_795_230_465  # 2026-11-21 03:07:45 UTC
 TRACE = ["Traceback (most recent call last):", '  File "train.py", line 3, in step', "ValueError: no tokens left"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from triage.api import incident, search, signature, similar
-    from triage.model import Diagnosis, Explanation
+    from triage.model.diagnosis import Diagnosis, Explanation
     from triage.pipeline import Options, Progress
 
 __version__ = "0.1.0"
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Diagnosis": "triage.model",
+    "Diagnosis": "triage.model.diagnosis",
     "Options": "triage.pipeline",
     "Progress": "triage.pipeline",
-    "TriageError": "triage.errors",
+    "TriageError": "triage.base.errors",
     "incident": "triage.api",
     "search": "triage.api",
     "signature": "triage.api",

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from triage.base.errors import NotFoundError
 from triage.catalog.load import load
-from triage.errors import NotFoundError
 from triage.store import Store
 
 if TYPE_CHECKING:
     from triage.catalog.model import Signature
-    from triage.model import Diagnosis, Remembered
+    from triage.model.diagnosis import Diagnosis
+    from triage.model.store import Remembered
     from triage.store.search import Hit, Likeness
 
 Place = str | os.PathLike[str] | None

@@ -14,10 +14,12 @@ from typing import BinaryIO, TypeVar
 
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact, Keeper
-from triage.errors import InputError
+from triage.base.errors import InputError
+from triage.base.lazy_re import lazy_re
 from triage.evidence.collect import Harvest, text_of
-from triage.lazy_re import lazy_re
-from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
+from triage.model.diagnosis import Explanation, Finding
+from triage.model.environment import Deviation
+from triage.model.evidence import Evidence, LastLine, Source, Warning
 from triage.ranks.last import Word
 from triage.ranks.text import LONGEST, Text
 from triage.ranks.windows import Windows

@@ -8,18 +8,19 @@ from dataclasses import replace
 
 import triage
 from triage import artifacts, compare, evidence, sources, summary
+from triage.base.errors import OptionError
+from triage.base.options import ENGINES, Options, Progress, Report, advance
 from triage.catalog import applies
 from triage.catalog.load import load
 from triage.catalog.setting import configured
 from triage.diagnose import diagnose, report, states
 from triage.diagnose import timeline as timelines
 from triage.diagnose.explain import explanation
-from triage.errors import OptionError
 from triage.evidence.collect import harvest
 from triage.evidence.redact import redact
 from triage.intake import Intake, Reading, writer_key
-from triage.model import Audit, Diagnosis, Explanation, Stats, Timeline
-from triage.options import ENGINES, Options, Progress, Report, advance
+from triage.model.diagnosis import Diagnosis, Explanation, Stats, Timeline
+from triage.model.environment import Audit
 from triage.scan.run import Scan
 from triage.stages import Read, Seen
 

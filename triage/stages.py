@@ -9,7 +9,9 @@ from triage.catalog.model import Catalog
 from triage.diagnose import Result
 from triage.evidence.collect import Harvest, Opening
 from triage.intake import Reading
-from triage.model import Audit, Job, Source, Stats, Warning
+from triage.model.diagnosis import Job, Stats
+from triage.model.environment import Audit
+from triage.model.evidence import Source, Warning
 from triage.scan.interface import Scanned
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from triage.diagnose import Result
 from triage.evidence.collect import Harvest
-from triage.model import Evidence, Job
+from triage.model.diagnosis import Job
+from triage.model.evidence import Evidence
 
 
 def job(paths: Sequence[str], gathered: Harvest, result: Result, identity: Sequence[str]) -> Job:

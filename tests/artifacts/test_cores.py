@@ -27,7 +27,7 @@ from triage.artifacts.interface import Artifact
 from triage.cli import main
 from triage.clusters.fingerprint import name as name_of
 from triage.evidence import from_text
-from triage.model import Source
+from triage.model.evidence import Source
 from triage.stacks import parse, reduce
 
 PATIENT = Limits(seconds=120)

@@ -12,7 +12,7 @@ import triage
 from triage import artifacts
 from triage.artifacts.error_file import facts
 from triage.artifacts.interface import Artifact, ArtifactError
-from triage.model import Evidence, Source
+from triage.model.evidence import Evidence, Source
 from triage.testing.jobs import JobBuilder
 
 SOURCE = Source("logs/none_run/attempt_0/3/error.json", "error-file")

@@ -14,7 +14,7 @@ from tests.artifacts.crashing import C, build, core_of, needs
 from triage.artifacts.cores import elf
 from triage.artifacts.cores.reader import Cores, answer
 from triage.artifacts.interface import Artifact, Facts
-from triage.model import Source
+from triage.model.evidence import Source
 
 
 @pytest.fixture(scope="module")

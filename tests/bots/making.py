@@ -10,7 +10,7 @@ from triage.bots.announce import remember
 from triage.bots.changed import Changed
 from triage.bots.slack.deliver import SlackBot
 from triage.bots.work import Done, work
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.settings.routing import Route, Routing
 from triage.settings.slack import Slack
 from triage.store import Store, Stored

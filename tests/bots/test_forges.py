@@ -13,7 +13,7 @@ import pytest
 from tests.store.making import clean, known, unknown
 from triage.bots import forges
 from triage.bots.interface import Later, Undelivered
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.render import json as reports
 from triage.testing.forges import GitHubServer, GitLabServer
 

@@ -12,7 +12,7 @@ from triage.bots.announce import announce_pace
 from triage.bots.pace import Pace
 from triage.bots.webhook import WebhookBot
 from triage.bots.work import work
-from triage.model import Episode, News, NewsKind
+from triage.model.watch import Episode, News, NewsKind
 from triage.settings.routing import Route
 from triage.settings.webhook import Webhook
 from triage.testing.webhook import WebhookServer

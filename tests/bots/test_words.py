@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.render.test_bots import HOSTILE, strings
 from tests.store.making import NOW, known
 from triage.bots.slack import words
-from triage.model import Feedback, Incident, Remembered
+from triage.model.store import Feedback, Incident, Remembered
 from triage.store.search import Hit, Likeness
 from triage.store.told import Again, Message
 from triage.testing.blocks import problem

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from triage.catalog import read
 from triage.catalog.model import Signature
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 GLOO = r"""
 id: gloo.peer-closed

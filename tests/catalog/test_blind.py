@@ -10,7 +10,7 @@ from triage.catalog import blind
 from triage.catalog.facts import distinct
 from triage.catalog.match import Matcher, positive_leaves
 from triage.catalog.model import Catalog, Leaf
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 
 @pytest.mark.parametrize(

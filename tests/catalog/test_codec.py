@@ -11,7 +11,7 @@ from tests.catalog.helpers import GLOO
 from triage.catalog import read
 from triage.catalog.codec import catalog_data, catalog_from
 from triage.catalog.model import Catalog
-from triage.model import Warning as Note
+from triage.model.evidence import Warning as Note
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.catalog.helpers import GLOO, shipped, write
+from triage.base.errors import CatalogError
 from triage.catalog import build, cache
 from triage.catalog.files import shipped_directory
 from triage.catalog.load import load
 from triage.catalog.model import Catalog, Clause, Leaf
-from triage.errors import CatalogError
 
 Load = Callable[..., Catalog]
 

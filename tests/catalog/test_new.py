@@ -5,12 +5,12 @@ from typing import get_args
 
 import pytest
 
+from triage.base.errors import OptionError
 from triage.catalog import read
 from triage.catalog.check import check
 from triage.catalog.new import PLACEHOLDER, new, skeleton
 from triage.catalog.schema import MAX_TITLE
-from triage.errors import OptionError
-from triage.model import Role
+from triage.model.diagnosis import Role
 
 
 @pytest.mark.parametrize("role", get_args(Role))

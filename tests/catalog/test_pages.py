@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from triage.base.errors import OptionError
 from triage.catalog import pages as files
 from triage.catalog.model import Catalog, Edge, Leaf, Sample, Signature
-from triage.errors import OptionError
 from triage.render.pages import INDEX, MARK, pages
 
 ROOT = Path(__file__).resolve().parents[2]

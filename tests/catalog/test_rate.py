@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from triage.base.errors import InputError, OptionError
 from triage.catalog import rate
-from triage.errors import InputError, OptionError
-from triage.model import Diagnosis, Finding, Job
+from triage.model.diagnosis import Diagnosis, Finding, Job
 
 
 def finding(signature: str | None, cluster: str | None = None, ranks: tuple[int, ...] = (1,)) -> Finding:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.catalog.helpers import GLOO, write
+from triage.base.errors import CatalogError
 from triage.catalog import setting
 from triage.catalog.load import load
 from triage.cli import main
-from triage.errors import CatalogError
 
 
 def titled(root: Path, title: str) -> Path:

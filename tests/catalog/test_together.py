@@ -9,7 +9,7 @@ from triage.catalog import together
 from triage.catalog.facts import distinct
 from triage.catalog.model import Leaf
 from triage.catalog.together import Together
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 LEAVES = [
     Leaf(text=r"Timeout=(?P<t>600)\) ran for (?P<ran>7\d\d)"),

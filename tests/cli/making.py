@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from triage.model import Diagnosis, Evidence, Finding, Job, Origin, Stats
+from triage.model.diagnosis import Diagnosis, Finding, Job, Stats
+from triage.model.evidence import Evidence, Origin
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = """\

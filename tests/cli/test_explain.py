@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 import triage.pipeline
-from triage.model import Evidence, Explanation, Origin
+from triage.model.diagnosis import Explanation
+from triage.model.evidence import Evidence, Origin
 
 Command = Callable[..., tuple[int, str, str]]
 PROOF = Evidence("message", "app", "it \x1b[31mburns", Origin(rank=2), "job.log", 0, line=4)

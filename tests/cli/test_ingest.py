@@ -8,7 +8,7 @@ import pytest
 
 import triage
 from tests.store.making import unknown
-from triage.errors import InputError
+from triage.base.errors import InputError
 from triage.store import Store
 
 from .conftest import Fake

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from triage.base.errors import OptionError
 from triage.cli.options import rank_set
-from triage.errors import OptionError
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.store.making import DAY, NOW, clean, known, unknown
+from triage.base.errors import OptionError
 from triage.cli import options
-from triage.errors import OptionError
 from triage.store import Store, migrations
 
 Command = Callable[..., tuple[int, str, str]]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from triage.base.errors import OptionError
 from triage.cli.options import seconds
-from triage.errors import OptionError
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "jobs"
 Command = Callable[..., tuple[int, str, str]]

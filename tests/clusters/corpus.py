@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triage import evidence
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 HERE = Path(__file__).parent
 VARIANTS = 15

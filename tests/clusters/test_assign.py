@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.clusters import Clusters, Known, fingerprint
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 
 def fact(text: str) -> Evidence:

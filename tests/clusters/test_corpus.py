@@ -12,7 +12,7 @@ from tests.clusters.corpus import Failure, failures, pairs
 from tests.clusters.measure import merged, score
 from triage.clusters import Clusters, fingerprint
 from triage.clusters.generalise import pattern
-from triage.model import Fingerprint
+from triage.model.diagnosis import Fingerprint
 
 SEEDS = (1, 2)
 

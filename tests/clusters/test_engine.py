@@ -6,7 +6,8 @@ import dataclasses
 
 from triage.clusters import fingerprint
 from triage.clusters.engine import ByRules
-from triage.model import Evidence, Finding, Origin
+from triage.model.diagnosis import Finding
+from triage.model.evidence import Evidence, Origin
 
 
 def fact(text: str) -> Evidence:

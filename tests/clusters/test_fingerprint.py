@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from triage import evidence
 from triage.clusters import fingerprint
 from triage.clusters.rules import rules
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 
 def fact(text: str, **fields: str) -> Evidence:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from triage.base.errors import CatalogError
 from triage.clusters.fingerprint import masked
 from triage.clusters.rules import FILE, read, rules
-from triage.errors import CatalogError
 
 DATA = tomllib.loads(FILE.read_text(encoding="utf-8"))
 

@@ -11,7 +11,7 @@ from triage.clusters import fingerprint
 from triage.clusters.rules import Rule, rules
 from triage.clusters.suggest import suggestions
 from triage.clusters.upgrade import Example, rekeyed
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 
 def fact(text: str) -> Evidence:

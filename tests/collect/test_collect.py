@@ -16,10 +16,10 @@ import zstandard
 
 import triage
 from tests.artifacts.crashing import DEADLOCK, build, needs
+from triage.base.errors import InputError
 from triage.cli import main
 from triage.collect import collect, logs, steps
 from triage.collect.processes import Target, targets
-from triage.errors import InputError
 from triage.sources import Limits, discover, streams
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux has /proc")

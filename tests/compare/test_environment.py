@@ -9,7 +9,7 @@ import pytest
 
 import triage
 from triage import pipeline
-from triage.model import Audit, Deviation
+from triage.model.environment import Audit, Deviation
 
 PLAIN = "PATH=/usr/bin\nHOME=/root\nNCCL_DEBUG=INFO\n"
 

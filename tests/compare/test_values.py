@@ -11,7 +11,7 @@ import pytest
 import triage
 from triage.compare.quantities import names, parse
 from triage.compare.rules import RulesError
-from triage.model import Finding
+from triage.model.diagnosis import Finding
 
 Value = Callable[[int, int], str]
 

@@ -11,7 +11,8 @@ from triage.diagnose.candidates import Candidate
 from triage.diagnose.confidence import confidence
 from triage.diagnose.graph import EMPTY, Case
 from triage.diagnose.scene import Scene
-from triage.model import Evidence, Origin, Role
+from triage.model.diagnosis import Role
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 
 TELLS = {

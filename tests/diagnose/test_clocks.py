@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.clocks import begins, clocks
-from triage.model import Origin
+from triage.model.evidence import Origin
 
 from .making import fact, left
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.diagnose.facts import settle
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks.identity import JobMap
 
 from .making import fact, job_of, left, raised

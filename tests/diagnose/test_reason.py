@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from triage.catalog.model import Catalog
 from triage.diagnose import Result, explain, report, states
 from triage.evidence.inference import inferred
-from triage.model import Evidence, Finding
+from triage.model.diagnosis import Finding
+from triage.model.evidence import Evidence
 
 from .making import GLOO, TIMEOUT, fact, job_of, left, raised, solve
 

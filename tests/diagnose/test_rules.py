@@ -13,7 +13,7 @@ from triage.diagnose.rules.calls import divergent_call
 from triage.diagnose.rules.silence import left_early, left_first, never_joined, rank_absent
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import Scene
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 from .making import GLOO, TIMEOUT, fact, left, raised
 

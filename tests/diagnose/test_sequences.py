@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.diagnose import sequences
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 OLD = "[PG 0 (default_pg) Rank {local}] Exception (either an error or timeout) detected by watchdog at work: 9, last enqueued NCCL work: {e}, last completed NCCL work: {c}."
 NEW = "[PG ID 0 PG GUID 0(default_pg) Rank {local}]  failure detected by watchdog at work sequence id: 9 PG status: last enqueued work: {e}, last completed work: {c}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import triage
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 
 JOBS = Path(__file__).parents[2] / "samples" / "jobs"
 TWO_HOSTS = sorted({path.parents[1].name for path in JOBS.glob("*/job/node2*")})

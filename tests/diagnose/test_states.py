@@ -8,7 +8,7 @@ import triage
 from diagnose.making import GLOO, TIMEOUT, fact, job_of, left, raised, solve
 from triage.catalog.model import Catalog
 from triage.diagnose import states
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 PG = "[PG ID 0 PG GUID 0(default_pg) Rank {0}] "
 WATCHDOG = PG + (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from triage import pipeline
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 from triage.stacks import parse, reduce
 
 CORPUS = sorted((Path(__file__).parents[1] / "artifacts" / "backtraces").glob("*.txt"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triage.evidence.inference import inferred
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 BASIS = Evidence("message", "c10d", "text", Origin(rank=0, time=7.0, attempt=1), "rank0.log", 40, 60, excerpt="text")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triage.evidence import from_text
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 
 def exits(text: str) -> list[Evidence]:

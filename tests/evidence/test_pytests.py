@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import triage
-from triage.model import Diagnosis, Evidence
+from triage.model.diagnosis import Diagnosis
+from triage.model.evidence import Evidence
 
 TESTS = """
 import pytest

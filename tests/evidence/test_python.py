@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triage.evidence import from_text
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 
 def exceptions(text: str) -> list[Evidence]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import triage
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.evidence import from_text
 from triage.evidence import redact as door
 from triage.evidence.pseudonyms import Pseudonyms

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from hypothesis import strategies as st
 
-from triage.model import Block
+from triage.model.evidence import Block
 from triage.ranks.blocks import build
 from triage.ranks.text import Text
 from triage.ranks.tracebacks import HEADER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks.conflicts import remarks
 from triage.ranks.identity import JobMap
 

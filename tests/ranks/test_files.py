@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks.files import NAMINGS, Naming, is_taken, origin_of
 
 CASES = {

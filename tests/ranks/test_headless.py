@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import triage
-from triage.model import Block
+from triage.model.evidence import Block
 from triage.ranks.blocks import build
 from triage.ranks.headless import runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks.conflicts import remarks
 from triage.ranks.identity import JobMap, Member, learn_all
 

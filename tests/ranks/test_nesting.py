@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import layout_of
 from triage.ranks.nesting import nested

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks.prefix import parse
 
 AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC

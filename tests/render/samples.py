@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from triage.model import (
-    Diagnosis,
-    Evidence,
-    Finding,
-    Job,
-    Moment,
-    Origin,
-    RankState,
-    Remediation,
-    Stats,
-    Warning,
-)
+from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState, Remediation, Stats
+from triage.model.evidence import Evidence, Origin, Warning
 
 NOON = 1_763_694_000.0  # 2025-11-21 03:00:00 UTC
 

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.render import samples
-from triage.model import Diagnosis, Finding
+from triage.model.diagnosis import Diagnosis, Finding
 from triage.render import LINKED, NAMES, codequality, github, gitlab, junit, render, sarif, slack
 from triage.testing.blocks import problem
 

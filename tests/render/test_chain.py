@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import triage
-from triage.model import Diagnosis, Finding, Job
+from triage.model.diagnosis import Diagnosis, Finding, Job
 from triage.render import chain
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "jobs"

@@ -12,7 +12,7 @@ import pytest
 from tests.artifacts.flight.making import Call, Job, recording
 from triage.artifacts.flight.analyse import analyse
 from triage.artifacts.flight.view import STATES, View, view
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.render.flight import MARKS, as_json, as_text
 from triage.render.flight_html import COLORS, SAYS, as_html
 

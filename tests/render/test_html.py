@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from hypothesis import given
 
-from triage.model import Diagnosis, RankState
+from triage.model.diagnosis import Diagnosis, RankState
 from triage.render import html, words
 
 from .samples import KNOWN, diagnoses, evidence

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.errors import ReportError
-from triage.model import Evidence, Origin
+from triage.base.errors import ReportError
+from triage.model.evidence import Evidence, Origin
 from triage.render import json
 
 from .samples import ALL, CAUSE, KNOWN, UNKNOWN_ROOT, diagnoses

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.render import json, markdown
 from triage.render.safe import safe, safe_line
 

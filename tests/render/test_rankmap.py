@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import RankState
+from triage.model.diagnosis import RankState
 from triage.render import rankmap
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from hypothesis import given
 
-from triage.model import Moment, RankState
+from triage.model.diagnosis import Moment, RankState
 from triage.render import swimlanes
 
 from .samples import KNOWN, NOON, diagnoses

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import Diagnosis, Evidence, Origin, Remediation
+from triage.model.diagnosis import Diagnosis, Remediation
+from triage.model.evidence import Evidence, Origin
 from triage.render import html, json, text
 from triage.render.layout import columns
 

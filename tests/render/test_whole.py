@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.render.samples import ALL
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.render import github, gitlab, render, slack
 
 WHOLE = Path(__file__).parent / "whole"

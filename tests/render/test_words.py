@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import RankState
+from triage.model.diagnosis import RankState
 from triage.render import words
 
 from .samples import CAUSE, CLEAN, ECHO, KNOWN, LOST, NOISE, SECOND_ECHO, SYMPTOMS, UNKNOWN_ROOT

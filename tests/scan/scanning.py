@@ -13,7 +13,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from triage.model import Source
+from triage.model.evidence import Source
 from triage.ranks import windows
 from triage.scan import interface, lines, run, spans
 from triage.scan.interface import Scanned

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triage import forks
-from triage.model import Source
+from triage.base import forks
+from triage.model.evidence import Source
 from triage.scan import run as module
 
 from .scanning import SMALL, TEXTS, Container, Dribble, file, one, plain, scan, small, streamed

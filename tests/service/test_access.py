@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 import triage
 from tests.service.conftest import job
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.service import access, identify
 from triage.service.app import create_app
 from triage.service.auth import inside

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from tests.service.issuer import CLIENT, SECRET, Issuer, issuing, key
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.service import access
 from triage.service.app import create_app
 from triage.settings import Settings

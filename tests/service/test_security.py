@@ -25,7 +25,7 @@ from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
 from tests.service.serving import Server, eventually, serving
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.service.app import create_app
 from triage.service.crosssite import forged
 from triage.service.failure import ServiceError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.settings import load
 
 

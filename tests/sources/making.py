@@ -17,8 +17,8 @@ from pathlib import Path
 import lz4.frame
 import zstandard
 
-from triage import model
-from triage.model import Source
+from triage.model import evidence as evidence_model
+from triage.model.evidence import Source
 from triage.sources import File, Limits, discover, streams
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
@@ -62,16 +62,18 @@ def directory() -> Iterator[Path]:
         yield Path(path)
 
 
-def opened(file: File, limits: Limits | None = None) -> tuple[list[tuple[Source, bytes]], list[model.Warning]]:
+def opened(file: File, limits: Limits | None = None) -> tuple[list[tuple[Source, bytes]], list[evidence_model.Warning]]:
     """Every source in `file` with its bytes, read to the end, and the warnings."""
-    warnings: list[model.Warning] = []
+    warnings: list[evidence_model.Warning] = []
     sources = []
     for source, stream in streams(file, limits or Limits(), warnings.append):
         sources.append((source, Path(source.path or "").read_bytes() if stream is None else stream.read()))
     return sources, warnings
 
 
-def read(data: bytes, limits: Limits | None = None, name: str = "f") -> tuple[dict[str, bytes], list[model.Warning]]:
+def read(
+    data: bytes, limits: Limits | None = None, name: str = "f"
+) -> tuple[dict[str, bytes], list[evidence_model.Warning]]:
     """What a file of `data` holds: text by name (without the directory), and the warnings."""
     with directory() as place:
         (place / name).write_bytes(data)
@@ -83,6 +85,6 @@ def read(data: bytes, limits: Limits | None = None, name: str = "f") -> tuple[di
     return {source.name.removeprefix(f"{place}/"): text for source, text in sources}, warnings
 
 
-def codes(warnings: list[model.Warning]) -> list[str]:
+def codes(warnings: list[evidence_model.Warning]) -> list[str]:
     """The codes of warnings."""
     return [warning.code for warning in warnings]

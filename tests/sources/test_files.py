@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage import forks, model
+from triage.base import forks
+from triage.model import evidence as evidence_model
 from triage.sources import Files, files, line_numbers
 
 from .making import codes, directory
@@ -76,7 +77,7 @@ def test_the_end_of_a_file_gives_less(tmp_path: Path) -> None:
 
 def test_a_file_that_vanished_is_told_once(tmp_path: Path) -> None:
     """What cannot be read any more gives nothing and one warning."""
-    warnings: list[model.Warning] = []
+    warnings: list[evidence_model.Warning] = []
     with Files(warnings.append) as many:
         assert many.read_at(str(tmp_path / "f"), 0, 10) == b""
         assert many.read_at(str(tmp_path / "f"), 5, 10) == b""

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.errors import InputError
+from triage.base.errors import InputError
 from triage.sources import Limits, SourceError, discover, names
 
 from .making import codes, directory, log, opened, tar

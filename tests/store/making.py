@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from triage.model import Diagnosis, Evidence, Finding, Job, Origin, RankState, Remediation, Stats
+from triage.model.diagnosis import Diagnosis, Finding, Job, RankState, Remediation, Stats
+from triage.model.evidence import Evidence, Origin
 
 NOW = 1_763_700_000.0  # 2025-11-21 04:40:00 UTC
 DAY = 86_400.0

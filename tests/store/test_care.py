@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.making import DAY, NOW, known, unknown
-from triage.errors import InputError
+from triage.base.errors import InputError
 from triage.store import Store, care, transfer
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.making import DAY, NOW, unknown
+from triage.base.errors import OptionError
 from triage.clusters import Assignment
-from triage.errors import OptionError
-from triage.model import Finding, Fingerprint
+from triage.model.diagnosis import Finding, Fingerprint
 from triage.store import Store
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.making import known
-from triage.errors import OptionError, StoreError
+from triage.base.errors import OptionError, StoreError
 from triage.store import Store, place
 
 

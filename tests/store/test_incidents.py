@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 import triage
 from tests.render.samples import diagnoses
 from tests.store.making import DAY, NOW, clean, fact, known, unknown
-from triage.errors import OptionError
-from triage.model import Diagnosis, Stats
+from triage.base.errors import OptionError
+from triage.model.diagnosis import Diagnosis, Stats
 from triage.store import Store
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "jobs"

@@ -14,7 +14,7 @@ import pytest
 from tests.clusters.corpus import failures
 from tests.store.making import NOW, job, unknown
 from triage.clusters import Clusters, fingerprint
-from triage.model import Diagnosis, Finding, Stats
+from triage.model.diagnosis import Diagnosis, Finding, Stats
 from triage.store import Store
 
 SHORT = ("SinkError: segment writer lost its lease today", "SinkError: segment writer lost its lease remotely")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.store.making import DAY, NOW, known, unknown
+from triage.base.errors import OptionError
 from triage.catalog.load import load
 from triage.cli import main
 from triage.clusters import meaning
-from triage.errors import OptionError
 from triage.store import Store
 from triage.store import meaning as meant
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.making import known
-from triage.errors import StoreError
+from triage.base.errors import StoreError
 from triage.store import Store, migrations
 from triage.store.connection import Connections
 

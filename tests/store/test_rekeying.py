@@ -15,7 +15,8 @@ from tests.store.making import unknown
 from triage.clusters import Assignment, fingerprint
 from triage.clusters.engine import ByRules
 from triage.clusters.rules import Rules, rules
-from triage.model import Evidence, Finding, Fingerprint
+from triage.model.diagnosis import Finding, Fingerprint
+from triage.model.evidence import Evidence
 from triage.store import Store, care
 
 OLD = rules()

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.store.making import known, unknown
-from triage.errors import StoreError
+from triage.base.errors import StoreError
 from triage.store import Store, care, transfer
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITER = """
 import sys
 from tests.store.making import known, unknown
-from triage.errors import StoreError
+from triage.base.errors import StoreError
 from triage.store import Store
 path, first, last, name = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 with Store.open(path) as store:

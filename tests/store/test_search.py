@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.store.making import DAY, NOW, clean, known, unknown
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.store import Store, pages
 from triage.store.search import Filter
 

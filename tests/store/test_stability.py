@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.clusters.corpus import Failure, failures
 from tests.store.making import NOW, job
-from triage.model import Diagnosis, Finding, Stats
+from triage.model.diagnosis import Diagnosis, Finding, Stats
 from triage.store import Store, care, transfer
 
 

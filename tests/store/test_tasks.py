@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from triage.errors import NotFoundError
+from triage.base.errors import NotFoundError
 from triage.store import Store
 from triage.store.tasks import Task
 

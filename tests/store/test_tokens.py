@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.errors import NotFoundError, OptionError
+from triage.base.errors import NotFoundError, OptionError
 from triage.evidence.redact import redact
 from triage.store import Store, tokens
 

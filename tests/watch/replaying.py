@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from triage.model import News
+from triage.model.watch import News
 from triage.watch.follow import Follower
 from triage.watch.loop import Watch
 from triage.watch.pace import Limits, Pace

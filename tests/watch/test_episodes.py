@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triage.model import Episode, News, NewsKind
+from triage.model.watch import Episode, News, NewsKind
 from triage.watch.episodes import after
 
 

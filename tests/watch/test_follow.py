@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triage import evidence, sources
+from triage.base.options import Options
 from triage.intake import Intake, writer_key
-from triage.options import Options
 from triage.scan.interface import Scanned
 from triage.scan.run import Scan
 from triage.watch.follow import Follower

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from triage.errors import InputError
-from triage.model import Episode, News
+from triage.base.errors import InputError
+from triage.model.watch import Episode, News
 from triage.watch import memory
 from triage.watch.policy import Said
 

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.model import Diagnosis, Finding, Job
+from triage.model.diagnosis import Diagnosis, Finding, Job
 from triage.watch.policy import CLEAN, Manners, Policy, Said, key_of
 
 JOB = Job("j", "job", "job")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from triage.artifacts.interface import Artifact, Facts, Reader
-from triage.model import Evidence, Source, SourceKind, Warning
+from triage.model.evidence import Evidence, Source, SourceKind, Warning
 
 if TYPE_CHECKING:
     from triage.artifacts.stacks.conclude import Complete, Words

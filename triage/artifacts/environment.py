@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from triage.artifacts.interface import Artifact, Facts
+from triage.base.lazy_re import lazy_re
 from triage.evidence.settings import of_dump
-from triage.lazy_re import lazy_re
-from triage.model import Evidence, Origin, SourceKind
+from triage.model.evidence import Evidence, Origin, SourceKind
 from triage.ranks.files import origin_of
 
 # What launchers call a process, in the order in which they are believed.

@@ -13,7 +13,7 @@ from typing import Any
 
 from triage import evidence
 from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
-from triage.model import Evidence, SourceKind
+from triage.model.evidence import Evidence, SourceKind
 
 
 class ErrorFile:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
-from triage.errors import TriageError
-from triage.model import Evidence, Source, SourceKind, Warning
+from triage.base.errors import TriageError
+from triage.model.evidence import Evidence, Source, SourceKind, Warning
 
 
 class ArtifactError(TriageError):

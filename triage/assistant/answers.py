@@ -15,9 +15,9 @@ from pydantic import Field
 
 from triage import api, pipeline
 from triage.assistant import shapes
+from triage.base.errors import InputError, OptionError
+from triage.base.options import Options
 from triage.catalog.load import load
-from triage.errors import InputError, OptionError
-from triage.options import Options
 from triage.store import Store, meaning, place
 
 Paths = Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import triage
 from triage.assistant.answers import Answers
 from triage.assistant.shapes import NOTICE
-from triage.errors import OptionError, TriageError
+from triage.base.errors import OptionError, TriageError
 from triage.render.safe import safe_line
 
 if TYPE_CHECKING:

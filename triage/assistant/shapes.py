@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from triage.catalog.model import Signature
-from triage.model import Diagnosis, Evidence, Feedback, Finding, Incident
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
+from triage.model.store import Feedback, Incident
 from triage.render import words
 from triage.render.json import document
 from triage.render.safe import clip, safe, safe_line

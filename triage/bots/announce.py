@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from triage.bots.pace import Pace
 from triage.bots.routing import Facts, place, wants, when
 from triage.evidence.redact import redact_all
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.render import json
 from triage.settings.routing import Route, Routing
 from triage.store import Store, Stored

@@ -4,8 +4,8 @@ answer is told the new one.
 
 from __future__ import annotations
 
+from triage.base.errors import OptionError
 from triage.bots.announce import Topic, announce, topic
-from triage.errors import OptionError
 from triage.settings.routing import Routing
 from triage.store import Store
 from triage.store.outbox import Post

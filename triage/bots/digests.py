@@ -9,7 +9,7 @@ import time
 
 from triage.bots.routing import Facts, digest_of, place, wants
 from triage.bots.slack.words import DIGEST
-from triage.model import Incident
+from triage.model.store import Incident
 from triage.settings.routing import Route, Routing
 from triage.store import Store
 from triage.store.search import Filter

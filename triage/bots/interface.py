@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from triage.errors import TriageError
+from triage.base.errors import TriageError
 from triage.store import Store
 from triage.store.outbox import Post
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from triage.bots.interface import Undelivered
 from triage.bots.routing import PACE, Facts
-from triage.model import Episode, News
+from triage.model.watch import Episode, News
 from triage.render.watch import episode, read_episode
 from triage.store.outbox import Post
 from triage.store.told import Message

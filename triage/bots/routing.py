@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
-from triage.model import Diagnosis, Incident
+from triage.model.diagnosis import Diagnosis
+from triage.model.store import Incident
 from triage.settings.routing import Route
 
 PACE = "pace"

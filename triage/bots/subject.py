@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triage.base.errors import OptionError, ReportError
 from triage.bots.interface import Undelivered
-from triage.errors import OptionError, ReportError
-from triage.model import Diagnosis, Remembered
+from triage.model.diagnosis import Diagnosis
+from triage.model.store import Remembered
 from triage.render import json
 from triage.store import Store
 from triage.store.outbox import Post

@@ -15,7 +15,7 @@ from triage.bots import pace
 from triage.bots.http import call
 from triage.bots.interface import Undelivered
 from triage.bots.subject import known, link, read
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.render.json import document
 from triage.settings.webhook import Webhook
 from triage.store import Store

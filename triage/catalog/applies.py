@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
+from triage.base.lazy_re import lazy_re
 from triage.catalog.model import Catalog, Signature
-from triage.lazy_re import lazy_re
 
 _BOUND = lazy_re(r"(==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)")
 _NUMBERS = lazy_re(r"\d+(?:\.\d+)*")

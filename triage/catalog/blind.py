@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from triage.base.lazy_re import lazy_re
 from triage.catalog.model import Leaf
 from triage.catalog.regex import compiled, named_groups
-from triage.lazy_re import lazy_re
 
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 # What of a pattern is no literal digit although a digit stands in it: counts, names of groups, escapes such as \x1b do

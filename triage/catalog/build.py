@@ -10,7 +10,7 @@ from triage import evidence
 from triage.catalog import files, gate, read
 from triage.catalog.model import Catalog, Signature
 from triage.catalog.problems import SKIPPED, WEAK, Problem
-from triage.model import Warning as Note
+from triage.model.evidence import Warning as Note
 from triage.scan.windows import choose
 
 NO_VERSION = "0"

@@ -12,7 +12,7 @@ from triage.catalog.marked import Marked
 from triage.catalog.marked import Path as Inside
 from triage.catalog.model import Sample, Signature
 from triage.catalog.problems import Problem
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 ToEvidence = Callable[[str], Sequence[Evidence]]
 

@@ -13,7 +13,7 @@ from triage.catalog.marked import Path as Inside
 from triage.catalog.match import Matcher, evaluate
 from triage.catalog.model import Catalog, Sample, Signature
 from triage.catalog.problems import Problem
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 

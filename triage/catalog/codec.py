@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from triage.catalog.model import Catalog, Clause, Edge, Leaf, Sample, Signature
-from triage.model import Role, Severity
-from triage.model import Warning as Note
+from triage.model.diagnosis import Role, Severity
+from triage.model.evidence import Warning as Note
 
 _ROLES = frozenset(get_args(Role))
 _SEVERITIES = frozenset(get_args(Severity))

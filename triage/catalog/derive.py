@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 MOST_TOKENS = 120  # of a line; the rest of a long one does not count
 FEWEST_FOR_CONSTANT = 3  # lines that must agree before a number among them may be taken for a part of the message

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from triage.catalog.model import Leaf
 from triage.catalog.regex import compiled, named_groups
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 Captures = Mapping[str, str]
 _Key = tuple[str, str, str, tuple[tuple[str, str], ...]]

@@ -12,13 +12,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from triage.base.errors import CatalogError
 from triage.catalog import cache
 from triage.catalog.files import ABOUT, shipped_directory, stamps
 from triage.catalog.model import Catalog
 from triage.catalog.problems import SKIPPED
 from triage.catalog.setting import configured
-from triage.errors import CatalogError
-from triage.model import Warning as Note
+from triage.model.evidence import Warning as Note
 
 
 def load(

@@ -18,7 +18,7 @@ from triage.catalog import blind
 from triage.catalog.facts import NO_CAPTURES, Captures, Fact, distinct, gather
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
 from triage.catalog.together import Together
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 MAX_VALUES = 4096  # different values kept of one capture
 MAX_SHAPES = 20_000  # texts without their digits, whose tests are kept

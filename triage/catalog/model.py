@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from triage.model import Role, Severity
-from triage.model import Warning as Note
+from triage.model.diagnosis import Role, Severity
+from triage.model.evidence import Warning as Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from triage.catalog import gate, lock
 from triage.catalog.case import Case, ToEvidence, numbered, sample_evidence
 from triage.catalog.match import describe, evaluate
 from triage.catalog.model import Clause, Leaf, Sample, Signature
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 Shown = Sequence[tuple[str, Sample, bool, Sequence[Evidence]]]  # whose sample, the sample, must it match, its evidence
 

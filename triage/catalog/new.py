@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+from triage.base.errors import OptionError
+from triage.base.lazy_re import lazy_re
 from triage.catalog.schema import ID, MAX_TITLE, json_schema
-from triage.errors import OptionError
-from triage.lazy_re import lazy_re
-from triage.model import Role
+from triage.model.diagnosis import Role
 
 SCHEMA = "schema.json"
 PLACEHOLDER = "Say in one line what happened"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 
 
 def stale(directory: Path, wanted: Mapping[str, str], mark: str) -> list[str]:

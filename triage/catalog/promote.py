@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from triage.base.errors import OptionError
 from triage.catalog.derive import Derived, derive
 from triage.catalog.match import evaluate
 from triage.catalog.model import Leaf, Sample, Signature
 from triage.catalog.new import SCHEMA, claim
-from triage.errors import OptionError
 from triage.evidence import from_text
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 SAMPLES = 3
 NEGATIVES = 5

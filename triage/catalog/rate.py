@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from triage.errors import InputError, OptionError
-from triage.model import Diagnosis
+from triage.base.errors import InputError, OptionError
+from triage.model.diagnosis import Diagnosis
 
 TRUTH = "TRUTH.yaml"
 JOB = "job"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from triage.errors import CatalogError
+from triage.base.errors import CatalogError
 
 VARIABLE = "TRIAGE_CATALOG"  # directories, separated as in PATH
 CONFIG = "TRIAGE_CONFIG"  # the configuration file; empty for none

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from triage.base.errors import CatalogError
 from triage.catalog import regex
 from triage.catalog.case import Case, ToEvidence, ingest_evidence, numbered, prepare, sample_evidence
 from triage.catalog.graph import Arrow, explained_by
 from triage.catalog.match import ClauseLine, describe, evaluate, explain, positive_leaves
 from triage.catalog.model import Leaf, Sample, Signature
-from triage.errors import CatalogError
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from triage.catalog import codec, schema
 from triage.catalog.model import Edge, Leaf, Sample, Signature
 from triage.catalog.regex import named_groups
 from triage.catalog.schema import Action, Id, Name, Pattern, Strict, Text
-from triage.model import Severity
+from triage.model.diagnosis import Severity
 
 KEY = "table"  # a file with this key is a table
 CODE = r"^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$"

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from triage.catalog.facts import distinct
 from triage.catalog.match import positive_leaves
 from triage.catalog.model import Signature
-from triage.model import Diagnosis, Evidence, Explanation, Finding
+from triage.model.diagnosis import Diagnosis, Explanation, Finding
+from triage.model.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)

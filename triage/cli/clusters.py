@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triage.base.errors import OptionError
 from triage.cli import options
-from triage.errors import OptionError
 
 if TYPE_CHECKING:
     from triage.clusters import Near
-    from triage.model import Cluster, Evidence
+    from triage.model.evidence import Evidence
+    from triage.model.store import Cluster
     from triage.store import Store
 
 

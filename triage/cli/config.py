@@ -17,7 +17,7 @@ def loaded(given: Mapping[str, Any] | None = None) -> Loaded:
     """The settings, with options of the command line laid over them. Raises OptionError, also where pydantic-settings
     is missing.
     """
-    from triage.errors import OptionError
+    from triage.base.errors import OptionError
 
     try:
         from triage.settings import load

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triage.base.errors import OptionError
 from triage.cli import options
-from triage.errors import OptionError
 
 if TYPE_CHECKING:
     from triage.catalog.trial import Trial

@@ -12,7 +12,7 @@ from triage.cli import options
 
 if TYPE_CHECKING:
     from triage.artifacts.cores.report import Report
-    from triage.model import Warning
+    from triage.model.evidence import Warning
 
 
 def core(
@@ -88,7 +88,7 @@ def check(where: object) -> None:
     """Raises OptionError for a place that is not there."""
     import os
 
-    from triage.errors import OptionError
+    from triage.base.errors import OptionError
 
     for name, wanted in (("exe", os.path.isfile), ("sysroot", os.path.isdir), ("debug_dir", os.path.isdir)):
         path = getattr(where, name)
@@ -113,7 +113,7 @@ def _reports(path: str, where: object, use_gdb: bool, limits: object, warnings: 
     from triage import sources
     from triage.artifacts.cores.reader import Cores
     from triage.artifacts.cores.report import read
-    from triage.errors import InputError
+    from triage.base.errors import InputError
 
     if is_program(path):
         raise InputError(

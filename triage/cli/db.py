@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from triage.base.errors import InputError, OptionError
 from triage.cli import options
-from triage.errors import InputError, OptionError
 
 Format = Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")]
 
@@ -24,8 +24,8 @@ def check(format: Format = options.PlainFormat.text, store: options.StoreFile = 
     Example:
       triage db check
     """
+    from triage.base.errors import StoreError
     from triage.cli import streams
-    from triage.errors import StoreError
     from triage.render.incidents import dumped
     from triage.store import Store, care
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from triage.errors import TriageError
+from triage.base.errors import TriageError
 
 FOUND = 1
 UNUSABLE = 2

@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
+from triage.base.errors import OptionError
 from triage.cli import options
-from triage.errors import OptionError
 
 
 class Said(str, Enum):  # noqa: UP042

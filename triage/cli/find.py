@@ -13,8 +13,8 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage import model
     from triage.catalog.model import Signature as Entry
+    from triage.model.store import Cluster
     from triage.store import Store
     from triage.store.search import Filter, Hit
 
@@ -276,10 +276,10 @@ def _stored_if_any(given: Path | None) -> Iterator[Store | None]:
         yield opened
 
 
-def _row(item: Entry | model.Cluster) -> tuple[str, str, str]:
+def _row(item: Entry | Cluster) -> tuple[str, str, str]:
     """(kind, id, title)"""
-    from triage import model
+    from triage.model.store import Cluster
 
-    if isinstance(item, model.Cluster):
+    if isinstance(item, Cluster):
         return "cluster", item.id, item.name or item.title
     return ("guide" if item.role == "guide" else "signature"), item.id, item.title

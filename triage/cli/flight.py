@@ -64,7 +64,7 @@ def flight(
     from triage.artifacts.flight.analyse import analyse
     from triage.artifacts.flight.gather import gather
     from triage.artifacts.flight.view import view
-    from triage.options import Progress
+    from triage.base.options import Progress
     from triage.render import flight as texts
     from triage.render import flight_html
 

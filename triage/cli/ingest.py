@@ -10,7 +10,7 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.model import Diagnosis
+    from triage.model.diagnosis import Diagnosis
     from triage.pipeline import Options
 
 
@@ -92,8 +92,8 @@ def remembered(diagnosis: Diagnosis, given: Path | None) -> Diagnosis:
     """
     import dataclasses
 
-    from triage.errors import StoreError
-    from triage.model import Warning
+    from triage.base.errors import StoreError
+    from triage.model.evidence import Warning
     from triage.store import Store, place
 
     if place(given) is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from triage.errors import CatalogError, OptionError
+from triage.base.errors import CatalogError, OptionError
 
 if TYPE_CHECKING:
     from triage.catalog.model import Signature

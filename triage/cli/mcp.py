@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from triage.base.errors import OptionError
 from triage.cli import options
-from triage.errors import OptionError
 
 
 def mcp(
@@ -40,7 +40,7 @@ def mcp(
     """
     from triage.assistant.answers import Answers
     from triage.assistant.server import server
-    from triage.options import Options
+    from triage.base.options import Options
 
     roots = tuple(path.resolve() for path in root or [Path()])
     for path in roots:

@@ -14,8 +14,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from triage.errors import OptionError
-from triage.model import Diagnosis, Episode, Warning
+from triage.base.errors import OptionError
+from triage.model.diagnosis import Diagnosis
+from triage.model.evidence import Warning
+from triage.model.watch import Episode
 
 if TYPE_CHECKING:
     from triage.settings import Settings

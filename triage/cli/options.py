@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triage.errors import OptionError, TriageError
+from triage.base.errors import OptionError, TriageError
 
 if TYPE_CHECKING:
     import threading

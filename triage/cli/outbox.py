@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from triage.base.errors import NotFoundError, OptionError
 from triage.cli import options
-from triage.errors import NotFoundError, OptionError
 
 if TYPE_CHECKING:
     from triage.store import Store

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from triage.base.errors import OptionError
 from triage.cli import options
-from triage.errors import OptionError
 
 if TYPE_CHECKING:
-    from triage.model import Diagnosis
+    from triage.model.diagnosis import Diagnosis
 
 Report = Annotated[
     str,

@@ -175,7 +175,7 @@ def _report(path: Path) -> dict[str, Any]:
     """A stored report, as far as its shape is needed here. Raises ReportError for another file."""
     import json
 
-    from triage.errors import ReportError
+    from triage.base.errors import ReportError
 
     hint = "give what `triage ingest JOB --format json -o FILE` wrote"
     try:

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from triage.base.lazy_re import lazy_re
 from triage.cli import options
-from triage.lazy_re import lazy_re
 
 _INCIDENT = lazy_re(r"(?:[ij]-)?[0-9a-z]{3,40}")
 
@@ -77,7 +77,7 @@ def _files(paths: Sequence[str], store: Path | None) -> list[str]:
     """
     if len(paths) != 1 or os.path.lexists(paths[0]) or not _INCIDENT.fullmatch(paths[0]):
         return list(paths)
-    from triage.errors import InputError, TriageError
+    from triage.base.errors import InputError, TriageError
 
     try:
         with options.stored(store) as opened:

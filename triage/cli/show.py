@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triage.base.lazy_re import lazy_re
 from triage.cli import options
-from triage.lazy_re import lazy_re
 
 if TYPE_CHECKING:
-    from triage.model import Diagnosis
+    from triage.model.diagnosis import Diagnosis
 
 _ID = lazy_re(r"[ij]-[0-9a-z]+|[0-9a-f]{4,64}")
 

@@ -11,7 +11,7 @@ from triage.cli import options
 
 if TYPE_CHECKING:
     from triage.artifacts.stacks.board import Told
-    from triage.model import Evidence, Warning
+    from triage.model.evidence import Evidence, Warning
     from triage.ranks.last import Word
 
 
@@ -69,8 +69,8 @@ def _read(paths: list[str]) -> tuple[list[Told], list[Warning]]:
     from triage.artifacts.interface import ArtifactError, damaged
     from triage.artifacts.stacks.conclude import latest, told_of
     from triage.artifacts.stacks.reader import MOST_BYTES, fact, processes
-    from triage.errors import InputError
-    from triage.model import Warning
+    from triage.base.errors import InputError
+    from triage.model.evidence import Warning
     from triage.ranks.identity import JobMap
 
     found: list[Evidence] = []

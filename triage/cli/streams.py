@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import IO, TextIO
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 
 # What the text report itself uses beyond ASCII; log text that cannot be encoded is written as escapes.
 _PLAIN = str.maketrans({"…": "...", "·": "-", "×": "x"})

@@ -39,9 +39,9 @@ def create(
       triage token create ci --scope read --scope ingest --expires 90d
       triage token create anna -s read -s ingest -s curate
     """
+    from triage.base.errors import OptionError
     from triage.cli import streams
     from triage.cli.failure import say
-    from triage.errors import OptionError
 
     try:
         until = None if expires == "never" else time.time() + (options.seconds(expires) or 0.0)

@@ -13,7 +13,7 @@ from triage.cli import options
 
 if TYPE_CHECKING:
     from triage.cli.notify import Telling
-    from triage.model import Episode, News
+    from triage.model.watch import Episode, News
     from triage.watch.loop import Watch
 
 
@@ -78,10 +78,10 @@ def watch(
 
     Exit status: 0 it was ended (Ctrl-C, SIGTERM, --stop-after); 2 the input or the options cannot be used.
     """
+    from triage.base.errors import InputError
+    from triage.base.options import Options
     from triage.cli.ingest import remembered
     from triage.cli.notify import telling as notifying
-    from triage.errors import InputError
-    from triage.options import Options
     from triage.watch import memory as kept
     from triage.watch.follow import Follower
     from triage.watch.hook import Hook

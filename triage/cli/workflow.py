@@ -11,10 +11,10 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 
 if TYPE_CHECKING:
-    from triage.model import Diagnosis
+    from triage.model.diagnosis import Diagnosis
 
 
 def tell(diagnosis: Diagnosis, link: str = "") -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from triage.clusters.fingerprint import short, words
 from triage.clusters.model import Assignment, Near
 from triage.clusters.rules import Rules, rules
-from triage.model import Fingerprint
+from triage.model.diagnosis import Fingerprint
 
 _SHARED = 3
 _OVERLAP = 0.6

@@ -8,7 +8,7 @@ from triage.clusters.assign import Clusters, Known
 from triage.clusters.fingerprint import fingerprint
 from triage.clusters.model import Assignment
 from triage.clusters.rules import rules
-from triage.model import Finding, Fingerprint
+from triage.model.diagnosis import Finding, Fingerprint
 
 
 class ByRules:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import hashlib
 import re
 
+from triage.base.lazy_re import lazy_re
 from triage.clusters.headline import headline
 from triage.clusters.rules import Rules, rules
-from triage.lazy_re import lazy_re
-from triage.model import Evidence, Fingerprint
+from triage.model.diagnosis import Fingerprint
+from triage.model.evidence import Evidence
 
 _WORD = lazy_re(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 _SPACE = lazy_re(r"\s+")

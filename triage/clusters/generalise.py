@@ -9,11 +9,11 @@ import functools
 import re
 from collections.abc import Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.clusters.fingerprint import masked
 from triage.clusters.headline import headline
 from triage.clusters.rules import Rules, rules
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _TOKEN = lazy_re(r"<[a-z]+>|\w+|\s+|[^\w\s]")
 _GAP = "\0"

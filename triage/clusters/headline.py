@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triage.base.lazy_re import lazy_re
 from triage.clusters.rules import Rules
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _LIMIT = 8000
 _HEADLINE = 2000

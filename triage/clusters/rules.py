@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from triage.errors import CatalogError
+from triage.base.errors import CatalogError
 
 FILE = Path(__file__).with_name("rules.toml")
 

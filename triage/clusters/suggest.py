@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from triage.base.errors import OptionError
 from triage.clusters.assign import near
 from triage.clusters.fingerprint import words
 from triage.clusters.model import Near
-from triage.errors import OptionError
-from triage.model import Fingerprint
+from triage.model.diagnosis import Fingerprint
 
 LEAST = 0.35
 

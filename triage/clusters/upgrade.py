@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from triage.model import Fingerprint
+from triage.model.diagnosis import Fingerprint
 
 
 @dataclass(frozen=True, slots=True)

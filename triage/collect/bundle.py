@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from triage.base.errors import OptionError
 from triage.collect import logs, steps
 from triage.collect.processes import Target, targets
 from triage.collect.steps import Missing
-from triage.errors import OptionError
 
 PIECE_S = 15.0
 GDB_S = 40.0

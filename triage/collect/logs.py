@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from triage.base.lazy_re import lazy_re
 from triage.collect.processes import PROC, Target, parent
-from triage.lazy_re import lazy_re
 
 _OPEN = lazy_re(r"\.(?:log|out|err|txt)(?:\.\d+)?$")
 _MOST_OPEN, _MOST_HCCL, _ANCESTORS = 16, 16, 4

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from triage.errors import InputError, OptionError
+from triage.base.errors import InputError, OptionError
 
 PROC = Path("/proc")
 MOST = 512

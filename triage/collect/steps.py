@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from triage.artifacts.cores import engine
+from triage.base.lazy_re import lazy_re
 from triage.collect.logs import Log, inner_pid
 from triage.collect.processes import PROC, Target
 from triage.evidence.redact import redact
-from triage.lazy_re import lazy_re
 
 _SECRET = lazy_re(r"(?i)key|token|secret|passw|credential|auth|cookie|session|_pat$|dsn|webhook")
 TAIL = 1 << 20

@@ -16,7 +16,8 @@ from triage.compare.said import Read, said
 from triage.compare.values import Values, diverged
 from triage.evidence.collect import Harvest
 from triage.evidence.inference import inferred
-from triage.model import Audit, Deviation, Evidence, Source, Warning
+from triage.model.environment import Audit, Deviation
+from triage.model.evidence import Evidence, Source, Warning
 from triage.scan.interface import Scanned
 
 __all__ = ["Rules", "RulesError", "inferences", "load", "look"]

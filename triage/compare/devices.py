@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from triage.compare.words import say_ranks
 from triage.evidence import health
 from triage.evidence.settings import HEALTH
-from triage.model import Deviation, Evidence, Origin
+from triage.model.environment import Deviation
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 
 UNHEALTHY = "device-unhealthy"

@@ -13,7 +13,9 @@ from triage.compare.devices import unhealthy
 from triage.compare.rules import Condition, Rules
 from triage.compare.words import say_who
 from triage.evidence.settings import HEALTH
-from triage.model import Audit, Deviation, Evidence, Origin, Severity
+from triage.model.diagnosis import Severity
+from triage.model.environment import Audit, Deviation
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 
 _ORDER: dict[Severity, int] = {"fatal": 0, "error": 1, "warning": 2, "info": 3}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from triage.compare.quantities import Complete, Value, observe
-from triage.model import Source
+from triage.model.evidence import Source
 from triage.ranks.last import STEP
 from triage.ranks.text import Text
 from triage.scan.interface import Scanned

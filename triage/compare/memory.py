@@ -8,7 +8,7 @@ from triage.compare.quantities import Value
 from triage.compare.values import Values, of_worth
 from triage.compare.words import say_ranks
 from triage.evidence.inference import inferred
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 # So much more than the median, relatively and in bytes, is no accident of the moment.
 FULLER = 1.3

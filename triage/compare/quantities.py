@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from triage.base.lazy_re import lazy_re
 from triage.compare.rules import RulesError
-from triage.lazy_re import lazy_re
-from triage.model import Origin, Source
+from triage.model.evidence import Origin, Source
 from triage.ranks.last import STEP
 from triage.ranks.text import Line, Text
 

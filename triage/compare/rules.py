@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, cast
 
-from triage.errors import TriageError
-from triage.lazy_re import lazy_re
-from triage.model import Severity
+from triage.base.errors import TriageError
+from triage.base.lazy_re import lazy_re
+from triage.model.diagnosis import Severity
 
 SHIPPED = Path(__file__).with_name("settings.txt")
 _CONDITION = lazy_re(r"(?P<sign>[!+]?)(?P<name>[A-Za-z][\w-]*)(?:(?P<how>==|>=|<=|=|<|>)(?P<what>\S+))?")

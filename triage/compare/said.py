@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from triage.evidence.settings import of_line
-from triage.model import Evidence, Origin, Source
+from triage.model.evidence import Evidence, Origin, Source
 from triage.ranks.text import split_line
 from triage.scan.interface import Scanned
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.compare import table
 from triage.compare.finder import Finder
 from triage.compare.quantities import Value, gate, observe
@@ -19,8 +20,7 @@ from triage.compare.table import Judged, Row
 from triage.compare.words import say_ranks
 from triage.evidence.collect import Harvest, text_of
 from triage.evidence.inference import inferred
-from triage.lazy_re import lazy_re
-from triage.model import Evidence, Source
+from triage.model.evidence import Evidence, Source
 from triage.scan.interface import Scanned
 
 Read = Callable[[int, int], bytes]

@@ -12,9 +12,9 @@ import bisect
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.clocks import Clocks
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _RESTART = lazy_re(r"will restart worker group|restarting worker group")
 _IN_PATH = lazy_re(r"attempt[_-]?\d")  # as ranks/files.py reads it

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from triage.base.lazy_re import lazy_re
 from triage.catalog.match import Match
 from triage.catalog.model import Signature
 from triage.diagnose.clocks import Begin, Clocks, begins
 from triage.diagnose.say import say_ranks
 from triage.diagnose.sequences import group_of
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 
 @dataclass

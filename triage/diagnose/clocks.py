@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import short
 
 # On two hosts, events closer than this are in no order, however well their clocks are tied.

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Evidence
 
 _GLOO = lazy_re(r"gloo|unbound_buffer\.cc|\bpair\.cc", re.I)
 _NPU = lazy_re(r"\bHCCL\b|\bWorkHCCL\b|\bEI\d{4}\b|torch_npu|ProcessGroupHCCL", re.I)

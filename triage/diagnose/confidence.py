@@ -13,7 +13,7 @@ from triage.diagnose.calibration import calibrated
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import tier
 from triage.diagnose.say import say_ranks
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 LEAST, MOST = 0.1, 0.95
 # High confidence, which begins at 0.8, is for what at least two of independent origin say: of a single voice all above

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triage.catalog.match import positive_leaves
 from triage.catalog.model import Signature
 from triage.diagnose.reason import Result
-from triage.model import Explanation
+from triage.model.diagnosis import Explanation
 
 _NEAR = 10
 _NOT = "not matched, because no line of this job meets its clauses"

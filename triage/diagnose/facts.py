@@ -9,10 +9,10 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.clocks import late
 from triage.diagnose.memory_kills import by_memory_kill
-from triage.lazy_re import lazy_re
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.stamps import ISO, seconds
 

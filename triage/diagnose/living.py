@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triage.diagnose.reason import Result
 from triage.diagnose.say import say_ranks
-from triage.model import Evidence, Warning
+from triage.model.evidence import Evidence, Warning
 
 _SHOWN = 5
 

@@ -10,8 +10,8 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence
 
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Evidence
 from triage.ranks.identity import JobMap, short
 
 _KILL = lazy_re(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triage.diagnose.facts import is_echo
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.last import Word
 

@@ -21,7 +21,7 @@ from triage.diagnose.confidence import confidence
 from triage.diagnose.graph import Case
 from triage.diagnose.outcome import Outcome, outcome
 from triage.diagnose.scene import Scene
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 from triage.ranks.identity import JobMap, short
 from triage.ranks.last import Word
 

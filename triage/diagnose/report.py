@@ -8,14 +8,15 @@ import heapq
 import operator
 from collections.abc import Mapping, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose import living
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.collect import Left, what_to_collect
 from triage.diagnose.graph import tier
 from triage.diagnose.reason import Result
 from triage.diagnose.say import say_ranks
-from triage.lazy_re import lazy_re
-from triage.model import Evidence, Finding, Moment, Remediation, Verdict, Warning
+from triage.model.diagnosis import Finding, Moment, Remediation, Verdict
+from triage.model.evidence import Evidence, Warning
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
 from triage.ranks.last import fell_silent

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from triage.diagnose.clocks import Clocks
 from triage.evidence.inference import Ground, inferred
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 T = TypeVar("T")
 SANE_WORLD = 1 << 20  # a size beyond this was misread

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Evidence
 
 _GROUP = lazy_re(r"\[PG (?:ID )?(\d+)(?: PG GUID (\w+))?(?: ?\(([^)]*)\))? Rank \d+\]")
 _WORK = lazy_re(r"[Ll]ast enqueued (?:[NH]CCL )?work: (-?\d+), last completed (?:[NH]CCL )?work: (-?\d+)")

@@ -14,7 +14,8 @@ from typing import Literal
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.reason import Result
-from triage.model import Evidence, RankState
+from triage.model.diagnosis import RankState
+from triage.model.evidence import Evidence
 from triage.ranks.identity import JobMap
 from triage.ranks.last import fell_silent
 

@@ -6,10 +6,11 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.clocks import late
 from triage.diagnose.reason import Result
-from triage.lazy_re import lazy_re
-from triage.model import Event, Evidence, Job, LastLine, RankState, Timeline, Warning
+from triage.model.diagnosis import Event, Job, RankState, Timeline
+from triage.model.evidence import Evidence, LastLine, Warning
 
 _TEXT = 300
 _NUMBER = lazy_re(r"\d+(?:\.\d+)?")

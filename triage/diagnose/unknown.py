@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from triage.clusters import fingerprint
 from triage.clusters.fingerprint import short
 from triage.diagnose.facts import ECHOES
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
 

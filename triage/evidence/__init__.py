@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from triage.evidence import backtraces, launcher, message, native, pytests, python
 from triage.evidence.interface import Speaker
 from triage.evidence.redact import redact_all
-from triage.model import Block, Evidence, Origin
+from triage.model.evidence import Block, Evidence, Origin
 from triage.ranks import maps
 from triage.ranks.envelopes import in_json
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.interface import evidence
-from triage.lazy_re import lazy_re
-from triage.model import Block, Evidence
+from triage.model.evidence import Block, Evidence
 
 if TYPE_CHECKING:
     from triage.stacks import Crash, Stacks

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from triage import evidence
-from triage.forks import each
-from triage.lazy_re import lazy_re
-from triage.model import Evidence, Origin, Source, Warning
+from triage.base.forks import each
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Evidence, Origin, Source, Warning
 from triage.ranks import cuts, headless, maps, shuffled, wrapped
 from triage.ranks.blocks import build
 from triage.ranks.files import is_taken, origin_of

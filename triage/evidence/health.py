@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from triage.lazy_re import lazy_re
-from triage.model import Severity
+from triage.base.lazy_re import lazy_re
+from triage.model.diagnosis import Severity
 from triage.sources.environment import columns
 
 _GPU_ROW = lazy_re(

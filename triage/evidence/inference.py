@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 # What a conclusion stands on: `measured` (a dump, a number, a stack says it), or `silence` (somebody did not speak).
 Ground = Literal["measured", "silence"]

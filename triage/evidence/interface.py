@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from triage.evidence.redact import redact
-from triage.model import Block, Evidence
+from triage.model.evidence import Block, Evidence
 
 EXCERPT_LINES = 40
 TEXT_CHARACTERS = 8000

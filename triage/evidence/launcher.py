@@ -11,10 +11,10 @@ import dataclasses
 import re
 import signal as signals
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence import python
 from triage.evidence.interface import evidence
-from triage.lazy_re import lazy_re
-from triage.model import Block, Evidence, Origin
+from triage.model.evidence import Block, Evidence, Origin
 from triage.ranks.stamps import agreed
 
 _TABLE = lazy_re(r"^[\w.]*ChildFailedError\b", re.M)

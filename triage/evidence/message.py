@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.interface import evidence
-from triage.lazy_re import lazy_re
-from triage.model import Block, Evidence
+from triage.model.evidence import Block, Evidence
 
 # In order: the first whose pattern is found in the line says who spoke, and of what kind that makes it.
 SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.backtraces import crash_of, fields
 from triage.evidence.interface import evidence
 from triage.evidence.python import FRAME
-from triage.lazy_re import lazy_re
-from triage.model import Block, Evidence
+from triage.model.evidence import Block, Evidence
 
 _FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)')
 _SIGNALS = {

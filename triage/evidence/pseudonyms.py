@@ -11,7 +11,7 @@ import hmac
 import re
 from collections.abc import Collection
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _IPV4 = lazy_re(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w\.\d)(?!\d)")
 _IPV6 = lazy_re(r"(?<![\w:.])(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F:]{2,39}(?![\w:])")

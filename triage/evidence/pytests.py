@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.interface import evidence
-from triage.lazy_re import lazy_re
-from triage.model import Block, Evidence
+from triage.model.evidence import Block, Evidence
 from triage.ranks.pytests import FAILED, PLACE
 from triage.ranks.tracebacks import is_exception
 

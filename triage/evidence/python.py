@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.interface import evidence
-from triage.lazy_re import lazy_re
-from triage.model import Block, Evidence
+from triage.model.evidence import Block, Evidence
 from triage.ranks.tracebacks import CHAINS, HEADER, is_exception
 
 FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')

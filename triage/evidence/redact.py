@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.pseudonyms import Pseudonyms
 from triage.evidence.redaction import Redaction, configured
 from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
-from triage.lazy_re import lazy_re
-from triage.model import Diagnosis, Evidence
+from triage.model.diagnosis import Diagnosis
+from triage.model.evidence import Evidence
 
 _PLAIN = (int, float, bool, type(None))
 SHORTEST = 10  # of a secret with what tells it: key='abcd'

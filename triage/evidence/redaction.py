@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 
 VARIABLE = "TRIAGE_REDACT"
 SHORTEST_KEY = 16

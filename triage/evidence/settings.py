@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence import health
 from triage.evidence.redact import redact
-from triage.lazy_re import lazy_re
 from triage.sources.environment import is_query
 
 # Only what may steer training is kept; what else stands in an environment is nobody's business.

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
-from triage.model import Block, Origin
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Block, Origin
 from triage.ranks import backtraces, headless, pytests, tracebacks
 from triage.ranks.files import origin_of
 from triage.ranks.last import FINISHED, PROGRESS, STEP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
-from triage.model import Warning
+from triage.model.evidence import Warning
 from triage.ranks.identity import FILE, JobMap
 
 _MOST = 5

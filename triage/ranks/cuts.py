@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.grammars import Table, start_class
 from triage.ranks.prefix import Parsed, parse
 

@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from triage.lazy_re import lazy_re
-from triage.model import Origin
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
 from triage.ranks.grammars import Table
 from triage.ranks.prefix import Parsed, parse
 from triage.ranks.stamps import ISO, seconds

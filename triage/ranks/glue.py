@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 # Behind a blank, a colon, a bracket or a quotation mark it is text that speaks of a prefix, or a further layer.
 _SPOKEN = b"\n\r\0 \t:>])('\"`=,"

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.stamps import CTIME, GLOG, ISO, NANO, SYSLOG, TIME
 
 Kind = Literal["writer", "record", "carrier"]

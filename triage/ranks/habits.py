@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.grammars import BY_START, GRAMMARS, Grammar, Kind, Table, grammar, table
 from triage.ranks.prefix import parse
 from triage.ranks.stamps import SYSLOG, TIME

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.text import Line, Text
 
 # Inputs of at most so many bytes, all sources together, are looked at.

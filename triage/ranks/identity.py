@@ -15,8 +15,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from triage.lazy_re import lazy_re
-from triage.model import Origin
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
 from triage.ranks.clocks import Clocks
 from triage.ranks.files import TASK, origin_of
 

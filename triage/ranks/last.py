@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
-from triage.model import Origin
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import Parsed
 from triage.ranks.text import Line, Text, split_line

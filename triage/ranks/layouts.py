@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks import cuts
 from triage.ranks.envelopes import Kind, Opened, exported, kind_of, open_json
 from triage.ranks.grammars import BY_START, Table

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from triage.lazy_re import lazy_re
-from triage.model import Origin
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
 from triage.ranks.blocks import build
 from triage.ranks.identity import JobMap, Member
 from triage.ranks.layouts import Layout

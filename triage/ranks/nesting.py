@@ -15,7 +15,7 @@ import functools
 import itertools
 import re
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.grammars import GRAMMARS, Grammar, Table, grammar, table
 from triage.ranks.prefix import parse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
-from triage.model import Origin
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
 from triage.ranks.grammars import BY_START, SAYS, Table, start_class
 from triage.ranks.stamps import agreed, seconds
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.text import Line
 
 SUMMARY = "short test summary info"

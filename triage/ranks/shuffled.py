@@ -10,7 +10,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _MOST_WRITERS = 8
 _SHORTEST, _LONGEST, _LETTERS, _DIFFERENT = 12, 1200, 6, 4

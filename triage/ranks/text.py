@@ -7,7 +7,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks import shuffled, wrapped
 from triage.ranks.cuts import Cuts, unescaped
 from triage.ranks.envelopes import Opened, joined, unwrap

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.last import PROGRESS
 from triage.ranks.text import Line
 from triage.ranks.unmix import FRAME, Unmixed, unmix

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 FRAME = lazy_re(r'\s*File "[^"]+", line \d+')
 _CARETS = lazy_re(r"[\s~^]*$")

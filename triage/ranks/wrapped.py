@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 Read = Callable[[int, int], bytes]
 

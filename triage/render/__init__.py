@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.render.interface import Renderer, RenderError
 
 # Modules of this package, each called like its format.

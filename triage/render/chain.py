@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
-from triage.model import Diagnosis, Finding
+from triage.model.diagnosis import Diagnosis, Finding
 from triage.render import words
 from triage.render.safe import clip, safe_line
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from triage.clusters.model import Near
-from triage.model import Cluster, Entry, Evidence, Incident
+from triage.model.evidence import Evidence
+from triage.model.store import Cluster, Entry, Incident
 from triage.render import table
 from triage.render.incidents import dumped
 from triage.render.layout import Paint, fold, labelled

@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import Any
 
-from triage.model import Diagnosis, Finding
+from triage.model.diagnosis import Diagnosis, Finding
 from triage.render import words
 from triage.render.safe import clip, safe_line
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from triage.evidence.redact import redact
-from triage.model import Warning
+from triage.model.evidence import Warning
 from triage.render.json import escaped
 from triage.render.layout import Paint, labelled
 from triage.render.safe import safe_line

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from triage.model import Audit, Deviation, Evidence
+from triage.model.environment import Audit, Deviation
+from triage.model.evidence import Evidence
 from triage.render import words
 from triage.render.json import escaped
 from triage.render.layout import Paint, labelled, wrap

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from triage.model import Explanation
+from triage.model.diagnosis import Explanation
 from triage.render.json import escaped, evidence
 from triage.render.layout import Paint, labelled
 from triage.render.safe import clip, safe_line

@@ -7,7 +7,7 @@ import json
 from triage.artifacts.flight.model import Fault, Place
 from triage.artifacts.flight.places import own
 from triage.artifacts.flight.view import Lane, Row, State, View
-from triage.model import Warning
+from triage.model.evidence import Warning
 from triage.render import words
 from triage.render.json import escaped
 from triage.render.layout import Paint, labelled, wrap

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from triage.model import Diagnosis, Evidence, Finding
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
 from triage.render import markdown, words
 from triage.render.commands import command
 from triage.render.safe import clip, safe, safe_line

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from triage.model import Diagnosis
+from triage.model.diagnosis import Diagnosis
 from triage.render import github, words
 from triage.render.safe import clip, safe_line
 from triage.render.slack import address

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from triage.model import Change, Diagnosis, Feedback, Incident, Remembered
+from triage.model.diagnosis import Diagnosis
+from triage.model.store import Change, Feedback, Incident, Remembered
 from triage.render import table
 from triage.render.json import document, escaped
 from triage.render.layout import Paint, fold, labelled

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from triage.errors import TriageError
-from triage.model import Diagnosis
+from triage.base.errors import TriageError
+from triage.model.diagnosis import Diagnosis
 
 SCHEMA = "triage.diagnosis/1"
 

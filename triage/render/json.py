@@ -12,8 +12,9 @@ import math
 import re
 from typing import Any
 
-from triage.lazy_re import lazy_re
-from triage.model import Diagnosis, Evidence, Finding, Job
+from triage.base.lazy_re import lazy_re
+from triage.model.diagnosis import Diagnosis, Finding, Job
+from triage.model.evidence import Evidence
 from triage.render.interface import SCHEMA
 from triage.render.words import moment
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from triage.lazy_re import lazy_re
-from triage.model import Diagnosis, Finding
+from triage.base.lazy_re import lazy_re
+from triage.model.diagnosis import Diagnosis, Finding
 from triage.render import text, words
 from triage.render.safe import clip, safe, safe_line
 

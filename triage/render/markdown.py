@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from triage.lazy_re import lazy_re
-from triage.model import Diagnosis, Evidence, Finding
+from triage.base.lazy_re import lazy_re
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
 from triage.render import words
 from triage.render.safe import clip, safe, safe_line
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.catalog.graph import Arrow, explained_by
 from triage.catalog.match import describe
 from triage.catalog.model import Clause, Leaf, Sample, Signature
-from triage.lazy_re import lazy_re
 from triage.render.markdown import code
 from triage.render.safe import safe, safe_line
 from triage.render.signature import reach

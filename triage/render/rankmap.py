@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from triage.model import RankState
+from triage.model.diagnosis import RankState
 from triage.render import words
 
 CELL = 12  # pixels, the gap included

@@ -7,22 +7,20 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeGuard, cast, get_args
 
-from triage.errors import ReportError
-from triage.model import (
+from triage.base.errors import ReportError
+from triage.model.diagnosis import (
     Diagnosis,
-    Evidence,
     Finding,
     Job,
     Moment,
-    Origin,
     RankState,
     Remediation,
     Role,
     Severity,
     Stats,
     Verdict,
-    Warning,
 )
+from triage.model.evidence import Evidence, Origin, Warning
 from triage.render.interface import SCHEMA
 
 STATES = ("failed", "stalled", "killed", "ok", "silent")

@@ -7,7 +7,7 @@ and the Unicode line separators become line ends, a lone surrogate becomes U+FFF
 
 from __future__ import annotations
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 TAB = 4
 

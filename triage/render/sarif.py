@@ -11,7 +11,8 @@ import json
 import re
 from typing import Any
 
-from triage.model import Diagnosis, Evidence, Finding
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
 from triage.render import words
 from triage.render.safe import clip, safe, safe_line
 from triage.render.slack import address

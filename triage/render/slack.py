@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from triage.lazy_re import lazy_re
-from triage.model import Diagnosis, Evidence, Finding
+from triage.base.lazy_re import lazy_re
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
 from triage.render import words
 from triage.render.json import escaped as safe_json
 from triage.render.safe import clip, safe, safe_line

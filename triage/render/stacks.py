@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from triage.artifacts.stacks.model import Board, Group, Member
-from triage.model import Warning
+from triage.model.evidence import Warning
 from triage.render import words
 from triage.render.json import escaped
 from triage.render.layout import Paint, labelled, wrap

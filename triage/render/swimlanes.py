@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-from triage.model import Diagnosis, Finding, Moment, RankState
+from triage.model.diagnosis import Diagnosis, Finding, Moment, RankState
 from triage.render import words
 from triage.render.safe import clip, safe_line
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triage.model import Diagnosis, Evidence, Finding
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
 from triage.render import words
 from triage.render.layout import LABEL, Paint, columns, ends, fold, labelled, wrap
 from triage.render.safe import clip, safe, safe_line

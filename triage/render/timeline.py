@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections import defaultdict
 
-from triage.model import Event, Timeline
+from triage.model.diagnosis import Event, Timeline
 from triage.render import words
 from triage.render.json import escaped
 from triage.render.layout import Paint, wrap

@@ -6,7 +6,7 @@ import datetime
 import json as encoder
 from typing import Any
 
-from triage.model import Episode, News
+from triage.model.watch import Episode, News
 from triage.render import json as report
 from triage.render import words
 from triage.render.safe import safe_line

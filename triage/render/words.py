@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from triage.model import Diagnosis, Evidence, Finding, Job, Origin, RankState
+from triage.model.diagnosis import Diagnosis, Finding, Job, RankState
+from triage.model.evidence import Evidence, Origin
 
 Kind = Literal["ROOT CAUSE", "UNKNOWN FAILURE", "SYMPTOMS ONLY", "CLEAN"]
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
-from triage.forks import each
-from triage.model import Source
+from triage.base.forks import each
+from triage.model.evidence import Source
 from triage.scan.gate import build
 from triage.scan.interface import HEAD, SPAN, TAIL, Scanned, WriterKey
 from triage.scan.lines import Kinds, kept_of, merge, rows

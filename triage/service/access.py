@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.settings import Settings
 from triage.settings.web import Web
 from triage.store import Store

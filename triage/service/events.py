@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from starlette.concurrency import run_in_threadpool
 
-from triage.errors import TriageError
+from triage.base.errors import TriageError
 from triage.store import Store
 
 EVERY = 0.4

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from triage.errors import NotFoundError, OptionError, StoreError, TriageError
+from triage.base.errors import NotFoundError, OptionError, StoreError, TriageError
 
 CODES: Mapping[int, tuple[str, str]] = {
     400: ("bad-request", "look at docs/api.md for what may be sent"),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import Query
 from pydantic import BeforeValidator, Field
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.store.search import Filter
 
 Text = Annotated[str | None, Query(max_length=200)]

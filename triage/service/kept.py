@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.service.identify import cookie
 from triage.service.state import Service
 

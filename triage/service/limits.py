@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.service import failure
 from triage.service.crosssite import SAFE
 from triage.service.failure import ServiceError

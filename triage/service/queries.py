@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from triage.base.errors import NotFoundError, OptionError
 from triage.catalog.model import Catalog, Signature
 from triage.clusters.model import Near
-from triage.errors import NotFoundError, OptionError
-from triage.model import Cluster, Entry, Evidence, Incident, Remembered
+from triage.model.evidence import Evidence
+from triage.model.store import Cluster, Entry, Incident, Remembered
 from triage.render import incidents as shown
 from triage.store import Store, meaning, pages
 from triage.store.clusters import STATES

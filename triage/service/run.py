@@ -7,7 +7,7 @@ import os
 import socket
 from functools import partial
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.service import access, log
 from triage.service.counters import Counters
 from triage.service.work.supervise import Child, Supervisor

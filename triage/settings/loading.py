@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 
+from triage.base.errors import OptionError
 from triage.catalog import setting
-from triage.errors import OptionError
 from triage.settings.model import Settings
 from triage.settings.section import Section
 from triage.store.place import OFF

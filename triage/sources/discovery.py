@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from triage import model
+from triage.model import evidence as evidence_model
 from triage.sources import names
 from triage.sources.interface import File, FileKind, Found, Limits, SourceError
 from triage.sources.notes import Notes
@@ -20,7 +20,7 @@ def discover(paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO
 
     Raises SourceError (an InputError) when a path does not exist, is a URL, or when nothing of it all can be read.
     """
-    warnings: list[model.Warning] = []
+    warnings: list[evidence_model.Warning] = []
     walk = Walk(limits, Notes(warnings.append))
     given = [_checked(path) for path in dict.fromkeys(paths)]
     walk.roots = [os.path.realpath(path) for path in given if path != "-"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _NAME = rb"[A-Za-z_][A-Za-z0-9_.%()-]{0,127}"
 _PAIR = lazy_re(rb"(?:export |declare -x |typeset -x )?" + _NAME + rb"(?:=(?!=)|$)")

@@ -9,8 +9,8 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Self
 
-from triage import model
-from triage.forks import each
+from triage.base.forks import each
+from triage.model import evidence as evidence_model
 from triage.sources.interface import Warn
 
 _OPEN = 64
@@ -72,7 +72,7 @@ class Files:
     def _tell(self, path: str, error: OSError) -> None:
         if self._warn and path not in self._told:
             self._told.add(path)
-            self._warn(model.Warning("unreadable", path, f"could not be read again: {error.strerror}"))
+            self._warn(evidence_model.Warning("unreadable", path, f"could not be read again: {error.strerror}"))
 
 
 def line_numbers(wanted: Mapping[str, Collection[int]], processes: int = 1) -> dict[str, dict[int, int]]:

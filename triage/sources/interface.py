@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 
-from triage import model
-from triage.errors import InputError
+from triage.base.errors import InputError
+from triage.model import evidence as evidence_model
 
 if TYPE_CHECKING:
     from triage.sources.bytestream import ByteStream
@@ -17,10 +17,10 @@ FileKind = Literal[
     "7z", "rar", "compress", "journal",
 ]  # fmt: skip
 
-Warn = Callable[[model.Warning], None]
+Warn = Callable[[evidence_model.Warning], None]
 """Takes each warning as soon as it is known. Readers never raise for what a file holds; they warn and go on."""
 
-Opened = tuple[model.Source, BinaryIO | None]
+Opened = tuple[evidence_model.Source, BinaryIO | None]
 """A source and its bytes. The stream is None when `Source.path` says where the bytes lie."""
 
 MIB = 1 << 20
@@ -72,7 +72,7 @@ class Found:
     """What `discover` found, sorted by name."""
 
     files: tuple[File, ...]
-    warnings: tuple[model.Warning, ...]
+    warnings: tuple[evidence_model.Warning, ...]
 
 
 class Item(NamedTuple):
@@ -91,7 +91,7 @@ class Item(NamedTuple):
     layers: int = 0
 
 
-KINDS: dict[FileKind, model.SourceKind] = {
+KINDS: dict[FileKind, evidence_model.SourceKind] = {
     "text": "text",
     "core": "core",
     "flight-recorder": "flight-recorder",
@@ -106,12 +106,12 @@ KINDS: dict[FileKind, model.SourceKind] = {
 """What a reader of this kind makes of a file: the file's kind to the source's."""
 
 
-def in_place(file: File) -> model.Source | None:
+def in_place(file: File) -> evidence_model.Source | None:
     """The source of a file whose bytes can be read where they lie; None when they must be unpacked or decoded."""
     kind = KINDS.get(file.kind)
     if kind is None or is_wide(file.encoding):
         return None
-    return model.Source(file.name, kind, file.size, file.path, file.mtime)
+    return evidence_model.Source(file.name, kind, file.size, file.path, file.mtime)
 
 
 def is_wide(encoding: str | None) -> bool:

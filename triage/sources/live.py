@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _PROC = lazy_re(
     rb"tid \d+ comm [^\n]* wchan |\s*\[<0>\] \w|==> /proc/\d+/(?:task/\d+/)?(?:stack|wchan|status|comm|syscall) <==|"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from triage import model
+from triage.model import evidence as evidence_model
 from triage.sources.interface import Warn
 
 
@@ -21,11 +21,11 @@ class Notes:
         """Warn about `source`."""
         self._seen[code] += 1
         if self._seen[code] <= self._each:
-            self._warn(model.Warning(code, source, message))
+            self._warn(evidence_model.Warning(code, source, message))
 
     def close(self) -> None:
         """Tell what was held back."""
         for code, count in sorted(self._seen.items()):
             if count > self._each:
-                self._warn(model.Warning(code, self._about, f"and {count - self._each:,} more like this"))
+                self._warn(evidence_model.Warning(code, self._about, f"and {count - self._each:,} more like this"))
         self._seen.clear()

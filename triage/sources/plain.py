@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from triage.model import Source
+from triage.model.evidence import Source
 from triage.sources.interface import KINDS, Item, Opened, is_wide
 
 if TYPE_CHECKING:

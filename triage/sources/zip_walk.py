@@ -8,7 +8,7 @@ import calendar
 import struct
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.sources.bytestream import ByteStream
 
 LOCAL = b"PK\x03\x04"

@@ -10,8 +10,8 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from triage.errors import TriageError
-from triage.lazy_re import lazy_re
+from triage.base.errors import TriageError
+from triage.base.lazy_re import lazy_re
 from triage.stacks.model import Frame, Stacks, Thread
 
 HEADER = "triage stacks 1"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _LONGEST = 4096
 _WORD = lazy_re(r"\d+")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.demangle import demangled
 
 _ABI = lazy_re(r"\[abi:\w+\]|\[\[?clone [^\]]*\]?\]|\[with [^\]]*\]")

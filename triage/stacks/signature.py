@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.model import Frame, Stacks, Thread
 from triage.stacks.names import library, normal, source_name
 from triage.stacks.rules import Rule, Rules, shipped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _COLOUR = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PROMPT = lazy_re(r"^(?:\((?:gdb|lldb|cuda-gdb|rr|Pdb)\) )+")

@@ -16,7 +16,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from triage.errors import OptionError, StoreError
+from triage.base.errors import OptionError, StoreError
 from triage.store import migrations
 from triage.store.audit import Audit
 from triage.store.clusters import Clusters

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from triage.errors import NotFoundError, OptionError
-from triage.model import Entry
+from triage.base.errors import NotFoundError, OptionError
+from triage.model.store import Entry
 from triage.store.connection import Connections
 
 TWO_SIDED = ("assign", "link", "merge", "reject", "split")  # what their details name is a cluster too

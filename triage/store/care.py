@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from triage.errors import StoreError
+from triage.base.errors import StoreError
 from triage.store import migrations
 from triage.store.connection import Connections
 from triage.store.incidents import Incidents

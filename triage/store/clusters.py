@@ -13,13 +13,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from triage.base.errors import NotFoundError, OptionError
+from triage.base.lazy_re import lazy_re
 from triage.clusters.assign import told
 from triage.clusters.engine import ByRules
 from triage.clusters.model import Assignment, Near
 from triage.clusters.suggest import Similarity, suggestions, tfidf
-from triage.errors import NotFoundError, OptionError
-from triage.lazy_re import lazy_re
-from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
+from triage.model.diagnosis import Diagnosis, Finding, Fingerprint
+from triage.model.evidence import Evidence
+from triage.model.store import Cluster
 from triage.store import codec, links, rekeying
 from triage.store.connection import Connections
 from triage.store.engine import Engine

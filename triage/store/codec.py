@@ -11,7 +11,8 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from triage.model import Diagnosis, Evidence, Finding, Job, Moment, Origin, RankState, Remediation, Stats, Warning
+from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState, Remediation, Stats
+from triage.model.evidence import Evidence, Origin, Warning
 
 _PLAIN = (str, int, float, bool, type(None))
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from triage.errors import StoreError
+from triage.base.errors import StoreError
 
 BUSY_SECONDS = 30.0
 APPLICATION = 0x74726961  # "tria": tells our files from those of other programs

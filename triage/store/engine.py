@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from triage.clusters.model import Assignment
-from triage.model import Finding, Fingerprint
+from triage.model.diagnosis import Finding, Fingerprint
 
 
 class Engine(Protocol):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.evidence.redact import redact
-from triage.model import Feedback
+from triage.model.store import Feedback
 from triage.store import audit
 from triage.store.connection import Connections
 from triage.store.incidents import Incidents, spoken

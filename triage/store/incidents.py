@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triage.errors import NotFoundError, OptionError
+from triage.base.errors import NotFoundError, OptionError
 from triage.evidence.redact import counted, redact_all
-from triage.model import Change, Diagnosis, Feedback, Incident, Remembered
+from triage.model.diagnosis import Diagnosis
+from triage.model.store import Change, Feedback, Incident, Remembered
 from triage.store import codec, outbox, pages
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from triage.evidence.redact import redact
-from triage.model import Fingerprint
+from triage.model.diagnosis import Fingerprint
 from triage.store import audit, codec
 
 PROGRAM = "triage"  # who decided what no person did

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from triage.catalog.model import Signature
 from triage.clusters import meaning
-from triage.model import Cluster
+from triage.model.store import Cluster
 from triage.store import pages
 
 if TYPE_CHECKING:

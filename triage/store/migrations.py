@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from triage.errors import StoreError
+from triage.base.errors import StoreError
 from triage.store.connection import APPLICATION, Connections, shared
 
 if TYPE_CHECKING:

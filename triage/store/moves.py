@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.evidence.redact import redact
 from triage.store import audit, links
 from triage.store.clusters import Clusters, mint

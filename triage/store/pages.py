@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 
-from triage.lazy_re import lazy_re
-from triage.model import Diagnosis
+from triage.base.lazy_re import lazy_re
+from triage.model.diagnosis import Diagnosis
 from triage.store import codec
 
 BODY = 2000  # characters of log text a incident

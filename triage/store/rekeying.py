@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from triage.clusters.upgrade import Example, Upgrade, rekeyed
-from triage.model import Evidence, Finding, Fingerprint
+from triage.model.diagnosis import Finding, Fingerprint
+from triage.model.evidence import Evidence
 from triage.store import audit, codec, links
 from triage.store.engine import Engine
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triage.base.errors import OptionError
 from triage.clusters.model import Near
-from triage.errors import OptionError
-from triage.model import Incident
+from triage.model.store import Incident
 from triage.store import pages
 from triage.store.connection import Connections
 from triage.store.incidents import COLUMNS, TABLES, Incidents, incident

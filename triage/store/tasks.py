@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from triage.errors import NotFoundError
+from triage.base.errors import NotFoundError
 from triage.store import audit
 from triage.store.connection import Connections
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triage.errors import NotFoundError, OptionError
-from triage.lazy_re import lazy_re
+from triage.base.errors import NotFoundError, OptionError
+from triage.base.lazy_re import lazy_re
 from triage.store import audit
 from triage.store.connection import Connections
 

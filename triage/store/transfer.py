@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from triage.errors import InputError
+from triage.base.errors import InputError
 from triage.evidence.redact import redact
 from triage.store import codec
 from triage.store.connection import Connections

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from triage.model import Episode, News, NewsKind
+from triage.model.watch import Episode, News, NewsKind
 
 BEGIN: tuple[NewsKind, ...] = ("silent", "slow", "stalled")
 END: tuple[NewsKind, ...] = ("back", "usual", "resumed")

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triage import evidence, sources
+from triage.base.errors import InputError
+from triage.base.options import Options
 from triage.catalog.load import load
 from triage.catalog.setting import configured
-from triage.errors import InputError
 from triage.evidence.collect import Opening, opening_of, year_of
 from triage.intake import Intake, writer_key
-from triage.model import Source
-from triage.options import Options
+from triage.model.evidence import Source
 from triage.scan.gate import build
 from triage.scan.interface import HEAD, TAIL, Scanned
 from triage.scan.lines import Collector, merge

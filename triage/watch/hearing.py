@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.last import Word, words
 from triage.watch.follow import Follower, Growing, Identity

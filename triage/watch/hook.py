@@ -10,7 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 
 SECONDS = 60.0
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from triage import pipeline
-from triage.errors import InputError
-from triage.model import Diagnosis, Episode, News
+from triage.base.errors import InputError
+from triage.model.diagnosis import Diagnosis
+from triage.model.watch import Episode, News
 from triage.ranks.last import PROGRESS
 from triage.watch import episodes
 from triage.watch.follow import Follower, Growth

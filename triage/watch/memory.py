@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from triage.errors import InputError
-from triage.model import Episode
+from triage.base.errors import InputError
+from triage.model.watch import Episode
 from triage.render import watch as render
 from triage.render.watch import read_episode
 from triage.watch.follow import Identity

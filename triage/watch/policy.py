@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from triage.model import Diagnosis, Finding, News, NewsKind
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.watch import News, NewsKind
 
 Key = tuple[str, str, tuple[int, ...]]
 """What makes two answers the same: the verdict, the signature or cluster, the ranks."""

@@ -13,7 +13,7 @@ from tests.artifacts.flight.making import Call, Job, as_json, as_pickle, write
 from tests.artifacts.flight.test_load import HOSTILE
 from triage.artifacts.flight import FlightRecorder
 from triage.artifacts.interface import Artifact, Facts
-from triage.model import Source
+from triage.model.evidence import Source
 
 HANG = Job({rank: [Call()] * (3 if rank == 2 else 6) for rank in range(4)})
 

@@ -19,7 +19,7 @@ from triage.artifacts.interface import Artifact, ArtifactError
 from triage.artifacts.stacks.board import board, label_of
 from triage.artifacts.stacks.reader import processes
 from triage.cli import main
-from triage.model import Source
+from triage.model.evidence import Source
 from triage.sources.classify import classify
 from triage.stacks import parse
 from triage.stacks.live import kernel

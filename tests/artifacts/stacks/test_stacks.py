@@ -16,7 +16,7 @@ from triage import artifacts
 from triage.artifacts.interface import Artifact, ArtifactError
 from triage.artifacts.stacks.board import board
 from triage.artifacts.stacks.reader import processes
-from triage.model import Source
+from triage.model.evidence import Source
 from triage.stacks.live.model import Process, phrase
 from triage.stacks.live.states import state_of
 

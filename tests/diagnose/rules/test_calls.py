@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from diagnose.making import TIMEOUT, fact, raised
 from triage.diagnose.rules import calls
 from triage.diagnose.scene import Scene
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 
 def timed_out(

@@ -18,7 +18,7 @@ from unittest import mock
 
 import pytest
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.ranks.splitting import Options, Result, opened, parts, run, split, stretch, work
 
 Split = Callable[..., tuple[Result, dict[str, bytes]]]

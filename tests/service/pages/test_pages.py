@@ -9,7 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.service.conftest import ROOT
-from triage.model import Evidence, Finding, Origin
+from triage.model.diagnosis import Finding
+from triage.model.evidence import Evidence, Origin
 from triage.service.pages import show
 from triage.store import Store
 

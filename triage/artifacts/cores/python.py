@@ -16,7 +16,7 @@ from dataclasses import replace
 from triage.artifacts.cores.engine import Limits, run
 from triage.artifacts.cores.files import Found, Where
 from triage.artifacts.cores.model import Core
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.model import Frame, Thread
 from triage.stacks.names import library, normal
 from triage.stacks.rules import shipped

@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 from triage.artifacts.cores.report import Report, read
 from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
-from triage.lazy_re import lazy_re
-from triage.model import Evidence, Origin, Source, SourceKind, Warning
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Evidence, Origin, Source, SourceKind, Warning
 from triage.stacks.write import frame as written_frame
 
 SECONDS = 30.0

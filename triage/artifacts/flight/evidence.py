@@ -10,7 +10,7 @@ from dataclasses import replace
 from triage.artifacts.flight.model import Analysis, Dump, Fault, Recording
 from triage.artifacts.flight.places import at, name_of, say, wait
 from triage.evidence.inference import inferred
-from triage.model import Evidence, Origin
+from triage.model.evidence import Evidence, Origin
 
 COMPONENT = "flight-recorder"
 _FRAMES = 6

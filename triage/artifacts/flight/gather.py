@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from io import BufferedWriter
 
-from triage import forks, sources
+from triage import sources
 from triage.artifacts.flight import shares
 from triage.artifacts.flight.model import Recording
 from triage.artifacts.flight.reader import MAX_BYTES, fill
-from triage.errors import InputError
-from triage.model import Source, Warning
+from triage.base import forks
+from triage.base.errors import InputError
+from triage.model.evidence import Source, Warning
 
 
 def gather(

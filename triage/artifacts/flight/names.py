@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _SUFFIX = lazy_re(r"\.(?:gz|zst|bz2|xz|lz4|json|pkl|pickle|bin|dump|trace|dat|txt|f\d+)$", re.I)
 _LAST = lazy_re(r"(\d{1,7})$")

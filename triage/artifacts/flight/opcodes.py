@@ -15,7 +15,7 @@ import re
 from typing import Any, NoReturn
 
 from triage.artifacts.interface import ArtifactError
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 MAX_CONTAINERS = 4_000_000
 """Lists and dictionaries in one dump; a buffer of 20,000 entries holds about 200,000."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from triage.artifacts.flight.model import Recording
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _NAME = lazy_re(r"[^:]*:(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
 

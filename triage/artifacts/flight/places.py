@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from triage.artifacts.flight.model import Frame, Place, Recording
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 _LIBRARY = lazy_re(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu)/|/lib/python3[^/]*/|^<|^\?\?$")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from triage.artifacts.flight.names import failure_of, rank_of
 from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
-from triage.model import Source, SourceKind, Warning
+from triage.model.evidence import Source, SourceKind, Warning
 
 if TYPE_CHECKING:
     from triage.artifacts.flight.recording import Builder

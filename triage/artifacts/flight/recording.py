@@ -15,7 +15,7 @@ from triage.artifacts.flight.model import COMPLETED, Dump, Group, Recording, Tab
 from triage.artifacts.flight.packed import Packed
 from triage.artifacts.flight.shares import Handed
 from triage.artifacts.interface import ArtifactError
-from triage.model import Warning
+from triage.model.evidence import Warning
 
 KNOWN = (2, 10)
 """The newest format that was looked at: torch 2.13."""

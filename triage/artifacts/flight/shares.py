@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from io import BufferedWriter
 from typing import Any, BinaryIO, TypeVar
 
-from triage import forks
 from triage.artifacts.flight.model import Frame, Shape
-from triage.model import Warning
+from triage.base import forks
+from triage.model.evidence import Warning
 
 WORTH = 24 << 20
 """Bytes of dumps for each process: a copy is ready sooner than that is read."""

@@ -14,8 +14,8 @@ from typing import Literal
 from triage.artifacts.flight import grid as grids_
 from triage.artifacts.flight.model import Analysis, Bools, Fault, Ints, Recording
 from triage.artifacts.flight.places import name_of
-from triage.errors import OptionError
-from triage.model import Warning
+from triage.base.errors import OptionError
+from triage.model.evidence import Warning
 
 State = Literal["lost", "done", "open", "missing", "differs", "unknown"]
 STATES: tuple[State, ...] = ("lost", "done", "open", "missing", "differs", "unknown")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from triage.artifacts.interface import Facts
 from triage.artifacts.stacks.board import Told, assemble
 from triage.evidence.inference import inferred
-from triage.model import Evidence, Origin, Warning
+from triage.model.evidence import Evidence, Origin, Warning
 from triage.ranks.last import Word
 from triage.stacks.live.model import PYTHON_TOOLS, Process, State
 from triage.stacks.live.states import HELPERS

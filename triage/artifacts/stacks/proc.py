@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.live.model import Call, Process, Thread
 
 _TASK = lazy_re(

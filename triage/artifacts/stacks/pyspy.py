@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from triage.artifacts.interface import ArtifactError
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.live.model import Process, Thread
 from triage.stacks.model import Frame
 

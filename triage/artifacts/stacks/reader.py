@@ -12,7 +12,7 @@ from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
 from triage.artifacts.stacks import proc, pyspy, strace
 from triage.evidence import backtraces, live
 from triage.evidence.redact import redact
-from triage.model import Block, Evidence, Origin, SourceKind, Warning
+from triage.model.evidence import Block, Evidence, Origin, SourceKind, Warning
 from triage.ranks.files import origin_of
 from triage.stacks import parse
 from triage.stacks.live.model import KERNEL_TOOLS, Process, phrase, place

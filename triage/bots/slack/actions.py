@@ -6,13 +6,13 @@ import json
 import logging
 import time
 
+from triage.base.errors import OptionError, TriageError
 from triage.bots.changed import refresh
 from triage.bots.interface import Undelivered
 from triage.bots.slack import words
 from triage.bots.slack.callbacks import Command, Explained, Press, Work
 from triage.bots.slack.client import Client
 from triage.bots.subject import link
-from triage.errors import OptionError, TriageError
 from triage.render import slack
 from triage.render.slack import mrkdwn
 from triage.settings.slack import Slack

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from triage.base.errors import OptionError
 from triage.bots.interface import Later, Undelivered
-from triage.errors import OptionError
 from triage.settings.slack import Slack
 
 PASSING = {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from triage.bots.pace import Pace
-from triage.model import Incident, Remembered
+from triage.model.store import Incident, Remembered
 from triage.render import words
 from triage.render.slack import Message as Shown
 from triage.render.slack import block, context, mrkdwn, within

@@ -20,7 +20,7 @@ from triage.diagnose.facts import PLACING
 from triage.diagnose.graph import Case
 from triage.diagnose.rules import calls, chains, links, machines, placement, silence
 from triage.diagnose.scene import Scene
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 Conclude = Callable[[Scene], list[Evidence]]
 Weigh = Callable[[Case], None]

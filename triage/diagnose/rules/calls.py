@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose import sequences
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import Scene, conclude, ranks_of
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _WORK = lazy_re(
     r"Work[NH]CCL\((?:SeqNum=(?P<seq>\d+), ?)?OpType=(?P<op>\w+)(?:, ?TensorShape=\[[^\]]*\])?(?:, ?NumelIn=(?P<numel>\d+))?[^)]*"

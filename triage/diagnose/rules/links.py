@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import Case, name, tier
 from triage.diagnose.scene import Scene
-from triage.lazy_re import lazy_re
 
 _ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import Case, name
 from triage.diagnose.memory_kills import may_be_rank, process, was_killed
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import LONG, Scene
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 from triage.ranks.identity import short
 
 # Faults of one GPU that the kernel reports within so many seconds are one burst.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import Scene, conclude, ranks_of
 from triage.evidence.inference import inferred
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _USERS = lazy_re(r"Process (\d+) has \d")
 _OOM = lazy_re(r"(?i)out of memory: kill|oom[-_ ]?kill|OOMKilled")

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.say import say_ranks
 from triage.diagnose.scene import LONG, Scene, conclude, ranks_of
-from triage.lazy_re import lazy_re
-from triage.model import Evidence
+from triage.model.evidence import Evidence
 
 _CLIENTS = lazy_re(r"(\d+)/(\d+) clients joined")
 _STORE_KEY = lazy_re(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks import cuts
 from triage.ranks.grammars import BY_START, Grammar, Table
 from triage.ranks.habits import SAMPLED, table_of

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from triage.errors import OptionError
-from triage.model import Origin
+from triage.base.errors import OptionError
+from triage.model.evidence import Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.route import NOBODY, Key
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import BinaryIO, Literal
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 
 Kind = Literal["", "docker", "journal", "export"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triage import sources
-from triage.errors import OptionError
-from triage.model import Origin, Source, Warning
+from triage.base.errors import OptionError
+from triage.model.evidence import Origin, Source, Warning
 from triage.ranks import conflicts, maps
 from triage.ranks import layouts as of_source
 from triage.ranks.files import origin_of

@@ -6,7 +6,7 @@ import io
 import os
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.ranks.envelopes import CRI
 from triage.ranks.splitting.layout import HEAD
 from triage.ranks.splitting.opened import Kind, Opened, kind_of

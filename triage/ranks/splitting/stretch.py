@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from triage.model import Origin
+from triage.model.evidence import Origin
 from triage.ranks import cuts
 from triage.ranks.identity import JobMap
 from triage.ranks.splitting.layout import Layout

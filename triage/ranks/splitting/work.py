@@ -14,7 +14,7 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import BinaryIO
 
-from triage import forks
+from triage.base import forks
 from triage.ranks import cuts
 from triage.ranks.envelopes import CRI
 from triage.ranks.identity import JobMap

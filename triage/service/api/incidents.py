@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 from triage.render import incidents as shown
 from triage.render import json as reports
 from triage.render import render

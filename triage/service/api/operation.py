@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from triage.errors import TriageError
+from triage.base.errors import TriageError
 from triage.render.table import iso
 from triage.service import queries
 from triage.service.api import schemas

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from triage.model import Entry
+from triage.model.store import Entry
 from triage.service.deps import Curator, TheStore
 from triage.service.pages.show import both, page
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triage.model import Diagnosis, Evidence, Finding
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.model.evidence import Evidence
 from triage.render import words
 from triage.render.safe import clip, safe
 

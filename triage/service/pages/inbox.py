@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from triage.errors import OptionError
-from triage.model import Cluster, Entry, Incident
+from triage.base.errors import OptionError
+from triage.model.store import Cluster, Entry, Incident
 from triage.render.clusters import trend
 from triage.service import queries
 from triage.service.api.answers import attachment

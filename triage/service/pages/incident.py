@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from triage.errors import OptionError
-from triage.model import Change, Diagnosis, Feedback, Incident
+from triage.base.errors import OptionError
+from triage.model.diagnosis import Diagnosis
+from triage.model.store import Change, Feedback, Incident
 from triage.render import chain, matrix, rankmap, swimlanes, words
 from triage.render.safe import safe
 from triage.service.deps import Submitter, TheStore, Viewer

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from triage.model import Incident
+from triage.model.store import Incident
 from triage.service import queries
 from triage.service.deps import TheStore, Viewer
 from triage.service.filters import asked

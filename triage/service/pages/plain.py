@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from triage.model import Cluster, Diagnosis, Entry, Incident
+from triage.model.diagnosis import Diagnosis
+from triage.model.store import Cluster, Entry, Incident
 from triage.render import clusters, incidents, json
 from triage.render.table import iso
 

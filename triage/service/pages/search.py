@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from triage.model import Incident
+from triage.model.store import Incident
 from triage.service import queries
 from triage.service.deps import TheCatalog, TheStore, Viewer
 from triage.service.pages.show import both, page

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 import triage
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.render import words
 from triage.render.safe import safe
 from triage.render.table import day, iso

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from triage.catalog.graph import explained_by
 from triage.catalog.match import describe
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
-from triage.model import Change, Cluster, Feedback, Incident
+from triage.model.store import Change, Cluster, Feedback, Incident
 from triage.render.bars import Bar, weeks
 from triage.render.signature import reach
 from triage.service import queries

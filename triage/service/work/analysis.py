@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from triage import pipeline
-from triage.errors import InputError
-from triage.model import Diagnosis
-from triage.options import Options, Progress
+from triage.base.errors import InputError
+from triage.base.options import Options, Progress
+from triage.model.diagnosis import Diagnosis
 from triage.render import environment, flight
 from triage.service.work.context import around
 from triage.service.work.files import laid_out

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from triage.errors import TriageError
+from triage.base.errors import TriageError
 
 Work = Callable[[Callable[[Mapping[str, Any]], None]], None]
 TICK = 0.5

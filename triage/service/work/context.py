@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 from triage import sources
 from triage.evidence.redact import redact
-from triage.model import Diagnosis, Evidence
+from triage.model.diagnosis import Diagnosis
+from triage.model.evidence import Evidence
 from triage.store.codec import placed
 
 AROUND = 30

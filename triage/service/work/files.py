@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.service.failure import ServiceError
 from triage.settings import Settings
 from triage.settings.sources import Source

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.forms.interface import decimal, number
 from triage.stacks.forms.lines import Lines, Shape
 from triage.stacks.model import Frame, Stacks, Thread

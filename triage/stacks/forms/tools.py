@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.forms.lines import Lines, Shape
 
 SANITIZER = Lines(

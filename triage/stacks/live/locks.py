@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.live.model import Process, State, Thread
 from triage.stacks.model import Frame
 

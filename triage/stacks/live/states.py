@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triage.lazy_re import lazy_re
+from triage.base.lazy_re import lazy_re
 from triage.stacks.live import kernel, locks
 from triage.stacks.live.model import KERNEL_TOOLS, Call, Process, State, Thread, is_native, place
 from triage.stacks.model import Frame

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from triage.errors import TriageError
-from triage.lazy_re import lazy_re
+from triage.base.errors import TriageError
+from triage.base.lazy_re import lazy_re
 
 CLASSES: tuple[str, ...] = (
     "signal",  # first: what is above it is dropped whole

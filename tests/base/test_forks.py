@@ -15,11 +15,12 @@ from typing import TypeVar
 
 import pytest
 
-from triage import forks
+from triage.base import forks
+from triage.base.forks import each as each_packed
+from triage.base.options import Options
 from triage.evidence.collect import Told, pack, unpack
-from triage.forks import each as each_packed
-from triage.model import Diagnosis, Evidence, Origin
-from triage.options import Options
+from triage.model.diagnosis import Diagnosis
+from triage.model.evidence import Evidence, Origin
 from triage.pipeline import ingest
 from triage.ranks.last import Word
 from triage.render import render
@@ -139,7 +140,7 @@ def test_who_listens_no_more_leaves_no_process(forked: list[int]) -> None:
 def test_an_interrupt_ends_all_at_once() -> None:
     """Ctrl-C, which every process of the terminal gets, leaves none behind and one traceback, that of the program."""
     code = (  # a shell's background jobs ignore interrupts: this one does not
-        "import os, signal, time; from triage.forks import each; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import os, signal, time; from triage.base.forks import each; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def work(n): os.write(1, b'%d\\n' % os.getpid()); time.sleep(0.5); return n\n"
         "list(each(work, 200, 2, int, int))"
     )
@@ -209,7 +210,7 @@ def test_forked_reading_says_the_same(tmp_path: Path) -> None:
 
     alone = told(ingest([str(tmp_path)], Options(workers=2)))
     code = (
-        "import os, sys; from triage.options import Options; from triage.pipeline import ingest; from triage.render import render;"
+        "import os, sys; from triage.base.options import Options; from triage.pipeline import ingest; from triage.render import render;"
         "fork = os.fork; os.fork = lambda: sys.stderr.write('forks ') and fork();"
         f"print(render(ingest([{str(tmp_path)!r}], Options(workers=2, fork=True)), 'json'))"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from triage.errors import OptionError
+from triage.base.errors import OptionError
 
 ENGINES = ("auto", "hyperscan", "re2")
 

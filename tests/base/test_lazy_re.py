@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import triage
-from triage.lazy_re import Lazy, lazy_re
+from triage.base.lazy_re import Lazy, lazy_re
 
 
 def test_it_answers_like_the_compiled_expression() -> None:

@@ -1,0 +1,1 @@
+"""The frozen dataclasses that cross rooms, one module per owner."""

@@ -1,0 +1,172 @@
+"""The answer: findings, the state of each rank, the timeline and the whole diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from triage.model.evidence import Evidence, Warning
+
+Role = Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
+
+
+Severity = Literal["fatal", "error", "warning", "info"]
+
+
+Verdict = Literal["known", "unknown", "clean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remediation:
+    summary: str = ""
+    steps: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A matched signature, or (signature None) a failure that no signature knows, with its evidence and reasons."""
+
+    signature: str | None
+    title: str
+    domain: str
+    role: Role
+    severity: Severity
+    confidence: float
+    ranks: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    count: int = 1
+    first_time: float | None = None
+    revision: int | None = None
+    fingerprint: str | None = None
+    cluster: str | None = None
+    explained_by: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    captures: Mapping[str, str] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
+    remediation: Remediation = Remediation()
+
+
+@dataclass(frozen=True, slots=True)
+class RankState:
+    rank: int
+    host: str | None
+    state: Literal["failed", "stalled", "killed", "ok", "silent"]
+    last_step: int | None = None
+    last_time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One entry of the timeline."""
+
+    time: float | None
+    rank: int | None
+    what: str
+    signature: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: str
+    name: str
+    path: str
+    world_size: int | None = None
+    ranks: tuple[int, ...] = ()
+    hosts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    first_time: float | None = None
+    last_time: float | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    files: int = 0
+    bytes: int = 0
+    hits: int = 0
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The whole answer. `render.json` writes it in the shape of DESIGN.md ("triage.diagnosis/1")."""
+
+    tool_version: str
+    catalog_version: str
+    job: Job
+    verdict: Verdict
+    root_cause: Finding | None
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[Finding, ...] = ()
+    timeline: tuple[Moment, ...] = ()
+    ranks: tuple[RankState, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    stats: Stats = Stats()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one signature did or did not decide about a job: what `triage explain` shows.
+
+    `outcome` is one sentence. `clauses` are (text of the clause, held, hits), `near_misses` are (place, text) of lines
+    that contain a literal of the signature and yet do not match it.
+    """
+
+    signature: str
+    title: str
+    matched: bool
+    outcome: str
+    clauses: tuple[tuple[str, bool, int], ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    near_misses: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What makes two unknown failures the same: `key`, made by version `version` of the normaliser and different in
+    each.
+
+    Keys are compared in words only under the same `guard`. `headline` is the masked line that the key was made of,
+    `trail` says how.
+    A failure without a usable line is not `anchored`: it is never put together with another by itself.
+    """
+
+    version: int
+    key: str
+    guard: str = ""
+    headline: str = ""
+    trail: tuple[str, ...] = ()
+    anchored: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What `count` lines of these ranks say within one second, or the last line of ranks (`last`).
+
+    `later`: the time is that of a line before, so that it happened then or later.
+    """
+
+    time: float | None
+    ranks: tuple[int, ...]
+    text: str
+    signature: str | None = None
+    count: int = 1
+    last: bool = False
+    root: bool = False
+    later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What happened in a job, in the order that its clocks give; what has no time comes last. `around`: the moment that
+    windows are cut about.
+    """
+
+    job: Job
+    around: float | None
+    events: tuple[Event, ...]
+    ranks: tuple[RankState, ...]
+    left_out: int = 0
+    warnings: tuple[Warning, ...] = ()
