@@ -10,7 +10,13 @@ SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
 
-$(BIN)/.stamp: pyproject.toml
+# An environment belongs to the checkout that made it: installing this one into it would silently repoint its `triage`.
+.PHONY: own-environment
+own-environment:
+	@for environment in $(VENV) $(TORCH_VENV); do \
+	    [ ! -x $$environment/bin/python ] || $$environment/bin/python .ci/owner.py $$environment "$(CURDIR)" || exit 1; done
+
+$(BIN)/.stamp: pyproject.toml | own-environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'triage needs Python 3.11 or newer: make PYTHON=python3.11 …'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fast]'
@@ -58,7 +64,7 @@ reasoning: $(BIN)/.stamp ## Measure what each rule is worth and write docs/reaso
 docs-check: $(BIN)/.stamp ## The documents agree with the program
 	$(BIN)/python -m pytest tests/test_docs.py tests/cli
 
-$(TORCH_VENV)/.stamp: pyproject.toml
+$(TORCH_VENV)/.stamp: pyproject.toml | own-environment
 	$(PYTHON) -m venv $(TORCH_VENV)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[torch]'
 	touch $@
@@ -69,7 +75,7 @@ test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13
 screenshots: $(BIN)/.stamp ## Make the pictures of docs/web.md again (needs chromium)
 	$(BIN)/python docs/screenshots.py
 
-samples: ## Record the samples again (needs the CPU build of torch)
+samples: own-environment ## Record the samples again (needs the CPU build of torch)
 	$(PYTHON) -m venv $(TORCH_VENV)
 	$(TORCH_VENV)/bin/python -m pip install --quiet torch==2.13.0 numpy
 	$(TORCH_VENV)/bin/python samples/record/record.py --python $(TORCH_VENV)/bin/python -o samples/jobs

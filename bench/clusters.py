@@ -1,10 +1,8 @@
-"""Grouping of unknown failures: ours beside Drain3, the masked line alone, and TF-IDF with agglomerative clustering, on
-one corpus in one run.
+"""Compare the clusters of triage with Drain3, the masked line alone, and TF-IDF with agglomerative clustering.
 
-Precision, recall and F1 are over pairs of failures; "merged apart" is the share of pairs that must not be merged and
-were. The speed is
-failures a second on one core, from the fact to its cluster. With `--write` the tables in docs/clustering.md are written
-anew.
+All run on one corpus in one run. Precision, recall and F1 are over pairs of failures; "wrongly merged pairs" is the
+share of pairs that must not be merged and were. The speed is failures per second on one core, from the fact to its
+cluster. With `--write` the tables in docs/clustering.md are written again.
 """
 
 from __future__ import annotations
@@ -25,33 +23,38 @@ import table  # noqa: E402
 from tests.clusters.corpus import Failure, failures, pairs  # noqa: E402
 from tests.clusters.measure import merged, score  # noqa: E402
 from triage.clusters import Clusters, fingerprint  # noqa: E402
-from triage.clusters.fingerprint import masked  # noqa: E402
-from triage.clusters.rules import rules  # noqa: E402
-from triage.model.evidence import Evidence
+from triage.clusters.fingerprint import mask_variables  # noqa: E402
+from triage.clusters.rules import load_rules  # noqa: E402
+from triage.model.evidence import Evidence  # noqa: E402
 
 Method = Callable[[Sequence[Evidence]], list[str]]
 SEED = 7
 
 
 def first_line(fact: Evidence) -> str:
-    return masked(fact.text.split("\n", 1)[0], rules())
+    """Return the masked first line of a failure."""
+    return mask_variables(fact.text.split("\n", 1)[0], load_rules())
 
 
-def ours(facts: Sequence[Evidence]) -> list[str]:
+def triage_clusters(facts: Sequence[Evidence]) -> list[str]:
+    """Cluster as triage does."""
     clusters = Clusters()
-    given = [clusters.assign(fingerprint(fact)).cluster for fact in facts]
-    return [clusters.resolve(cluster) for cluster in given]
+    names = [clusters.assign(fingerprint(fact)).cluster for fact in facts]
+    return [clusters.resolve(cluster) for cluster in names]
 
 
-def exact(facts: Sequence[Evidence]) -> list[str]:
+def exact_keys(facts: Sequence[Evidence]) -> list[str]:
+    """Cluster by equal fingerprint keys only."""
     return [fingerprint(fact).key for fact in facts]
 
 
 def masked_line(facts: Sequence[Evidence]) -> list[str]:
+    """Cluster by equal masked first lines."""
     return [first_line(fact) for fact in facts]
 
 
 def drain(facts: Sequence[Evidence]) -> list[str]:
+    """Cluster with Drain3 on the masked first lines."""
     from drain3 import TemplateMiner
     from drain3.template_miner_config import TemplateMinerConfig
 
@@ -62,19 +65,20 @@ def drain(facts: Sequence[Evidence]) -> list[str]:
 
 
 def tfidf(facts: Sequence[Evidence]) -> list[str]:
+    """Cluster with TF-IDF and agglomerative clustering on the masked first lines."""
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectors = TfidfVectorizer(token_pattern=r"\S+").fit_transform([first_line(fact) for fact in facts]).toarray()
-    found = AgglomerativeClustering(
+    clusters = AgglomerativeClustering(
         n_clusters=None, metric="cosine", linkage="average", distance_threshold=0.25
     ).fit_predict(vectors)
-    return [str(label) for label in found]
+    return [str(label) for label in clusters]
 
 
 METHODS: tuple[tuple[str, Method], ...] = (
-    ("triage", ours),
-    ("triage, exact keys only", exact),
+    ("triage", triage_clusters),
+    ("triage, exact keys only", exact_keys),
     ("masked line", masked_line),
     ("Drain3 on it, similarity 0.8", drain),
     ("TF-IDF + agglomerative, 0.25", tfidf),
@@ -91,12 +95,12 @@ HEAD = (
     "wrongly merged pairs",
     "failures/s",
 )
-LATER = ("method", "new classes seen as new", "moved when 40 % new classes came", "moved when all came again")
+STABILITY = ("method", "new classes seen as new", "moved when 40 % new classes came", "moved when all came again")
 
 
-def later(corpus: Sequence[Failure], method: Method) -> tuple[float, float, float]:
-    """Shares: of failures of unseen classes that are in no known cluster; of failures that moved when new classes came;
-    and when all came again.
+def measure_stability(corpus: Sequence[Failure], method: Method) -> tuple[float, float, float]:
+    """Return three shares: failures of new classes that are in no known cluster, failures that move to another cluster
+    when new classes come, and when all failures come again.
     """
     items = [failure for failure in corpus if failure.group != "pairs"]
     labels = sorted({failure.label for failure in items})
@@ -108,9 +112,9 @@ def later(corpus: Sequence[Failure], method: Method) -> tuple[float, float, floa
         if failure.label in known and counts.update([failure.label]) is None and counts[failure.label] <= 4
     ]
     unseen = [failure for failure in items if failure.label not in known]
-    found = method([failure.fact() for failure in [*some, *unseen]])
-    taken = set(found[: len(some)])
-    new = sum(cluster not in taken for cluster in found[len(some) :]) / len(unseen)
+    clusters = method([failure.fact() for failure in [*some, *unseen]])
+    known_clusters = set(clusters[: len(some)])
+    new = sum(cluster not in known_clusters for cluster in clusters[len(some) :]) / len(unseen)
     early = [failure.fact() for failure in items if failure.label in known]
     more = [failure.fact() for failure in unseen]
     before, after, again = method(early), method([*early, *more]), method([*early, *more, *early])
@@ -118,50 +122,52 @@ def later(corpus: Sequence[Failure], method: Method) -> tuple[float, float, floa
 
 
 def moved(before: Sequence[str], after: Sequence[str]) -> float:
-    """The share of failures that left most of those they were with, or came to others, whichever is more."""
+    """Return the share of failures that left most of their cluster, or joined others, whichever is more."""
     return max(_left(before, after), _left(after, before))
 
 
 def _left(before: Sequence[str], after: Sequence[str]) -> float:
-    went: dict[str, Counter[str]] = defaultdict(Counter)
+    moves: dict[str, Counter[str]] = defaultdict(Counter)
     for old, new in zip(before, after, strict=True):
-        went[old][new] += 1
-    return 1 - sum(max(counts.values()) for counts in went.values()) / len(before)
+        moves[old][new] += 1
+    return 1 - sum(max(counts.values()) for counts in moves.values()) / len(before)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the tables in docs/clustering.md anew")
+    parser.add_argument("--write", action="store_true", help="write the tables in docs/clustering.md again")
     args = parser.parse_args()
     corpus = failures(SEED)
     facts = [failure.fact() for failure in corpus]
     labels = [failure.label for failure in corpus]
     held = [index for index, failure in enumerate(corpus) if failure.group == "held_out"]
     print(
-        f"{len(corpus)} failures of {len(set(labels))} classes; held out: {len(held)} of {len({labels[index] for index in held})}\n"
+        f"{len(corpus)} failures of {len(set(labels))} classes; held out: {len(held)} of "
+        f"{len({labels[index] for index in held})}\n"
     )
     rows, stays, line = [], [], ""
     for name, method in METHODS:
         method(facts[:1] * 2)  # imports and compiles
         start = time.process_time()
-        found = method(facts)
+        clusters = method(facts)
         speed = len(facts) / (time.process_time() - start)
-        whole = score(labels, found)
-        rest = score([labels[index] for index in held], [found[index] for index in held])
-        apart = merged(labels, found, pairs())
-        new, came, again = later(corpus, method)
+        whole = score(labels, clusters)
+        rest = score([labels[index] for index in held], [clusters[index] for index in held])
+        apart = merged(labels, clusters, pairs())
+        new, came, again = measure_stability(corpus, method)
         numbers = (whole.precision, whole.recall, whole.f1, rest.precision, rest.f1)
         rows.append((name, *(f"{number:.3f}" for number in numbers), f"{apart:.1%}", f"{round(speed, -2):,.0f}"))
         stays.append((name, f"{new:.1%}", f"{came:.1%}", f"{again:.1%}"))
         line = line or (
-            f"cluster_f1={rest.f1:.3f} cluster_precision={rest.precision:.4f} cluster_apart={apart:.4f} cluster_new={new:.3f} "
+            f"cluster_f1={rest.f1:.3f} cluster_precision={rest.precision:.4f} cluster_apart={apart:.4f} "
+            f"cluster_new={new:.3f} "
             f"cluster_moved={max(came, again):.4f} cluster_per_s={speed:.0f}"
         )
-    print(table.markdown(HEAD, rows))
-    print(table.markdown(LATER, stays))
+    print(table.as_markdown(HEAD, rows))
+    print(table.as_markdown(STABILITY, stays))
     if args.write:
         table.write(ROOT / "docs" / "clustering.md", "clusters", HEAD, rows)
-        table.write(ROOT / "docs" / "clustering.md", "later", LATER, stays)
+        table.write(ROOT / "docs" / "clustering.md", "later", STABILITY, stays)
     print("BENCH", line)
 
 

@@ -1,9 +1,7 @@
-"""What reasoning costs: ranks × 20 findings each, from facts to the diagnosis, after the scan.
+"""Measure the reasoning: ranks × 20 facts each, from facts to the diagnosis, after the scan.
 
 Each size runs in a process of its own, three times in turns; the least wall time counts. `growth` compares 10,000 ranks
-with 1,000: 1.0 means that
-the time grew as n log n. `compare` is the other half: what comparing the texts of 10,000 ranks costs, each a file of
-its own with a loss a step.
+with 1,000: 1.0 means that the time grows as n log n.
 """
 
 from __future__ import annotations
@@ -15,42 +13,58 @@ import subprocess
 import sys
 import time
 
+from triage.model.details import ExitDetail
+from triage.model.evidence import Evidence, Origin
+
 SIZES = (100, 1_000, 10_000)
 ROUNDS = 3
 PER_RANK = 20
 PER_HOST = 8
 
 
-def facts(ranks: int) -> list[object]:
-    """Twenty findings a rank, as the readers give them: a watchdog's time-out with all that follows from it, and one
-    rank that lags.
-    """
-    from triage.model.evidence import Evidence, Origin
-
-    made = []
+def make_facts(ranks: int) -> list[Evidence]:
+    """Return twenty facts per rank: a watchdog's timeout with all that follows from it, and one rank that lags."""
+    facts = []
     for rank in range(ranks):
         host, source = f"node{rank // PER_HOST}", f"out/rank{rank}.log"
-        behind = rank == ranks // 3
-        enqueued = 810 if behind else 812
+        enqueued = 810 if rank == ranks // 3 else 812
         head = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
         work = f"WorkNCCL(SeqNum={enqueued}, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000)"
         texts = [
-            ("c10d", f"{head} Watchdog caught collective operation timeout: {work} ran for 600041 milliseconds before timing out."),
-            ("c10d", f"{head}  failure detected by watchdog at work sequence id: {enqueued} PG status: last enqueued work: {enqueued}, last completed work: 809"),
-            ("c10d", f"{head} Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels"),
+            (
+                "c10d",
+                f"{head} Watchdog caught collective operation timeout: {work} ran for 600041 milliseconds "
+                f"before timing out.",
+            ),
+            (
+                "c10d",
+                f"{head}  failure detected by watchdog at work sequence id: {enqueued} PG status: last "
+                f"enqueued work: {enqueued}, last completed work: 809",
+            ),
+            (
+                "c10d",
+                f"{head} Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels",
+            ),
             ("c10d", f"{head} To avoid data inconsistency, we are taking the entire process down."),
             ("c10d", f"{head} Observed flight recorder dump signal from another rank via TCPStore."),
             ("NCCL", f"NCCL WARN socketProgress: Connection closed by remote peer {host}<{40000 + rank % 20000}>"),
-            ("c10d", f"[c10d] recvValue failed on SocketImpl(fd=66, addr=[{host}]:{30000 + rank % 9000}, remote=[node0]:29500): Connection reset by peer"),
-            *(("c10d", f"{head} To avoid data inconsistency, we are taking the entire process down. ({number})") for number in range(12)),
-        ]  # fmt: skip
+            (
+                "c10d",
+                f"[c10d] recvValue failed on SocketImpl(fd=66, addr=[{host}]:{30000 + rank % 9000}, "
+                f"remote=[node0]:29500): Connection reset by peer",
+            ),
+            *(
+                ("c10d", f"{head} To avoid data inconsistency, we are taking the entire process down. ({number})")
+                for number in range(12)
+            ),
+        ]
         for number, (component, text) in enumerate(texts):
             origin = Origin(rank=rank, host=host, time=1_772_600_400.0 + number)
-            made.append(
+            facts.append(
                 Evidence("message", component, text, origin, source, 200 * number, 200 * number + 150, {}, text)
             )
         table = Origin(rank=rank, local_rank=rank % PER_HOST, host=host, pid=4000 + rank, time=1_772_600_500.0)
-        made.append(
+        facts.append(
             Evidence(
                 "exit",
                 "launcher",
@@ -60,43 +74,43 @@ def facts(ranks: int) -> list[object]:
                 500 * rank,
                 500 * rank + 400,
                 {"exitcode": "-6", "signal": "SIGABRT", "pid": str(4000 + rank)},
+                detail=ExitDetail(-6, "SIGABRT"),
             )
         )
-    return made
+    return facts
 
 
 def measure(ranks: int) -> tuple[float, float]:
-    """Wall seconds and peak memory in MB of one diagnosis, reports included, without the start of Python and the
-    reading of the catalog.
+    """Return wall seconds and peak memory in MB of one diagnosis with its report, without starting Python and loading
+    the catalog.
     """
-    from triage import summary
     from triage.catalog.load import load
-    from triage.diagnose import diagnose, report, states
-    from triage.model.evidence import Evidence, Origin
+    from triage.diagnose import diagnose, rank_states, report
+    from triage.pipeline import summary
     from triage.ranks.identity import JobMap
-    from triage.ranks.last import Word
+    from triage.records.activity import Activity
 
     catalog = load()
-    evidence = [fact for fact in facts(ranks) if isinstance(fact, Evidence)]
+    evidence = make_facts(ranks)
     assert len(evidence) == ranks * PER_RANK
     job = JobMap()
     job.sizes.add(ranks)
     for fact in evidence:
         job.learn(fact.source, fact.origin)
-    words = [
+    activities = [
         (
             f"out/rank{rank}.log",
-            Word(Origin(rank=rank, host=f"node{rank // PER_HOST}", time=1_772_600_000.0), 10, "", 40, False),
+            Activity(Origin(rank=rank, host=f"node{rank // PER_HOST}", time=1_772_600_000.0), 10, "", 40, False),
         )
         for rank in range(ranks)
     ]
     gc.disable()  # as `triage ingest` does
     start = time.perf_counter()
-    result = diagnose(evidence, words, job, catalog)
-    _, root = report.root_cause(result)
-    report.findings(result)
-    report.timeline(result)
-    states.states(result, job)
+    result = diagnose(evidence, activities, job, catalog)
+    _, root = report.decide_verdict(result)
+    report.build_findings(result)
+    report.build_moments(result)
+    rank_states.infer_rank_states(result, job)
     seconds = time.perf_counter() - start
     if root is None or (root.signature, root.ranks) != ("torch.lagging-rank", (ranks // 3,)):
         sys.exit(
@@ -116,10 +130,10 @@ def main() -> None:
     best: dict[int, tuple[float, float]] = {}
     for _ in range(ROUNDS):
         for size in SIZES:
-            told = subprocess.run(
+            output = subprocess.run(
                 [sys.executable, __file__, "--ranks", str(size)], check=True, stdout=subprocess.PIPE, text=True
             ).stdout.split()
-            seconds, memory = float(told[0]), float(told[1])
+            seconds, memory = float(output[0]), float(output[1])
             known = best.get(size, (seconds, memory))
             best[size] = (min(known[0], seconds), max(known[1], memory))
     for size, (seconds, memory) in best.items():

@@ -1,8 +1,7 @@
-"""A store full of incidents, for benchmarks: `ready(100_000)` gives its file, and makes it where it is not there.
+"""A store full of incidents for benchmarks: `prepare_store(100_000)` returns its file, created at the first call.
 
-The first BASE are variations of recorded samples, stored by the store's own ways; the others are copies of their rows
-with another id, time,
-host and job, in the rows and in the report alike. Some thousands a second.
+The first BASE incidents are variations of recorded samples that are stored normally; the others are copies of their
+rows with another id, time, host and job, in the rows and in the report. Some thousands per second.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import triage  # noqa: E402
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model.diagnosis import Diagnosis, Finding  # noqa: E402
+from triage.model.evidence import Evidence  # noqa: E402
 from triage.store import Store, codec  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
@@ -41,14 +40,14 @@ _TABLES = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
 _TIMES = frozenset({"at", "stored_at", "seen_at", "first_time", "last_time"})
 
 
-def ready(count: int) -> Path:
-    """A store of `count` incidents in bench/data. Copy it before you write into it."""
+def prepare_store(count: int) -> Path:
+    """Return a store of `count` incidents in bench/data. Copy it before you write to it."""
     DATA.mkdir(exist_ok=True)
     path = DATA / f"store-{count}.db"
     if not path.exists():
         scratch = path.with_suffix(".part")
-        for left in DATA.glob(f"{scratch.name}*"):
-            left.unlink()
+        for leftover in DATA.glob(f"{scratch.name}*"):
+            leftover.unlink()
         print(f"writing {path} …", flush=True)
         print(f"  {fill(scratch, count):.0f} incidents/s", flush=True)
         scratch.rename(path)
@@ -56,7 +55,7 @@ def ready(count: int) -> Path:
 
 
 def fill(path: Path, count: int) -> float:
-    """Make the store at `path`, which must not be there; incidents a second."""
+    """Create the store at `path`; return incidents per second."""
     bases = [triage.ingest(ROOT / "samples" / "jobs" / name / "job") for name in SAMPLES]
     chance, now = random.Random(7), time.time()
     started = time.perf_counter()
@@ -64,26 +63,26 @@ def fill(path: Path, count: int) -> float:
         store.connections.get().execute("PRAGMA synchronous = OFF")
         with store.connections.write():
             for number in range(min(count, BASE)):
-                store.incidents.add(varied(bases[number % len(bases)], number, chance, now))
-        models = list(_models(store))
+                store.incidents.add(vary_diagnosis(bases[number % len(bases)], number, chance, now))
+        originals = list(_read_rows(store))
         for begin in range(BASE, count, BATCH):
             with store.connections.write() as db:
                 for number in range(begin, min(begin + BATCH, count)):
-                    _copy(db, models[number % len(models)], number, chance, now)
+                    _copy(db, originals[number % len(originals)], number, chance, now)
         store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return count / (time.perf_counter() - started)
 
 
-def varied(base: Diagnosis, number: int, chance: random.Random, now: float) -> Diagnosis:
-    """The diagnosis as another job would have it: its own id, time and host, other numbers in its lines."""
+def vary_diagnosis(base: Diagnosis, number: int, chance: random.Random, now: float) -> Diagnosis:
+    """Return the diagnosis of another job: with its own id, time and host, and other numbers in its lines."""
     at = now - chance.random() * YEAR
     host = _host(chance)
     mark = f"{chance.randrange(10**6):06d}"
-    word = "".join(chr(ord("a") + int(digit)) for digit in mark[:3])  # numbers change no cluster, words do
+    letters = "".join(chr(ord("a") + int(digit)) for digit in mark[:3])  # numbers change no cluster, words do
 
     def fact(item: Evidence) -> Evidence:
         text = item.text.replace("1", mark[0]).replace("2", mark[1])
-        text = text.replace("has no tokens", f"has no {word} tokens")
+        text = text.replace("has no tokens", f"has no {letters} tokens")
         return dataclasses.replace(
             item,
             text=text,
@@ -127,8 +126,8 @@ def _name(number: int) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Model:
-    """All rows of a stored incident, and what must become another in a copy."""
+class _StoredRows:
+    """All rows of a stored incident, to be copied with other values."""
 
     number: int
     at: float
@@ -140,31 +139,33 @@ class _Model:
     body: str
 
 
-def _models(store: Store) -> Iterator[_Model]:
+def _read_rows(store: Store) -> Iterator[_StoredRows]:
     db = store.connections.get()
     for number in range(BASE):
-        found = db.execute("SELECT * FROM incident WHERE id = ?", (f"i-{_digits(number)}",)).fetchone()
-        if found is None:
+        incident_row = db.execute("SELECT * FROM incident WHERE id = ?", (f"i-{_digits(number)}",)).fetchone()
+        if incident_row is None:
             return
-        num = found["num"]
+        num = incident_row["num"]
         rows = {
             name: [dict(row) for row in db.execute(f"SELECT * FROM {name} WHERE incident = ?", (num,))]
             for name in _TABLES
         }
-        job = dict(db.execute("SELECT * FROM job WHERE id = ?", (found["job"],)).fetchone())
+        job = dict(db.execute("SELECT * FROM job WHERE id = ?", (incident_row["job"],)).fetchone())
         page = dict(db.execute("SELECT * FROM page WHERE num = ?", (num,)).fetchone())
         packed = db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()["body"]
         host = next(row["name"] for row in rows["host"])
-        yield _Model(number, found["at"], host, dict(found), job, page, rows, codec.unpacked(packed))
+        yield _StoredRows(
+            number, incident_row["at"], host, dict(incident_row), job, page, rows, codec.decompress_text(packed)
+        )
 
 
-def _copy(db: Any, model: _Model, number: int, chance: random.Random, now: float) -> None:
+def _copy(db: Any, stored: _StoredRows, number: int, chance: random.Random, now: float) -> None:
     at, host = now - chance.random() * YEAR, _host(chance)
     swaps = (
-        (_digits(model.number), _digits(number)),
-        (_name(model.number), _name(number)),
-        (model.host, host),
-        (repr(model.at), repr(at)),
+        (_digits(stored.number), _digits(number)),
+        (_name(stored.number), _name(number)),
+        (stored.host, host),
+        (repr(stored.at), repr(at)),
     )
 
     def other(value: Any, column: str) -> Any:
@@ -182,14 +183,14 @@ def _copy(db: Any, model: _Model, number: int, chance: random.Random, now: float
         )
         return int(done.lastrowid or 0)
 
-    insert("job", model.job)
-    num = insert("incident", model.incident, num=None)
-    for table, rows in model.rows.items():
+    insert("job", stored.job)
+    num = insert("incident", stored.incident, num=None)
+    for table, rows in stored.rows.items():
         for row in rows:
             insert(table, row, incident=num)
-    insert("page", model.page, num=num)
-    db.execute("INSERT INTO report VALUES (?, ?)", (num, codec.packed(other(model.body, ""))))
-    for key in {row["key"] for row in model.rows["finding"]} - {None}:
+    insert("page", stored.page, num=num)
+    db.execute("INSERT INTO report VALUES (?, ?)", (num, codec.compress_text(other(stored.body, ""))))
+    for key in {row["key"] for row in stored.rows["finding"]} - {None}:
         day = "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE SET incidents = incidents + 1"
         db.execute(day, (key, int(at // DAY)))
         db.execute("UPDATE cluster_key SET jobs = jobs + 1 WHERE key = ?", (key,))

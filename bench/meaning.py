@@ -21,7 +21,7 @@ import table  # noqa: E402
 from triage.catalog.load import load  # noqa: E402
 from triage.catalog.model import Signature  # noqa: E402
 from triage.clusters import meaning  # noqa: E402
-from triage.store import meaning as meant  # noqa: E402
+from triage.store import meaning_search  # noqa: E402
 
 QUESTIONS = ROOT / "tests" / "clusters" / "questions.toml"
 HEAD = ("search", "first", "among three", "among five", "among ten", "mean reciprocal rank", "ms a question")
@@ -30,21 +30,21 @@ Way = Callable[[str], list[str]]
 
 def ways(known: Sequence[Signature]) -> list[tuple[str, Way]]:
     """Each gives the ids that answer a question, best first."""
-    documents = [meant.passages(item) for item in known]
+    documents = [meaning_search.passages(item) for item in known]
 
     def by_vectors(words: str) -> list[str]:
-        scores = meaning.best(words, documents)
+        scores = meaning.best_similarity(words, documents)
         return [known[number].id for number in sorted(range(len(known)), key=lambda number: (-scores[number], number))]
 
     return [
         (
             "full text",
             lambda words: [
-                known[number].id for number in meant.everywhere(meant.index(known), None, words, len(known))[0]
+                known[number].id for number in meaning_search.search_text(meaning_search.build_index(known), None, words, len(known))[0]
             ],
         ),
         ("sentence vectors", by_vectors),
-        ("both (`--meaning`)", lambda words: [item.id for item in meant.causes(known, (), words, len(known))]),
+        ("both (`--meaning`)", lambda words: [item.id for item in meaning_search.search_by_meaning(known, (), words, len(known))]),
     ]
 
 
@@ -71,7 +71,7 @@ def main() -> None:
         rank = sum(1 / (place + 1) for place in places) / len(places)
         rows.append((name, *(f"{share:.0%}" for share in shares), f"{rank:.2f}", f"{each:.0f}"))
         keys.append((shares[0], shares[2]))
-    print(table.markdown(HEAD, rows))
+    print(table.as_markdown(HEAD, rows))
     if args.write:
         table.write(ROOT / "docs" / "clustering.md", "meaning", HEAD, rows)
     (text, _, both) = keys

@@ -1,4 +1,4 @@
-"""Memory of a process and all that it started, pages that they share counted once (proportional set size, Linux)."""
+"""Measure the memory of a process and its children (proportional set size, Linux; shared pages count once)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 
 
-def of_all(pid: int) -> int:
-    """Bytes now; 0 for a process that has ended."""
+def process_memory(pid: int) -> int:
+    """Return the bytes of a process and its children now; 0 for a process that has ended."""
     try:
         own = Path(f"/proc/{pid}/smaps_rollup").read_text()
         children = [
@@ -20,12 +20,12 @@ def of_all(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) * 1024 for line in own.splitlines() if line.startswith("Pss:")) + sum(
-        of_all(int(child)) for child in children
+        process_memory(int(child)) for child in children
     )
 
 
-class Watched:
-    """The peak of a process that runs, in MB, looked at every `seconds`."""
+class PeakMemory:
+    """Measures the peak memory of a running process in MB, every `seconds`."""
 
     def __init__(self, process: subprocess.Popen[bytes] | subprocess.Popen[str], seconds: float) -> None:
         self.peak = 0.0
@@ -34,7 +34,7 @@ class Watched:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> PeakMemory:
         self._thread.start()
         return self
 
@@ -44,4 +44,4 @@ class Watched:
 
     def _watch(self) -> None:
         while not self._done.wait(self._seconds):
-            self.peak = max(self.peak, of_all(self._pid) / 1e6)
+            self.peak = max(self.peak, process_memory(self._pid) / 1e6)

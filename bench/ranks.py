@@ -1,9 +1,7 @@
-"""`triage ingest` on a job of many ranks, each a file with 300 steps and some 25 lines of failure: what the platform
-team sees.
+"""Measure `triage ingest` on a job of many ranks, each a file with 300 steps and some 25 lines of failure.
 
-One rank runs out of memory, all others time out, their sockets close, and they abort. `growth` compares the seconds a
-rank at the two sizes:
-1.0 means that twice the ranks take twice as long. The last line is for machines.
+One rank runs out of memory, all others time out, their sockets close, and they abort. `growth` compares the seconds per
+rank at the two sizes: 1.0 means that twice the ranks take twice as long. The last line is for machines.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from memory import Watched
+from memory import PeakMemory
 
 SIZES = (500, 2_000)
 STEPS = 300
@@ -26,14 +24,16 @@ ECHOES = 4
 GUILTY = 3
 
 
-def lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
-    """The log of one rank."""
-    tag, speaker = f"[rank{rank}]:", f"node{rank // 8}:{1000 + rank}:{2000 + rank} [{rank % 8}]"
-    told = [
-        f"{speaker} NCCL INFO comm 0x55 rank {rank} nranks {ranks} cudaDev {rank % 8} nvmlDev {rank % 8} busId {rank % 8:x}000 commId 0xabc - Init COMPLETE"
+def log_lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
+    """Return the log of one rank."""
+    tag, nccl_prefix = f"[rank{rank}]:", f"node{rank // 8}:{1000 + rank}:{2000 + rank} [{rank % 8}]"
+    output = [
+        f"{nccl_prefix} NCCL INFO comm 0x55 rank {rank} nranks {ranks} cudaDev {rank % 8} nvmlDev {rank % 8} busId "
+        f"{rank % 8:x}000 commId 0xabc - Init COMPLETE"
     ]
-    told += [
-        f"{tag} 2026-11-20 10:{step // 60:02d}:{step % 60:02d},123 - INFO - iteration {step}/ 10000 | elapsed time per iteration (ms): "
+    output += [
+        f"{tag} 2026-11-20 10:{step // 60:02d}:{step % 60:02d},123 - INFO - iteration {step}/ 10000 | elapsed time "
+        "per iteration (ms): "
         f"{draw.random() * 1000:.1f} | loss: 2.{step:04d} | grad norm: 1.{draw.randrange(999)} | tokens per sec 15123"
         for step in range(STEPS)
     ]
@@ -44,22 +44,27 @@ def lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
     ]
     if rank == GUILTY:
         return [
-            *told,
+            *output,
             *trace,
-            f"{tag} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 79.15 GiB of which 2.00 MiB is free.",
+            f"{tag} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total "
+            "capacity of 79.15 GiB of which 2.00 MiB is free.",
         ]
     group = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
     for second in range(ECHOES):
         stamp = f"{tag}[E1120 10:15:{second:02d}.123456789 ProcessGroupNCCL.cpp:"
-        told += [
-            f"{stamp}632] {group} Watchdog caught collective operation timeout: WorkNCCL(SeqNum={STEPS}, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.",
-            f"{stamp}1785] {group} Exception (either an error or timeout) detected by watchdog at work: {STEPS}, last enqueued NCCL work: {STEPS}, last completed NCCL work: {STEPS - 1}.",
-            f"{stamp}1834] {group} Timeout at NCCL work: {STEPS}, last enqueued NCCL work: {STEPS}, last completed NCCL work: {STEPS - 1}.",
-            f"{speaker} NCCL WARN socketProgress: Connection closed by remote peer node0<50000>",
-            f"{speaker} NCCL INFO transport/net_socket.cc:490 -> 6",
+        output += [
+            f"{stamp}632] {group} Watchdog caught collective operation timeout: WorkNCCL(SeqNum={STEPS}, "
+            "OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600012 milliseconds "
+            "before timing out.",
+            f"{stamp}1785] {group} Exception (either an error or timeout) detected by watchdog at work: {STEPS}, "
+            f"last enqueued NCCL work: {STEPS}, last completed NCCL work: {STEPS - 1}.",
+            f"{stamp}1834] {group} Timeout at NCCL work: {STEPS}, last enqueued NCCL work: {STEPS}, last completed "
+            f"NCCL work: {STEPS - 1}.",
+            f"{nccl_prefix} NCCL WARN socketProgress: Connection closed by remote peer node0<50000>",
+            f"{nccl_prefix} NCCL INFO transport/net_socket.cc:490 -> 6",
         ]  # fmt: skip
     return [
-        *told,
+        *output,
         *trace,
         f"{tag} torch.distributed.DistBackendError: NCCL communicator was aborted on rank {rank}.",
         "terminate called after throwing an instance of 'c10::DistBackendError'",
@@ -67,23 +72,23 @@ def lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
     ]
 
 
-def write(directory: Path, ranks: int) -> int:
-    """The job's files; the bytes in them."""
+def write_logs(directory: Path, ranks: int) -> int:
+    """Write the job's files; return their bytes."""
     draw, size = random.Random(1), 0
     for rank in range(ranks):
-        size += (directory / f"rank_{rank}.log").write_text("\n".join(lines(rank, ranks, draw)) + "\n")
+        size += (directory / f"rank_{rank}.log").write_text("\n".join(log_lines(rank, ranks, draw)) + "\n")
     return size
 
 
 def measure(ranks: int) -> tuple[float, float]:
-    """Wall seconds and peak memory in MB of one diagnosis, which must name the rank."""
+    """Return wall seconds and peak memory in MB of one diagnosis, which must name the rank."""
     directory = Path(tempfile.mkdtemp())
     try:
-        size = write(directory, ranks)
+        size = write_logs(directory, ranks)
         start = time.perf_counter()
         command = [sys.executable, "-m", "triage", "ingest", str(directory), "--format", "json", "--no-store"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        with Watched(process, 0.2) as memory:
+        with PeakMemory(process, 0.2) as memory:
             report = json.load(process.stdout) if process.stdout else {}
             status = process.wait()
             wall = time.perf_counter() - start
@@ -92,7 +97,8 @@ def measure(ranks: int) -> tuple[float, float]:
     if status or report["root_cause"]["ranks"] != [GUILTY]:
         sys.exit(f"bench: the root cause of {ranks} ranks was not found")
     print(
-        f"{ranks:6d} ranks, {size / 1e6:4.0f} MB: {wall:6.2f} s, {memory.peak:5.0f} MB, {wall / ranks * 1e3:.1f} ms a rank",
+        f"{ranks:6d} ranks, {size / 1e6:4.0f} MB: {wall:6.2f} s, {memory.peak:5.0f} MB, {wall / ranks * 1e3:.1f} ms "
+        "a rank",
         flush=True,
     )
     return wall, memory.peak
@@ -105,7 +111,8 @@ def main() -> None:
     walls = {ranks: measure(ranks) for ranks in sizes}
     first, (last, peak) = walls[sizes[0]][0], walls[sizes[-1]]
     print(
-        f"BENCH ranks={sizes[-1]} ranks_s={last:.1f} ranks_mb={peak:.0f} ranks_growth={last / sizes[-1] / (first / sizes[0]):.2f}"
+        f"BENCH ranks={sizes[-1]} ranks_s={last:.1f} ranks_mb={peak:.0f} "
+        f"ranks_growth={last / sizes[-1] / (first / sizes[0]):.2f}"
     )
 
 

@@ -1,10 +1,8 @@
-"""Measures `triage ingest` against ripgrep with the same patterns on the same files: `make bench`.
+"""Measure `triage ingest` against ripgrep with the same patterns on the same files: `make bench`.
 
-Both run in turns, three times each, and the least wall time counts. ripgrep gets every text pattern of the catalog and
-every generic trigger
-(`rg -f PATTERNS -n -a --no-unicode`, all cores); patterns that reach over a line end are left out, since ripgrep cannot
-have them.
-`triage ingest` does the whole diagnosis. The last line is for machines.
+Both run in turns, three times each, and the fastest wall time counts. ripgrep gets every text pattern of the catalog
+and every generic trigger (`rg -f PATTERNS -n -a --no-unicode`, all cores), except patterns over several lines, which
+ripgrep cannot match. `triage ingest` does the whole diagnosis. The last line is for machines.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from memory import Watched
+from memory import PeakMemory
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -28,9 +26,10 @@ MORE: tuple[str, ...] = ("split", "ranks", "diagnose", "flight", "clusters", "st
 RIPGREP = "@vscode/ripgrep@1.18.0"  # ripgrep 15.0.0
 
 
-def patterns() -> None:
-    """The catalog's patterns and the triggers in a file, one a line, without capture names (ripgrep refuses a name used
-    twice).
+def write_patterns() -> None:
+    """Write the catalog's patterns and the triggers to a file, one per line.
+
+    Capture names are removed, since ripgrep does not allow a name twice.
     """
     from triage import evidence
     from triage.catalog.load import load
@@ -43,24 +42,28 @@ def patterns() -> None:
     (DATA / "patterns.txt").write_text("\n".join(lines) + "\n")
 
 
-def ripgrep() -> str:
-    """ripgrep 15 from the npm registry, else whatever rg is there (the wheel `ripgrep`, Debian's package)."""
+def find_ripgrep() -> str:
+    """Return ripgrep 15 from the npm registry, else any installed rg (the wheel `ripgrep`, Debian's package)."""
     target = DATA / "rg"
-    found = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
-    if not found and shutil.which("npm"):
+    binaries = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
+    if not binaries and shutil.which("npm"):
         target.mkdir(parents=True, exist_ok=True)
         subprocess.run(
             ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(target), RIPGREP], check=False
         )
-        found = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
-    rg = str(found[0]) if found else shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+        binaries = sorted(target.glob("node_modules/@vscode/ripgrep-*/bin/rg"))
+    rg = (
+        str(binaries[0])
+        if binaries
+        else shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+    )
     if rg is None:
         sys.exit("bench: ripgrep is not there; install npm, or the Debian package ripgrep, and run again")
     return rg
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Wall and processor seconds of one run; its output goes to a file."""
+def time_command(command: list[str]) -> tuple[float, float]:
+    """Return wall and processor seconds of a command; its output goes to a file."""
     with (DATA / "out").open("wb") as out:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=out)
@@ -71,32 +74,33 @@ def timed(command: list[str]) -> tuple[float, float]:
     return wall, usage.ru_utime + usage.ru_stime
 
 
-def most_memory(command: list[str]) -> float:
-    """The most MB that a run and its processes have together. In a run of its own, which looking slows down."""
-    with (DATA / "out").open("wb") as out, Watched(process := subprocess.Popen(command, stdout=out), 0.01) as memory:
+def peak_memory(command: list[str]) -> float:
+    """Return the peak memory in MB of a command and its processes, in a separate run, since measuring slows it down."""
+    with (DATA / "out").open("wb") as out, PeakMemory(process := subprocess.Popen(command, stdout=out), 0.01) as memory:
         process.wait()
     return memory.peak
 
 
 def compare(name: str, directory: Path, rg: str, pattern_file: Path) -> tuple[float, float]:
-    """Ratio of the least wall times, and triage's peak memory in MB."""
+    """Return the ratio of the fastest wall times, and the peak memory of triage in MB."""
     triage = [sys.executable, "-m", "triage", "ingest", str(directory), "--format", "json"]
     grep = [rg, "-f", str(pattern_file), "-n", "-a", "--no-unicode", str(directory)]
-    timed(triage)  # warms the page cache and the catalog's cache for both
-    runs = [(timed(grep), timed(triage)) for _ in range(ROUNDS)]
+    time_command(triage)  # warms the page cache and the catalog's cache for both
+    runs = [(time_command(grep), time_command(triage)) for _ in range(ROUNDS)]
     theirs = min(run[0] for run in runs)
     ours = min(run[1] for run in runs)
-    memory = most_memory(triage)
+    memory = peak_memory(triage)
     size = sum(file.stat().st_size for file in directory.iterdir()) / 1e6
     print(f"{name}: {size:.0f} MB")
-    print(f"  ripgrep        {theirs[0]:6.2f} s wall  {theirs[1]:6.2f} s processor  {most_memory(grep):6.0f} MB")
+    print(f"  ripgrep        {theirs[0]:6.2f} s wall  {theirs[1]:6.2f} s processor  {peak_memory(grep):6.0f} MB")
     print(
-        f"  triage ingest  {ours[0]:6.2f} s wall  {ours[1]:6.2f} s processor  {memory:6.0f} MB   ratio {ours[0] / theirs[0]:.2f}"
+        f"  triage ingest  {ours[0]:6.2f} s wall  {ours[1]:6.2f} s processor  {memory:6.0f} MB   ratio "
+        f"{ours[0] / theirs[0]:.2f}"
     )
     return ours[0] / theirs[0], memory
 
 
-def generate(name: str, *options: str) -> Path:
+def generate_logs(name: str, *options: str) -> Path:
     directory = DATA / name
     if not directory.exists():
         print(f"writing {directory} …", flush=True)
@@ -107,19 +111,19 @@ def generate(name: str, *options: str) -> Path:
 
 
 def ripgrep_ratios(gib: float) -> str:
-    """`key=value` pairs of the comparison with ripgrep."""
-    job = generate(f"job-{gib:g}", "--gib", str(gib))
-    storm = generate(f"storm-{gib:g}", "--gib", str(gib / 4), "--storm")
-    rg, pattern_file = ripgrep(), DATA / "patterns.txt"
-    patterns()
+    """Return the `key=value` pairs of the comparison with ripgrep."""
+    job = generate_logs(f"job-{gib:g}", "--gib", str(gib))
+    storm = generate_logs(f"storm-{gib:g}", "--gib", str(gib / 4), "--storm")
+    rg, pattern_file = find_ripgrep(), DATA / "patterns.txt"
+    write_patterns()
     print(subprocess.run([rg, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0])
     scan, peak = compare("job, 0.05 % failure lines", job, rg, pattern_file)
-    rough, storm_peak = compare("storm, 30 % failure lines", storm, rg, pattern_file)
-    return f"scan_vs_rg={scan:.2f} storm_vs_rg={rough:.2f} peak_mb={max(peak, storm_peak):.0f}"
+    storm_ratio, storm_peak = compare("storm, 30 % failure lines", storm, rg, pattern_file)
+    return f"scan_vs_rg={scan:.2f} storm_vs_rg={storm_ratio:.2f} peak_mb={max(peak, storm_peak):.0f}"
 
 
-def other(name: str) -> str:
-    """`key=value` pairs of another benchmark's last line; what it prints is shown as it comes."""
+def run_benchmark(name: str) -> str:
+    """Run another benchmark and return the `key=value` pairs of its last line."""
     print(f"\n{name}", flush=True)
     last = ""
     with subprocess.Popen([sys.executable, str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True) as process:
@@ -136,7 +140,7 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=1.0, help="size of the job's logs; the storm is a quarter of it")
     args = parser.parse_args()
     DATA.mkdir(exist_ok=True)
-    print("BENCH", ripgrep_ratios(args.gib), *map(other, MORE))
+    print("BENCH", ripgrep_ratios(args.gib), *map(run_benchmark, MORE))
 
 
 if __name__ == "__main__":

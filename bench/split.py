@@ -1,9 +1,7 @@
-"""Measures `triage split` on mixed logs of 512 ranks, beside awk taking the same apart by one prefix: `python
-bench/split.py`.
+"""Measure `triage split` on mixed logs of 512 ranks against awk, which splits by one prefix: `python bench/split.py`.
 
-Both read the same file and write one file a rank, in turns, and the least wall time counts. awk knows the prefix and
-where it ends beforehand.
-The last line is for machines: MB/s of both, and the most memory of triage's processes together.
+Both read the same file and write one file per rank, in turns, and the fastest wall time counts. awk gets the prefix and
+its end beforehand. The last line is for machines: MB/s of both, and the peak memory of triage's processes.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from memory import Watched
+from memory import PeakMemory
 
 DATA = Path(__file__).parent / "data"
 RANKS = 512
@@ -24,15 +22,17 @@ ROUNDS = 2
 AWK = '{ i = index($0, "]:"); f = substr($0, 2, i - 2); print substr($0, i + 2) > (out "/" f) }'
 
 
-def write(path: Path, gib: float) -> None:
-    """Lines of 512 ranks in any order behind `[node3:5]:`; some are tracebacks, some NCCL's, some carry the rank."""
+def write_log(path: Path, gib: float) -> None:
+    """Write lines of 512 ranks in random order behind `[node3:5]:`: steps, tracebacks, and some with the rank."""
     rng = random.Random(1)
     pool = [
-        f"iteration {n:8d}/  500000 | consumed samples: {n * 1024:12d} | lm loss: {2 + rng.random():.6E} | grad norm: {rng.random():.3f}\n"
+        f"iteration {n:8d}/  500000 | consumed samples: {n * 1024:12d} | lm loss: {2 + rng.random():.6E} | grad "
+        f"norm: {rng.random():.3f}\n"
         for n in range(2000)
     ]
     pool += [
-        f"2026-11-21 03:{n // 60:02}:{n % 60:02},{n:03} INFO trainer: step {n} tokens/s {3000 + n} mem 70.1GB mfu 0.41\n"
+        f"2026-11-21 03:{n // 60:02}:{n % 60:02},{n:03} INFO trainer: step {n} tokens/s {3000 + n} mem 70.1GB mfu "
+        "0.41\n"
         for n in range(1000)
     ]
     pool += ['  File "/workspace/train.py", line 88, in <module>\n', "    loss.backward()\n", "\n"]
@@ -50,11 +50,11 @@ def write(path: Path, gib: float) -> None:
             size += len(text)
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Wall seconds and peak MB."""
+def time_command(command: list[str]) -> tuple[float, float]:
+    """Return wall seconds and peak MB of a command."""
     start = time.perf_counter()
     process = subprocess.Popen(command)
-    with Watched(process, 0.2) as memory:
+    with PeakMemory(process, 0.2) as memory:
         status = process.wait()
         wall = time.perf_counter() - start
     if status:
@@ -70,15 +70,15 @@ def main() -> None:
     path, output = DATA / f"mixed-{gib:g}.log", DATA / "split"
     if not path.exists():
         print(f"writing {path} …", flush=True)
-        write(path, gib)
+        write_log(path, gib)
     ours: list[tuple[float, float]] = []
     theirs: list[float] = []
     for _ in range(ROUNDS):
         shutil.rmtree(output, ignore_errors=True)
         output.mkdir(parents=True)
-        theirs.append(timed(["awk", "-v", f"out={output}", AWK, str(path)])[0])
+        theirs.append(time_command(["awk", "-v", f"out={output}", AWK, str(path)])[0])
         shutil.rmtree(output)
-        ours.append(timed([sys.executable, "-m", "triage", "split", "-q", str(path), "-o", str(output)]))
+        ours.append(time_command([sys.executable, "-m", "triage", "split", "-q", str(path), "-o", str(output)]))
     written = sum(file.stat().st_size for file in output.iterdir())
     shutil.rmtree(output)
     size = path.stat().st_size / 1e6

@@ -1,9 +1,7 @@
-"""`triage watch` over 512 files that grow at 20 MB/s together, for some seconds: does it keep up, and how soon is a
-failure told?
+"""Measure `triage watch` on 512 files that grow at 20 MB/s together: does it keep up, and how fast is a report?
 
-Prints `BENCH watch_lag_s=… watch_cpu=… watch_mb=… watch_told_s=…`: how far behind the writers it was at most (seconds
-of their writing), its share
-of one core, its peak memory, and the seconds from the line that decides to the news.
+Prints `BENCH watch_lag_s=… watch_cpu=… watch_mb=… watch_told_s=…`: the largest lag behind the writers in seconds, the
+share of one core, the peak memory, and the seconds from the decisive line to the report.
 """
 
 from __future__ import annotations
@@ -18,7 +16,10 @@ import time
 from pathlib import Path
 
 FILES, RATE, SECONDS = 512, 20_000_000, 30
-STEP = "2026-11-21 10:00:{:02d},123 INFO train: rank {} step {} loss 2.3171 grad_norm 1.02 lr 3.0e-04 tokens/s 18233 mem 61.2GB it/s 4.1\n"
+STEP = (
+    "2026-11-21 10:00:{:02d},123 INFO train: rank {} step {} loss 2.3171 grad_norm 1.02 lr 3.0e-04 tokens/s 18233 "
+    "mem 61.2GB it/s 4.1\n"
+)
 FAILURE = (
     "Traceback (most recent call last):\n"
     '  File "train.py", line 210, in <module>\n    loss.backward()\n'
@@ -27,7 +28,7 @@ FAILURE = (
 
 
 class Writers(threading.Thread):
-    """Writes steps into every file in turn, at the rate, ten times a second."""
+    """Writes steps into all files at the given rate, ten times per second."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(daemon=True)
@@ -50,8 +51,8 @@ class Writers(threading.Thread):
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        job = Path(place) / "job"
+    with tempfile.TemporaryDirectory() as directory:
+        job = Path(directory) / "job"
         job.mkdir()
         writers = Writers(job)
         env = {**os.environ, "TRIAGE_STORE": "off"}
@@ -75,26 +76,22 @@ def main() -> None:
             lag = max(lag, (writers.written - _read(watch.pid)) / RATE)
         with (job / "rank_37.log").open("a") as file:
             file.write(FAILURE)
-        decided = time.monotonic()
-        news = next(
-            found for line in iter(watch.stdout.readline, "") if (found := json.loads(line))["event"] == "failure"
-        )
-        told = time.monotonic() - decided
-        assert news["ranks"] == [37], news["text"]
+        written_at = time.monotonic()
+        events = map(json.loads, iter(watch.stdout.readline, ""))
+        failure = next(event for event in events if event["event"] == "failure")
+        delay = time.monotonic() - written_at
+        assert failure["ranks"] == [37], failure["text"]
         watch.terminate()
         _, _, usage = os.wait4(watch.pid, 0)
         cpu = (usage.ru_utime + usage.ru_stime) / (time.monotonic() - writers.started)
         written = f"{writers.written / SECONDS / 1e6:.0f} MB/s into {FILES} files for {SECONDS} s"
-        print(
-            f"{written}: at most {lag:.1f} s behind, {cpu:.2f} of a core, {usage.ru_maxrss / 1e3:.0f} MB; told {told:.1f} s after the line"
-        )
-        print(
-            f"BENCH watch_lag_s={lag:.1f} watch_cpu={cpu:.2f} watch_mb={usage.ru_maxrss / 1e3:.0f} watch_told_s={told:.1f}"
-        )
+        memory = f"{usage.ru_maxrss / 1e3:.0f}"
+        print(f"{written}: at most {lag:.1f} s behind, {cpu:.2f} of a core, {memory} MB; reported after {delay:.1f} s")
+        print(f"BENCH watch_lag_s={lag:.1f} watch_cpu={cpu:.2f} watch_mb={memory} watch_told_s={delay:.1f}")
 
 
 def _read(pid: int) -> int:
-    """Bytes that the process has read so far, from files or their cache."""
+    """Return the bytes that the process has read so far, from files or their cache."""
     text = Path(f"/proc/{pid}/io").read_text()
     return int(text.split("rchar:")[1].split()[0])
 

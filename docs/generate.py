@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import triage
-from triage.catalog import lock, pages
-from triage.catalog.files import files
+from triage.catalog import lock, page_files
 from triage.catalog.load import load
 from triage.catalog.model import Signature
-from triage.ranks.envelopes import ENVELOPES
-from triage.ranks.files import NAMINGS
-from triage.ranks.grammars import GRAMMARS, Grammar
-from triage.ranks.habits import HABITS
-from triage.render import pages as written
+from triage.catalog.signature_files import list_signature_files
+from triage.ranks.file_names import FILE_NAMINGS
+from triage.ranks.file_prefixes import FILE_PREFIXES
+from triage.ranks.grammar import Grammar
+from triage.ranks.grammars import GRAMMARS
+from triage.ranks.log_wrappers import LOG_WRAPPERS
+from triage.render import catalog_pages as written
 from triage.render import text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,60 +79,67 @@ def index(shipped: Sequence[Signature]) -> str:
 def shipped() -> Sequence[Signature]:
     """The signatures of this checkout. Files that cannot be used raise CatalogError."""
     found = load(shipped=ROOT / "signatures").signatures
-    assert len({signature.table or signature.id for signature in found}) == len(files(ROOT / "signatures"))
+    assert len({signature.table or signature.id for signature in found}) == len(
+        list_signature_files(ROOT / "signatures")
+    )
     return found
 
 
-RANKS_HEAD = """# Layouts that are understood
+RANKS_HEAD = """# Supported layouts
 
-Written by `make docs` from `triage/ranks/`; do not edit. A line can lie in several of these, one in the other: `[default2]:[rank2]: …` is two.
-Each tells what it knows of who wrote the line and when. The inner one knows better than the outer one, and what nothing tells stays unknown.
+Written by `make docs` from `triage/ranks/`; do not edit. A line can have several layouts, one inside the other:
+`[default2]:[rank2]: …` has two. Each provides parts of the origin of the line: who wrote it and when. The inner layout
+overrides the outer one, and what no layout provides stays unknown.
 
-A layout of kind *writer* stands before all lines of one process, so that lines of others in between are passed over. One of kind *record*
-opens a message that may have further lines. A *carrier* stands before every line, whoever wrote it.
+A layout of kind *writer* precedes all lines of one process, so lines of other writers in between are skipped. One of
+kind *record* starts a message that may have further lines. A *carrier* precedes every line, whoever wrote it.
 
-Some layouts also change the text, and where it decides how, that is taken back:
+Some layouts also change the text. Where the change can be recognized, it is reverted:
 
-- **Cut lines.** srun --label, logger and syslog write a line of more than 1,024 bytes (logger of BusyBox and BSD: 1,023) as several, each behind
-  its prefix. They are joined, also by `triage split`, where what follows goes on within a word, behind a comma or in another piece of full length;
-  behind a label of srun always. A line of just that length stays alone where nothing says that it goes on, or where longer lines are near.
+- **Cut lines.** srun --label, logger and syslog write a line of more than 1,024 bytes (logger of BusyBox and BSD:
+  1,023) as several, each behind its prefix. They are joined, also by `triage split`, where the next line continues
+  within a word, behind a comma or with another piece of full length; behind a label of srun always. A line of exactly
+  that length stays alone where nothing shows that it continues, or where longer lines are near.
 - **Escaped lines.** Behind syslog's prefix `#012` is a newline.
-- **Two writers in a line.** A second prefix in the middle begins another writer's text. Without prefixes the same words by up to eight writers
-  (`RuntimeErrorRuntimeError: : NCCL …`) are taken apart where exactly one text fits; else the line stays as it is and is said to be ambiguous.
-- **Labels that are no ranks.** `1: ` is a task, not rank 1, where torchrun or DeepSpeed's launcher speaks behind it, or torch's tags or local ranks
-  behind it are other numbers. Local ranks that several files share and no host goes with are no ranks, which a warning says.
+- **Two writers in a line.** A second prefix in the middle starts another writer's text. Without prefixes, the same
+  words by up to eight writers (`RuntimeErrorRuntimeError: : NCCL …`) are separated where exactly one text fits;
+  otherwise the line stays as it is and is marked as ambiguous.
+- **Labels that are not ranks.** `1: ` is a task, not rank 1, where lines of torchrun or DeepSpeed's launcher follow
+  it, or where torch's tags or local ranks behind it have other numbers. Local ranks that several files share without a
+  host are not ranks, which a warning says.
 """
 
 
 def ranks() -> str:
-    """What the rooms know of prefixes, wrappings and names of files, as tables."""
-    told = [RANKS_HEAD, "\n## Before every line\n", *_layouts(GRAMMARS)]
-    told += [
-        "\n## Before most lines of a file\n\nThese could be text elsewhere. They count where most lines of a file have them.\n"
+    """Return the page of supported prefixes, log wrappers and file names, as tables."""
+    page = [RANKS_HEAD, "\n## Before every line\n", *_layouts(GRAMMARS)]
+    page += [
+        "\n## Before most lines of a file\n\n"
+        "Elsewhere these could be text. They count where most lines of a file have them.\n"
     ]
-    told += [*_layouts([habit.grammar for habit in HABITS]), "\n## Around the line\n"]
-    told += ["\n| layout | example | tells | since |\n|---|---|---|---|\n"]
-    told += [
-        f"| {envelope.name} | {_code(envelope.sample)} | {envelope.says} | {envelope.since} |\n"
-        for envelope in ENVELOPES
+    page += [*_layouts([prefix.grammar for prefix in FILE_PREFIXES]), "\n## Around the line\n"]
+    page += ["\n| layout | example | provides | since |\n|---|---|---|---|\n"]
+    page += [
+        f"| {wrapper.name} | {_code(wrapper.sample)} | {wrapper.provides} | {wrapper.since} |\n"
+        for wrapper in LOG_WRAPPERS
     ]
-    told += ["\n## Names of files and folders\n", "\n| layout | example | tells | since |\n|---|---|---|---|\n"]
-    for naming in NAMINGS:
-        says = ", ".join(
+    page += ["\n## Names of files and folders\n", "\n| layout | example | provides | since |\n|---|---|---|---|\n"]
+    for naming in FILE_NAMINGS:
+        provided = ", ".join(
             key
             for key in ("rank", "local_rank", "host", "pid", "stream", "attempt", "task")
             if key in naming.pattern.groupindex
         )
-        told.append(f"| {naming.name} | {_code(naming.samples[0])} | {says} | {naming.since} |\n")
-    return "".join(told)
+        page.append(f"| {naming.name} | {_code(naming.samples[0])} | {provided} | {naming.since} |\n")
+    return "".join(page)
 
 
 def _layouts(grammars: Sequence[Grammar]) -> list[str]:
-    rows = ["\n| layout | kind | example | tells | since |\n|---|---|---|---|---|\n"]
+    rows = ["\n| layout | kind | example | provides | since |\n|---|---|---|---|---|\n"]
     for grammar in grammars:
-        says = ", ".join([*grammar.says, *(["time"] if grammar.timed else [])]) or "nothing"
+        provided = ", ".join([*grammar.origin_parts, *(["time"] if grammar.has_time else [])]) or "nothing"
         rows.append(
-            f"| {_cell(grammar.name)} | {grammar.kind} | {_code(grammar.example)} | {says} | {grammar.since} |\n"
+            f"| {_cell(grammar.name)} | {grammar.kind} | {_code(grammar.example)} | {provided} | {grammar.since} |\n"
         )
     return rows
 
@@ -147,9 +155,9 @@ def _cell(title: str) -> str:
 
 def addresses() -> str:
     """The addresses of the service as tables: the API's, then those for browsers."""
-    from triage.service import api, auth, hooks
+    from triage.service import api, hooks
     from triage.service import pages as web
-    from triage.service.document import PREFIX, Route, routes
+    from triage.service.api.openapi import PREFIX, Route, list_routes
 
     def table(found: Sequence[Route]) -> str:
         names = {route.path for route in found}
@@ -160,16 +168,16 @@ def addresses() -> str:
         ]
         return "| methods | address | role | what it does |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
-    browser = table(list(routes((*web.ROUTERS, *auth.ROUTERS, *hooks.ROUTERS))))
-    return f"{ADDRESSES}\n\n{table(list(routes(api.ROUTERS, PREFIX)))}\n{BROWSER}\n\n{browser}"
+    browser = table(list(list_routes((*web.ROUTERS, hooks.router))))
+    return f"{ADDRESSES}\n\n{table(list(list_routes(api.ROUTERS, PREFIX)))}\n{BROWSER}\n\n{browser}"
 
 
 def settings() -> str:
     """Every setting with its default, section by section."""
     from pydantic import BaseModel
 
-    from triage.settings.model import Settings
-    from triage.settings.sources import Source
+    from triage.settings import Settings
+    from triage.settings.sections import Source
 
     def rows(name: str, kind: type[BaseModel]) -> list[str]:
         return [
@@ -200,10 +208,10 @@ def main() -> None:
     if SECONDS.sub("", new) != SECONDS.sub("", old):
         readme.write_text(new, encoding="utf-8")
     record = ROOT / "signatures" / lock.LOCK
-    record.write_text(lock.text(shipped(), lock.read(record.parent)), encoding="utf-8")
+    record.write_text(lock.format_lock(shipped(), lock.read_lock(record.parent)), encoding="utf-8")
     (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
     (ROOT / "docs" / "ranks.md").write_text(ranks(), encoding="utf-8")
-    pages.write(ROOT / "docs" / "signatures", written.pages(shipped()), written.MARK)
+    page_files.write_pages(ROOT / "docs" / "signatures", written.pages(shipped()), written.MARK)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triage.service.work import analysis
-from triage.service.work.files import ready
+from triage.service.work.job_files import make_upload_directories
 from triage.settings import Settings
-from triage.settings.sources import Source
+from triage.settings.sections import Source
 from triage.store import Store
 from triage.testing.jobs import JobBuilder
 
@@ -113,13 +113,13 @@ def pictures(
 
 def filled(path: Path, scratch: Path) -> tuple[Addresses, str]:
     """A store in which something happened: its pictures, and a token of its curator."""
-    ready(scratch / "work")
+    make_upload_directories(scratch / "work")
     jobs = [(SAMPLES / "jobs" / job / "job", name) for job, name in JOBS.items()]
     jobs += [(dumps(scratch / "dumps"), "moe-16e ablation 5"), (many(scratch / "many"), "llama-405b pretrain 1")]
     with Store.open(path) as store:
         ids = {name: stored(store, scratch, job, name) for job, name in jobs}
         happened(store, ids)
-        cluster = next(item.id for item in store.clusters.listed() if item.name)
+        cluster = next(item.id for item in store.clusters.list_clusters() if item.name)
         running = tasks(store, ids)
         token = store.tokens.create("mira", ("read", "ingest", "curate"), actor="pictures")[0]
     shown = f"/incidents/{ids['llama-7b pretrain 41']}"
@@ -155,16 +155,16 @@ def stored(store: Store, scratch: Path, job: Path, name: str) -> str:
     settings = Settings(sources={source: Source(path=job, one=True)})
     out, here = scratch / "out", Path.cwd()
     try:
-        analysis.ingest(
+        analysis.analyse(
             settings, scratch / "work", {"place": {"source": source}, "name": name}, "picture", out, lambda _: None
         )
     finally:
         os.chdir(here)
-    diagnosis, documents = analysis.read_back(out)
+    diagnosis, documents = analysis.read_result(out)
     with store.connections.write() as db:
         found = store.incidents.add(diagnosis)
         for kind, document in documents.items():
-            store.beside.put_document(db, found.id, kind, document)
+            store.service_data.save_document(db, found.id, kind, document)
     return found.id
 
 
@@ -185,10 +185,10 @@ def happened(store: Store, ids: dict[str, str]) -> None:
         ("vit-l finetune 9", "wrong", "jonas", "somebody's notebook had been left on that card"),
     ):
         store.feedback.add(ids[name], verdict, actor=actor, because=because)
-    for cluster in store.clusters.listed():
+    for cluster in store.clusters.list_clusters():
         if "tokens" in cluster.title:
             note = "The download of the shard broke off. Compare its size with the manifest."
-            store.moves.name(cluster.id, "A shard without tokens", actor="mira", note=note)
+            store.cluster_actions.name(cluster.id, "A shard without tokens", actor="mira", note=note)
 
 
 def tasks(store: Store, ids: dict[str, str]) -> str:
@@ -226,7 +226,7 @@ def many(directory: Path) -> Path:
         job.clock = begun + 632 + rank % 7
         if rank not in silent:
             job.rank(rank).line(
-                f"[rank{rank}]:[E{job.stamp('%m%d %H:%M:%S')}.000000000 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation timeout:"
+                f"[rank{rank}]:[E{job.timestamp('%m%d %H:%M:%S')}.000000000 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation timeout:"
                 " WorkNCCL(SeqNum=44, OpType=ALLREDUCE, NumelIn=8192, NumelOut=8192, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
             )
     return job.write()

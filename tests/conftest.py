@@ -1,4 +1,4 @@
-"""For all tests: a catalog cache of their own, and the shipped catalog, loaded once."""
+"""Fixtures for all tests: a catalog cache of their own, and the shipped catalog, loaded once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _scratch: tempfile.TemporaryDirectory[str] | None = None
 
 
 def pytest_configure() -> None:
-    """No test reads or writes the user's cache or store; set so early that processes started by tests inherit it."""
+    """Keep tests away from the user's cache, settings and store; processes that tests start inherit this."""
     global _scratch
     _scratch = tempfile.TemporaryDirectory(prefix="triage-tests-")
     os.environ["TRIAGE_CACHE"] = _scratch.name
     os.environ["TRIAGE_CONFIG"] = ""
     os.environ.pop("TRIAGE_CATALOG", None)
-    os.environ["TRIAGE_STORE"] = "off"  # and no test writes into the user's store; those that want one name it
+    os.environ["TRIAGE_STORE"] = "off"  # tests that need a store name one
     os.environ.pop("TRIAGE_REDACT", None)
-    # A machine that does other things as well is slow, which is no failure.
+    # A busy machine is slow; that is not a failure.
     hypothesis.settings.register_profile(
         "any-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
@@ -40,21 +40,21 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session")
 def catalog() -> Catalog:
-    """The catalog that ships."""
+    """Return the shipped catalog."""
     return load((), strict=False)
 
 
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The pids of what is forked. Threads of the test's runner, which are idle, hinder nothing."""
+    """Return the list of forked pids, which grows. Idle threads of the test runner do not prevent forking."""
     pids: list[int] = []
     fork = os.fork
 
-    def noting() -> int:
+    def fork_and_record() -> int:
         pid = fork()
         pids.append(pid)
         return pid
 
-    monkeypatch.setattr(os, "fork", noting)
+    monkeypatch.setattr(os, "fork", fork_and_record)
     monkeypatch.setattr(forks.threading, "active_count", lambda: 1)
     return pids

@@ -1,4 +1,4 @@
-"""The Python API: what the command line answers, for programs."""
+"""The Python API gives programs what the command line prints."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def job(tmp_path: Path) -> Path:
     return built.elastic_table({1: 1}).write()
 
 
-def test_kept_and_found_again(job: Path, tmp_path: Path) -> None:
-    """With a store the diagnosis is kept; search, similar and incident find it there."""
+def test_a_stored_diagnosis_can_be_read_again(job: Path, tmp_path: Path) -> None:
+    """With a store, `ingest` saves the diagnosis, and `search`, `similar` and `incident` read it."""
     store = tmp_path / "triage.db"
     diagnosis = triage.ingest(job, store=store)
     (hit,) = triage.search("memory", store=store)
@@ -26,16 +26,16 @@ def test_kept_and_found_again(job: Path, tmp_path: Path) -> None:
     assert triage.similar(hit.incident.id, store=store) == []
 
 
-def test_without_a_store_nothing_is_kept(job: Path, tmp_path: Path) -> None:
-    """Reading needs a store that is there, and makes none."""
+def test_nothing_is_stored_without_a_store(job: Path, tmp_path: Path) -> None:
+    """`search` fails if the store does not exist, and does not create it."""
     triage.ingest(job)
-    with pytest.raises(triage.TriageError, match="no store"):
+    with pytest.raises(triage.TriageError, match="the store does not exist"):
         triage.search("memory", store=tmp_path / "none.db")
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_signature_by_its_id() -> None:
-    """What the catalog says; a wrong id is told those that come near."""
+def test_a_signature_is_read_by_its_id() -> None:
+    """`signature` returns the catalog's entry; for a wrong id the hint names similar ones."""
     assert triage.signature("cuda.out-of-memory").steps
     with pytest.raises(triage.TriageError) as caught:
         triage.signature("cuda.out-of-memry")

@@ -1,4 +1,4 @@
-"""docs/contributing-signatures.md is walked as it stands: its log, its files, its commands."""
+"""The steps of docs/contributing-signatures.md work as written: its log, its files, its commands."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ SIGNATURE = Path("signatures/data/shard-unfinished.yaml")
 
 
 def section(number: int) -> str:
-    """The text of one step."""
-    found = re.search(rf"^## {number}\. .*?(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found
-    return found[0]
+    """Return the text of one step."""
+    match = re.search(rf"^## {number}\. .*?(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert match
+    return match[0]
 
 
 def blocks(number: int, language: str) -> list[str]:
+    """Return the fenced blocks of a language in one step."""
     return re.findall(rf"^```{language}\n(.*?)^```", section(number), re.MULTILINE | re.DOTALL)
 
 
 def commands(number: int) -> list[list[str]]:
-    """The command lines of one step, without `$ triage`."""
+    """Return the command lines of one step, without `$ triage`."""
     lines = [line for block in blocks(number, "console") for line in block.splitlines()]
     assert all(line.startswith("$ triage ") for line in lines), lines
     return [shlex.split(line)[2:] for line in lines]
@@ -35,7 +36,7 @@ def commands(number: int) -> list[list[str]]:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with the log of step 1, and a healthy one among the other jobs."""
+    """Write the log of step 1 and a directory of other jobs, one of them healthy; return the log."""
     monkeypatch.chdir(tmp_path)
     path = Path("job.log")
     path.write_text("step 1 loss 2.1\n" + blocks(1, "text")[0], encoding="utf-8")
@@ -45,8 +46,8 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_walk_arrives(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command does what the page says: unknown, written, refused for the reason shown, proved, known."""
+def test_the_steps_work_as_written(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command gives the result the page shows: unknown, written, refused for this reason, checked, known."""
 
     def run(arguments: list[str]) -> tuple[int, str]:
         capsys.readouterr()
@@ -82,7 +83,7 @@ def test_the_walk_arrives(log: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_every_step_is_tested() -> None:
-    """No console block stands in a step that the walk leaves out."""
+    """Every step with a console block is run by the test above."""
     steps = [int(number) for number in re.findall(r"^## (\d+)\.", PAGE, re.MULTILINE)]
     assert steps == list(range(1, 7))
     assert [number for number in steps if blocks(number, "console")] == [1, 2, 4, 5]
@@ -90,9 +91,7 @@ def test_every_step_is_tested() -> None:
 
 @pytest.mark.skipif(not (ROOT / ".github").is_dir(), reason="the workflow lies in the repository only")
 def test_the_workflow_runs_commands_that_exist() -> None:
-    """.github/workflows/catalog.yml calls `triage` with commands and options that its help offers, and names no
-    registry.
-    """
+    """.github/workflows/catalog.yml uses existing commands and options of `triage`, and names no registry."""
     text = (ROOT / ".github" / "workflows" / "catalog.yml").read_text(encoding="utf-8")
     lines = re.findall(r"^\s*(?:- )?(?:run: )?triage (catalog [a-z]+)(.*)$", text, re.MULTILINE)
     assert {command for command, _ in lines} == {
@@ -110,8 +109,8 @@ def test_the_workflow_runs_commands_that_exist() -> None:
 
 
 @pytest.mark.skipif(not (ROOT / ".github").is_dir(), reason="the template lies in the repository only")
-def test_the_template_names_what_the_page_asks_for() -> None:
-    """A pull request is asked for what step 6 says, and its links resolve from the root."""
+def test_the_pull_request_template_names_the_required_checks() -> None:
+    """The template names the commands of step 6 and links to the page."""
     text = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
     assert {"make docs", "make test", "triage catalog check"} <= set(re.findall(r"`([a-z ]+)`", text))
     assert "docs/contributing-signatures.md" in text

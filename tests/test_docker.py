@@ -1,6 +1,4 @@
-"""There is no container engine here, so the Dockerfile is read, and the RUN lines of its build stage are run in a
-directory.
-"""
+"""The Dockerfile, tested without a container engine: it is parsed, and its build stage runs in a directory."""
 
 from __future__ import annotations
 
@@ -26,59 +24,58 @@ Instruction = tuple[str, str]
 
 
 def stages() -> list[list[Instruction]]:
-    """The instructions of each stage, continued lines joined."""
+    """Return the instructions of each stage, with continued lines joined."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found: list[list[Instruction]] = []
+    stages_so_far: list[list[Instruction]] = []
     for line in re.sub(r"\\\n\s*", " ", text).splitlines():
         if line.strip():
             name, _, rest = line.strip().partition(" ")
-            found += [[]] if name == "FROM" else []
-            found[-1].append((name, rest))
-    return found
+            stages_so_far += [[]] if name == "FROM" else []
+            stages_so_far[-1].append((name, rest))
+    return stages_so_far
 
 
-def of(stage: list[Instruction], name: str) -> list[str]:
+def arguments_of(stage: list[Instruction], name: str) -> list[str]:
+    """Return the arguments of each instruction of a name."""
     return [rest for instruction, rest in stage if instruction == name]
 
 
-def copied(stage: list[Instruction]) -> list[str]:
-    """What COPY takes from the checkout."""
-    return [word for line in of(stage, "COPY") if "--from" not in line for word in line.split()[:-1]]
+def copied_paths(stage: list[Instruction]) -> list[str]:
+    """Return what COPY takes from the checkout."""
+    return [path for line in arguments_of(stage, "COPY") if "--from" not in line for path in line.split()[:-1]]
 
 
-def test_image_is_slim_and_runs_as_nobody_special() -> None:
-    """Two stages from one slim base with the same Python; the last one copies the environment to where it was made, and
-    drops root.
-    """
+def test_image_is_slim_and_does_not_run_as_root() -> None:
+    """Both stages have one slim base; the last copies the environment to the same path and is not root."""
     build, final = stages()
-    assert of(build, "FROM")[0].removesuffix(" AS build") == of(final, "FROM")[0]
-    assert of(final, "FROM")[0].endswith("-slim")
-    assert of(final, "COPY") == ["--from=build /opt/triage /opt/triage"]
-    assert of(final, "USER")[-1] not in ("root", "0")
+    assert arguments_of(build, "FROM")[0].removesuffix(" AS build") == arguments_of(final, "FROM")[0]
+    assert arguments_of(final, "FROM")[0].endswith("-slim")
+    assert arguments_of(final, "COPY") == ["--from=build /opt/triage /opt/triage"]
+    assert arguments_of(final, "USER")[-1] not in ("root", "0")
     names = [name for name, _ in final]
     assert names.index("USER") < names.index("ENTRYPOINT")
 
 
-def test_image_is_the_command() -> None:
-    """`docker run triage ingest /job` works, and the health check is a command that exists."""
+def test_entrypoint_is_the_command() -> None:
+    """The entry point is `triage`, and the health check is `triage --version`."""
     _, final = stages()
-    assert json.loads(of(final, "ENTRYPOINT")[0]) == ["triage"]
-    health = json.loads(of(final, "HEALTHCHECK")[0].partition("CMD ")[2])
+    assert json.loads(arguments_of(final, "ENTRYPOINT")[0]) == ["triage"]
+    health = json.loads(arguments_of(final, "HEALTHCHECK")[0].partition("CMD ")[2])
     assert health == ["triage", "--version"]
 
 
-def test_context_holds_what_is_copied_and_little_else() -> None:
-    """.dockerignore lets through exactly what COPY asks for."""
+def test_dockerignore_admits_only_what_is_copied() -> None:
+    """.dockerignore admits exactly the paths of the COPY instructions."""
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     allowed = {line[1:] for line in lines if line.startswith("!")}
     assert "*" in lines
-    assert allowed == set(copied(stages()[0]))
+    assert allowed == set(copied_paths(stages()[0]))
     assert all((ROOT / name).exists() for name in allowed)
 
 
-def test_base_image_has_a_python_that_we_support() -> None:
-    """Its version is one that pyproject.toml allows."""
-    version = re.match(r"python:3\.(\d+)-slim", of(stages()[1], "FROM")[0])
+def test_base_image_has_a_supported_python() -> None:
+    """The base image has a Python version that pyproject.toml allows."""
+    version = re.match(r"python:3\.(\d+)-slim", arguments_of(stages()[1], "FROM")[0])
     assert version
     assert int(version[1]) >= 11
 
@@ -94,17 +91,17 @@ def run(command: str | list[str], cwd: Path, **more: str) -> subprocess.Complete
 
 @pytest.mark.slow
 def test_build_stage_makes_a_command_that_works_anywhere(tmp_path: Path) -> None:
-    """The pip commands of the image, on nothing but what COPY gives, make a `triage` that has its signatures with it."""
-    context, made = tmp_path / "src", tmp_path / "opt-triage"
+    """The build stage's commands, on the copied paths alone, install a `triage` that includes its signatures."""
+    context, installed = tmp_path / "src", tmp_path / "opt-triage"
     context.mkdir()
     build, final = stages()
-    for name in copied(build):
+    for name in copied_paths(build):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, context / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
         else:
             shutil.copy(ROOT / name, context / name)
-    for line in of(build, "RUN"):
-        command = line.replace("/dist", str(tmp_path / "dist")).replace("/opt/triage", str(made))
+    for line in arguments_of(build, "RUN"):
+        command = line.replace("/dist", str(tmp_path / "dist")).replace("/opt/triage", str(installed))
         command = re.sub(r"^python\b", f'"{sys.executable}"', command)
         result = run(command, context)
         if result.returncode and OFFLINE.search(result.stderr):
@@ -113,8 +110,8 @@ def test_build_stage_makes_a_command_that_works_anywhere(tmp_path: Path) -> None
     elsewhere = tmp_path / "job"
     elsewhere.mkdir()
     shutil.rmtree(context)
-    settings = {"PATH": f"{made / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path)}
-    health = json.loads(of(final, "HEALTHCHECK")[0].partition("CMD ")[2])
+    settings = {"PATH": f"{installed / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    health = json.loads(arguments_of(final, "HEALTHCHECK")[0].partition("CMD ")[2])
     assert run(health, elsewhere, **settings).stdout.startswith("triage ")
     report = json.loads(run(["triage", "ingest", str(SAMPLE), "--format", "json"], elsewhere, **settings).stdout)
     assert report["root_cause"]["signature"] == "data.worker-killed"

@@ -1,3 +1,5 @@
+"""The documents match the program: sessions, commands, examples, tables, links and promises."""
+
 from __future__ import annotations
 
 import ast
@@ -14,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import triage
-from triage.catalog.check import check
+from triage.catalog.check import check_files
 from triage.model import diagnosis as diagnosis_model
 from triage.model.evidence import Evidence, Origin
 from triage.render import json as as_json
@@ -40,11 +42,12 @@ SAMPLES = (
 
 
 def read(path: Path) -> str:
+    """Return the text of a file."""
     return path.read_text(encoding="utf-8")
 
 
 def generator() -> ModuleType:
-    """docs/generate.py as a module."""
+    """Return docs/generate.py as a module."""
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
@@ -54,40 +57,40 @@ def generator() -> ModuleType:
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks of a language."""
+    """Return the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def tables(page: Path) -> dict[str, set[str]]:
-    """For each heading, the words in backticks that begin the rows of the tables below it."""
-    found: dict[str, set[str]] = {}
+    """Return for each heading the names in backticks that begin the rows of the tables below it."""
+    names_by_heading: dict[str, set[str]] = {}
     for section in re.split(r"^## ", read(page), flags=re.MULTILINE)[1:]:
         heading = section.partition("\n")[0]
-        found[heading] = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
-    return found
+        names_by_heading[heading] = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    return names_by_heading
 
 
-def normalised(session: str) -> str:
-    """Without what differs from run to run and from release to release; line breaks do not count."""
-    words = " ".join(session.split())
-    words = re.sub(r"\d+\.\d s\b", "N s", words)
-    return re.sub(r"catalog \S+ · triage \S+", "catalog C · triage T", words)
+def normalise(session: str) -> str:
+    """Return a session without durations, versions and line breaks."""
+    phrases = " ".join(session.split())
+    phrases = re.sub(r"\d+\.\d s\b", "N s", phrases)
+    return re.sub(r"catalog \S+ · triage \S+", "catalog C · triage T", phrases)
 
 
 def test_readme_is_short() -> None:
-    """One screen after another ends it: under 170 lines, none of them endless."""
+    """README has fewer than 170 lines of at most 140 characters."""
     lines = read(README).splitlines()
     assert len(lines) < 170
     assert max(map(len, lines)) <= 140
 
 
-def test_session_of_readme_is_real(monkeypatch: pytest.MonkeyPatch) -> None:
-    """README shows what the command prints today; `make docs` writes it again."""
+def test_session_of_readme_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """README shows what the command prints; `make docs` updates it."""
     monkeypatch.chdir(ROOT)
     module = generator()
     shown = module.SESSION.search(read(README))
     assert shown, "README has no session with the sample"
-    assert normalised(shown[0]) == normalised(module.session()), "run `make docs` and read what it wrote"
+    assert normalise(shown[0]) == normalise(module.session()), "run `make docs` and read what it wrote"
 
 
 def test_make_targets_exist() -> None:
@@ -98,7 +101,7 @@ def test_make_targets_exist() -> None:
 
 
 def test_demo_shows_the_session_of_readme() -> None:
-    """`make demo` diagnoses the sample of README, and it exists."""
+    """`make demo` diagnoses the sample that README shows, and the sample exists."""
     sample = generator().SAMPLE
     assert f"\nSAMPLE := {sample}\n" in read(ROOT / "Makefile")
     assert (ROOT / sample).is_dir()
@@ -106,7 +109,7 @@ def test_demo_shows_the_session_of_readme() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_relative_links_resolve(page: Path) -> None:
-    """A link leads to a file of the checkout, and its fragment to a heading there."""
+    """Every link names a file of the checkout, and its fragment a heading of that file."""
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", read(page)):
         if re.match(r"[a-z]+:", target):
@@ -119,7 +122,7 @@ def test_relative_links_resolve(page: Path) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """The fragments by which the headings of a page are reached."""
+    """Return the link fragments of a page's headings."""
     lines = re.findall(
         r"^#+ (.*)$", re.sub(r"^```.*?^```", "", read(page), flags=re.MULTILINE | re.DOTALL), re.MULTILINE
     )
@@ -127,31 +130,32 @@ def headings(page: Path) -> set[str]:
 
 
 def test_every_page_is_linked_from_readme() -> None:
-    """Nobody has to list docs/ to find a page."""
+    """README links every page of docs/."""
     linked = set(re.findall(r"\]\((docs/[\w-]+\.md)[#)]", read(README)))
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} == linked
 
 
 def test_python_of_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The example does what it says, on a real job."""
+    """The example prints what README says, on a recorded job."""
     (code,) = blocks(read(README), "python")
     monkeypatch.chdir(ROOT)
-    exec(compile(code.replace("job_logs/", generator().SAMPLE), "README.md", "exec"), {})  # noqa: S102 - our own document
+    code = code.replace("job_logs/", generator().SAMPLE)
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own document
     assert capsys.readouterr().out.startswith("known data.worker-killed (1,)")
 
 
 @pytest.mark.parametrize("name", ["python.md", "slack.md"])
 def test_python_of_pages_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every example in Python is a program that ends well."""
+    """Every Python example runs without an error."""
     monkeypatch.chdir(ROOT)
-    found = blocks(read(ROOT / "docs" / name), "python")
-    assert found
-    for code in found:
+    examples = blocks(read(ROOT / "docs" / name), "python")
+    assert examples
+    for code in examples:
         exec(compile(code, name, "exec"), {})  # noqa: S102 - our own document
 
 
 def test_commands_of_documents_exist() -> None:
-    """Every `$ triage …` names a command and options that its help offers."""
+    """Every `$ triage …` in a document uses an existing command and existing options."""
     lines = [line for page in PAGES for block in blocks(read(page), "console") for line in block.splitlines()]
     commands = {
         match[0]
@@ -163,17 +167,19 @@ def test_commands_of_documents_exist() -> None:
     }
     assert commands
     for line in lines:
-        found = re.search(
-            r"(?:^\$|\|) (?:\S*/)?triage ((?:catalog |clusters |db |config |token |outbox |post |bot )?[a-z]+)((?: [^|]*)?)",
+        match = re.search(
+            r"(?:^\$|\|) (?:\S*/)?triage "
+            r"((?:catalog |clusters |db |config |token |outbox |post |bot )?[a-z]+)((?: [^|]*)?)",
             line,
         )
-        if found:
-            offered = help_of(found[1])
-            missing = [option for option in re.findall(r"(?<= )--?[a-z][a-z-]*", found[2]) if option not in offered]
+        if match:
+            existing = options_of(match[1])
+            missing = [option for option in re.findall(r"(?<= )--?[a-z][a-z-]*", match[2]) if option not in existing]
             assert not missing, f"{line}: {missing}"
 
 
-def help_of(command: str) -> set[str]:
+def options_of(command: str) -> set[str]:
+    """Return the options in the help of a command."""
     result = subprocess.run(
         [sys.executable, "-m", "triage", *command.split(), "--help"],
         cwd=ROOT,
@@ -186,19 +192,19 @@ def help_of(command: str) -> set[str]:
 
 
 def test_signature_index_is_current() -> None:
-    """docs/signature-index.md lists every signature; `make docs` writes it again."""
+    """docs/signature-index.md lists every signature; `make docs` updates it."""
     module = generator()
     assert read(ROOT / "docs" / "signature-index.md") == module.index(module.shipped()), "run `make docs`"
 
 
-def test_the_page_of_layouts_is_what_make_docs_writes() -> None:
-    """docs/ranks.md has a row for every prefix, wrapping and way to call a file that is understood."""
+def test_the_page_of_layouts_is_current() -> None:
+    """docs/ranks.md has a row for every supported prefix, log wrapper and file naming."""
     assert read(ROOT / "docs" / "ranks.md") == generator().ranks(), "run `make docs`"
 
 
-def produced() -> dict[str, list[set[str]]]:
-    """The keys of every object in the reports of SAMPLES, by what docs/json.md calls the object."""
-    found: dict[str, list[set[str]]] = {}
+def keys_by_object() -> dict[str, list[set[str]]]:
+    """Return the keys of every object in the reports of SAMPLES, by the object's name in docs/json.md."""
+    keys: dict[str, list[set[str]]] = {}
     local = Evidence("message", "app", "text", Origin(local_rank=1), "log", 0)
     reports: list[dict[str, Any]] = [
         as_json.document(triage.ingest(str(ROOT / "samples" / "jobs" / name / "job"))) for name in SAMPLES
@@ -207,12 +213,12 @@ def produced() -> dict[str, list[set[str]]]:
         ("Evidence", as_json.evidence(local)),
         *(pair for report in reports for pair in objects(report)),
     ):
-        found.setdefault(name, []).append(set(item))
-    return found
+        keys.setdefault(name, []).append(set(item))
+    return keys
 
 
 def objects(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every object of a report with its name in the document."""
+    """Yield every object of a report with its name in docs/json.md."""
     yield "Report", report
     yield "Tool", report["tool"]
     yield "Job", report["job"]
@@ -228,20 +234,22 @@ def objects(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "Evidence", item
 
 
-def test_json_document_names_the_keys_that_are_produced() -> None:
-    """docs/json.md documents every key of every object, and no other; a key that may be missing says `only`."""
+def test_json_document_names_every_key() -> None:
+    """docs/json.md documents every key of every object, and no other; an optional key is marked `only`."""
     documented = {name: keys for name, keys in tables(ROOT / "docs" / "json.md").items() if keys}
-    found = produced()
-    assert {name: set().union(*keys) for name, keys in found.items()} == documented
+    objects_keys = keys_by_object()
+    assert {name: set().union(*keys) for name, keys in objects_keys.items()} == documented
     rows = read(ROOT / "docs" / "json.md")
-    optional = {(name, key) for name, seen in found.items() for key in set().union(*seen) - set.intersection(*seen)}
+    optional = {
+        (name, key) for name, keys in objects_keys.items() for key in set().union(*keys) - set.intersection(*keys)
+    }
     for name, key in optional:
         assert re.search(rf"^\| `{key}` \|[^|]*\| only ", rows, re.MULTILINE), f"{name}.{key} is not always there"
 
 
 @pytest.mark.parametrize("key", ["verdict", "role", "severity", "state"])
 def test_json_document_names_every_value(key: str) -> None:
-    """Where a text can only be one of a few words, the document lists them all."""
+    """docs/json.md lists all values of a key that has a fixed set of values."""
     holder = {
         "verdict": diagnosis_model.Diagnosis,
         "role": diagnosis_model.Finding,
@@ -271,7 +279,7 @@ def test_signature_document_names_the_keys_of_the_schema() -> None:
     assert documented["Roles"] == set(schema["properties"]["role"]["enum"])
 
 
-def test_example_signature_is_sound(tmp_path: Path) -> None:
+def test_example_signature_is_valid(tmp_path: Path) -> None:
     """The file shown in docs/signatures.md passes `triage catalog check`."""
     (example,) = blocks(read(ROOT / "docs" / "signatures.md"), "yaml")
     identifier = re.search(r"^id: (\S+)$", example, re.MULTILINE)
@@ -279,13 +287,13 @@ def test_example_signature_is_sound(tmp_path: Path) -> None:
     path = tmp_path / f"{identifier[1].replace('.', '/', 1)}.yaml"
     path.parent.mkdir()
     path.write_text(example, encoding="utf-8")
-    assert [str(problem) for problem in check([path]) if problem.severity != "info"] == []
+    assert [str(problem) for problem in check_files([path]) if problem.severity != "info"] == []
 
 
 def test_every_section_of_a_report_is_explained() -> None:
-    """docs/reading-a-diagnosis.md has a row for each label that the text format can print, each mark and each verdict."""
+    """docs/reading-a-diagnosis.md has a row for each section label, each mark and each verdict of the text format."""
     page = read(ROOT / "docs" / "reading-a-diagnosis.md")
-    from triage.render import words
+    from triage.render import phrases
 
     source = read(ROOT / "triage" / "render" / "text.py")
     labels = set(re.findall(r"section\(\s*\"([^\"]+)\"", source)) | {
@@ -294,57 +302,50 @@ def test_every_section_of_a_report_is_explained() -> None:
     }
     assert len(labels) > 8
     assert {label for label in labels if f"\n| {label} |" not in page} == set()
-    assert {
-        mark for mark, state in ((m, s) for s, m in words.STATE_MARKS.items()) if f"| `{mark}` | {state} |" not in page
-    } == set()
-    assert {kind for kind in get_args(words.Kind) if f"| `{kind}` |" not in page} == set()
+    marks = phrases.STATE_MARKS.items()
+    assert {mark for state, mark in marks if f"| `{mark}` | {state} |" not in page} == set()
+    assert {kind for kind in get_args(phrases.VerdictKind) if f"| `{kind}` |" not in page} == set()
 
 
-# The one module that loads pickles, after it has seen that they hold no opcode but those of plain data;
-# tests/artifacts/flight/test_load.py.
-PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcodes.py"
-
-
-# The rooms whose work is connections and processes; `testing`, which no room imports, has servers for tests. What they
-# may not do either:
-# load pickles, run code.
+# The one module that loads pickles: it first checks that they have only opcodes of plain data
+# (tests/artifacts/flight/test_load.py).
+PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcode_check.py"
+# The rooms that open connections and start processes; they may not load pickles or run code either.
 FACES = ("service", "bots", "watch", "testing")
 LOADERS = {"pickle", "marshal", "shelve"}
+CONNECTIONS = {"socket", "subprocess", "urllib", "http", "ftplib", "ssl", "requests", "asyncio", "multiprocessing"}
+CALLS = {"eval", "exec", "system", "popen", "extractall", "unsafe_load", "full_load"}
+ARCHIVES = {"tarfile", "zipfile"}
+
+
+def imported_modules(node: ast.AST) -> list[str]:
+    """Return the top-level names of the modules that a statement imports."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+    return [name.partition(".")[0] for name in names]
+
+
+def refused_uses(path: Path) -> Iterator[str]:
+    """Yield what a module of triage imports or calls against docs/security.md."""
+    face = path.relative_to(ROOT / "triage").parts[0] in FACES
+    refused = (LOADERS if face else LOADERS | CONNECTIONS) - ({"pickle"} if path == PICKLES else set())
+    nodes = list(ast.walk(ast.parse(read(path))))
+    imported = [name for node in nodes for name in imported_modules(node)]
+    calls = CALLS | ({"extract"} if ARCHIVES & set(imported) else set())
+    yield from (f"{path.name}: {name}" for name in imported if name in refused)
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in calls:
+                yield f"{path.name}: {called}()"
 
 
 def test_security_page_is_true() -> None:
-    """No module but the service and the bots can open a connection, none loads a pickle, one alone starts programs: the
-    cage of gdb.
-    """
-    banned = {
-        "socket",
-        "subprocess",
-        "pickle",
-        "marshal",
-        "shelve",
-        "urllib",
-        "http",
-        "ftplib",
-        "ssl",
-        "requests",
-        "asyncio",
-        "multiprocessing",
-    }
-    calls = {"eval", "exec", "system", "popen", "extractall", "extract", "unsafe_load", "full_load"}
-    found = []
-    for path in sorted((ROOT / "triage").rglob("*.py")):
-        face = path.relative_to(ROOT / "triage").parts[0] in FACES
-        refused = (banned & LOADERS if face else banned) - ({"pickle"} if path == PICKLES else set())
-        for node in ast.walk(ast.parse(read(path))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            found += [f"{path.name}: {name}" for name in names if name.partition(".")[0] in refused]
-            if isinstance(node, ast.Call):
-                called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                found += [f"{path.name}: {called}()"] if called in calls else []
-    assert found == ["engine.py: subprocess"]
+    """Outside the faces no module opens a connection; one loads pickles; one starts programs (gdb, with limits)."""
+    uses = [use for path in sorted((ROOT / "triage").rglob("*.py")) for use in refused_uses(path)]
+    assert uses == ["limited_process.py: subprocess"]
 
 
-def test_changelog_tells_of_this_version() -> None:
-    """The version of the package has its words in CHANGELOG.md."""
+def test_changelog_names_this_version() -> None:
+    """CHANGELOG.md has an entry for the package's version."""
     assert triage.__version__ in read(ROOT / "CHANGELOG.md")

@@ -1,4 +1,4 @@
-"""The written jobs of samples/jobs: the script that writes them, and what they are there for."""
+"""The jobs of samples/jobs that samples/build/incidents.py writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import yaml
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
-def contents(directory: Path) -> dict[str, bytes]:
+def read_files(directory: Path) -> dict[str, bytes]:
+    """Return the content of every file below a directory by its relative path."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in sorted(directory.rglob("*"))
@@ -19,7 +20,8 @@ def contents(directory: Path) -> dict[str, bytes]:
     }
 
 
-def written() -> dict[str, dict[str, object]]:
+def read_written_truths() -> dict[str, dict[str, object]]:
+    """Return TRUTH.yaml of every written job by its name."""
     truths = {
         path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in SAMPLES.glob("jobs/*/TRUTH.yaml")
     }
@@ -27,15 +29,15 @@ def written() -> dict[str, dict[str, object]]:
 
 
 def test_the_script_writes_the_same_bytes(tmp_path: Path) -> None:
-    """samples/build/incidents.py, run again, gives exactly the written jobs of samples/jobs."""
+    """samples/build/incidents.py writes exactly the written jobs of samples/jobs."""
     subprocess.run([sys.executable, "-B", str(SAMPLES / "build" / "incidents.py"), "-o", str(tmp_path)], check=True)
-    assert {path.name for path in tmp_path.iterdir()} == set(written())
-    for name in written():
-        assert contents(tmp_path / name) == contents(SAMPLES / "jobs" / name)
+    assert {path.name for path in tmp_path.iterdir()} == set(read_written_truths())
+    for name in read_written_truths():
+        assert read_files(tmp_path / name) == read_files(SAMPLES / "jobs" / name)
 
 
-def test_there_are_many_with_several_ranks_and_some_that_hold_only_symptoms() -> None:
-    """At least thirty jobs of two ranks or more, and at least six in which no cause may be claimed."""
-    truths = written()
+def test_written_jobs_include_many_ranks_and_symptoms_only() -> None:
+    """At least thirty jobs have two ranks or more, and at least six show only symptoms."""
+    truths = read_written_truths()
     assert sum(int(str(truth["world_size"])) > 1 for truth in truths.values()) >= 30
     assert sum(name.startswith("symptoms_") and truth["root"] == [None] for name, truth in truths.items()) >= 6

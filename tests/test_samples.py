@@ -1,4 +1,4 @@
-"""The recorded jobs: whatever else changes, these are diagnosed as what happened in them."""
+"""The jobs of samples/jobs: each diagnosis agrees with the truth of its job."""
 
 from __future__ import annotations
 
@@ -19,70 +19,73 @@ KINDS = Path(__file__).resolve().parents[1] / "samples" / "record" / "kinds"
 
 
 @cache
-def diagnosis(case: Path) -> Diagnosis:
+def diagnose(case: Path) -> Diagnosis:
+    """Return the diagnosis of a job; each job is diagnosed once."""
     return triage.ingest(case / "job")
 
 
-def truth(case: Path) -> dict[str, Any]:
+def read_truth(case: Path) -> dict[str, Any]:
+    """Return the content of TRUTH.yaml."""
     return yaml.safe_load((case / "TRUTH.yaml").read_text(encoding="utf-8"))
 
 
-def each_case(function: Any) -> Any:
+def for_each_case(function: Any) -> Any:
+    """Run a test for every job."""
     return pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])(function)
 
 
-@each_case
+@for_each_case
 def test_verdict_root_and_ranks(case: Path) -> None:
-    """Verdict, root signature (null: an unknown failure) and the ranks that began it are as the truth says."""
-    found, wanted = diagnosis(case), truth(case)
-    root = found.root_cause
-    assert found.verdict in wanted["verdict"].split("|")
-    if wanted["verdict"] == "clean":
+    """Verdict, root signature (null: an unknown failure) and root ranks agree with the truth."""
+    actual, truth = diagnose(case), read_truth(case)
+    root = actual.root_cause
+    assert actual.verdict in truth["verdict"].split("|")
+    if truth["verdict"] == "clean":
         assert root is None
         return
     assert root is not None
-    assert root.signature in wanted["root"]
-    if wanted["root_ranks"] is not None:
-        assert set(root.ranks) == set(wanted["root_ranks"])
+    assert root.signature in truth["root"]
+    if truth["root_ranks"] is not None:
+        assert set(root.ranks) == set(truth["root_ranks"])
 
 
-@each_case
+@for_each_case
 def test_ranks_are_not_invented(case: Path) -> None:
-    """A rank of the root, or of any finding, is named by some file or is one of a world whose size the files state."""
-    found, size = diagnosis(case), truth(case)["world_size"]
-    seen = set(found.job.ranks)
-    for finding in (*([found.root_cause] if found.root_cause else []), *found.findings, *found.unknown):
-        for rank in set(finding.ranks) - seen:
-            assert any(fact.kind == "inference" for fact in finding.evidence) or _named(case, rank), (
+    """Every rank of a finding is named in a file, or is below a world size that the files state."""
+    actual, size = diagnose(case), read_truth(case)["world_size"]
+    job_ranks = set(actual.job.ranks)
+    for finding in (*([actual.root_cause] if actual.root_cause else []), *actual.findings, *actual.unknown):
+        for rank in set(finding.ranks) - job_ranks:
+            assert any(fact.kind == "inference" for fact in finding.evidence) or _is_rank_named(case, rank), (
                 finding.signature,
                 rank,
             )
-            assert found.job.world_size is not None
-            assert rank < found.job.world_size
-    assert found.job.world_size in (None, size)
-    assert seen <= set(range(size))
+            assert actual.job.world_size is not None
+            assert rank < actual.job.world_size
+    assert actual.job.world_size in (None, size)
+    assert job_ranks <= set(range(size))
 
 
-def _named(case: Path, rank: int) -> bool:
+def _is_rank_named(case: Path, rank: int) -> bool:
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in (case / "job").rglob("*") if path.is_file()]
     return any(
         re.search(rf"(?i)rank\W{{0,4}}{rank}\b|WORLD_SIZE\D{{1,8}}{rank + 1}\b|nranks \d", text) for text in texts
     )
 
 
-@each_case
+@for_each_case
 def test_confidence_is_between_a_tenth_and_19_twentieths(case: Path) -> None:
-    """Nothing is certain and nothing is said without any ground."""
-    found = diagnosis(case)
-    for finding in (*([found.root_cause] if found.root_cause else []), *found.findings, *found.unknown):
+    """No finding is certain, and none is without evidence."""
+    actual = diagnose(case)
+    for finding in (*([actual.root_cause] if actual.root_cause else []), *actual.findings, *actual.unknown):
         assert 0.1 <= finding.confidence <= 0.95
 
 
-@each_case
-def test_evidence_lies_where_it_says(case: Path) -> None:
-    """The line of every evidence that is reported holds the first words of what the evidence says there."""
-    found = diagnosis(case)
-    for finding in (*([found.root_cause] if found.root_cause else []), *found.findings, *found.unknown):
+@for_each_case
+def test_evidence_is_at_its_line(case: Path) -> None:
+    """The file and line of a piece of evidence contain the beginning of its text."""
+    actual = diagnose(case)
+    for finding in (*([actual.root_cause] if actual.root_cause else []), *actual.findings, *actual.unknown):
         for fact in finding.evidence:
             path = Path(fact.source)
             assert fact.line is not None
@@ -95,22 +98,20 @@ def test_evidence_lies_where_it_says(case: Path) -> None:
             assert first in lines[fact.line - 1].decode("utf-8", "replace"), (fact.line, first)
 
 
-def test_healthy_jobs_are_there() -> None:
-    """Some of the samples finished fine, with handled exceptions, retries and teardown noise, so that silence is tested
-    too.
-    """
-    assert sum(truth(case)["verdict"] == "clean" for case in CASES) >= 5
+def test_samples_include_healthy_jobs() -> None:
+    """At least five samples finished without a failure, to test that nothing is reported."""
+    assert sum(read_truth(case)["verdict"] == "clean" for case in CASES) >= 5
 
 
-def test_kinds_and_size() -> None:
-    """There are samples of at least twelve kinds of failure, and together they are small enough to clone."""
-    roots = {str(root) for case in CASES for root in truth(case)["root"][:1]}
+def test_samples_have_many_kinds_and_are_small() -> None:
+    """Samples cover at least twelve kinds of failure and take less than 5 MB."""
+    roots = {str(root) for case in CASES for root in read_truth(case)["root"][:1]}
     assert len(roots) >= 12
     assert len([path for path in KINDS.glob("*.py") if path.stem != "trainlib"]) >= 12
     assert sum(path.stat().st_size for path in SAMPLES.rglob("*") if path.is_file()) < 5_000_000
 
 
-def test_layouts() -> None:
-    """The samples cover the ways in which launchers leave their output."""
-    layouts = {truth(case)["layout"].split("+")[0].split()[0] for case in CASES}
+def test_samples_cover_launcher_layouts() -> None:
+    """Samples cover the usual ways in which launchers write output."""
+    layouts = {read_truth(case)["layout"].split("+")[0].split()[0] for case in CASES}
     assert {"tee", "redirects", "perrank", "plain"} <= layouts

@@ -1,4 +1,4 @@
-"""The made-up jobs of samples/build/compared.py."""
+"""The jobs of samples/jobs that samples/build/compared.py writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
 def test_the_script_writes_the_same_bytes(tmp_path: Path) -> None:
-    """samples/build/compared.py, run again, gives exactly what lies in samples/jobs."""
+    """samples/build/compared.py writes exactly its jobs of samples/jobs."""
     subprocess.run([sys.executable, "-B", str(SAMPLES / "build" / "compared.py"), "-o", str(tmp_path)], check=True)
     written = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert written == {path: (SAMPLES / "jobs" / path).read_bytes() for path in written}

@@ -1,7 +1,7 @@
-"""The questions of `import triage` to the store and the catalog; `ingest` and `explain` stand in the package itself.
+"""What `import triage` offers of the store and the catalog; `ingest` and `explain` are in the package itself.
 
-`store` is the file of a store; without it the one that the command line uses. Raises StoreError or NotFoundError where
-there is none.
+`store` is the file of a store, by default the one that the command line uses. Raises StoreError or NotFoundError when
+it does not exist.
 """
 
 from __future__ import annotations
@@ -18,40 +18,38 @@ from triage.store import Store
 if TYPE_CHECKING:
     from triage.catalog.model import Signature
     from triage.model.diagnosis import Diagnosis
-    from triage.model.store import Remembered
-    from triage.store.search import Hit, Likeness
+    from triage.model.store import StoredIncident
+    from triage.store.search import SearchHit, SimilarIncident
 
 Place = str | os.PathLike[str] | None
 
 
 def remember(diagnosis: Diagnosis, store: Place = None) -> Diagnosis:
-    """Keep a diagnosis in the store, made if need be. Gives it as it is kept: clusters have the ids of the store."""
+    """Store a diagnosis and return it with the cluster ids of the store. Creates the store if there is none."""
     with Store.open(store) as opened:
         return opened.incidents.add(diagnosis).diagnosis
 
 
-def search(words: str, *, store: Place = None, limit: int = 20) -> list[Hit]:
-    """Incidents whose diagnosis has all the words, else some of them, best first."""
+def search(query: str, *, store: Place = None, limit: int = 20) -> list[SearchHit]:
+    """Return incidents whose diagnosis contains all terms of the query, else some of them; best first."""
     with Store.open(store, create=False) as opened:
-        return opened.search.text(words, limit=limit)
+        return opened.search.search_text(query, limit=limit)
 
 
-def similar(incident: str, *, store: Place = None, limit: int = 20) -> list[Likeness]:
-    """Incidents of the same cause and what people said of them. `incident` is an id or its first digits."""
+def similar(incident: str, *, store: Place = None, limit: int = 20) -> list[SimilarIncident]:
+    """Return incidents with the same cause, and their feedback. `incident` is an id or its first digits."""
     with Store.open(store, create=False) as opened:
-        return opened.search.similar(incident, limit=limit)
+        return opened.search.find_similar(incident, limit=limit)
 
 
-def incident(incident: str, *, store: Place = None) -> Remembered:
-    """One incident: its diagnosis, what people said, what it was held for before."""
+def incident(incident: str, *, store: Place = None) -> StoredIncident:
+    """Return an incident with its diagnosis, feedback and history."""
     with Store.open(store, create=False) as opened:
         return opened.incidents.get(incident)
 
 
 def signature(signature_id: str, *, catalogs: Sequence[Path] = ()) -> Signature:
-    """What the catalog, with those of your own, holds about a signature: meaning, impact, what to do, and what it looks
-    for.
-    """
+    """Return a signature of the shipped catalog or your own: meaning, impact, remediation and pattern."""
     known = {item.id: item for item in load(tuple(catalogs)).signatures}
     if signature_id not in known:
         import difflib

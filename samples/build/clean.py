@@ -1,4 +1,4 @@
-"""Write samples/clean/: logs of jobs that ended well, full of lines that look like failures.
+"""Write samples/clean/: logs of healthy jobs, full of lines that look like failures.
 
     python samples/build/clean.py                   # into samples/clean
     python samples/build/clean.py -o /tmp/clean
@@ -23,7 +23,7 @@ VARIANTS = {"nccl_info": 3, "decoy_parade": 6}  # others: 2
 
 
 def build(directory: Path) -> None:
-    """Replace what is in `directory` by the whole corpus."""
+    """Replace the content of `directory` by all healthy jobs."""
     shutil.rmtree(directory, ignore_errors=True)
     number = 0
     for kind in KINDS:
@@ -35,7 +35,7 @@ def build(directory: Path) -> None:
 
 
 def main() -> None:
-    """Parse the command line and write."""
+    """Parse the command line and write the jobs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).resolve().parents[1] / "clean")
     build(parser.parse_args().output)

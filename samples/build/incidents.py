@@ -3,9 +3,8 @@
     python samples/build/incidents.py                   # into samples/jobs
     python samples/build/incidents.py -o /tmp/jobs
 
-The same script always writes the same bytes. The lines follow the grammars of the programs that write them; the truth
-is what an expert
-reads from the files. Their TRUTH.yaml says `layout: written …`.
+The same script always writes the same bytes. The lines follow the formats of the programs that write them; the
+truth is what an expert reads from the files. Their TRUTH.yaml says `layout: written …`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ KINDS = (*choices.KINDS, *hangs.KINDS, *machines.KINDS, *npus.KINDS, *stops.KIND
 
 
 def build(directory: Path) -> None:
-    """Write each job, in place of what was there under its name."""
+    """Write each job; an older one of that name is replaced."""
     for kind in KINDS:
         job = kind()
         shutil.rmtree(directory / job.name, ignore_errors=True)
@@ -33,7 +32,7 @@ def build(directory: Path) -> None:
 
 
 def main() -> None:
-    """Parse the command line and write."""
+    """Parse the command line and write the jobs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).resolve().parents[1] / "jobs")
     build(parser.parse_args().output)

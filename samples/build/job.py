@@ -1,4 +1,4 @@
-"""A made-up healthy job: its clock, its dice, its files, and the stock of lines that look like failures and are none."""
+"""A made-up healthy job: clock, random numbers, files, and lines that look like failures but are not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 START = 1_772_600_400  # 2026-03-04 05:00:00 UTC
 
-# What healthy programs print although words of failures stand in it.
+# Lines of healthy programs that contain words of failures.
 DECOYS = (
     "dataloader: num_workers=8 prefetch=4 timeout=1800",
     "validation of 1024 shards: 0 errors, 0 warnings, 0 failed",
@@ -31,9 +31,11 @@ DECOYS = (
     "watchdog thread started, heartbeat every 30 s, will abort after 600 s",
     "loss is finite: True, skipped (nan/inf) iterations: 0",
     "failed_nodes=[] lost_ranks=[] dead_workers=0",
-    "/opt/venv/lib/python3.11/site-packages/torch/utils/checkpoint.py:92: UserWarning: None of the inputs have requires_grad=True."
+    "/opt/venv/lib/python3.11/site-packages/torch/utils/checkpoint.py:92: UserWarning: None of the inputs have "
+    "requires_grad=True."
     " Gradients will be None",
-    "/opt/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:61: FutureWarning: The pynvml package is deprecated.",
+    "/opt/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:61: FutureWarning: The pynvml package is "
+    "deprecated.",
     "/workspace/train.py:88: FutureWarning: `torch.cuda.amp.GradScaler(args...)` is deprecated.",
     "fault tolerance: on SIGTERM or SIGUSR1 a checkpoint is written; on SIGSEGV faulthandler prints the stack",
     "docs: if you see `NCCL timeout` here, raise --dist-timeout",
@@ -58,7 +60,8 @@ DECOYS = (
     "wandb: Network error resolved after 0:00:12.410322, resuming normal operation.",
     "GPU clocks: 1980 MHz, throttle reasons: none, thermal slowdown: not active",
     "killing time: waiting 5 s for the prefetch of the first shard",
-    'docker inspect helper: "State": {"Status": "exited", "OOMKilled": false, "Dead": false, "ExitCode": 0, "Error": ""}',
+    'docker inspect helper: "State": {"Status": "exited", "OOMKilled": false, "Dead": false, "ExitCode": 0, "Error": '
+    '""}',
     "Port 8265 is already in use, using 8266 instead",
     "[Errno 98] Address already in use: metrics port 9400, trying next port 9401",
     "store: 8/8 clients joined after 0.4 s",
@@ -67,7 +70,8 @@ DECOYS = (
     "no checkpoint yet ([Errno 2] No such file or directory: '/ckpt/run/step_0/.metadata'), starting from scratch",
     "An error occurred (SlowDown) when calling the PutObject operation (reached max retries: 0), retry 1/5 in 2 s",
     "cgroup of StepId=4711.0: Detected 0 oom_kill events",
-    "/opt/venv/lib/python3.11/site-packages/torch/autograd/graph.py:824: UserWarning: cumsum_cuda_kernel does not have a deterministic"
+    "/opt/venv/lib/python3.11/site-packages/torch/autograd/graph.py:824: UserWarning: cumsum_cuda_kernel does not have "
+    "a deterministic"
     " implementation, but you set 'torch.use_deterministic_algorithms(True, warn_only=True)'.",
     "raylet: Worker exit type: INTENDED_SYSTEM_EXIT Worker exit detail: Worker exits because it was idle",
     "ulimits: open files 1048576, core 0, locked memory unlimited (RLIMIT_MEMLOCK ok)",
@@ -109,7 +113,8 @@ HANDLED = (
         "memory.py",
         33,
         "probe",
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 "
+        "GiB of which"
         " 1.12 GiB is free.",
         "batch 16 does not fit, taking 8",
     ),
@@ -130,7 +135,7 @@ HANDLED = (
     ("serve.py", 71, "bind", "OSError: [Errno 98] Address already in use", "port 8000 is taken, trying next port 8001"),
 )
 
-# What Python says at exit or in destructors, with nothing lost.
+# What Python prints at exit or in destructors; nothing is lost.
 IGNORED = (
     "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f3c1c2e5a80>\n"
     "Traceback (most recent call last):\n"
@@ -153,44 +158,44 @@ IGNORED = (
 
 
 class Job:
-    """One job: `variant` counts the jobs of a kind from 0 and is part of every choice made by `dice`."""
+    """One job: `variant` counts the jobs of a kind from 0 and seeds the random numbers together with the kind."""
 
     def __init__(self, kind: str, variant: int, number: int) -> None:
         self.kind = kind
         self.variant = variant
-        self.dice = random.Random(f"{kind} {variant}")
-        self.now = START + number * 7200.0 + self.dice.randrange(3600)
+        self.rng = random.Random(f"{kind} {variant}")
+        self.now = START + number * 7200.0 + self.rng.randrange(3600)
         self.files: dict[str, list[str]] = {}
-        self._decoy = number * 5
-        self._handled = number
+        self._decoy_number = number * 5
+        self._exception_number = number
 
-    def say(self, *texts: str, to: str = "job.log") -> None:
-        """Write lines to a file of the job; a text may hold several."""
+    def add_lines(self, *texts: str, to: str = "job.log") -> None:
+        """Append lines to a file of the job; a text may hold several."""
         self.files.setdefault(to, []).extend(texts)
 
-    def at(self, form: str = "%Y-%m-%d %H:%M:%S", *, forward: float = 0.0) -> str:
-        """The clock in UTC, after moving it. `%f` is six digits, `%L` three."""
+    def timestamp(self, form: str = "%Y-%m-%d %H:%M:%S", *, forward: float = 0.0) -> str:
+        """Advance the clock and return it in UTC; `%f` is six digits, `%L` three."""
         self.now += forward
         part = f"{self.now % 1:.6f}"[2:8]
         return time.strftime(form.replace("%f", part).replace("%L", part[:3]), time.gmtime(self.now))
 
-    def glog(self, level: str, where: str, pid: int = 4100) -> str:
-        """The head of a line of torch's own Python loggers."""
-        return f"{level}{self.at('%m%d %H:%M:%S.%f', forward=0.001)} {pid} {where}] "
+    def glog_prefix(self, level: str, where: str, pid: int = 4100) -> str:
+        """Return the prefix of a line of torch's own Python loggers."""
+        return f"{level}{self.timestamp('%m%d %H:%M:%S.%f', forward=0.001)} {pid} {where}] "
 
-    def c10(self, rank: int, where: str, level: str = "I") -> str:
-        """The head of a line of torch's C++ loggers."""
-        return f"[rank{rank}]:[{level}{self.at('%m%d %H:%M:%S')}.{self.dice.randrange(10**9):09d} {where}] "
+    def c10_prefix(self, rank: int, where: str, level: str = "I") -> str:
+        """Return the prefix of a line of torch's C++ loggers."""
+        return f"[rank{rank}]:[{level}{self.timestamp('%m%d %H:%M:%S')}.{self.rng.randrange(10**9):09d} {where}] "
 
-    def decoy(self) -> str:
-        """The next line of DECOYS; jobs start at different ones, so that all of them are used."""
-        self._decoy += 1
-        return DECOYS[self._decoy % len(DECOYS)]
+    def next_decoy(self) -> str:
+        """Return the next line of DECOYS; jobs start at different ones, so that all of them are used."""
+        self._decoy_number += 1
+        return DECOYS[self._decoy_number % len(DECOYS)]
 
-    def handled(self) -> tuple[str, list[str]]:
-        """What the program says of an exception that it caught, and the traceback it logs with that."""
-        self._handled += 1
-        file, line, function, error, comment = HANDLED[self._handled % len(HANDLED)]
+    def next_handled_exception(self) -> tuple[str, list[str]]:
+        """Return the comment of a program on an exception that it caught, and the traceback that it logs."""
+        self._exception_number += 1
+        file, line, function, error, comment = HANDLED[self._exception_number % len(HANDLED)]
         trace = [
             "Traceback (most recent call last):",
             f'  File "/workspace/{file}", line {line}, in {function}',
@@ -198,42 +203,45 @@ class Job:
         ]
         return comment, [*trace, error]
 
-    def ignored(self) -> list[str]:
-        """An exception that Python ignores."""
-        return self.dice.choice(IGNORED).split("\n")
+    def ignored_exception(self) -> list[str]:
+        """Return the lines of an exception that Python ignores."""
+        return self.rng.choice(IGNORED).split("\n")
 
-    def steps(self, count: int, every: int = 1) -> Iterator[int]:
-        """Step numbers, while the clock goes on."""
+    def iterate_steps(self, count: int, every: int = 1) -> Iterator[int]:
+        """Yield step numbers and advance the clock."""
         for number in range(every, count * every + 1, every):
-            self.now += self.dice.uniform(0.4, 2.5)
+            self.now += self.rng.uniform(0.4, 2.5)
             yield number
 
-    def loss(self, step: int) -> str:
-        """A loss that falls."""
-        return f"{9.0 / (1 + step) ** 0.3 + self.dice.uniform(0, 0.05):.4f}"
+    def falling_loss(self, step: int) -> str:
+        """Return a loss that falls with the step."""
+        return f"{9.0 / (1 + step) ** 0.3 + self.rng.uniform(0, 0.05):.4f}"
 
-    def train(self, put: Callable[[int, str], None], ranks: int, count: int, trouble: int = 3) -> None:
-        """Steps of `ranks` ranks, with decoys in between and `trouble` caught exceptions in the first half; `put`
-        writes a rank's line.
+    def add_training(self, write_line: Callable[[int, str], None], ranks: int, count: int, exceptions: int = 3) -> None:
+        """Add steps of `ranks` ranks, with decoys in between and caught exceptions in the first half.
+
+        `write_line` writes a line of a rank; a leading NUL marks a line of a traceback, without prefix. `exceptions` is
+        the number of caught exceptions.
         """
-        upset = {1 + self.dice.randrange(max(1, count // 2)) for _ in range(trouble)}
-        for step in self.steps(count):
+        failing_steps = {1 + self.rng.randrange(max(1, count // 2)) for _ in range(exceptions)}
+        for step in self.iterate_steps(count):
             for rank in range(ranks):
-                put(
+                write_line(
                     rank,
-                    f"step {step}/{count} loss {self.loss(step)} grad_norm {self.dice.uniform(0.3, 2):.3f} tokens/s {self.dice.randrange(9000, 9900)}",
+                    f"step {step}/{count} loss {self.falling_loss(step)} grad_norm {self.rng.uniform(0.3, 2):.3f} "
+                    f"tokens/s {self.rng.randrange(9000, 9900)}",
                 )
             if step % 3 == 1:
-                put(self.dice.randrange(ranks), self.decoy())
-            if step in upset:
-                rank = self.dice.randrange(ranks)
-                comment, trace = self.handled()
-                put(rank, f"WARNING {comment}")
+                write_line(self.rng.randrange(ranks), self.next_decoy())
+            if step in failing_steps:
+                rank = self.rng.randrange(ranks)
+                comment, trace = self.next_handled_exception()
+                write_line(rank, f"WARNING {comment}")
                 for line in trace:
-                    put(rank, "\0" + line)  # without the stamp of a record
+                    write_line(rank, "\0" + line)  # without the timestamp of a record
 
     def write(self, directory: Path) -> None:
-        """One file: `<kind>-<variant>.log`; several: a directory of that name."""
+        """Write one file as `<kind>-<variant>.log`, several into a directory of that name."""
         name = f"{self.kind}-{self.variant}"
         for file, lines in self.files.items():
             path = directory / f"{name}.log" if len(self.files) == 1 else directory / name / file

@@ -1,34 +1,36 @@
-"""Jobs on NPUs: HCCL's victims are loud, and its causes stand in one rank's log, early."""
+"""Jobs on NPUs: many ranks report HCCL errors, and the cause stands early in one rank's log."""
 
 from __future__ import annotations
 
 from incident import Incident
 
 
-def _links(job: Incident, ranks: list[int]) -> None:
-    """EI0006 on the ranks: they waited for a connection."""
+def _log_link_timeouts(job: Incident, ranks: list[int]) -> None:
+    """Log EI0006 on the ranks: they waited for a connection."""
     for rank in ranks:
-        job.cann(rank, "EI0006", "Communication_Error_Get_Socket", "Getting socket times out.")
-        job.npu_error(
+        job.log_cann(rank, "EI0006", "Communication_Error_Get_Socket", "Getting socket times out.")
+        job.log_npu_error(
             rank,
-            "createHCCLComm:torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:2211 HCCL function error: HcclCommInitRootInfoConfig, error code is 9",
+            "createHCCLComm:torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:2211 HCCL function error: "
+            "HcclCommInitRootInfoConfig, error code is 9",
         )
 
 
 def port_down() -> Incident:
+    """The network port of a rank's NPU is down."""
     job = Incident("hccl_port_down", 8)
-    job.plog(
+    job.log_plog(
         3,
         "HCCP",
         "ra_hdc_rdma.c:1199",
         "tid:4103,ra_hdc_rdev_init(1199) : [init][ra_hdc_rdev]ra hdc message process failed ret(-67) phy_id(3)",
     )
-    job.plog(
+    job.log_plog(
         3, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]"
     )
-    job.wait(120)
-    _links(job, job.everyone(3))
-    job.is_(
+    job.advance_clock(120)
+    _log_link_timeouts(job, job.all_ranks(3))
+    job.set_truth(
         "known",
         ["hccl.port-down"],
         [3],
@@ -37,20 +39,21 @@ def port_down() -> Incident:
     return job
 
 
-def not_a_conflict() -> Incident:
+def no_port_conflict() -> Incident:
+    """A port cannot be used because the device could not be set up."""
     job = Incident("hccl_no_port_conflict", 4)
-    job.plog(
+    job.log_plog(
         1, "HCCL", "adapter_hccp.cc:647", "[Init][RaRdma]errNo[0x0000000005000013] rdma init fail. return: ret[328004]"
     )
-    job.plog(
+    job.log_plog(
         1,
         "HCCL",
         "hccl_socket.cc:106",
         "[HcclSocket][Listen] socket type[0], listen on ip[192.2.2.195] and specific port[16666] fail.",
     )
-    job.wait(120)
-    _links(job, job.everyone(1))
-    job.is_(
+    job.advance_clock(120)
+    _log_link_timeouts(job, job.all_ranks(1))
+    job.set_truth(
         "known",
         ["hccl.port-down"],
         [1],
@@ -59,90 +62,101 @@ def not_a_conflict() -> Incident:
     return job
 
 
-def absent() -> Incident:
+def rank_silent() -> Incident:
+    """All ranks but one report a missing notify."""
     job = Incident("hccl_notify_one_rank_silent", 8)
-    job.steps(1, 9)
-    job.wait(1836)
-    for rank in job.everyone(5):
-        job.cann(
+    job.log_steps(1, 9)
+    job.advance_clock(1836)
+    for rank in job.all_ranks(5):
+        job.log_cann(
             rank,
             "EI0002",
             "Communication_Error_Timeout",
             "A timeout occurs. Waiting peer rank: 5; task information: [streamID:[1], tag[AllReduce_group_name_710]]",
         )
-    job.is_("known", ["torch.rank-never-joined"], [5], "all but rank 5 report that the notify did not come")
+    job.set_truth("known", ["torch.rank-never-joined"], [5], "all but rank 5 report that the notify did not come")
     return job
 
 
-def residual() -> Incident:
+def residual_process() -> Incident:
+    """A process of the last run still holds an NPU."""
     job = Incident("hccl_residual_process", 4)
-    job.say(
+    job.add_rank_lines(
         2,
-        f"[rank2]: EJ0001: {job.stamp('%Y-%m-%d-%H:%M:%S.%L')}.645 Reason: Maybe the last training process is running.",
+        f"[rank2]: EJ0001: {job.timestamp('%Y-%m-%d-%H:%M:%S.%L')}.645 Reason: Maybe the last training process is "
+        "running.",
     )
-    job.wait(120)
-    _links(job, job.everyone(2))
-    job.is_("known", ["hccl.residual-process"], [2], "on rank 2's NPU the process of the last run is still there")
+    job.advance_clock(120)
+    _log_link_timeouts(job, job.all_ranks(2))
+    job.set_truth("known", ["hccl.residual-process"], [2], "on rank 2's NPU the process of the last run is still there")
     return job
 
 
-def tls() -> Incident:
+def tls_mismatch() -> Incident:
+    """TLS is off on one NPU and on for the others."""
     job = Incident("hccl_tls_mismatch", 4)
-    job.plog(
+    job.log_plog(
         3,
         "HCCL",
         "topoinfo_exchange_agent.cc:831",
-        '[InitGroupStage][RanktableCheck] Value Disable for config "tls" is invalid. Expected Value:"All ranks are consistent."',
+        '[InitGroupStage][RanktableCheck] Value Disable for config "tls" is invalid. Expected Value:"All ranks are '
+        'consistent."',
     )
-    job.wait(120)
-    _links(job, job.everyone(3))
-    job.is_("known", ["hccl.tls-mismatch"], [3], "TLS is off on rank 3's NPU and on for the others")
+    job.advance_clock(120)
+    _log_link_timeouts(job, job.all_ranks(3))
+    job.set_truth("known", ["hccl.tls-mismatch"], [3], "TLS is off on rank 3's NPU and on for the others")
     return job
 
 
-def heartbeat() -> Incident:
+def heartbeat_lost() -> Incident:
+    """HCCL's heartbeat names the device of a killed rank."""
     job = Incident("hccl_heartbeat_names_the_lost", 4)
-    job.steps(1, 9)
-    job.wait(60)
-    job.table({2: -9})
-    job.wait(60)
-    for rank in job.everyone(2):
-        job.plog(
+    job.log_steps(1, 9)
+    job.advance_clock(60)
+    job.log_failure_table({2: -9})
+    job.advance_clock(60)
+    for rank in job.all_ranks(2):
+        job.log_plog(
             rank,
             "HCCL",
             "task_exception_handler.cc:610",
-            f"[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[10.0.0.1/2], Arrival Time:[{job.stamp('%a %b %d %H:%M:%S %Y')}], Discoverer:[10.0.0.1/{rank}], ExceptionType:[Heartbeat Lost Occurred]",
+            "[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[10.0.0.1/2], Arrival "
+            f"Time:[{job.timestamp('%a %b %d %H:%M:%S %Y')}], Discoverer:[10.0.0.1/{rank}], ExceptionType:[Heartbeat "
+            "Lost Occurred]",
         )
-        job.cann(
+        job.log_cann(
             rank,
             "EI0002",
             "Communication_Error_Timeout",
             "A timeout occurs. Waiting peer rank: 2; task information: [streamID:[1], tag[AllReduce_group_name_710]]",
         )
-    job.is_("known", ["host.sigkill"], [2], "rank 2 is killed; HCCL's heartbeat names its device as lost")
+    job.set_truth("known", ["host.sigkill"], [2], "rank 2 is killed; HCCL's heartbeat names its device as lost")
     return job
 
 
-def heartbeat_elsewhere() -> Incident:
+def heartbeat_of_other_host() -> Incident:
+    """HCCL names a device of the second host, which is rank 6."""
     job = Incident("hccl_heartbeat_of_the_other_host", 8, hosts=2)
-    for rank in job.everyone():
-        job.plog(
+    for rank in job.all_ranks():
+        job.log_plog(
             rank,
             "HCCL",
             "hccl_communicator.cc:311",
             f"[LocalRank Key Info]userRank[{rank}] hostIp[10.0.0.{rank // 4 + 1}] devicePhyId[{rank % 4}] nicStatus[1]",
             "INFO",
         )
-    job.steps(1, 9)
-    job.wait(90)
+    job.log_steps(1, 9)
+    job.advance_clock(90)
     for rank in (0, 1, 3):
-        job.plog(
+        job.log_plog(
             rank,
             "HCCL",
             "task_exception_handler.cc:610",
-            f"[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[10.0.0.2/2], Arrival Time:[{job.stamp('%a %b %d %H:%M:%S %Y')}], Discoverer:[10.0.0.1/{rank}], ExceptionType:[Heartbeat Lost Occurred]",
+            "[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[10.0.0.2/2], Arrival "
+            f"Time:[{job.timestamp('%a %b %d %H:%M:%S %Y')}], Discoverer:[10.0.0.1/{rank}], ExceptionType:[Heartbeat "
+            "Lost Occurred]",
         )
-    job.is_(
+    job.set_truth(
         "known",
         ["hccl.heartbeat-lost"],
         [6],
@@ -151,44 +165,60 @@ def heartbeat_elsewhere() -> Incident:
     return job
 
 
-def late() -> Incident:
+def late_rank() -> Incident:
+    """A rank asks for the group later than the first one waits."""
     job = Incident("hccl_late_rank", 4)
     for rank, wait in ((0, 0.0), (1, 1.0), (2, 1.0), (3, 203.0)):
-        job.wait(wait)
-        job.plog(
+        job.advance_clock(wait)
+        job.log_plog(
             rank,
             "HCCL",
             "op_base.cc:511",
-            f"Entry-HcclCommInitRootInfo:ranks[4], rank[{rank}], rootinfo: host ip[10.0.0.1] port[60000] nicDeploy[1] identifier[hccl_world_group], deviceLogicId[{rank}]",
+            f"Entry-HcclCommInitRootInfo:ranks[4], rank[{rank}], rootinfo: host ip[10.0.0.1] port[60000] nicDeploy[1] "
+            f"identifier[hccl_world_group], deviceLogicId[{rank}]",
             "INFO",
         )
         if rank < 3:
             continue
-        _links(job, [0, 1, 2])
-    job.is_("known", ["hccl.late-rank"], [3], "rank 3 asks for the group 205 s after the first, which waits 120 s")
+        _log_link_timeouts(job, [0, 1, 2])
+    job.set_truth(
+        "known", ["hccl.late-rank"], [3], "rank 3 asks for the group 205 s after the first, which waits 120 s"
+    )
     return job
 
 
-def memory() -> Incident:
+def npu_out_of_memory() -> Incident:
+    """A rank runs out of NPU memory; the others time out later."""
     job = Incident("npu_memory_one_rank", 8, hosts=2, layout="nodes")
-    job.steps(1, 4)
-    job.npu_error(
+    job.log_steps(1, 4)
+    job.log_npu_error(
         6,
-        "NPU out of memory. Tried to allocate 260.00 MiB (NPU 0; 28.50 GiB total capacity; 27.24 GiB already allocated; 27.24 GiB current active; 149.57 MiB free; 27.28 GiB reserved in total by PyTorch)",
+        "NPU out of memory. Tried to allocate 260.00 MiB (NPU 0; 28.50 GiB total capacity; 27.24 GiB already "
+        "allocated; 27.24 GiB current active; 149.57 MiB free; 27.28 GiB reserved in total by PyTorch)",
         "ERR00006 PTA memory error",
     )
-    job.wait(1836)
-    for rank in job.everyone(6):
-        job.cann(
+    job.advance_clock(1836)
+    for rank in job.all_ranks(6):
+        job.log_cann(
             rank,
             "EI0002",
             "Communication_Error_Timeout",
             "A timeout occurs. Waiting peer rank: 6; task information: [streamID:[1], tag[AllReduce_group_name_710]]",
         )
-    job.is_(
+    job.set_truth(
         "known", ["npu.out-of-memory"], [6], "rank 6 finds no memory on its NPU; half an hour later the others time out"
     )
     return job
 
 
-KINDS = (port_down, not_a_conflict, absent, residual, tls, heartbeat, heartbeat_elsewhere, late, memory)
+KINDS = (
+    port_down,
+    no_port_conflict,
+    rank_silent,
+    residual_process,
+    tls_mismatch,
+    heartbeat_lost,
+    heartbeat_of_other_host,
+    late_rank,
+    npu_out_of_memory,
+)

@@ -242,10 +242,28 @@ def monitored_barrier() -> None:
 
 
 KINDS: tuple[Callable[[], None], ...] = (
-    healthy, never_joined, two_never_joined, other_call, swapped, other_size, other_type, rank_zero_only, extra_call, one_batch_more,
-    skipped, group_order, wrong_group, cascade, never_in_group, all_in_one, died, half_and_half, small_ring, queued,
+    healthy,
+    never_joined,
+    two_never_joined,
+    other_call,
+    swapped,
+    other_size,
+    other_type,
+    rank_zero_only,
+    extra_call,
+    one_batch_more,
+    skipped,
+    group_order,
+    wrong_group,
+    cascade,
+    never_in_group,
+    all_in_one,
+    died,
+    half_and_half,
+    small_ring,
+    queued,
     monitored_barrier,
-)  # fmt: skip
+)
 
 
 def main(kind: str) -> None:

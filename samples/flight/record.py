@@ -1,8 +1,7 @@
 """Record the Flight Recorder samples: `python samples/flight/record.py --python TORCH_PYTHON [KIND …]`.
 
-Every job runs under torch 2.13.0 with gloo, one process a rank. Paths in the stacks are made neutral; the lengths of
-strings in a pickle
-change with them, so that is done while the pickle is walked. TRUTH of each kind stands here, by hand.
+Every job runs under torch 2.13.0 with gloo, with one process for each rank. Paths in the stacks are replaced by neutral
+ones, together with the lengths of their strings in the pickle. TRUTH lists the fault of each kind, written by hand.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ TRUTH: dict[str, tuple[int, str | None, list[int], str, int, int | None, dict[st
 }
 
 
-def neutral(data: bytes, python: str) -> bytes:
-    """The same dump with the recorder's paths replaced. In a pickle a string is X, four bytes of length, and the text."""
+def neutralise_paths(data: bytes, python: str) -> bytes:
+    """Replace the recorder's paths. In a pickle a string is X, four bytes of length, and the text."""
     prefixes = {
         str(Path(python).parents[1]).encode(): b"/opt/train/venv",
         str(HERE.resolve()).encode(): b"/home/user/job",
@@ -67,13 +66,19 @@ def neutral(data: bytes, python: str) -> bytes:
 
 
 def record(kind: str, python: str) -> None:
+    """Run the job of one kind, and store its dumps."""
     size, _, _, _, _, _, environment = TRUTH[kind]
     target = HERE / kind
     with tempfile.TemporaryDirectory() as scratch:
         env = {
-            **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29000 + os.getpid() % 900), "WORLD_SIZE": str(size), "OUT": scratch,
-            "OMP_NUM_THREADS": "1", **environment,
-        }  # fmt: skip
+            **os.environ,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(29000 + os.getpid() % 900),
+            "WORLD_SIZE": str(size),
+            "OUT": scratch,
+            "OMP_NUM_THREADS": "1",
+            **environment,
+        }
         command = [python, str(HERE / "faults.py"), kind.removesuffix("_detail")]
         ranks = [
             subprocess.Popen(command, env={**env, "RANK": str(rank)}, stderr=subprocess.DEVNULL) for rank in range(size)
@@ -89,10 +94,11 @@ def record(kind: str, python: str) -> None:
         for old in target.glob("fr_rank_*"):
             old.unlink()
         for file in sorted(Path(scratch).glob("fr_rank_*")):
-            (target / file.name).write_bytes(neutral(file.read_bytes(), python))
+            (target / file.name).write_bytes(neutralise_paths(file.read_bytes(), python))
 
 
 def truth(kind: str) -> str:
+    """Return the text of TRUTH.yaml for one kind."""
     size, rule, ranks, group, seq, since, environment = TRUTH[kind]
     lines = [
         f"rule: {rule or 'null'}",
@@ -106,6 +112,7 @@ def truth(kind: str) -> str:
 
 
 def main() -> None:
+    """Record the kinds that the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--truth-only", action="store_true")

@@ -1,4 +1,4 @@
-"""How a sample is launched and in which files its output lands: one function a layout, listed in LAYOUTS."""
+"""How a sample is launched and which files get its output: one function per layout, listed in LAYOUTS."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from plan import Sample
 
-LIMIT_S = 100  # after this a recording is given up
+TIMEOUT_S = 100  # of a recording
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One sample about to be recorded: run in `work`, output below `work`/job."""
+    """The launch of one sample: it runs in `work`, its output goes below `work`/job."""
 
     sample: Sample
     work: Path
@@ -31,15 +31,15 @@ class Launch:
         return self.work / "job"
 
     def start(self, command: list[str], output: Path, **env: str) -> subprocess.Popen[bytes]:
-        """Start a process, in a group of its own, with a small and public environment."""
+        """Start a process in its own group, with a small environment without private values."""
         output.parent.mkdir(parents=True, exist_ok=True)
-        public = {
+        base_env = {
             "PATH": f"{self.python.parent}:/usr/bin:/bin",
             "HOME": "/home/user",
             "USER": "user",
             "LANG": "C.UTF-8",
         }
-        settings = {
+        sample_env = {
             "PYTHONDONTWRITEBYTECODE": "1",
             "LOG_STYLE": self.sample.style,
             "ODD_RANK": str(self.sample.odd),
@@ -49,7 +49,7 @@ class Launch:
             return subprocess.Popen(
                 ["/bin/sh", "-c", 'ulimit -c 0; exec "$@"', "sh", *command],
                 cwd=self.work,
-                env=public | settings | self.sample.env | env,
+                env=base_env | sample_env | self.sample.env | env,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -63,8 +63,8 @@ class Launch:
 
     def one_node(self, output: Path, *options: str) -> None:
         """Run one torchrun agent to its end."""
-        where = ("--master-addr", self.sample.master, "--master-port", str(self.port))
-        process = self.start(self.torchrun(*where, *options), output)
+        address = ("--master-addr", self.sample.master, "--master-port", str(self.port))
+        process = self.start(self.torchrun(*address, *options), output)
         if self.sample.stop_at:
             wait_for_text(output, self.sample.stop_at)
             os.kill(process.pid, signal.SIGTERM)
@@ -72,9 +72,9 @@ class Launch:
 
 
 def wait_all(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Wait for processes that this recording started; past the limit end their groups and complain."""
+    """Wait for processes that this recording started; after the timeout kill their groups and raise."""
     try:
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + TIMEOUT_S
         for process in processes:
             process.wait(max(0.1, deadline - time.monotonic()))
     finally:
@@ -84,8 +84,8 @@ def wait_all(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 def wait_for_text(path: Path, text: str) -> None:
-    """Wait until a file that grows holds `text`."""
-    deadline = time.monotonic() + LIMIT_S
+    """Wait until a growing file contains `text`."""
+    deadline = time.monotonic() + TIMEOUT_S
     while text.encode() not in path.read_bytes():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{text!r} did not appear in {path}")
@@ -103,7 +103,7 @@ def tee(launch: Launch) -> None:
 
 
 def tee_role(launch: Launch) -> None:
-    """As tee, with a role of the user's choice in the prefix: `[host:<local rank>]:`."""
+    """As tee, with a role of the user in the prefix: `[host:<local rank>]:`."""
     launch.one_node(
         launch.job / "console.log", "--tee", "3", "--role", "host:", "--log-dir", str(launch.work / "kept-elsewhere")
     )
@@ -115,7 +115,7 @@ def redirects(launch: Launch) -> None:
 
 
 def perrank(launch: Launch) -> None:
-    """Start the ranks without an agent, with RANK and the others in the environment, one file a rank."""
+    """Start the ranks without an agent, with RANK and the other variables in the environment, one file per rank."""
     sample = launch.sample
     shared = {
         "WORLD_SIZE": str(sample.world_size or sample.ranks),
@@ -133,13 +133,13 @@ def perrank(launch: Launch) -> None:
 
 
 def bare(launch: Launch) -> None:
-    """Run `python train.py` alone, as somebody does who forgot the launcher."""
+    """Run `python train.py` alone, without a launcher."""
     wait_all([launch.start([str(launch.python), "train.py", *launch.sample.args], launch.job / "train.log")])
 
 
 def twonode(launch: Launch, *options: str) -> None:
-    """Run two agents on this machine as if they were two nodes, one log file a node."""
-    where = (
+    """Run two agents on this machine as if they were two nodes, one log file per node."""
+    rendezvous = (
         "--nnodes",
         "2",
         "--rdzv-backend",
@@ -149,7 +149,7 @@ def twonode(launch: Launch, *options: str) -> None:
         "--rdzv-id",
         "toy-42",
     )
-    command = launch.torchrun(*where, *options, ranks=launch.sample.ranks // 2)
+    command = launch.torchrun(*rendezvous, *options, ranks=launch.sample.ranks // 2)
     first = launch.start(command, launch.job / "node1.log")
     time.sleep(2)  # the first agent serves the rendezvous and gets the lower ranks
     wait_all([first, launch.start(command, launch.job / "node2.log")])
@@ -161,9 +161,7 @@ def twonode_tee(launch: Launch) -> None:
 
 
 def hung(launch: Launch) -> None:
-    """As plain, but somebody looks at the ranks while they hang, with py-spy beside this Python, and then ends the job
-    by force.
-    """
+    """As plain, but dump the stacks of the hung ranks with py-spy, then kill the job."""
     output = launch.job / "job.log"
     process = launch.start(
         launch.torchrun("--master-addr", launch.sample.master, "--master-port", str(launch.port)), output
@@ -171,30 +169,30 @@ def hung(launch: Launch) -> None:
     try:
         wait_for_text(output, launch.sample.stop_at)
         time.sleep(3)
-        for pid, rank in ranks_below(process.pid).items():
+        for pid, rank in find_ranks(process.pid).items():
             for form, options in (("txt", ()), ("native.txt", ("--native",)), ("json", ("--json",))):
                 target = launch.job / f"stacks/rank{rank}.{form}"
                 target.parent.mkdir(exist_ok=True)
                 with target.open("wb") as file:
                     subprocess.run(
-                        ["py-spy", "dump", *options, "--pid", str(pid)], stdout=file, check=True, timeout=LIMIT_S
+                        ["py-spy", "dump", *options, "--pid", str(pid)], stdout=file, check=True, timeout=TIMEOUT_S
                     )
     finally:
-        ranks = ranks_below(process.pid)
+        ranks = find_ranks(process.pid)
         os.killpg(process.pid, signal.SIGKILL)
         for pid in ranks:
-            os.kill(pid, signal.SIGKILL)  # each rank is in a session of its own
+            os.kill(pid, signal.SIGKILL)  # each rank has its own session
         process.wait()
 
 
-def ranks_below(agent: int) -> dict[int, str]:
+def find_ranks(agent: int) -> dict[int, str]:
     """Return the pid and RANK of every process that the agent started."""
-    found = {}
+    ranks = {}
     for pid in Path(f"/proc/{agent}/task/{agent}/children").read_text().split():
-        names = dict(pair.partition(b"=")[::2] for pair in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-        if b"RANK" in names:
-            found[int(pid)] = names[b"RANK"].decode()
-    return found
+        variables = dict(pair.partition(b"=")[::2] for pair in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+        if b"RANK" in variables:
+            ranks[int(pid)] = variables[b"RANK"].decode()
+    return ranks
 
 
 LAYOUTS: dict[str, Callable[[Launch], None]] = {
@@ -211,6 +209,6 @@ LAYOUTS: dict[str, Callable[[Launch], None]] = {
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])

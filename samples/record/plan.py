@@ -1,4 +1,4 @@
-"""What is recorded: one `Sample` a row, with the launch and the truth that an expert would read from its files."""
+"""The samples to record: how each is launched, and the truth that an expert would read from its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DETAIL = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
 
 @dataclass(frozen=True)
 class Truth:
-    """What happened: `root` holds every accepted signature id, None stands for a failure that no signature names."""
+    """What happened: `root` holds every accepted signature id, None a failure without a signature."""
 
     verdict: str
     root: tuple[str | None, ...]
@@ -19,7 +19,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Sample:
-    """One recorded job: `kind` is a script of kinds/, `layout` a key of layouts.LAYOUTS, `ranks` how many really start."""
+    """One recorded job: `kind` is a script of kinds/, `layout` a key of layouts.LAYOUTS, `ranks` how many start."""
 
     name: str
     kind: str
@@ -31,10 +31,10 @@ class Sample:
     env: dict[str, str] = field(default_factory=dict)
     args: tuple[str, ...] = ()  # for train.py
     options: tuple[str, ...] = ()  # for torchrun
-    expect: str = ""  # a text that must be in the output, or the recording went wrong
+    expect: str = ""  # text that must be in the output; without it the recording failed
     timeout_s: int = 10  # of a collective
-    world_size: int | None = None  # what the ranks are told, where it is not `ranks`
-    busy_port: bool = False  # MASTER_PORT is already taken
+    world_size: int | None = None  # the value of WORLD_SIZE, if it differs from `ranks`
+    busy_port: bool = False  # MASTER_PORT is already in use
     stop_at: str = ""  # send SIGTERM to the launcher when its output holds this text
     master: str = "127.0.0.1"
 
@@ -45,7 +45,7 @@ def known(*root: str, ranks: tuple[int, ...] | None, what: str) -> Truth:
 
 
 def unknown(ranks: tuple[int, ...] | None, what: str) -> Truth:
-    """Return the truth of a failure that only its exception tells."""
+    """Return the truth of a failure that only its own exception describes."""
     return Truth("unknown", (None,), ranks, what)
 
 
@@ -55,7 +55,7 @@ def clean(what: str) -> Truth:
 
 
 BAD_RECORD = "rank {} raises ValueError on a record without tokens; the other ranks lose their peer"
-NEVER_CAME = ("torch.rank-never-joined", "torch.lagging-rank", "torch.hang-outside-collectives")
+NEVER_JOINED = ("torch.rank-never-joined", "torch.lagging-rank", "torch.hang-outside-collectives")
 NULL_READ = "rank {} reads address zero in native code and dies of SIGSEGV, {} faulthandler"
 ALL4 = (0, 1, 2, 3)
 
@@ -150,7 +150,8 @@ EXCEPTIONS = [
         *("restart_stale_store_redirects", "restarted", "redirects", 2),
         Truth(
             *("unknown|known", (None, "launch.stale-rendezvous"), None),
-            "rank 1 raises TimeoutError in the first attempt; the second cannot connect, as the store still holds old addresses",
+            "rank 1 raises TimeoutError in the first attempt; the second cannot connect, as the store still holds old "
+            "addresses",
         ),
         env={"SLOW_START": "1"},
         options=("--max-restarts", "1"),
@@ -162,7 +163,7 @@ COLLECTIVES = [
     Sample(
         *("skipped_collective_plain", "skipped_collective", "plain", 4),
         known(
-            *NEVER_CAME,
+            *NEVER_JOINED,
             ranks=(1,),
             what="rank 1 hangs in a checkpoint upload after step 12; the others time out in its all-reduce",
         ),
@@ -171,7 +172,7 @@ COLLECTIVES = [
     Sample(
         *("skipped_collective_stacks_redirects", "skipped_collective", "redirects", 4),
         known(
-            *NEVER_CAME,
+            *NEVER_JOINED,
             ranks=(2,),
             what="as skipped_collective_plain with rank 2; faulthandler wrote every rank's stack meanwhile",
         ),
@@ -250,7 +251,7 @@ COLLECTIVES = [
         *("uneven_inputs_redirects", "uneven_inputs", "redirects", 4),
         known(
             "data.uneven-inputs",
-            *NEVER_CAME,
+            *NEVER_JOINED,
             ranks=(3,),
             what="rank 3 has 20 batches, the others 24: it validates, they wait",
         ),

@@ -1,10 +1,10 @@
-"""Record the sample jobs: run every script of kinds/ under its launcher and keep what the job left behind.
+"""Record the sample jobs: run every script of kinds/ under its launcher and store the files that the job left.
 
     python samples/record/record.py --python /path/to/venv/bin/python -o samples/jobs
-    python samples/record/record.py --only segfault --only healthy      # names that contain one of the words
+    python samples/record/record.py --only segfault --only healthy      # names that contain one of the texts
 
-It needs nothing itself, and an environment with torch (CPU) for the jobs. Jobs run one after the other: a quarter of an
-hour.
+It needs no packages itself; the jobs need an environment with torch (CPU). Jobs run one after the other and take a
+quarter of an hour.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pathlib import Path
 
 from layouts import LAYOUTS, Launch, free_port
 from plan import SAMPLES, Sample
-from scrub import Scrubber, leaks
+from scrub import Scrubber, find_private_text
 
 HERE = Path(__file__).resolve().parent
-TRIES = 6  # a restarted job of torch 2.13 may or may not meet the addresses of the attempt before: a race
+MAX_ATTEMPTS = 6  # in a restarted job of torch 2.13 it is a race whether a rank gets the addresses of the first attempt
 
 
 def main() -> int:
@@ -46,29 +46,29 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     for sample in SAMPLES:
-        if options.only and not any(word in sample.name for word in options.only):
+        if options.only and not any(text in sample.name for text in options.only):
             continue
-        began = time.monotonic()
-        wrong = record(sample, options.python.absolute(), options.output, run=not options.truth_only)
-        failed += bool(wrong)
-        print(f"{sample.name:45} {time.monotonic() - began:5.1f} s", *wrong, sep="\n    ", flush=True)
+        started = time.monotonic()
+        problems = record(sample, options.python.absolute(), options.output, run=not options.truth_only)
+        failed += bool(problems)
+        print(f"{sample.name:45} {time.monotonic() - started:5.1f} s", *problems, sep="\n    ", flush=True)
     return 1 if failed else 0
 
 
 def record(sample: Sample, python: Path, output: Path, run: bool) -> list[str]:
-    """Record one sample into `output`/name and return what is wrong with it."""
+    """Record one sample into `output`/name and return its problems."""
     target = output / sample.name
-    wrong: list[str] = []
-    for _ in range(TRIES if run else 0):
-        wrong = run_sample(sample, python, target / "job")
-        if not wrong:
+    problems: list[str] = []
+    for _ in range(MAX_ATTEMPTS if run else 0):
+        problems = run_sample(sample, python, target / "job")
+        if not problems:
             break
-    write_truth(sample, ask(python, "import torch; print(torch.__version__)"), target / "TRUTH.yaml")
-    return wrong
+    write_truth(sample, run_program(python, "import torch; print(torch.__version__)"), target / "TRUTH.yaml")
+    return problems
 
 
 def run_sample(sample: Sample, python: Path, target: Path) -> list[str]:
-    """Run the job in a scratch directory and keep its cleaned output in `target`."""
+    """Run the job in a scratch directory, write its scrubbed output to `target` and return problems."""
     with tempfile.TemporaryDirectory() as scratch, occupied_port(sample) as port:
         work = Path(scratch).resolve()
         shutil.copy(HERE / "kinds" / f"{sample.kind}.py", work / "train.py")
@@ -79,7 +79,7 @@ def run_sample(sample: Sample, python: Path, target: Path) -> list[str]:
             LAYOUTS[layout](launch)
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             return [f"not recorded: {error}"]
-        base = Path(ask(python, "import sys; print(sys.base_prefix)"))
+        base = Path(run_program(python, "import sys; print(sys.base_prefix)"))
         scrubber = Scrubber(
             (
                 (work, f"/home/user/jobs/{sample.name}"),
@@ -87,29 +87,29 @@ def run_sample(sample: Sample, python: Path, target: Path) -> list[str]:
                 (base, "/opt/python/3.11"),
             )
         )
-        files = dict(cleaned(launch.job, scrubber))
-        keep(pack(files) if packed else files, target)
-        return problems(sample, files)
+        files = dict(read_scrubbed_files(launch.job, scrubber))
+        replace_directory(target, pack(files) if packed else files)
+        return find_problems(sample, files)
 
 
-def problems(sample: Sample, files: dict[str, bytes]) -> list[str]:
-    """Return what is private in these files, and what is missing from them."""
-    found = [f"private: {name}: {leak}" for name, data in files.items() for leak in leaks(data)]
+def find_problems(sample: Sample, files: dict[str, bytes]) -> list[str]:
+    """Return the private strings in these files, and the expected text when it is missing."""
+    problems = [f"private: {name}: {text}" for name, data in files.items() for text in find_private_text(data)]
     if not any(sample.expect.encode() in data for data in files.values()):
-        found.append(f"missing: {sample.expect}")
-    return found
+        problems.append(f"missing: {sample.expect}")
+    return problems
 
 
-def cleaned(job: Path, scrubber: Scrubber) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the cleaned content of every file, empty ones too; node2.log was written by node2."""
+def read_scrubbed_files(job: Path, scrubber: Scrubber) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the scrubbed content of every file, also of empty ones; node2 wrote node2.log."""
     for path in sorted(job.rglob("*")):
         if path.is_file():
             host = "node2" if path.name == "node2.log" else "node1"
-            yield str(path.relative_to(job)), scrubber.clean(path.read_bytes(), host)
+            yield str(path.relative_to(job)), scrubber.scrub(path.read_bytes(), host)
 
 
 def pack(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the files as one job.tar.gz, as a colleague would mail it."""
+    """Return the files as one archive job.tar.gz."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, data in files.items():
@@ -119,8 +119,8 @@ def pack(files: dict[str, bytes]) -> dict[str, bytes]:
     return {"job.tar.gz": buffer.getvalue()}
 
 
-def keep(files: dict[str, bytes], target: Path) -> None:
-    """Replace `target` by these files."""
+def replace_directory(target: Path, files: dict[str, bytes]) -> None:
+    """Replace the directory `target` by these files."""
     if target.exists():
         shutil.rmtree(target)
     for name, data in files.items():
@@ -148,13 +148,13 @@ def write_truth(sample: Sample, torch: str, path: Path) -> None:
     )  # JSON values are YAML, too
 
 
-def ask(python: Path, program: str) -> str:
+def run_program(python: Path, program: str) -> str:
     """Return what a one-line program prints."""
     return subprocess.run([python, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def refuse_politely(server: socket.socket) -> None:
-    """Accept and close, as a server does that understands nothing of what it hears."""
+def close_connections(server: socket.socket) -> None:
+    """Accept connections and close them, like a server of another protocol."""
     with contextlib.suppress(OSError):
         while True:
             connection, _ = server.accept()
@@ -164,10 +164,10 @@ def refuse_politely(server: socket.socket) -> None:
 
 @contextlib.contextmanager
 def occupied_port(sample: Sample) -> Iterator[int]:
-    """Yield a free port, or one that is taken where the sample wants that."""
+    """Yield a free port, or a port in use if the sample wants one."""
     if sample.busy_port:
         with socket.create_server(("", 0)) as server:
-            threading.Thread(target=refuse_politely, args=(server,), daemon=True).start()
+            threading.Thread(target=close_connections, args=(server,), daemon=True).start()
             yield int(server.getsockname()[1])
     else:
         yield free_port()

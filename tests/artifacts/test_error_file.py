@@ -1,4 +1,4 @@
-"""torchelastic's error.json, of every version that wrote one."""
+"""torchelastic's error.json, as every version writes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import triage
 from triage import artifacts
-from triage.artifacts.error_file import facts
+from triage.artifacts.error_file import extract_exceptions
 from triage.artifacts.interface import Artifact, ArtifactError
 from triage.model.evidence import Evidence, Source
 from triage.testing.jobs import JobBuilder
@@ -20,11 +20,11 @@ STACK = 'Traceback (most recent call last):\n  File "/w/train.py", line 25, in m
 
 
 def read(content: object) -> list[Evidence]:
-    return facts(Artifact(SOURCE, json.dumps(content).encode()))
+    return extract_exceptions(Artifact(SOURCE, json.dumps(content).encode()))
 
 
-def test_the_recorded_exception() -> None:
-    """Type, message and place come from the stack, the time from the file."""
+def test_recorded_exception() -> None:
+    """Type, message and place of the exception come from the stack, its time from the file."""
     (fact,) = read(
         {
             "message": {
@@ -42,17 +42,17 @@ def test_the_recorded_exception() -> None:
     )
 
 
-def test_a_plain_string_is_read() -> None:
-    """Older versions store the stack as the message itself."""
+def test_stack_in_the_message() -> None:
+    """The message of older versions is the stack itself."""
     (fact,) = read({"message": STACK})
     assert fact.fields["type"] == "ValueError"
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"message": '])
 def test_damage_is_an_artifact_error(data: bytes) -> None:
-    """What cannot be read says so, with a hint."""
+    """A damaged file gives an error with a hint."""
     with pytest.raises(ArtifactError) as caught:
-        facts(Artifact(SOURCE, data))
+        extract_exceptions(Artifact(SOURCE, data))
     assert caught.value.hint
 
 
@@ -64,8 +64,8 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-def test_any_json_is_survived(message: object, info: object) -> None:
-    """Values of unexpected types give no facts or some, never another error."""
+def test_any_json_is_read_or_refused(message: object, info: object) -> None:
+    """Values of unexpected types never give another error than ArtifactError."""
     for content in (
         message,
         {"message": message, "extraInfo": info},
@@ -75,25 +75,25 @@ def test_any_json_is_survived(message: object, info: object) -> None:
 
 
 @pytest.mark.parametrize("timestamp", ["nan", "inf", "-1e300", 1e300, None, "yesterday", True])
-def test_a_time_that_is_none_is_not_taken(timestamp: object) -> None:
-    """A timestamp that no clock shows leaves the time unknown."""
+def test_impossible_time_is_ignored(timestamp: object) -> None:
+    """An impossible timestamp leaves the time unknown."""
     (fact,) = read({"message": {"message": "x", "extraInfo": {"py_callstack": STACK, "timestamp": timestamp}}})
     assert fact.origin.time is None
 
 
-def test_what_cannot_be_read_is_a_warning() -> None:
-    """Kinds without a reader and damaged artifacts are told and left."""
-    given = [Artifact(SOURCE, b"{"), Artifact(Source("x.bin", "binary"), b"")]
-    found = artifacts.read(given)
-    assert found.evidence == []
-    assert sorted((warning.code, warning.source) for warning in found.warnings) == [
+def test_unreadable_artifacts_are_warnings() -> None:
+    """Artifacts without a reader and damaged ones give a warning each."""
+    unreadable = [Artifact(SOURCE, b"{"), Artifact(Source("x.bin", "binary"), b"")]
+    result = artifacts.read_artifacts(unreadable)
+    assert result.evidence == []
+    assert sorted((warning.code, warning.source) for warning in result.warnings) == [
         ("artifact-not-read", "x.bin"),
         ("damaged-artifact", SOURCE.name),
     ]
 
 
-def test_an_error_file_places_its_rank(tmp_path: object) -> None:
-    """Beside redirected logs the error file's exception belongs to the rank of its directory, and is not counted twice."""
+def test_error_file_belongs_to_the_rank_of_its_directory(tmp_path: object) -> None:
+    """With redirected logs, the exception of an error file counts once, for the rank of its directory."""
     job = JobBuilder(tmp_path / "job", layout="redirects").steps(2)  # type: ignore[operator]
     job.rank(3).traceback("ValueError: no tokens", [("/w/train.py", 25, "main")])
     directory = job.elastic_table({3: 1}).write()

@@ -1,4 +1,4 @@
-"""Damaged cores: whatever the bytes, an answer or a sentence."""
+"""Damaged cores: every one gives evidence or a warning."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.artifacts.crashing import C, build, core_of, needs
+from tests.artifacts.crash_factories import C, compile_program, make_core, require_programs
 from triage.artifacts.cores import elf
-from triage.artifacts.cores.reader import Cores, answer
-from triage.artifacts.interface import Artifact, Facts
+from triage.artifacts.cores.reader import CoreReader
+from triage.artifacts.interface import Artifact
 from triage.model.evidence import Source
 
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    needs("gcc", "gdb")
+    require_programs("gcc", "gdb")
     directory = tmp_path_factory.mktemp("mutated")
-    return core_of(directory, str(build(directory, "crash", C)), "null").read_bytes()
+    return make_core(directory, str(compile_program(directory, "crash", C)), "null").read_bytes()
 
 
 def head_size(core: bytes) -> int:
-    """Where the notes end: the part that the reader trusts least."""
+    """Return the offset at which the notes end; the parser depends on the bytes before it."""
     phoff, phnum = struct.unpack_from("<Q", core, 32)[0], struct.unpack_from("<H", core, 56)[0]
     headers = struct.iter_unpack("<IIQQQQQQ", core[phoff : phoff + phnum * 56])
     return max(offset + size for kind, _, offset, _, _, size, _, _ in headers if kind == 4)
@@ -33,66 +33,72 @@ def head_size(core: bytes) -> int:
 
 @st.composite
 def damages(draw: st.DrawFn) -> list[tuple[float, bytes]]:
-    """Places (as a part of the head, or of the whole from 1 on) and the bytes to put there."""
-    word = st.binary(min_size=1, max_size=8) | st.sampled_from(
+    """Draw positions (0 to 1 in the head, 1 to 2 in the file) and the bytes to write there."""
+    patch = st.binary(min_size=1, max_size=8) | st.sampled_from(
         [b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", struct.pack("<Q", 1 << 40)]
     )
-    return draw(st.lists(st.tuples(st.floats(0, 2, exclude_max=True), word), max_size=6))
+    return draw(st.lists(st.tuples(st.floats(0, 2, exclude_max=True), patch), max_size=6))
 
 
 @given(damages(), st.floats(0, 1))
 @settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-def test_mutated_cores(core: bytes, tmp_path: Path, places: list[tuple[float, bytes]], cut: float) -> None:
-    """Two hundred damaged cores: each gives a report or an error with a hint, and never anything else."""
+def test_mutated_cores(
+    core: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    patches: list[tuple[float, bytes]],
+    cut: float,
+) -> None:
+    """A damaged core gives a report or a warning, and no other exception."""
     data = bytearray(core)
     head = head_size(core)
-    for place, word in places:
-        at = int(place * head) if place < 1 else int((place - 1) * len(core))
-        data[at : at + len(word)] = word
+    for position, patch in patches:
+        start = int(position * head) if position < 1 else int((position - 1) * len(core))
+        data[start : start + len(patch)] = patch
     file = tmp_path / "core"
     file.write_bytes(data[: int(len(data) * (1 - cut * cut))])
-    found = Facts([], [])
-    answer(found, Artifact(Source("core", "core", None, str(file)), b""))
-    # An offset that no file can have is refused by the kernel: unreadable.
-    assert len(found.evidence) == 1 or [warning.code for warning in found.warnings] in (
-        ["damaged-artifact"],
-        ["unreadable"],
-    )
-    assert all(warning.message for warning in found.warnings)
+    monkeypatch.setattr("triage.artifacts.cores.reader.BUDGET", 0.0)  # without debuggers
+    result = CoreReader().read([Artifact(Source("core", "core", None, str(file)), b"")])
+    # The kernel refuses an offset that no file can have: unreadable.
+    codes = [warning.code for warning in result.warnings]
+    assert len(result.evidence) == 1 or codes in (["damaged-artifact"], ["unreadable"])
+    assert all(warning.message for warning in result.warnings)
 
 
-def damaged(core: bytes, seed: int) -> bytes:
-    """A core with a few words overwritten, mostly in its notes; every third is cut, too."""
+def damage(core: bytes, seed: int) -> bytes:
+    """Overwrite a few words of a core, mostly in its notes, and cut every third core."""
     pick = random.Random(seed)
     data = bytearray(core)
     for _ in range(pick.choice((1, 3, 9))):
-        at = pick.randrange(head_size(core) if pick.random() < 0.6 else len(core))
-        word = pick.choice((b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", struct.pack("<Q", 1 << 40), pick.randbytes(4)))
-        data[at : at + len(word)] = word
+        start = pick.randrange(head_size(core) if pick.random() < 0.6 else len(core))
+        patch = pick.choice(
+            (b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", struct.pack("<Q", 1 << 40), pick.randbytes(4))
+        )
+        data[start : start + len(patch)] = patch
     return bytes(data[: pick.randrange(4096, len(data)) if seed % 3 == 0 else len(core)])
 
 
 def test_gdb_survives_damage(core: bytes, tmp_path: Path) -> None:
-    """With a real gdb too: ten damaged cores each end in a report or an error, and what is cut is said to be."""
+    """A damaged core read with a real gdb gives evidence or a warning, and a cut one names the damage."""
     engines = set()
     for seed in range(10):
-        data = damaged(core, seed)
+        data = damage(core, seed)
         (tmp_path / "core").write_bytes(data)
-        found = Cores().read([Artifact(Source("core", "core", None, str(tmp_path / "core")), b"")])
-        codes = {warning.code for warning in found.warnings}
-        if not found.evidence:
+        result = CoreReader().read([Artifact(Source("core", "core", None, str(tmp_path / "core")), b"")])
+        codes = {warning.code for warning in result.warnings}
+        if not result.evidence:
             assert codes & {"damaged-artifact", "unreadable"}
             continue
-        engines.add(found.evidence[0].fields["engine"])
+        engines.add(result.evidence[0].fields["engine"])
         assert seed % 3 or codes & {"core-truncated", "core-damaged"}
-        assert not any("was stopped" in warning.message for warning in found.warnings)
+        assert not any("was stopped" in warning.message for warning in result.warnings)
     assert "gdb" in engines
 
 
 class Bytes:
-    """A core's bytes in memory."""
+    """The bytes of a core in memory."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -102,8 +108,8 @@ class Bytes:
         return self.data[offset : offset + length] if offset >= 0 and length > 0 else b""
 
 
-def made(machine: int, registers: bytes, threads: int = 1, xnum: bool = False) -> bytes:
-    """A core with nothing but notes."""
+def make_notes_core(machine: int, registers: bytes, threads: int = 1, xnum: bool = False) -> bytes:
+    """Return a core that contains only notes."""
     status = bytearray(112)
     struct.pack_into("<h", status, 12, 11)
     struct.pack_into("<i", status, 32, 77)
@@ -132,20 +138,20 @@ def made(machine: int, registers: bytes, threads: int = 1, xnum: bool = False) -
     return header + phdr + section + notes
 
 
-def test_a_mapping_of_impossible_length_is_no_module() -> None:
-    """Damage that makes a library span the address space takes it out of the modules, and the others stay."""
+def test_mapping_of_impossible_length_is_not_a_module() -> None:
+    """A damaged mapping that spans the address space is left out; the other modules stay."""
     mappings = [elf.Mapping(0x1000, 1 << 40, 0, "/lib/libc.so.6"), elf.Mapping(0x5000, 0x6000, 0, "/opt/app")]
     data = Bytes(b"\x7fELF" + bytes(4092))
-    found = elf._modules(
+    modules = elf._modules(
         mappings, elf.Memory(data, (elf.Segment(0x1000, 0x2000, 0, 4096, 5), elf.Segment(0x5000, 0x6000, 0, 4096, 5)))
     )
-    assert [module.path for module in found] == ["/opt/app"]
+    assert [module.path for module in modules] == ["/opt/app"]
 
 
 def test_aarch64() -> None:
-    """The registers of an aarch64 thread: program counter, stack, frame and link."""
+    """Program counter, stack, frame and link of an aarch64 thread are parsed."""
     registers = struct.pack("<34Q", *range(1000, 1034))
-    core = elf.read(Bytes(made(183, registers)))
+    core = elf.parse_core(Bytes(make_notes_core(183, registers)))
     (thread,) = core.threads
     assert (core.machine, thread.tid, thread.pc, thread.sp, thread.fp, thread.link) == (
         "aarch64",
@@ -158,6 +164,6 @@ def test_aarch64() -> None:
 
 
 def test_more_than_65535_segments() -> None:
-    """The number of program headers then stands in the first section header."""
-    core = elf.read(Bytes(made(62, struct.pack("<27Q", *range(27)), threads=3, xnum=True)))
+    """With 65,535 or more segments their number comes from the first section header."""
+    core = elf.parse_core(Bytes(make_notes_core(62, struct.pack("<27Q", *range(27)), threads=3, xnum=True)))
     assert (len(core.threads), core.threads[0].pc, core.threads[0].sp) == (3, 16, 19)

@@ -1,4 +1,4 @@
-"""Work by forked processes."""
+"""Work shared among forked processes."""
 
 from __future__ import annotations
 
@@ -16,133 +16,130 @@ from typing import TypeVar
 import pytest
 
 from triage.base import forks
-from triage.base.forks import each as each_packed
+from triage.base.forks import map_forked
 from triage.base.options import Options
-from triage.evidence.collect import Told, pack, unpack
+from triage.evidence.extraction import ExtractedSource, pack, unpack
 from triage.model.diagnosis import Diagnosis
 from triage.model.evidence import Evidence, Origin
 from triage.pipeline import ingest
-from triage.ranks.last import Word
+from triage.records.activity import Activity
 from triage.render import render
 
 T = TypeVar("T")
-ROOT = Path(__file__).resolve().parents[1]
-HERE = os.getpid()
+ROOT = Path(__file__).resolve().parents[2]
+PARENT = os.getpid()
 
 
-def each(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
-    """Where JSON carries what the work gives."""
-    return each_packed(work, count, processes, lambda found: found, lambda found: found)
+def map_plain(work: Callable[[int], T], count: int, processes: int) -> Iterator[T]:
+    """Yield the results of `map_forked` for work whose results JSON carries as they are."""
+    return map_forked(work, count, processes, lambda result: result, lambda result: result)
 
 
-def gone(pids: list[int]) -> bool:
-    """Is none of these a process any more, not even one that nobody waited for?"""
+def all_reaped(pids: list[int]) -> bool:
+    """Return whether none of these is a process any more, not even a zombie."""
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 @pytest.mark.parametrize("processes", [2, 3, 200])
 def test_results_come_in_order(forked: list[int], processes: int) -> None:
-    """Whatever the number of processes; each does its part, and none is left."""
-    found = list(each(lambda number: [number * number, os.getpid()], 100, processes))
-    assert [square for square, _ in found] == [number * number for number in range(100)]
-    assert {pid for _, pid in found} == set(forked)
+    """Any number of processes gives the results in order; each does its part, and none is left behind."""
+    results = list(map_plain(lambda number: [number * number, os.getpid()], 100, processes))
+    assert [square for square, _ in results] == [number * number for number in range(100)]
+    assert {pid for _, pid in results} == set(forked)
     assert len(forked) == min(processes, 100)
-    assert gone(forked)
-    assert list(each(str, 0, processes)) == []
+    assert all_reaped(forked)
+    assert list(map_plain(str, 0, processes)) == []
 
 
-def test_one_process_is_enough(forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """For one thing to do, where one is asked for, and beside threads, of which a child would have the locks and not
-    the threads.
-    """
+def test_no_fork_for_one_item_or_one_process_or_with_other_threads(
+    forked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One item, one process, or other threads, whose locks a child would inherit: the work is done without forking."""
     for count, processes in ((100, 1), (1, 3)):
-        assert list(each(lambda number: os.getpid(), count, processes)) == [HERE] * count
+        assert list(map_plain(lambda number: os.getpid(), count, processes)) == [PARENT] * count
     monkeypatch.setattr(forks.threading, "active_count", lambda: 2)
-    assert list(each(lambda number: os.getpid(), 9, 3)) == [HERE] * 9
+    assert list(map_plain(lambda number: os.getpid(), 9, 3)) == [PARENT] * 9
     assert forked == []
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_what_it_raises_is_raised_here(forked: list[int], processes: int) -> None:
-    """An error is not lost with its process, nor what was done before it."""
-    found = each(lambda number: number // (number != 7), 20, processes)
-    assert list(islice(found, 7)) == list(range(7))
+def test_an_error_of_a_child_is_raised_in_the_parent(forked: list[int], processes: int) -> None:
+    """The parent yields the results before the error, then raises it."""
+    results = map_plain(lambda number: number // (number != 7), 20, processes)
+    assert list(islice(results, 7)) == list(range(7))
     with pytest.raises(ZeroDivisionError):
-        next(found)
+        next(results)
     assert len(forked) == (0 if processes == 1 else processes)
-    assert gone(forked)
+    assert all_reaped(forked)
 
 
-def test_the_rest_is_done_where_a_process_dies(forked: list[int]) -> None:
-    """Killed for want of memory, say: every result is there all the same, once, and what was left undone comes from
-    here.
-    """
+def test_the_parent_finishes_the_work_of_a_killed_child(forked: list[int]) -> None:
+    """Every result comes exactly once; the parent computes what the child left undone."""
 
-    def dies(number: int) -> list[int]:
-        if number == 30 and os.getpid() != HERE:
+    def die_at_30(number: int) -> list[int]:
+        if number == 30 and os.getpid() != PARENT:
             os.kill(os.getpid(), signal.SIGKILL)
         return [number, os.getpid()]
 
-    found = list(each(dies, 64, 2))
-    assert [number for number, _ in found] == list(range(64))
-    assert [number for number, pid in found if pid == HERE] == list(range(30, 64, 2))
-    assert {pid for number, pid in found if number % 2} == {forked[1]}
+    results = list(map_plain(die_at_30, 64, 2))
+    assert [number for number, _ in results] == list(range(64))
+    assert [number for number, pid in results if pid == PARENT] == list(range(30, 64, 2))
+    assert {pid for number, pid in results if number % 2} == {forked[1]}
 
 
-def test_half_a_result_is_none(forked: list[int]) -> None:
-    """One that is killed while it tells more than the pipe holds."""
-    found = each(lambda number: [os.getpid(), "x" * 10**6 * (number == 2)], 4, 2)
-    assert [pid for pid, _ in islice(found, 2)] == forked
+def test_an_incomplete_result_is_computed_again(forked: list[int]) -> None:
+    """A child that is killed while it writes a result larger than the pipe: the parent computes this result."""
+    results = map_plain(lambda number: [os.getpid(), "x" * 10**6 * (number == 2)], 4, 2)
+    assert [pid for pid, _ in islice(results, 2)] == forked
     time.sleep(0.1)
     os.kill(forked[0], signal.SIGKILL)
-    assert list(found) == [[HERE, "x" * 10**6], [forked[1], ""]]
+    assert list(results) == [[PARENT, "x" * 10**6], [forked[1], ""]]
 
 
-def test_what_cannot_be_forked_is_done_here(forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there may be no more processes, those that are there do their part."""
+def test_the_parent_does_the_work_of_a_failed_fork(forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system refuses more processes, the forked ones do their part and the parent the rest."""
     fork = os.fork
 
-    def once() -> int:
+    def fork_once() -> int:
         if forked:
             raise BlockingIOError(11, "Resource temporarily unavailable")
         return fork()
 
-    monkeypatch.setattr(os, "fork", once)
-    found = list(each(lambda number: [number, os.getpid()], 10, 3))
-    assert [number for number, _ in found] == list(range(10))
-    assert {pid for number, pid in found if number % 3} == {HERE}
-    assert {pid for number, pid in found if number % 3 == 0} == set(forked)
+    monkeypatch.setattr(os, "fork", fork_once)
+    results = list(map_plain(lambda number: [number, os.getpid()], 10, 3))
+    assert [number for number, _ in results] == list(range(10))
+    assert {pid for number, pid in results if number % 3} == {PARENT}
+    assert {pid for number, pid in results if number % 3 == 0} == set(forked)
 
 
-def test_nobody_need_wait_for_children(forked: list[int]) -> None:
-    """A program that was started with SIGCHLD ignored, whose children the system forgets when they end, has the same
-    answer.
-    """
+def test_ignored_sigchld_does_not_change_the_results(forked: list[int]) -> None:
+    """With SIGCHLD ignored the system reaps the children itself, and the results are the same."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        found = list(each(lambda number: os.getpid(), 4, 2))
-        while not gone(forked):
+        results = list(map_plain(lambda number: os.getpid(), 4, 2))
+        while not all_reaped(forked):
             time.sleep(0.01)
-        assert found == forked * 2
+        assert results == forked * 2
     finally:
         signal.signal(signal.SIGCHLD, before)
 
 
-def test_who_listens_no_more_leaves_no_process(forked: list[int]) -> None:
-    """One that has more to tell than a pipe holds does not wait for ever."""
-    for found in each(lambda number: [os.getpid(), "x" * 100_000], 100, 2):
-        assert found[0] == forked[0]
+def test_a_caller_that_stops_early_leaves_no_process(forked: list[int]) -> None:
+    """A child that waits for room in its pipe is ended when the caller stops iterating."""
+    for pid, _ in map_plain(lambda number: [os.getpid(), "x" * 100_000], 100, 2):
+        assert pid == forked[0]
         break
     assert len(forked) == 2
-    assert gone(forked)
+    assert all_reaped(forked)
 
 
 def test_an_interrupt_ends_all_at_once() -> None:
-    """Ctrl-C, which every process of the terminal gets, leaves none behind and one traceback, that of the program."""
+    """Ctrl-C, sent to every process of the terminal, leaves no process and one traceback, that of the program."""
     code = (  # a shell's background jobs ignore interrupts: this one does not
-        "import os, signal, time; from triage.base.forks import each; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import os, signal, time; from triage.base.forks import map_forked\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def work(n): os.write(1, b'%d\\n' % os.getpid()); time.sleep(0.5); return n\n"
-        "list(each(work, 200, 2, int, int))"
+        "list(map_forked(work, 200, 2, int, int))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -164,57 +161,58 @@ def test_an_interrupt_ends_all_at_once() -> None:
         os.killpg(process.pid, 0)
 
 
-def test_an_interrupt_comes_when_every_child_is_known(forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that comes as soon as the first is there: none is left to itself."""
+def test_an_interrupt_while_forking_leaves_no_process(forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt right after the first fork is raised once every child is known, so that all are ended."""
     fork = os.fork
 
-    def interrupted() -> int:
+    def interrupt_after_fork() -> int:
         pid = fork()
         if pid:
             signal.raise_signal(signal.SIGINT)
         return pid
 
-    monkeypatch.setattr(os, "fork", interrupted)
+    monkeypatch.setattr(os, "fork", interrupt_after_fork)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            list(each(time.sleep, 200, 2))
+            list(map_plain(time.sleep, 200, 2))
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(forked) == 2
-    assert gone(forked)
+    assert all_reaped(forked)
 
 
-def test_what_is_packed_comes_out_whole() -> None:
-    """Through JSON and back, every field of words and facts is as it was, text that no UTF-8 can carry included."""
+def test_packing_keeps_every_field() -> None:
+    """Extracted activities and evidence survive JSON unchanged, including text that UTF-8 cannot encode."""
     origin = Origin(3, 1, "node1", 412, "stderr", 1.5, 2)
-    word = Word(origin, 7, "[rank3]:", None, True, "checkpoint", "/mnt/x")
-    fact = Evidence("exception", "python", "é \udc80\n", origin, "a.log", 1, 9, {"type": "E"}, "x", 4, 5, 6)
-    told = Told((word,), (), (word, word), (fact,), 8, True)
-    assert unpack(json.loads(json.dumps(pack(told)))) == told
+    activity = Activity(origin, 7, "[rank3]:", None, True, "checkpoint", "/mnt/x")
+    evidence = Evidence("exception", "python", "é \udc80\n", origin, "a.log", 1, 9, {"type": "E"}, "x", 4, 5, 6)
+    extracted = ExtractedSource((activity,), (), (activity, activity), (evidence,), 8, True)
+    assert unpack(json.loads(json.dumps(pack(extracted)))) == extracted
 
 
-def test_forked_reading_says_the_same(tmp_path: Path) -> None:
-    """A job of many files gives the same report by one process and by several, and the command leaves none behind."""
+def test_forked_processes_give_the_same_report(tmp_path: Path) -> None:
+    """A job of 64 files gives the same report by one process and by two."""
     for rank in range(64):
         lines = [
-            f"[rank{rank}]:[E1120 10:15:{n:02d}.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: "
-            f"WorkNCCL(SeqNum={n}, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+            f"[rank{rank}]:[E1120 10:15:{n:02d}.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] "
+            f"Watchdog caught collective operation timeout: WorkNCCL(SeqNum={n}, OpType=ALLREDUCE, NumelIn=4, "
+            f"NumelOut=4, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
             for n in range(3)
         ]
         (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
 
-    def told(diagnosis: Diagnosis) -> str:
+    def report_without_stats(diagnosis: Diagnosis) -> str:
         report = render(diagnosis, "json")
         return report[: report.index('"stats"')] if isinstance(report, str) else ""
 
-    alone = told(ingest([str(tmp_path)], Options(workers=2)))
+    expected = report_without_stats(ingest([str(tmp_path)], Options(workers=2)))
     code = (
-        "import os, sys; from triage.base.options import Options; from triage.pipeline import ingest; from triage.render import render;"
-        "fork = os.fork; os.fork = lambda: sys.stderr.write('forks ') and fork();"
+        "import os, sys; from triage.base.options import Options; from triage.pipeline import ingest;"
+        "from triage.render import render; fork = os.fork; os.fork = lambda: sys.stderr.write('forks ') and fork();"
         f"print(render(ingest([{str(tmp_path)!r}], Options(workers=2, fork=True)), 'json'))"
     )
     forked = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert forked.stdout[: forked.stdout.index('"stats"')] == alone
-    assert "Watchdog" in alone
+    assert forked.stdout[: forked.stdout.index('"stats"')] == expected
+    assert "Watchdog" in expected
     assert forked.stderr == "forks forks "

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bots.making import Bench
+from tests.bots.factories import Bench
 from tests.cli.conftest import command as command
 from triage.store import Store
 from triage.testing.slack import SlackServer
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def slack() -> Iterator[SlackServer]:
     """A local Slack with one channel."""
     with SlackServer() as server:
-        server.channel(CHANNEL)
+        server.add_channel(CHANNEL)
         yield server
 
 

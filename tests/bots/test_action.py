@@ -1,4 +1,4 @@
-"""The steps of action.yml, run as a runner runs them: with GitHub's variables, against the local GitHub."""
+"""The steps of action.yml, run like on a GitHub runner, against the local GitHub."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
 class Runner:
-    """Runs the composite steps one after the other; `outputs` by step, as `steps.ID.outputs`. Without `version` nothing
-    is installed.
+    """Runs the composite steps one after the other. `outputs` is by step, like `steps.ID.outputs`.
+
+    Without `version` nothing is installed.
     """
 
     def __init__(self, where: Path, github: GitHubServer, **inputs: str) -> None:
@@ -60,8 +61,8 @@ class Runner:
         }
 
     def run(self) -> tuple[int, str]:
-        """(the first status that is not 0, all output). As on a runner, a step that fails ends the action."""
-        told = ""
+        """Return (first failed status or 0, all output). As on a runner, a failed step ends the action."""
+        output_text = ""
         for number, step in enumerate(ACTION["runs"]["steps"]):
             if "if" in step and not self._holds(step["if"]):
                 continue
@@ -80,15 +81,15 @@ class Runner:
                 text=True,
                 timeout=120,
             )
-            told += done.stdout + done.stderr
+            output_text += done.stdout + done.stderr
             self.environment["PATH"] = ":".join(
                 [*reversed(added.read_text(encoding="utf-8").split("\n")[:-1]), self.environment["PATH"]]
             )
             if "id" in step:
                 self.outputs[step["id"]] = read_outputs(output.read_text(encoding="utf-8"))
             if done.returncode:
-                return done.returncode, told
-        return 0, told
+                return done.returncode, output_text
+        return 0, output_text
 
     def _filled(self, value: str) -> str:
         value = re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", lambda match: self.inputs[match[1]], value)
@@ -103,28 +104,28 @@ class Runner:
 
 
 def read_outputs(text: str) -> dict[str, str]:
-    """`name=value` and `name<<MARK`, as the runner reads them."""
-    found: dict[str, str] = {}
+    """Parse `name=value` and `name<<MARK`, like the runner does."""
+    outputs: dict[str, str] = {}
     lines = iter(text.splitlines())
     for line in lines:
         name, sign, rest = re.match(r"([^=<]+)(=|<<)(.*)", line).groups()  # type: ignore[union-attr]
         if sign == "=":
-            found[name] = rest
+            outputs[name] = rest
             continue
         value = []
         for inner in lines:
             if inner == rest:
                 break
             value.append(inner)
-        found[name] = "\n".join(value)
-    return found
+        outputs[name] = "\n".join(value)
+    return outputs
 
 
 @pytest.fixture
 def github() -> Any:
     with GitHubServer() as server:
-        server.pull("team/model", 7)
-        server.say("team/model", 7, "a person")
+        server.add_pull_request("team/model", 7)
+        server.post_as_user("team/model", 7, "a person")
         yield server
 
 
@@ -137,26 +138,24 @@ def job(where: Path, error: str | None) -> Path:
     return built.finish().write()
 
 
-def test_a_failure_is_told_and_fails_the_step(tmp_path: Path, github: GitHubServer) -> None:
-    """Installed from the checkout into an environment of its own. Annotations, the summary file, the outputs, one
-    comment on the pull request, and status 1.
-    """
+def test_a_failure_is_reported_and_fails_the_step(tmp_path: Path, github: GitHubServer) -> None:
+    """The action installs triage and writes annotations, summary, outputs and one comment; its status is 1."""
     job(tmp_path, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     runner = Runner(tmp_path, github, paths="job logs\n*.nothing\n", version="action", **{"fail-on": "any"})
     (tmp_path / "bin" / "triage").unlink()
-    # What it needs is found where these tests run, for they have no network.
+    # Dependencies come from the environment of the tests, which have no network.
     runner.environment |= {
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "PIP_NO_DEPS": "1",
         "PIP_NO_BUILD_ISOLATION": "0",
         "PIP_NO_INDEX": "1",
     }
-    status, told = runner.run()
-    assert status == 1, told
+    status, output_text = runner.run()
+    assert status == 1, output_text
     assert (
         tmp_path / "triage-__self" / "command" / "triage"
     ).resolve() == tmp_path / "triage-__self" / "bin" / "triage"
-    assert re.search(r"^::error file=.*,title=triage%3A cuda\.out-of-memory::Root cause", told, re.MULTILINE)
+    assert re.search(r"^::error file=.*,title=triage%3A cuda\.out-of-memory::Root cause", output_text, re.MULTILINE)
     assert "cuda.out-of-memory" in runner.summary.read_text(encoding="utf-8")
     assert runner.outputs["tell"]["verdict"] == "known"
     assert runner.outputs["tell"]["signature"] == "cuda.out-of-memory"
@@ -167,24 +166,24 @@ def test_a_failure_is_told_and_fails_the_step(tmp_path: Path, github: GitHubServ
 
 
 def test_the_comment_follows_the_job(tmp_path: Path, github: GitHubServer) -> None:
-    """Another run edits the same comment, also when the job is well again; several failures never make two comments."""
+    """Later runs edit the same comment, also when the job succeeds again."""
     for number, error in enumerate(["ValueError: no tokens", "RuntimeError: other", None]):
         where = tmp_path / str(number)
         where.mkdir()
         job(where, error)
-        status, told = Runner(where, github, paths="job logs").run()
-        assert status == 0, told
-    mine = [comment for comment in github.comments("team/model", 7) if "triage:" in comment["body"]]
-    assert len(mine) == 1
-    assert "### Clean" in mine[0]["body"]
+        status, output_text = Runner(where, github, paths="job logs").run()
+        assert status == 0, output_text
+    own_comments = [comment for comment in github.comments("team/model", 7) if "triage:" in comment["body"]]
+    assert len(own_comments) == 1
+    assert "### Clean" in own_comments[0]["body"]
 
 
 def test_a_token_that_may_not_comment_is_a_warning(tmp_path: Path, github: GitHubServer) -> None:
-    """A fork's token cannot write: the summary is there all the same, and the step goes on."""
+    """With the read-only token of a fork the summary is written and the step succeeds."""
     job(tmp_path, "ValueError: no tokens")
     runner = Runner(tmp_path, github, paths="job logs", token="wrong")
-    status, told = runner.run()
-    assert status == 0, told
-    assert "::warning title=triage::the comment could not be made" in told
+    status, output_text = runner.run()
+    assert status == 0, output_text
+    assert "::warning title=triage::the comment could not be made" in output_text
     assert runner.summary.stat().st_size > 100
     assert len(github.comments("team/model", 7)) == 1

@@ -1,4 +1,4 @@
-"""Silent ranks, slow steps and stalls of a job that is watched: told while it lasts, edited in place, taken back."""
+"""Pace problems of a watched job are one message: posted, edited while they last, and closed."""
 
 from __future__ import annotations
 
@@ -6,40 +6,35 @@ import json
 
 import pytest
 
-from tests.bots.making import CHANNEL, Bench, texts
+from tests.bots.factories import CHANNEL, Bench, texts
 from tests.bots.test_routing import at
 from triage.bots.announce import announce_pace
-from triage.bots.pace import Pace
+from triage.bots.pace import PaceReport
 from triage.bots.webhook import WebhookBot
-from triage.bots.work import work
-from triage.model.watch import Episode, News, NewsKind
-from triage.settings.routing import Route
-from triage.settings.webhook import Webhook
+from triage.bots.work import deliver_due
+from triage.model.watch import Episode, EventKind, WatchEvent
+from triage.settings.notifications import Route, WebhookSettings
 from triage.testing.webhook import WebhookServer
-from triage.watch.episodes import after
+from triage.watch.episodes import extend
 
 
-def tell(bench: Bench, *news: tuple[NewsKind, tuple[int, ...]], job: str = "run-42") -> None:
-    """What was said of a job so far, as one episode."""
+def announce_events(bench: Bench, *events: tuple[EventKind, tuple[int, ...]], job: str = "run-42") -> None:
+    """Announce these events of a job as one episode."""
     episode: Episode | None = None
-    for number, (kind, ranks) in enumerate(news):
-        said = f"<!channel> rank {ranks} is {kind}"
-        episode = after(
-            episode, News(kind, bench.now + number, said, ranks, hosts=tuple(f"node{rank}" for rank in ranks))
-        )
+    for number, (kind, ranks) in enumerate(events):
+        text, hosts = f"<!channel> rank {ranks} is {kind}", tuple(f"node{rank}" for rank in ranks)
+        episode = extend(episode, WatchEvent(kind, bench.now + number, text, ranks, hosts=hosts))
     assert episode is not None
-    name = f"watch:{job}:{news[0][1]}/pace"
-    announce_pace(bench.store, name, Pace(job, f"/jobs/{job}", episode), bench.routing, now=bench.now)
+    name = f"watch:{job}:{events[0][1]}/pace"
+    announce_pace(bench.store, name, PaceReport(job, f"/jobs/{job}", episode), bench.routing, now=bench.now)
 
 
-def test_one_message_edited_and_taken_back(bench: Bench) -> None:
-    """Silent, another one silent, both back: one message all the time, which says at last that it is over. Told twice
-    it is not edited.
-    """
-    said: list[tuple[NewsKind, tuple[int, ...]]] = [("silent", (3,)), ("silent", (4,)), ("back", (3, 4))]
+def test_an_episode_is_one_edited_message(bench: Bench) -> None:
+    """The last edit says that all ranks are back; an unchanged episode edits nothing."""
+    events: list[tuple[EventKind, tuple[int, ...]]] = [("silent", (3,)), ("silent", (4,)), ("back", (3, 4))]
     for number in range(1, 4):
         for _ in range(2):
-            tell(bench, *said[:number])
+            announce_events(bench, *events[:number])
             bench.work()
             bench.now -= 3600
     (message,) = bench.visible()
@@ -51,23 +46,23 @@ def test_one_message_edited_and_taken_back(bench: Bench) -> None:
 
 
 def test_a_failure_ends_the_message(bench: Bench) -> None:
-    """It says what the job failed of; the failure has a message of its own."""
-    tell(bench, ("stalled", ()))
+    """It then shows the failure, which also has a message of its own."""
+    announce_events(bench, ("stalled", ()))
     bench.work()
     assert "triage collect" in bench.text()
-    tell(bench, ("stalled", ()), ("failure", (9,)))
+    announce_events(bench, ("stalled", ()), ("failure", (9,)))
     bench.work()
     assert ":red_circle: *Failed:*" in bench.text()
 
 
-def test_what_is_over_before_anybody_was_told_is_not_told(bench: Bench) -> None:
-    """In quiet hours, or while Slack is down: in the morning there is nothing to say any more; what lasts is said then."""
+def test_an_episode_that_ends_before_its_delivery_is_not_posted(bench: Bench) -> None:
+    """After quiet hours only problems that still last are posted."""
     bench.route(quiet="22:00-07:00")
     bench.now = at("03:00")
-    tell(bench, ("silent", (3,)))
-    tell(bench, ("slow", (5,)))
+    announce_events(bench, ("silent", (3,)))
+    announce_events(bench, ("slow", (5,)))
     bench.work()
-    tell(bench, ("silent", (3,)), ("back", (3,)))
+    announce_events(bench, ("silent", (3,)), ("back", (3,)))
     bench.work(rounds=2)
     assert bench.visible() == []
     bench.work(rounds=2)
@@ -76,7 +71,7 @@ def test_what_is_over_before_anybody_was_told_is_not_told(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "wanted"),
+    ("rules", "expected"),
     [
         ({}, 1),
         ({"verdicts": ("known", "unknown")}, 0),
@@ -88,50 +83,50 @@ def test_what_is_over_before_anybody_was_told_is_not_told(bench: Bench) -> None:
         ({"domains": ("cuda",)}, 0),
     ],
 )
-def test_routes_decide(bench: Bench, rules: dict[str, object], wanted: int) -> None:
-    """By verdict, hosts, job, and the kind of news in the place of a signature."""
+def test_routes_decide(bench: Bench, rules: dict[str, object], expected: int) -> None:
+    """They match verdict, hosts and job; the kind of problem takes the place of the signature."""
     bench.route(**rules)
-    tell(bench, ("silent", (3,)))
+    announce_events(bench, ("silent", (3,)))
     bench.work()
-    assert len(bench.visible()) == wanted
+    assert len(bench.visible()) == expected
 
 
 def test_the_same_rank_again_is_counted(bench: Bench) -> None:
-    """A rank that falls silent once more is a line in the thread; another rank of the same job is news."""
+    """A rank that falls silent again is a line in the thread; another rank is a new message."""
     for job in ("run-42", "run-42b"):
-        tell(bench, ("silent", (3,)), job=job)
+        announce_events(bench, ("silent", (3,)), job=job)
         bench.work()
         bench.now -= 3600
     assert len(bench.visible()) == 1
     assert "The same 1 more time" in texts(bench.visible(thread=True)[0]["blocks"])
-    tell(bench, ("silent", (44,)))
+    announce_events(bench, ("silent", (44,)))
     bench.work()
     assert len(bench.visible()) == 2
 
 
 def test_a_webhook_gets_each_state_once(bench: Bench) -> None:
-    """The episode as JSON under the same topic, no diagnosis."""
+    """The body has the episode, the same topic and no diagnosis."""
     bench.routing = bench.routing.model_copy(update={"routes": (Route(to="webhook:pager"),)})
     with WebhookServer("s3cret") as hook:
-        settings = Webhook.model_validate(
+        settings = WebhookSettings.model_validate(
             {"targets": {"pager": {"url": f"{hook.url}/x", "secret": "s3cret"}}, "timeout": 5}
         )
-        said: list[tuple[NewsKind, tuple[int, ...]]] = [("silent", (3,)), ("back", (3,))]
+        events: list[tuple[EventKind, tuple[int, ...]]] = [("silent", (3,)), ("back", (3,))]
         for number in (1, 1, 2):
-            tell(bench, *said[:number])
-            work(bench.store, [WebhookBot(settings)], clock=lambda: bench.now)
+            announce_events(bench, *events[:number])
+            deliver_due(bench.store, [WebhookBot(settings)], clock=lambda: bench.now)
         first, second = hook.accepted
     assert (first["diagnosis"], first["topic"]) == (None, second["topic"])
     assert [item["pace"]["wrong"] for item in (first, second)] == [["silent 3"], []]
-    assert [news["event"] for news in second["pace"]["news"]] == ["silent", "back"]
+    assert [events["event"] for events in second["pace"]["news"]] == ["silent", "back"]
 
 
-def test_a_report_that_cannot_be_read_is_a_dead_letter(bench: Bench) -> None:
-    """It does not stop the others."""
-    tell(bench, ("silent", (3,)))
+def test_an_unreadable_report_is_a_dead_letter(bench: Bench) -> None:
+    """It does not stop other posts."""
+    announce_events(bench, ("silent", (3,)))
     with bench.store.connections.write() as db:
         db.execute("UPDATE told SET report = ?", (json.dumps({"news": [], "wrong": []}),))
     bench.work()
-    (post,) = bench.store.outbox.listed(state="dead")
+    (post,) = bench.store.outbox.list_posts(state="dead")
     assert "cannot be read" in (post.error or "")
     assert bench.slack.visible(CHANNEL) == []

@@ -1,4 +1,4 @@
-"""Who is told what, and when: routes, quiet hours, digests, repeats."""
+"""Routes, quiet hours, digests and repeats decide who is notified when."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from tests.bots.making import CHANNEL, Bench, texts
-from tests.store.making import DAY, NOW, clean, known, unknown
+from tests.bots.factories import CHANNEL, Bench, texts
+from tests.store.factories import DAY, NOW, clean_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.bots import digests
 from triage.bots.announce import Topic, announce
-from triage.bots.routing import Facts, digest_of, wants, when
-from triage.settings.routing import Route
+from triage.bots.routing import RoutingFacts, allowed_time, due_digest, matches_route
+from triage.settings.notifications import Route
 
 
 def route(**more: object) -> Route:
     return Route(to="slack:C1", **more)  # type: ignore[arg-type]
 
 
-FACTS = Facts.of(known("llama-7b", host="node17"))
+FACTS = RoutingFacts.from_diagnosis(known_diagnosis("llama-7b", host="node17"))
 
 
 @pytest.mark.parametrize(
-    ("rules", "wanted"),
+    ("rules", "expected"),
     [
         ({}, True),
         ({"verdicts": ("unknown",)}, False),
@@ -40,16 +40,16 @@ FACTS = Facts.of(known("llama-7b", host="node17"))
         ({"confidence": 0.95}, False),
     ],
 )
-def test_each_rule_decides(rules: dict[str, object], wanted: bool) -> None:
-    """A diagnosis goes to a route that wants all of it."""
-    assert wants(route(**rules), FACTS) is wanted
+def test_each_rule_decides(rules: dict[str, object], expected: bool) -> None:
+    """A route matches if all its rules match."""
+    assert matches_route(route(**rules), FACTS) is expected
 
 
-def test_clean_is_silent_unless_asked_for() -> None:
-    """The least confidence is for known causes only."""
-    assert not wants(route(), Facts.of(clean("a")))
-    assert wants(route(verdicts=("clean",)), Facts.of(clean("a")))
-    assert wants(route(confidence=1.0), Facts.of(unknown("a")))
+def test_clean_jobs_need_their_own_route() -> None:
+    """The minimum confidence applies to known causes only."""
+    assert not matches_route(route(), RoutingFacts.from_diagnosis(clean_diagnosis("a")))
+    assert matches_route(route(verdicts=("clean",)), RoutingFacts.from_diagnosis(clean_diagnosis("a")))
+    assert matches_route(route(confidence=1.0), RoutingFacts.from_diagnosis(unknown_diagnosis("a")))
 
 
 def at(clock: str, day: int = 21) -> float:
@@ -69,16 +69,16 @@ def at(clock: str, day: int = 21) -> float:
         ("22:00-07:00", "Asia/Tokyo", at("23:00"), at("23:00")),
     ],
 )
-def test_quiet_hours_end(quiet: str, zone: str, now: float, then: float) -> None:
-    """What is new waits until the hours end, in the zone of the route."""
-    assert when(route(quiet=quiet, zone=zone), now) == then
+def test_quiet_hours_end_in_the_zone_of_the_route(quiet: str, zone: str, now: float, then: float) -> None:
+    """A new message waits until the quiet hours end."""
+    assert allowed_time(route(quiet=quiet, zone=zone), now) == then
 
 
-def test_the_day_of_a_digest() -> None:
-    """The latest that is due, from the one before it."""
-    assert digest_of(route(), NOW) is None
-    assert digest_of(route(digest="09:00"), at("10:00")) == ("2025-11-21", at("09:00", 20), at("09:00"))
-    assert digest_of(route(digest="09:00"), at("08:00")) == ("2025-11-20", at("09:00", 19), at("09:00", 20))
+def test_a_digest_covers_the_day_before_it_is_due() -> None:
+    """Only the latest due digest is returned."""
+    assert due_digest(route(), NOW) is None
+    assert due_digest(route(digest="09:00"), at("10:00")) == ("2025-11-21", at("09:00", 20), at("09:00"))
+    assert due_digest(route(digest="09:00"), at("08:00")) == ("2025-11-20", at("09:00", 19), at("09:00", 20))
 
 
 @pytest.mark.parametrize(
@@ -93,61 +93,61 @@ def test_the_day_of_a_digest() -> None:
         {"team": "S1><!channel"},
     ],
 )
-def test_settings_that_cannot_be_are_refused(bad: dict[str, object]) -> None:
-    """With the name of what is wrong."""
+def test_invalid_routes_are_refused(bad: dict[str, object]) -> None:
+    """Each value is validated when the settings are read."""
     with pytest.raises(ValidationError):
         Route(**{"to": "slack:C1", **bad})  # type: ignore[arg-type]
 
 
-def test_quiet_hours_hold_back_what_is_new(bench: Bench) -> None:
-    """Nothing at night, one message in the morning."""
+def test_quiet_hours_delay_a_new_message(bench: Bench) -> None:
+    """Nothing is posted at night, one message in the morning."""
     bench.route(quiet="22:00-07:00")
     bench.now = at("03:00")
-    bench.ingest(known("a"))
+    bench.ingest(known_diagnosis("a"))
     bench.work(rounds=4)
     assert bench.visible() == []
     bench.work(rounds=2)
     assert len(bench.visible()) == 1
 
 
-def test_a_team_is_called_where_its_route_wants_it(bench: Bench) -> None:
-    """By its id, in the message; a message for everybody else calls nobody, and no log text ever does."""
+def test_a_route_mentions_its_team(bench: Bench) -> None:
+    """Messages of other routes mention nobody."""
     everything, fabric = Route(to="slack:C1"), Route(to="slack:C1", domains=("nccl",), team="S0123")
     bench.routing = bench.routing.model_copy(update={"routes": (everything, fabric)})
-    bench.ingest(known("a", host="one"))
-    bench.ingest(known("b", "nccl.remote-error", host="two"))
+    bench.ingest(known_diagnosis("a", host="one"))
+    bench.ingest(known_diagnosis("b", "nccl.remote-error", host="two"))
     bench.work()
     assert ["<!subteam^S0123>" in texts(message["blocks"]) for message in bench.visible()] == [False, True]
 
 
-def test_the_same_again_is_counted_in_the_thread(bench: Bench) -> None:
-    """No second message for the same cause on the same host or job; the count is one reply, edited."""
-    bench.ingest(known("a", host="node17"))
+def test_repeats_are_counted_in_the_thread(bench: Bench) -> None:
+    """The same cause on the same host or job edits one reply instead of posting a new message."""
+    bench.ingest(known_diagnosis("a", host="node17"))
     bench.work()
     for number in range(1, 4):
-        bench.ingest(known(f"b{number}", host="node17", at=NOW + number))
+        bench.ingest(known_diagnosis(f"b{number}", host="node17", at=NOW + number))
         bench.work()
     assert len(bench.visible()) == 1
     replies = bench.visible(thread=True)
     assert len(replies) == 2
     assert replies[1]["text"] == "The same 3 more times: node17 4 times"
-    bench.ingest(known("c", host="node99"))
+    bench.ingest(known_diagnosis("c", host="node99"))
     bench.work()
     assert len(bench.visible()) == 2
 
 
-def test_a_repeat_after_its_time_is_news(bench: Bench) -> None:
-    """After the hours of the settings the same is told again."""
-    bench.ingest(known("a"))
+def test_a_late_repeat_is_a_new_message(bench: Bench) -> None:
+    """After `repeat_hours` the same failure is posted again."""
+    bench.ingest(known_diagnosis("a"))
     bench.work()
     bench.now += 25 * 3600
-    bench.ingest(known("b"))
+    bench.ingest(known_diagnosis("b"))
     bench.work()
     assert len(bench.visible()) == 2
 
 
-def test_a_digest_counts_the_day(bench: Bench) -> None:
-    """One message: jobs, causes, hosts that came twice. Written once, and not on a day without failures."""
+def test_a_digest_summarises_the_day(bench: Bench) -> None:
+    """It counts jobs, causes and repeated hosts; it is written once, and not for a day without failures."""
     bench.route(digest="09:00", only_digest=True)
     bench.now = at("08:00")
     for number, (signature, host) in enumerate(
@@ -158,40 +158,40 @@ def test_a_digest_counts_the_day(bench: Bench) -> None:
             ("host.oom", "node4"),
         ]
     ):
-        bench.ingest(known(f"j{number}", signature, host=host, at=at("04:00") + number))
-    bench.ingest(unknown("j5", at=at("05:00")))
-    bench.ingest(clean("j6"))
+        bench.ingest(known_diagnosis(f"j{number}", signature, host=host, at=at("04:00") + number))
+    bench.ingest(unknown_diagnosis("j5", at=at("05:00")))
+    bench.ingest(clean_diagnosis("j6"))
     bench.work()
     assert bench.visible() == []
     for clock in ("08:59", "09:00", "09:01", "12:00"):
-        digests.due(bench.store, bench.routing, at(clock))
+        digests.write_due_digests(bench.store, bench.routing, at(clock))
     bench.now = at("09:02")
     bench.work()
-    (told,) = bench.visible()
-    assert told["text"] == "*2025-11-21:* 5 jobs, 4 causes, node17 twice"
-    assert "• 2 × cuda.out-of-memory" in texts(told["blocks"])
-    assert digests.due(bench.store, bench.routing, at("09:00", 23)) == 0
+    (message,) = bench.visible()
+    assert message["text"] == "*2025-11-21:* 5 jobs, 4 causes, node17 twice"
+    assert "• 2 × cuda.out-of-memory" in texts(message["blocks"])
+    assert digests.write_due_digests(bench.store, bench.routing, at("09:00", 23)) == 0
 
 
 def test_a_topic_without_an_incident_carries_its_report(bench: Bench) -> None:
-    """What watches a job that still runs tells it without storing it, and revises the same message."""
+    """A watch posts and edits one message without storing an incident."""
     for title in ("first", "second", "third"):
-        about = Topic("watch:/jobs/a/0", None, unknown("a", f"ValueError: {title}"))
-        assert announce(bench.store, about, bench.routing, now=bench.now) == [f"slack:{CHANNEL}"]
+        topic = Topic("watch:/jobs/a/0", None, unknown_diagnosis("a", f"ValueError: {title}"))
+        assert announce(bench.store, topic, bench.routing, now=bench.now) == [f"slack:{CHANNEL}"]
         bench.work()
     assert len(bench.visible()) == 1
     assert "ValueError: third" in bench.text()
-    assert bench.store.search.count() == 0
+    assert bench.store.search.count_incidents() == 0
 
 
-def test_a_message_per_attempt(bench: Bench) -> None:
-    """Another attempt of the same job that fails otherwise is another message."""
-    announce(bench.store, Topic("j-1/0", None, known("a", "cuda.other")), bench.routing, now=bench.now)
-    announce(bench.store, Topic("j-1/1", None, known("a", "nccl.other")), bench.routing, now=bench.now)
+def test_each_attempt_has_a_message(bench: Bench) -> None:
+    """Two attempts of a job with different failures give two messages."""
+    announce(bench.store, Topic("j-1/0", None, known_diagnosis("a", "cuda.other")), bench.routing, now=bench.now)
+    announce(bench.store, Topic("j-1/1", None, known_diagnosis("a", "nccl.other")), bench.routing, now=bench.now)
     bench.work()
     assert len(bench.visible()) == 2
 
 
-def test_days_are_of_the_calendar() -> None:
-    """The tests' clock is what it says."""
+def test_the_clock_of_the_tests_is_a_calendar_day() -> None:
+    """NOW lies on 2025-11-21, one day before the 22nd."""
     assert datetime.fromtimestamp(NOW + DAY, UTC).day == 22

@@ -1,6 +1,4 @@
-"""`triage watch --notify` as a process: posted while the job runs, revised in place, and one message with the incident
-that it becomes.
-"""
+"""`triage watch --notify` as a process posts one message per job, edits it, and links the stored incident."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bots.making import CHANNEL, Bench, texts
+from tests.bots.factories import CHANNEL, Bench, texts
 from triage.store import Store
 from triage.testing.jobs import JobBuilder
 from triage.testing.slack import SlackServer
@@ -21,20 +19,20 @@ from triage.testing.slack import SlackServer
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Place:
-    """A directory with settings that send everything to the local Slack."""
+class Workspace:
+    """A directory with settings that route everything to the local Slack."""
 
-    def __init__(self, where: Path, slack: SlackServer) -> None:
-        self.where = where
-        (where / "config.toml").write_text(f'[[routing.routes]]\nto = "slack:{CHANNEL}"\n', encoding="utf-8")
+    def __init__(self, directory: Path, slack: SlackServer) -> None:
+        self.directory = directory
+        (directory / "config.toml").write_text(f'[[routing.routes]]\nto = "slack:{CHANNEL}"\n', encoding="utf-8")
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
-            "TRIAGE_CONFIG": str(where / "config.toml"),
-            "TRIAGE_STORE": str(where / "triage.db"),
+            "TRIAGE_CONFIG": str(directory / "config.toml"),
+            "TRIAGE_STORE": str(directory / "triage.db"),
             "TRIAGE_SLACK_TOKEN": slack.token,
             "TRIAGE_SLACK_API_URL": f"{slack.url}/api/",
-            "XDG_STATE_HOME": str(where / "state"),
+            "XDG_STATE_HOME": str(directory / "state"),
         }
 
     def start(self, *command: str) -> subprocess.Popen[str]:
@@ -42,7 +40,7 @@ class Place:
         return subprocess.Popen(
             [sys.executable, "-m", "triage", *command],
             env=self.environment,
-            cwd=self.where,
+            cwd=self.directory,
             stdout=pipe,
             stderr=pipe,
             text=True,
@@ -55,18 +53,16 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, slack: SlackServer) -> Place:
-    return Place(tmp_path, slack)
+def workspace(tmp_path: Path, slack: SlackServer) -> Workspace:
+    return Workspace(tmp_path, slack)
 
 
-def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench) -> None:
-    """The first guess is posted while the job runs; the cause that shows later edits it; the incident takes it over;
-    ingest adds nothing.
-    """
-    logs = place.where / "logs"
+def test_a_failure_is_posted_edited_and_stored(workspace: Workspace, slack: SlackServer, bench: Bench) -> None:
+    """A later cause edits the message, the stored incident takes it over, and ingest adds no message."""
+    logs = workspace.directory / "logs"
     job = JobBuilder(logs, layout="perrank", world_size=2).steps(5)
     job.write()
-    watch = place.start("watch", "logs", "--notify", "--quiet", "--poll", "0.1s")
+    watch = workspace.start("watch", "logs", "--notify", "--quiet", "--poll", "0.1s")
     time.sleep(1)
     job.rank(1).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
     job.rank(0).traceback("RuntimeError: NCCL error: unhandled system error, remote process exited")
@@ -79,62 +75,63 @@ def test_posted_revised_and_kept(place: Place, slack: SlackServer, bench: Bench)
     watch.send_signal(signal.SIGTERM)
     assert watch.communicate(timeout=60)[1] == ""
     (message,) = slack.visible(CHANNEL)
-    with Store.open(place.where / "triage.db") as store:
-        (incident,) = store.search.listed()
+    with Store.open(workspace.directory / "triage.db") as store:
+        (incident,) = store.search.list_incidents()
     assert texts(message["blocks"]) != first
     assert incident.id in texts(message["blocks"])
     assert message["blocks"][-1]["type"] == "actions"
-    assert place.run("ingest", "logs", "--notify", "--quiet")[0] == 0
+    assert workspace.run("ingest", "logs", "--notify", "--quiet")[0] == 0
     assert slack.visible(CHANNEL) == [message]
     assert len(slack.visible(CHANNEL, message["ts"])) == 1
 
 
-# The watch as it is, but killed when it wrote its memory for the N-th time: 1 before it tells, 2 when it was posted and
-# is about to remember that.
+# The real watch, killed when it saves its state for the N-th time: 1 before the report, 2 after the post was sent.
 KILLED = """
 import os, signal, sqlite3, sys, time
 from triage.cli import main
-from triage.watch import memory
+from triage.watch import state_file
 
-def save(*arguments, after=memory.save, times=[]):
+SENT = "SELECT 1 FROM told_part WHERE ref <> ''"
+
+def save(*arguments, after=state_file.save, times=[]):
     times.append(1)
-    while len(times) == 2 and not sqlite3.connect("triage.db").execute("SELECT 1 FROM told_part WHERE ref <> ''").fetchone():
+    while len(times) == 2 and not sqlite3.connect("triage.db").execute(SENT).fetchone():
         time.sleep(0.05)
     if len(times) < 2 or {n} > 1:
         after(*arguments)
     if len(times) == {n}:
         os.kill(os.getpid(), signal.SIGKILL)
 
-memory.save = save
+state_file.save = save
 sys.argv[0] = "triage"
 main()
 """
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_killed_while_it_tells(place: Place, slack: SlackServer, times: int) -> None:
-    """SIGKILL before the post, or after it and before it is remembered: one message, once told, whose count of repeats
-    is right (none).
-    """
-    logs = place.where / "logs"
+def test_a_watch_killed_during_a_report_posts_one_message(workspace: Workspace, slack: SlackServer, times: int) -> None:
+    """SIGKILL before the post, or between the post and its record, leaves one message without repeats."""
+    logs = workspace.directory / "logs"
     job = JobBuilder(logs, world_size=2).steps(5)
     job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     job.elastic_table({1: 1}).write()
     script = KILLED.replace("{n}", str(times))
     command = [sys.executable, "-c", script, "watch", "logs", "--notify", "--quiet", "--poll", "0.1s"]
-    killed = subprocess.run(command, env=place.environment, cwd=place.where, capture_output=True, timeout=60)
+    killed = subprocess.run(
+        command, env=workspace.environment, cwd=workspace.directory, capture_output=True, timeout=60
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert len(slack.visible(CHANNEL)) == times - 1
-    assert place.run("watch", "logs", "--notify", "--quiet", "--stop-after", "1s")[0] == 0
+    assert workspace.run("watch", "logs", "--notify", "--quiet", "--stop-after", "1s")[0] == 0
     (message,) = slack.visible(CHANNEL)
     assert [reply["text"] for reply in slack.visible(CHANNEL, message["ts"]) if "The same" in reply["text"]] == []
 
 
-def test_a_silent_rank_is_posted_and_taken_back(place: Place, slack: SlackServer, bench: Bench) -> None:
-    """While the job runs: rank 3 says nothing and the others go on; then it goes on too."""
-    logs = place.where / "logs"
+def test_a_silent_rank_is_posted_and_closed(workspace: Workspace, slack: SlackServer, bench: Bench) -> None:
+    """Rank 3 falls silent while the others continue; then it continues too."""
+    logs = workspace.directory / "logs"
     logs.mkdir()
-    watch = place.start("watch", "logs", "--notify", "--quiet", "--poll", "0.1s")
+    watch = workspace.start("watch", "logs", "--notify", "--quiet", "--poll", "0.1s")
     while len(os.listdir(f"/proc/{watch.pid}/task")) < 2:  # until its thread that posts is there
         time.sleep(0.05)
 
@@ -150,33 +147,35 @@ def test_a_silent_rank_is_posted_and_taken_back(place: Place, slack: SlackServer
 
     others = range(4)
     steps(others, 0, 12, "nothing of it yet")
-    assert steps(range(3), 12, 120, "Silent: rank 3 said nothing")
-    assert steps(others, 200, 320, "Back: rank 3 goes on")
+    assert steps(range(3), 12, 120, "Silent: rank 3 wrote nothing")
+    assert steps(others, 200, 320, "Back: rank 3 continues")
     watch.send_signal(signal.SIGTERM)
     assert watch.communicate(timeout=60)[1] == ""
     assert len(slack.visible(CHANNEL)) == 1
 
 
-def test_a_watch_says_it_all_the_same_when_slack_is_down(place: Place, slack: SlackServer) -> None:
-    """It is printed, and the post waits in the outbox until somebody sends it."""
-    slack.trouble("", "503", times=1000)
-    job = JobBuilder(place.where / "logs", world_size=2).steps(5)
+def test_a_watch_prints_events_while_slack_is_down(workspace: Workspace, slack: SlackServer) -> None:
+    """The post waits in the outbox until it is sent again."""
+    slack.inject_failure("", "503", times=1000)
+    job = JobBuilder(workspace.directory / "logs", world_size=2).steps(5)
     job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     job.elastic_table({1: 1}).write()
-    status, out, _ = place.run("watch", "logs", "--notify", "--quiet", "--stop-after", "2s")
+    status, out, _ = workspace.run("watch", "logs", "--notify", "--quiet", "--stop-after", "2s")
     assert (status, "FAILED" in out) == (0, True)
-    slack._troubles.clear()
-    (number, *_) = (line.split()[0] for line in place.run("outbox", "list", "--state", "waiting")[1].splitlines()[1:])
-    assert place.run("outbox", "retry", number)[0] == 0
-    assert "1 sent" in place.run("outbox", "send")[1]
+    slack._failures.clear()
+    (number, *_) = (
+        line.split()[0] for line in workspace.run("outbox", "list", "--state", "waiting")[1].splitlines()[1:]
+    )
+    assert workspace.run("outbox", "retry", number)[0] == 0
+    assert "1 sent" in workspace.run("outbox", "send")[1]
     assert len(slack.visible(CHANNEL)) == 1
 
 
-def test_no_route_no_watch(place: Place) -> None:
-    """It says what is missing before it begins."""
-    (place.where / "config.toml").write_text("", encoding="utf-8")
-    (place.where / "logs").mkdir()
-    assert "no route says to whom" in place.run("watch", "logs", "--notify")[2]
-    status, _, errors = place.run("ingest", "logs", "--notify", "--no-store")
+def test_notify_without_a_route_is_refused(workspace: Workspace) -> None:
+    """The error names what is missing before the watch starts."""
+    (workspace.directory / "config.toml").write_text("", encoding="utf-8")
+    (workspace.directory / "logs").mkdir()
+    assert "--notify needs a route" in workspace.run("watch", "logs", "--notify")[2]
+    status, _, errors = workspace.run("ingest", "logs", "--notify", "--no-store")
     assert status == 2
     assert "Traceback" not in errors

@@ -1,6 +1,4 @@
-"""Beside the diagnosis: whatever people and logs say, what the bot says of it is taken by Slack, and nothing in it
-acts.
-"""
+"""The bot's own messages stay within Slack's limits and are harmless, whatever people and logs write."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.render.test_bots import HOSTILE, strings
-from tests.store.making import NOW, known
-from triage.bots.slack import words
-from triage.model.store import Feedback, Incident, Remembered
-from triage.store.search import Hit, Likeness
-from triage.store.told import Again, Message
-from triage.testing.blocks import problem
+from tests.store.factories import NOW, known_diagnosis
+from triage.bots.slack import messages
+from triage.model.store import Feedback, Incident, StoredIncident
+from triage.store.notifications import Notification, Repeat
+from triage.store.search import SearchHit, SimilarIncident
+from triage.testing.blocks import find_problem
 from triage.testing.slack import SlackServer
 
 hostile = st.sampled_from(HOSTILE) | st.text(max_size=60)
@@ -31,30 +29,33 @@ def incident(text: str) -> Incident:
     )
 
 
-def made(text: str, count: int) -> list[dict[str, Any]]:
-    """Everything that the bot says, about something of which all is called `text`."""
-    found = incident(text)
-    message = Message(1, "slack", "C1", text, text, text, (text,), found.id, None, NOW)
-    feedback = tuple(Feedback(number, found.id, NOW, text, "wrong", text, None, None) for number in range(count))
-    notes = words.notes(Remembered(found, known("a"), feedback), (NOW, text))
+def all_messages(text: str, count: int) -> list[dict[str, Any]]:
+    """Return all kinds of messages of the bot, with `text` in every field."""
+    example_incident = incident(text)
+    message = Notification(1, "slack", "C1", text, text, text, (text,), example_incident.id, None, NOW)
+    feedback = tuple(
+        Feedback(number, example_incident.id, NOW, text, "wrong", text, None, None) for number in range(count)
+    )
+    notes = messages.footer_notes(StoredIncident(example_incident, known_diagnosis("a"), feedback), (NOW, text))
     return [
-        {"text": "notes", "blocks": [words.context(notes)]},
-        words.again(message, [Again(text, text, (text,), NOW)] * count),
-        words.digest(
-            "2025-11-21", [replace(found, id=f"i-{number}", signature=f"{text}{number}") for number in range(count)]
+        {"text": "notes", "blocks": [messages.context(notes)]},
+        messages.repeats(message, [Repeat(text, text, (text,), NOW)] * count),
+        messages.digest(
+            "2025-11-21",
+            [replace(example_incident, id=f"i-{number}", signature=f"{text}{number}") for number in range(count)],
         ),
-        words.hits(text, [Hit(found, f"\x02{text}\x03")] * count, LINK),
-        words.likenesses(text, [Likeness(found, text, (text, text))] * count, LINK),
-        words.usage(text),
+        messages.search_results(text, [SearchHit(example_incident, f"\x02{text}\x03")] * count, LINK),
+        messages.similar_incidents(text, [SimilarIncident(example_incident, text, (text, text))] * count, LINK),
+        messages.usage(text),
     ]
 
 
 @settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(text=hostile, count=st.sampled_from([1, 3, 60]))
-def test_slack_takes_all_that_the_bot_says(text: str, count: int) -> None:
-    """Within the limits; nobody is pinged, no link is made, no control character passes."""
-    for message in made(text, count):
-        assert problem({"channel": "C1", **message}) == "", message
+def test_slack_accepts_every_message(text: str, count: int) -> None:
+    """Messages stay within the limits and contain no mention, foreign link or control character."""
+    for message in all_messages(text, count):
+        assert find_problem({"channel": "C1", **message}) == "", message
         for value in strings(message):
             assert not re.search(r"<(?!https://triage\.example/incidents/i-4f2a9c\|)", value)
             assert not re.search(
@@ -64,23 +65,23 @@ def test_slack_takes_all_that_the_bot_says(text: str, count: int) -> None:
 
 @settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(text=hostile)
-def test_the_question_is_a_modal(text: str) -> None:
-    """Whatever the incident is called, Slack opens it."""
-    view = words.modal(text, json.dumps({"incident": "i-1", "once": "x"}))
+def test_the_form_for_a_reason_is_valid(text: str) -> None:
+    """Slack opens it for any name of the incident."""
+    view = messages.wrong_form(text, json.dumps({"incident": "i-1", "once": "x"}))
     assert view["type"] == "modal"
     assert len(view["title"]["text"]) <= 24
     assert (
-        problem(
+        find_problem(
             {"channel": "C1", "text": "a", "blocks": [item for item in view["blocks"] if item["type"] == "context"]}
         )
         == ""
     )
 
 
-def test_a_modal_opens(slack: SlackServer) -> None:
+def test_slack_opens_the_form(slack: SlackServer) -> None:
     """The local Slack checks the whole view."""
     from slack_sdk import WebClient
 
-    slack.channel("C1")
+    slack.add_channel("C1")
     client = WebClient(token=slack.token, base_url=f"{slack.url}/api/")
-    assert client.views_open(trigger_id=slack._trigger(), view=words.modal("i-1", "{}"))["ok"]
+    assert client.views_open(trigger_id=slack._new_trigger(), view=messages.wrong_form("i-1", "{}"))["ok"]

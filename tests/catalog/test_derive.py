@@ -1,4 +1,4 @@
-"""A derived pattern matches all the lines that it was made of, and says in captures what differs between them."""
+"""A derived pattern matches all the lines it was derived from, and captures what differs between them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from triage.catalog.derive import derive
+from triage.catalog.derive import derive_pattern
 
 WORDS = st.sampled_from(
     [
@@ -34,15 +34,15 @@ LINES = st.lists(st.lists(WORDS, min_size=1, max_size=12).map(" ".join).filter(s
 
 
 def matches(pattern: str, line: str) -> dict[str, str] | None:
-    found = re2.search(pattern, line)
-    return None if found is None else {name: value for name, value in found.groupdict().items() if value is not None}
+    match = re2.search(pattern, line)
+    return None if match is None else {name: value for name, value in match.groupdict().items() if value is not None}
 
 
 @settings(deadline=None)
 @given(LINES)
 def test_every_line_is_matched(lines: list[str]) -> None:
-    """Whatever the lines are, in RE2's dialect."""
-    pattern = derive(lines).pattern
+    """The pattern is in RE2's dialect and matches all lines it was derived from."""
+    pattern = derive_pattern(lines)
     assert [line for line in lines if matches(pattern, line) is None] == []
 
 
@@ -56,35 +56,37 @@ def test_every_line_is_matched(lines: list[str]) -> None:
 )
 @example(["\U000112f0"])  # a digit to Python, none to RE2
 def test_any_text_is_matched(lines: list[str]) -> None:
-    """Signs that mean something in a pattern mean themselves."""
-    pattern = derive([line.strip() for line in lines]).pattern
+    """Special characters of patterns are escaped."""
+    pattern = derive_pattern([line.strip() for line in lines])
     assert [line for line in lines if matches(pattern, line.strip()) is None] == []
 
 
-def test_what_differs_becomes_a_capture_called_after_the_word_before() -> None:
-    """Numbers, addresses and paths are opened, words stay."""
-    derived = derive(["ValueError: shard 7 of /data/a/b.bin is bad", "ValueError: shard 123 of /data/c.bin/d is bad"])
-    assert derived.pattern == r"^ValueError: shard (?P<shard>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?) of (?P<path>/\S+) is bad"
-    assert derived.captures == {"shard": "7", "path": "/data/a/b.bin"}
+def test_variable_tokens_become_captures() -> None:
+    """Numbers, addresses and paths become captures named after the word before them; words stay."""
+    pattern = derive_pattern(
+        ["ValueError: shard 7 of /data/a/b.bin is bad", "ValueError: shard 123 of /data/c.bin/d is bad"]
+    )
+    assert pattern == r"^ValueError: shard (?P<shard>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?) of (?P<path>/\S+) is bad"
+    assert matches(pattern, "ValueError: shard 7 of /data/a/b.bin is bad") == {"shard": "7", "path": "/data/a/b.bin"}
 
 
-def test_codes_that_all_lines_share_stay() -> None:
-    """Errno 28 is not Errno 5; but of one line nobody knows what is constant."""
+def test_codes_shared_by_all_lines_stay() -> None:
+    """Errno 28 is not Errno 5; from a single line it is open what is constant."""
     lines = [f"OSError: [Errno 28] No space left on device: '/data/{name}/x.pt'" for name in ("a", "b", "c")]
-    pattern = derive(lines).pattern
+    pattern = derive_pattern(lines)
     assert matches(pattern, lines[0].replace("/data/a/x.pt", "/scratch/y/z")) is not None
     assert matches(pattern, lines[0].replace("28", "5")) is None
-    assert matches(derive(lines[:1]).pattern, lines[0].replace("28", "5")) is not None
+    assert matches(derive_pattern(lines[:1]), lines[0].replace("28", "5")) is not None
 
 
-def test_another_cause_in_the_same_words_is_not_matched() -> None:
-    """The words of the members are asked for."""
-    pattern = derive([f"NCCL call {number} failed: connection refused" for number in range(5)]).pattern
+def test_different_words_do_not_match() -> None:
+    """The pattern requires the words of the lines."""
+    pattern = derive_pattern([f"NCCL call {number} failed: connection refused" for number in range(5)])
     assert matches(pattern, "NCCL call 9 failed: no route to host") is None
 
 
-def test_words_that_only_some_lines_have_are_a_gap() -> None:
-    """A version that says more is still the same failure."""
-    derived = derive(["tokenizer file is gone", "tokenizer file vocab is gone"])
-    assert matches(derived.pattern, "tokenizer file merges is gone") is not None
-    assert matches(derived.pattern, "tokenizer is gone") is None
+def test_words_of_some_lines_become_a_gap() -> None:
+    """A line with more words still matches; one without the shared words does not."""
+    pattern = derive_pattern(["tokenizer file is gone", "tokenizer file vocab is gone"])
+    assert matches(pattern, "tokenizer file merges is gone") is not None
+    assert matches(pattern, "tokenizer is gone") is None

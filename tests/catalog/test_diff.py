@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog.helpers import GLOO, write
-from triage.catalog.diff import Change, Diff, Moved
+from tests.catalog.factories import GLOO, write
+from triage.catalog.diff import CatalogDiff, FindingChange, SignatureChange
 from triage.cli import main
-from triage.render.difference import as_text
+from triage.render.catalog_diff import as_text
 
-CLOSED = "gloo/transport/tcp/pair.cc:534 Connection closed by peer [10.0.0.1:2345]"
+CLOSED = "gloo/transport/tcp/pair.cc:534 Connection closed by peer [10.0.0.1:29]"
 
 
 @pytest.fixture(scope="module")
@@ -34,27 +34,27 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def diff(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, list[dict[str, object]]]:
     assert main(["catalog", "diff", *map(str, arguments), "--format", "json"]) == 0
-    found: dict[str, list[dict[str, object]]] = json.loads(capsys.readouterr().out)
-    return found
+    result: dict[str, list[dict[str, object]]] = json.loads(capsys.readouterr().out)
+    return result
 
 
-def test_what_changed_in_the_catalog(both: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """Added, removed, changed and in what; the samples show what would be found."""
-    found = diff(capsys, *both)
-    assert [(change["signature"], change["what"], change["parts"]) for change in found["changes"]] == [
+def test_changed_signatures_and_samples(both: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Signatures are added, removed or changed, and samples show which findings change."""
+    result = diff(capsys, *both)
+    assert [(change["signature"], change["what"], change["parts"]) for change in result["changes"]] == [
         ("box.added", "added", []),
         ("box.closed", "changed", ["match", "words"]),
         ("box.gone", "removed", []),
     ]
     assert {"gone": ["box.closed", "box.gone"], "new": ["box.added"]} in [
-        {key: moved[key] for key in ("gone", "new")} for moved in found["moved"]
+        {key: moved[key] for key in ("gone", "new")} for moved in result["moved"]
     ]
 
 
-def test_over_a_job_and_over_its_report(
+def test_a_job_and_its_report_change_alike(
     both: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The job itself and the report that was stored of it tell the same."""
+    """A job and its stored report give the same changes."""
     old, new = both
     log = tmp_path / "job.log"
     log.write_text(f"step 1 loss 2.0\n[rank1]: RuntimeError: {CLOSED}\n", encoding="utf-8")
@@ -67,14 +67,14 @@ def test_over_a_job_and_over_its_report(
     assert diff(capsys, old, old, log, report)["moved"] == []
 
 
-def test_text_has_a_line_for_each() -> None:
-    """Signatures first, then findings, then the sums."""
-    found = Diff(
-        (Change("box.closed", "changed", ("match", "words"), 1, 2), Change("box.gone", "removed")),
-        (Moved("job.log", ("box.gone",), ("box.added",), ("box.gone", "unknown")),),
+def test_text_has_one_line_per_change() -> None:
+    """Signatures come first, then findings, then the sums."""
+    result = CatalogDiff(
+        (SignatureChange("box.closed", "changed", ("match", "words"), 1, 2), SignatureChange("box.gone", "removed")),
+        (FindingChange("job.log", ("box.gone",), ("box.added",), ("box.gone", "unknown")),),
         7,
     )
-    assert as_text(found).splitlines() == [
+    assert as_text(result).splitlines() == [
         "changed box.closed (revision 1 to 2): match, words",
         "removed box.gone",
         "",
@@ -84,7 +84,7 @@ def test_text_has_a_line_for_each() -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"findings": 1, "unknown": []}'])
-def test_what_is_no_report_is_said(
+def test_a_file_that_is_no_report_is_an_error(
     both: tuple[Path, Path], tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit status 2 and the next step, no traceback."""

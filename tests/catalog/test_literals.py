@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triage.catalog.literals import MAX_BYTES, MIN_BYTES, choose, required_literals
+from triage.catalog.literals import MAX_BYTES, MIN_BYTES, choose_literals, required_literals
 
 PIECES = ["abc", "Got completion", "x", " ", "é", "status=", "rank", "0"]
 CLASSES = [
@@ -26,7 +26,7 @@ def _piece(text: str) -> tuple[str, str]:
 
 
 def _grow(inner: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tuple[str, str]]:
-    """From patterns with a string that each matches to larger ones."""
+    """Combine (pattern, matching string) pairs into larger ones."""
     pairs = st.lists(inner, min_size=1, max_size=4)
     counts = st.sampled_from(
         [("?", 0), ("?", 1), ("*", 0), ("*", 3), ("+", 1), ("+", 2), ("{2}", 2), ("{1,3}", 2), ("{2,}", 3), ("*?", 1)]
@@ -44,7 +44,7 @@ def _grow(inner: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tuple[
 
 atoms = st.one_of(
     st.sampled_from(PIECES).map(_piece),
-    st.sampled_from(CLASSES).flatmap(lambda pick: st.sampled_from(pick[1]).map(lambda found: (pick[0], found))),
+    st.sampled_from(CLASSES).flatmap(lambda pick: st.sampled_from(pick[1]).map(lambda literals: (pick[0], literals))),
 )
 patterns = st.recursive(atoms, _grow, max_leaves=12)
 
@@ -56,8 +56,8 @@ def test_every_match_contains_a_string_of_every_set(case: tuple[str, str]) -> No
     pattern, text = case
     if re.fullmatch(pattern, text) is None:  # swapcase of a part inside a plain part
         return
-    for found in required_literals(pattern):
-        assert any(literal in text for literal in found), (pattern, text, found)
+    for literals in required_literals(pattern):
+        assert any(literal in text for literal in literals), (pattern, text, literals)
 
 
 @settings(max_examples=300, deadline=None)
@@ -66,11 +66,11 @@ def test_a_search_hit_contains_the_chosen_literal(first: tuple[str, str], second
     """What re.search finds in a longer text contains the chosen set too, and so does RE2's find."""
     re2 = pytest.importorskip("re2")
     pattern, text = f"{first[0]}.*{second[0]}", f"noise {first[1]} -- {second[1]} noise"
-    chosen = choose(required_literals(pattern), lambda literal: 0)
+    chosen = choose_literals(required_literals(pattern), lambda literal: 0)
     for engine in (re, re2):
-        found = engine.search(pattern, text)
-        if chosen is not None and found is not None:
-            assert any(literal in found.group() for literal in chosen)
+        match = engine.search(pattern, text)
+        if chosen is not None and match is not None:
+            assert any(literal in match.group() for literal in chosen)
 
 
 @settings(max_examples=300, deadline=None)
@@ -78,10 +78,10 @@ def test_a_search_hit_contains_the_chosen_literal(first: tuple[str, str], second
 def test_literals_have_their_bounds(case: tuple[str, str]) -> None:
     """No set is empty, no literal is empty, longer than 64 bytes or broken over lines; chosen ones have four bytes."""
     candidates = required_literals(case[0])
-    for found in candidates:
-        assert found
-        assert all(0 < len(literal.encode()) <= MAX_BYTES and "\n" not in literal for literal in found)
-    chosen = choose(candidates, lambda literal: random.Random(literal).randrange(3))
+    for literals in candidates:
+        assert literals
+        assert all(0 < len(literal.encode()) <= MAX_BYTES and "\n" not in literal for literal in literals)
+    chosen = choose_literals(candidates, lambda literal: random.Random(literal).randrange(3))
     assert chosen is None or all(len(literal.encode()) >= MIN_BYTES for literal in chosen)
 
 
@@ -101,39 +101,45 @@ def test_literals_have_their_bounds(case: tuple[str, str]) -> None:
         (r"(realloc|calloc)\(\): (invalid|corrupted)", {"(): invalid", "(): corrupted"}),
         ("längs der Wand", {"längs der Wand"}),
         ("x" * 100, {"x" * 64}),
+        (r"lost (?:connection|contact)", {"lost con"}),
+        (r"err(?:or \d+|no \d+) in", {"errno ", "error "}),
+        (r"(?:a|b|c)bcd", {"abcd", "bbcd", "cbcd"}),
+        (r"(?P<kind>read|write) error", {"read error", "write error"}),
+        (r"[\x41-\x43]bcd\t\[x\]", {"Abcd\t[x]", "Bbcd\t[x]", "Cbcd\t[x]"}),
+        (r"(?:abc){2}d", {"abcabcd"}),
     ],
 )
 def test_known_patterns(pattern: str, expected: set[str] | None) -> None:
-    """The literal one would choose by hand is chosen (or none, where there is none)."""
-    assert choose(required_literals(pattern), lambda literal: 0) == expected
+    """The chosen literals are those that a person would choose (None: there are none)."""
+    assert choose_literals(required_literals(pattern), lambda literal: 0) == (expected and frozenset(expected))
 
 
-def test_rare_wins_over_long() -> None:
-    """A literal that healthy logs have is passed over for one that they do not."""
+def test_rare_literals_are_preferred_to_long_ones() -> None:
+    """A literal that healthy logs contain is avoided."""
     counts = {"consumed samples, ": 50, "desync": 0}
-    found = choose(required_literals(r"consumed samples, \d+ desync"), lambda literal: counts.get(literal, 0))
-    assert found == frozenset({" desync"})
-    assert choose(
-        required_literals(r"consumed samples, \d+ desync"), lambda literal: 1 if "desync" in literal else 0
-    ) == {"consumed samples, "}
+    pattern = r"consumed samples, \d+ desync"
+    literals = choose_literals(required_literals(pattern), lambda literal: counts.get(literal, 0))
+    assert literals == frozenset({" desync"})
+    literals = choose_literals(required_literals(pattern), lambda literal: int("desync" in literal))
+    assert literals == frozenset({"consumed samples, "})
 
 
 def test_reuse_is_preferred() -> None:
-    """A literal that another pattern needs anyway is taken again, also when it is only a part."""
+    """A literal that another pattern needs anyway is used again, also when it is only a part."""
     candidates = required_literals(r"foo bar baz \d+ Connection closed by peer")
-    assert choose(candidates, lambda literal: 0, {"foo bar baz "}) == {"foo bar baz "}
+    assert choose_literals(candidates, lambda literal: 0, {"foo bar baz "}) == frozenset({"foo bar baz "})
     longer = required_literals(r"socket: Connection closed by peer")
-    assert choose(longer, lambda literal: 0, {"Connection closed"}) == {"Connection closed"}
+    assert choose_literals(longer, lambda literal: 0, {"Connection closed"}) == frozenset({"Connection closed"})
 
 
 def test_large_alternations_stay_whole() -> None:
     """Twenty branches give twenty literals, a thousand give none."""
     some, many = ([f"code-{number:04d}.*x" for number in range(count)] for count in (20, 1000))
-    assert any(len(found) >= 1 for found in required_literals("|".join(some)))
-    assert all(len(found) <= 64 for found in required_literals("|".join(many)))
+    assert any(len(literals) >= 1 for literals in required_literals("|".join(some)))
+    assert all(len(literals) <= 64 for literals in required_literals("|".join(many)))
 
 
-def test_what_cannot_be_parsed_promises_nothing() -> None:
+def test_unparsable_patterns_have_no_literals() -> None:
     """Broken and hostile patterns give no literals and no exception."""
-    for pattern in ("(", "(?P<a>x)(?P<a>y)", "(" * 5000, "a{99999999999}", "[z-a]"):
+    for pattern in ("(", "a)", "(" * 5000, "(" * 1000 + "a" + ")" * 1000, r"abcd\1", "[a"):
         assert required_literals(pattern) == []

@@ -7,15 +7,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.catalog.helpers import GLOO, shipped, write
+from tests.catalog.factories import GLOO, shipped, write
 from triage.base.errors import CatalogError
 from triage.catalog import build, cache
-from triage.catalog.files import shipped_directory
 from triage.catalog.load import load
 from triage.catalog.model import Catalog, Clause, Leaf
+from triage.catalog.signature_files import find_shipped_directory
 
 Load = Callable[..., Catalog]
 
@@ -32,16 +33,21 @@ def read(tmp_path: Path, base: Path) -> Load:
     return lambda *directories, **options: load(directories, tmp_path / "cache", shipped=base, **options)
 
 
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts how often the catalog is compiled from its files."""
+def count_builds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that grows with every compilation of the catalog."""
     calls: list[int] = []
-    original = build.build
-    monkeypatch.setattr(build, "build", lambda *given: calls.append(1) or original(*given))
+    original = build.build_catalog
+
+    def count(*arguments: Any) -> Catalog:
+        calls.append(1)
+        return original(*arguments)
+
+    monkeypatch.setattr(build, "build_catalog", count)
     return calls
 
 
 def test_the_catalog_has_version_literals_and_fingerprints(read: Load) -> None:
-    """What is loaded is equipped for the scan: every text leaf has its literals, and the catalog all of them."""
+    """Every text leaf has its literals, and the catalog has all of them."""
     catalog = read()
     assert catalog.version == "2026.11.1"
     assert catalog.literals == (": Connection reset by peer", "Connection closed by peer [")
@@ -54,8 +60,8 @@ def test_the_catalog_has_version_literals_and_fingerprints(read: Load) -> None:
     assert len(catalog.signatures[0].fingerprint) == 12
 
 
-def test_a_directory_lies_over_the_shipped_one(read: Load, tmp_path: Path) -> None:
-    """A signature with the same id takes the place of the shipped one, others are added, order is by id."""
+def test_a_directory_overrides_the_shipped_one(read: Load, tmp_path: Path) -> None:
+    """A signature with a shipped id replaces it, others are added, and the order is by id."""
     write(tmp_path / "mine", text=GLOO.replace("A peer closed", "My peer closed"))
     single = write(tmp_path / "else", "aaa.first")
     catalog = read(tmp_path / "mine", single)
@@ -63,8 +69,8 @@ def test_a_directory_lies_over_the_shipped_one(read: Load, tmp_path: Path) -> No
     assert catalog.signatures[1].title == "My peer closed its connection"
 
 
-def test_a_whole_catalog_takes_the_place_of_all_before_it(read: Load, tmp_path: Path) -> None:
-    """With a catalog.yaml of its own a directory hides the shipped signatures; what comes later lies over it."""
+def test_a_whole_catalog_replaces_all_before_it(read: Load, tmp_path: Path) -> None:
+    """A directory with a catalog.yaml hides the shipped signatures; later directories still override it."""
     write(tmp_path / "mine", "aaa.first")
     write(shipped(tmp_path / "other"), "bbb.other")
     write(tmp_path / "later", "ccc.later")
@@ -73,17 +79,17 @@ def test_a_whole_catalog_takes_the_place_of_all_before_it(read: Load, tmp_path: 
 
 
 def test_strict_lists_every_problem(read: Load, tmp_path: Path) -> None:
-    """Strict loading raises one CatalogError with all problems of all files, and a missing directory is one."""
+    """Strict loading raises one CatalogError with all problems; a missing directory is one of them."""
     write(tmp_path / "mine", "a.one", GLOO.replace("revision: 1", "revision: 0"))
     write(tmp_path / "mine", "a.two", GLOO.replace("status: stable", "status: x"))
     with pytest.raises(CatalogError) as caught:
         read(tmp_path / "mine", tmp_path / "missing")
-    assert all(words in str(caught.value) for words in ("one.yaml: line 3", "two.yaml: line 5", "missing"))
+    assert all(part in str(caught.value) for part in ("one.yaml: line 3", "two.yaml: line 5", "missing"))
     assert caught.value.hint
 
 
 def test_lenient_loading_skips_the_bad_file_only(read: Load, tmp_path: Path) -> None:
-    """With strict=False the rest is there and a warning says what was skipped, from the cache too."""
+    """With strict=False a warning names the skipped file, also from the cache."""
     write(tmp_path / "mine", "a.one", "id: [")
     write(tmp_path / "mine", "a.two")
     for _ in range(2):
@@ -98,7 +104,7 @@ def test_duplicate_ids_in_one_directory_are_a_problem(read: Load, tmp_path: Path
     write(tmp_path / "mine", "a.one")
     write(tmp_path / "mine", "a.two", GLOO.replace("gloo.peer-closed", "a.one"))
     catalog = read(tmp_path / "mine", strict=False)
-    assert [note.message for note in catalog.warnings if "already given by" in note.message]
+    assert [note.message for note in catalog.warnings if "already uses the id a.one" in note.message]
 
 
 def test_weak_patterns_are_a_warning(read: Load, tmp_path: Path) -> None:
@@ -116,14 +122,14 @@ def test_weak_patterns_are_a_warning(read: Load, tmp_path: Path) -> None:
 
 def test_the_cache_gives_the_same_catalog(read: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second load compiles nothing and gives an equal catalog."""
-    calls = compiled(monkeypatch)
+    calls = count_builds(monkeypatch)
     assert read() == read()
     assert calls == [1]
 
 
 def test_a_changed_file_is_compiled_again(read: Load, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Contents, new files, removed files and the healthy corpus make a cache stale."""
-    calls = compiled(monkeypatch)
+    calls = count_builds(monkeypatch)
     read()
     path = write(base, text=GLOO.replace("A peer closed", "Some peer closed"))
     assert read().signatures[0].title == "Some peer closed its connection"
@@ -165,18 +171,18 @@ def test_a_damaged_cache_is_rebuilt(read: Load, tmp_path: Path, damage: str, mon
         "binary": "",
     }[damage]
     path.write_bytes(b"\xff\x00\xfe" * 100 if damage == "binary" else damaged.encode())
-    calls = compiled(monkeypatch)
+    calls = count_builds(monkeypatch)
     assert read() == expected
     assert read() == expected
     assert calls == [1]
 
 
 def test_the_cache_is_private(read: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is 0600 with nothing beside it; one that others can write, or a link, is not believed."""
+    """The file is 0600 and alone; a file that others can write, or a link, is ignored."""
     read()
     (path,) = (tmp_path / "cache").iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
-    calls = compiled(monkeypatch)
+    calls = count_builds(monkeypatch)
     path.chmod(0o666)
     read()
     assert calls == [1]
@@ -187,30 +193,30 @@ def test_the_cache_is_private(read: Load, tmp_path: Path, monkeypatch: pytest.Mo
     assert calls == [1, 1]
 
 
-def test_a_cache_that_cannot_be_written_does_no_harm(base: Path, tmp_path: Path) -> None:
-    """When the cache directory is a file, or deep below one, loading still works."""
+def test_an_unwritable_cache_is_ignored(base: Path, tmp_path: Path) -> None:
+    """When the cache directory is a file, or below one, loading still works."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         assert load(cache_dir=place, shipped=base).signatures
 
 
-def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The argument wins, then TRIAGE_CACHE (off for none), then XDG_CACHE_HOME if absolute, then ~/.cache."""
+def test_the_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The argument wins, then TRIAGE_CACHE (off for none), an absolute XDG_CACHE_HOME, ~/.cache."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("TRIAGE_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache.directory() == tmp_path / ".cache" / "triage"
+    assert cache.choose_directory() == tmp_path / ".cache" / "triage"
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert cache.directory() == Path("/xdg/triage")
+    assert cache.choose_directory() == Path("/xdg/triage")
     monkeypatch.setenv("TRIAGE_CACHE", "/mine")
-    assert cache.directory() == Path("/mine")
-    assert cache.directory(Path("/given")) == Path("/given")
+    assert cache.choose_directory() == Path("/mine")
+    assert cache.choose_directory(Path("/given")) == Path("/given")
     monkeypatch.setenv("TRIAGE_CACHE", "off")
-    assert cache.directory() is None
+    assert cache.choose_directory() is None
 
 
 def test_odd_directories(read: Load, tmp_path: Path) -> None:
-    """Hidden directories, links in circles, pipes and other files are passed over or reported, never followed forever."""
+    """Hidden directories, cyclic links, pipes and other files are skipped or reported."""
     root = tmp_path / "odd"
     write(root / ".git", "a.one")
     write(root, "b.two")
@@ -223,18 +229,18 @@ def test_odd_directories(read: Load, tmp_path: Path) -> None:
     assert len(catalog.warnings) == 2
 
 
-def test_a_cache_hit_is_light_and_quick(tmp_path: Path) -> None:
-    """From the cache, 300 signatures load in under 60 ms, and YAML, pydantic and RE2 are not imported."""
+def test_a_cache_hit_is_fast(tmp_path: Path) -> None:
+    """From the cache, 300 signatures load in under 60 ms without YAML, pydantic and RE2."""
     root = shipped(tmp_path / "shipped")
     for number in range(300):
         write(root, f"d{number % 20}.s{number}")
     load(cache_dir=tmp_path / "cache", shipped=root)
-    spent = []
+    times = []
     for _ in range(5):
         start = time.process_time()
         load(cache_dir=tmp_path / "cache", shipped=root)
-        spent.append(time.process_time() - start)
-    assert min(spent) < 0.060
+        times.append(time.process_time() - start)
+    assert min(times) < 0.060
     code = (
         "import sys; from pathlib import Path; from triage.catalog.load import load;"
         f"load(cache_dir=Path({str(tmp_path / 'cache')!r}), shipped=Path({str(root)!r}));"
@@ -246,16 +252,16 @@ def test_a_cache_hit_is_light_and_quick(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_without_shipped_signatures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broken installation is an error with a remedy, or a warning, but no crash."""
+def test_missing_shipped_signatures_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken installation is an error with a hint, or a warning, but no crash."""
     from triage.catalog import load as module
 
-    monkeypatch.setattr(module, "shipped_directory", lambda: None)
+    monkeypatch.setattr(module, "find_shipped_directory", lambda: None)
     with pytest.raises(CatalogError, match="install triage again"):
         load(cache_dir=tmp_path)
     assert load(cache_dir=tmp_path, strict=False).version == "0"
 
 
-def test_the_checkout_has_its_directory() -> None:
+def test_a_checkout_has_its_own_directory() -> None:
     """In a checkout the shipped directory is signatures/ beside the package."""
-    assert shipped_directory() == Path(__file__).resolve().parents[2] / "signatures"
+    assert find_shipped_directory() == Path(__file__).resolve().parents[2] / "signatures"

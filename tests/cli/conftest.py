@@ -9,11 +9,11 @@ import triage.pipeline
 from triage.cli import main
 from triage.render import json
 
-from .making import diagnosis
+from .factories import diagnosis
 
 
-class Fake:
-    """Stands for the pipeline: gives one verdict, and remembers what it was asked."""
+class FakePipeline:
+    """Replaces the pipeline: returns one verdict, and records its calls."""
 
     def __init__(self) -> None:
         self.verdict = "known"
@@ -28,15 +28,15 @@ class Fake:
 
 
 @pytest.fixture(autouse=True)
-def _no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TRIAGE_DEBUG", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """The command with a pipeline that reads nothing."""
-    pipeline = Fake()
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakePipeline:
+    """Replace `triage.pipeline.ingest` by a fake."""
+    pipeline = FakePipeline()
     monkeypatch.setattr(triage.pipeline, "ingest", pipeline)
     return pipeline
 

@@ -23,8 +23,8 @@ LOG = """\
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Path:
-    """A signature of one's own, beside a log that it knows."""
+def signature_file(tmp_path: Path) -> Path:
+    """A signature file, and a log that it matches."""
     path = tmp_path / "my" / "cursed.yaml"
     path.parent.mkdir()
     path.write_text(SIGNATURE, encoding="utf-8")
@@ -33,7 +33,7 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_new_writes_where_it_says(command: Command, tmp_path: Path) -> None:
-    """The first line of the output is the path of a file that holds what was asked for."""
+    """The first line of the output is the path of the new file."""
     status, out, _ = command(
         "catalog", "new", "my.mode", "--title", "It broke", "--role", "symptom", "-d", tmp_path / "s"
     )
@@ -47,37 +47,37 @@ def test_new_writes_where_it_says(command: Command, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("identifier", ["cuda.out-of-memory", "No.no", "nodomain"])
 def test_new_refuses_with_a_hint(command: Command, tmp_path: Path, identifier: str) -> None:
-    """An id that ships, and ids that are none: status 2 and the next step."""
+    """Existing and invalid ids give status 2 and a hint."""
     status, _, err = command("catalog", "new", identifier, "-d", tmp_path)
     assert status == 2
     assert "try: " in err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_explain_says_what_becomes_of_each_sample(command: Command, mine: Path) -> None:
-    """The words at which the scan stops, how a sample is read, the clause that holds with its captures, and status 0."""
-    status, out, err = command("catalog", "explain", mine)
+def test_explain_shows_the_result_of_each_sample(command: Command, signature_file: Path) -> None:
+    """It shows the scanned literals, the parsed samples, and the matching clause with its captures."""
+    status, out, err = command("catalog", "explain", signature_file)
     assert (status, err) == (0, "")
-    said = " ".join(out.split())
-    assert "the scan stops at 'the number '" in said or "the scan stops at ' is cursed'" in said
-    assert "samples.match.0 matches, as it must message of app: the number 7 is cursed holds, 1×" in said
-    assert "number = 7" in said
-    assert "samples.no_match.0 does not match, as it must" in said
+    text = " ".join(out.split())
+    assert "the scan stops at 'the number '" in text or "the scan stops at ' is cursed'" in text
+    assert "samples.match.0 matches, as it must message of app: the number 7 is cursed holds, 1×" in text
+    assert "number = 7" in text
+    assert "samples.no_match.0 does not match, as it must" in text
 
 
-def test_explain_shows_what_fails(command: Command, mine: Path) -> None:
-    """A sample that is not as it must be: all clauses, and status 1."""
-    mine.write_text(
+def test_explain_shows_what_fails(command: Command, signature_file: Path) -> None:
+    """A sample with an unexpected result shows all clauses and gives status 1."""
+    signature_file.write_text(
         SIGNATURE.replace('text: "the number 7 is cursed"', 'text: "the number 7 is blessed"'), encoding="utf-8"
     )
-    status, out, _ = command("catalog", "explain", mine)
+    status, out, _ = command("catalog", "explain", signature_file)
     assert status == 1
     assert "samples.match.0  does not match, and must" in out
     assert "fails, 0×: text /the number" in out
 
 
 def test_explain_of_a_row_as_json(command: Command) -> None:
-    """A row of a table by its id, with the edges that end there."""
+    """A row of a table is found by its id, with its edges."""
     status, out, _ = command("catalog", "explain", "gpu.xid-79", "--format", "json")
     document = json.loads(out)
     assert (status, document["signature"], document["path"].endswith("xid.yaml")) == (0, "gpu.xid-79", True)
@@ -87,17 +87,17 @@ def test_explain_of_a_row_as_json(command: Command) -> None:
     assert command("catalog", "explain", document["path"])[0] == 2  # the whole table is too much: a row must be named
 
 
-def test_new_refuses_an_id_that_another_file_has(command: Command, mine: Path) -> None:
-    """Wherever in the directory that file lies."""
-    mine.rename(mine.with_name("elsewhere.yaml"))
-    status, _, err = command("catalog", "new", "my.cursed", "-d", mine.parents[1])
-    assert (status, "taken" in err) == (2, True)
+def test_new_refuses_an_id_that_another_file_has(command: Command, signature_file: Path) -> None:
+    """The file may lie anywhere in the directory."""
+    signature_file.rename(signature_file.with_name("elsewhere.yaml"))
+    status, _, err = command("catalog", "new", "my.cursed", "-d", signature_file.parents[1])
+    assert (status, "already used" in err) == (2, True)
 
 
-def test_test_shows_lines_and_captures(command: Command, mine: Path) -> None:
-    """File and line of the evidence, what was captured, and what matched besides."""
-    log = mine.parents[1] / "job.log"
-    status, out, _ = command("catalog", "test", log, "--signature", mine, "--width", 1000)
+def test_test_shows_lines_and_captures(command: Command, signature_file: Path) -> None:
+    """The output has file and line of the evidence, the captures, and other matches."""
+    log = signature_file.parents[1] / "job.log"
+    status, out, _ = command("catalog", "test", log, "--signature", signature_file, "--width", 1000)
     assert status == 0
     assert out.startswith("MATCH ")
     for part in (
@@ -109,9 +109,9 @@ def test_test_shows_lines_and_captures(command: Command, mine: Path) -> None:
         assert part in out
 
 
-def test_test_as_json(command: Command, mine: Path) -> None:
-    """The same for a program."""
-    out = command("catalog", "test", mine.parents[1] / "job.log", "-s", mine, "--format", "json")[1]
+def test_test_as_json(command: Command, signature_file: Path) -> None:
+    """JSON has the hits and the other matches."""
+    out = command("catalog", "test", signature_file.parents[1] / "job.log", "-s", signature_file, "--format", "json")[1]
     document = json.loads(out)
     assert document["schema"] == "triage.trial/1"
     assert (document["matched"], document["signature"]) == (True, "my.cursed")
@@ -120,69 +120,69 @@ def test_test_as_json(command: Command, mine: Path) -> None:
     assert [played["signature"] for played in document["also_matched"]] == ["cuda.out-of-memory"]
 
 
-def test_test_exits_with_1_when_the_named_one_does_not_match(command: Command, mine: Path) -> None:
-    """And says which condition failed and which lines came near."""
-    log = mine.parents[1] / "job.log"
-    mine.write_text(SIGNATURE.replace("'the number ", "'the number x "), encoding="utf-8")
-    status, out, _ = command("catalog", "test", log, "-s", mine)
+def test_test_exits_with_1_when_the_named_one_does_not_match(command: Command, signature_file: Path) -> None:
+    """The output has the failed condition."""
+    log = signature_file.parents[1] / "job.log"
+    signature_file.write_text(SIGNATURE.replace("'the number ", "'the number x "), encoding="utf-8")
+    status, out, _ = command("catalog", "test", log, "-s", signature_file)
     assert status == 1
     assert out.startswith("NO MATCH ")
     assert "fails, 0×" in out
-    assert json.loads(command("catalog", "test", log, "-s", mine, "-f", "json")[1])["matched"] is False
+    assert json.loads(command("catalog", "test", log, "-s", signature_file, "-f", "json")[1])["matched"] is False
 
 
-def test_test_shows_near_misses(command: Command, mine: Path) -> None:
-    """A line that holds the literal and yet does not match is what a contributor looks for."""
-    log = mine.parents[1] / "near.log"
+def test_test_shows_near_misses(command: Command, signature_file: Path) -> None:
+    """A line with the literal that does not match is shown."""
+    log = signature_file.parents[1] / "near.log"
     log.write_text(LOG.replace("the number 13", "the number thirteen"), encoding="utf-8")
-    status, out, _ = command("catalog", "test", log, "-s", mine)
+    status, out, _ = command("catalog", "test", log, "-s", signature_file)
     assert status == 1
     assert "Near misses" in out
     assert "thirteen" in out
 
 
-def test_test_by_id_and_of_all(command: Command, mine: Path) -> None:
-    """A shipped one by its id; without a name everything that matches, and status 0 even for nothing."""
-    log = mine.parents[1] / "job.log"
+def test_test_by_id_and_of_all(command: Command, signature_file: Path) -> None:
+    """A shipped signature is found by its id; without one, all matches are shown with status 0."""
+    log = signature_file.parents[1] / "job.log"
     assert command("catalog", "test", log, "-s", "cuda.out-of-memory")[0] == 0
     assert command("catalog", "test", log, "-s", "host.sigkill")[0] == 1
-    status, out, _ = command("catalog", "test", log, "--catalog", mine.parents[1])
+    status, out, _ = command("catalog", "test", log, "--catalog", signature_file.parents[1])
     assert status == 0
     assert "2 signatures matched" in out
     log.write_text("all is well\n", encoding="utf-8")
     assert command("catalog", "test", log)[:2] == (0, "RESULT       no signature matches this log\n")
 
 
-@pytest.mark.parametrize("named", ["cuda.out-of-memori", "missing.yaml", "broken.yaml"])
-def test_test_refuses_a_signature_that_is_none(
-    command: Command, mine: Path, monkeypatch: pytest.MonkeyPatch, named: str
+@pytest.mark.parametrize("name", ["cuda.out-of-memori", "missing.yaml", "broken.yaml"])
+def test_test_refuses_an_invalid_signature(
+    command: Command, signature_file: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """An unknown id, a missing file, a file with errors: status 2, and the reason."""
-    monkeypatch.chdir(mine.parents[1])
+    """An unknown id, a missing file and a file with errors give status 2 and the reason."""
+    monkeypatch.chdir(signature_file.parents[1])
     Path("broken.yaml").write_text("id: [\n", encoding="utf-8")
-    status, out, err = command("catalog", "test", "job.log", "-s", named)
+    status, out, err = command("catalog", "test", "job.log", "-s", name)
     assert (status, out) == (2, "")
-    assert named in err or "did you mean" in err
+    assert name in err or "did you mean" in err
 
 
 def test_test_refuses_standard_input(command: Command) -> None:
-    """It could be read only once; status 2 says what to do instead."""
+    """It can be read only once; the hint says what to do instead."""
     status, _, err = command("catalog", "test", "-", "-s", "cuda.out-of-memory")
     assert status == 2
     assert "write it to a file" in err
 
 
-def test_log_text_does_not_steer_the_terminal(command: Command, mine: Path) -> None:
-    """Escape sequences of a log and of its name stay inside."""
-    log = mine.parents[1] / "x\x1b[2J.log"
+def test_log_text_is_shown_without_control_characters(command: Command, signature_file: Path) -> None:
+    """Escape sequences of a log and of its name are removed."""
+    log = signature_file.parents[1] / "x\x1b[2J.log"
     log.write_text(LOG.replace("the number 13 is cursed", "the number 13 is cursed\x1b]0;title\x07"), encoding="utf-8")
-    for arguments in (("test", log, "-s", mine), ("rate", mine.parents[1])):
+    for arguments in (("test", log, "-s", signature_file), ("rate", signature_file.parents[1])):
         assert "\x1b" not in command("catalog", *arguments)[1]
 
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Path:
-    """Two jobs: one known that agrees with its truth, one that nobody knows."""
+    """Two jobs: a known one that agrees with its truth, and an unknown one."""
     directory = tmp_path / "jobs"
     (directory / "known" / "job").mkdir(parents=True)
     (directory / "known" / "job" / "a.log").write_text(LOG.splitlines(keepends=True)[-1], encoding="utf-8")
@@ -194,7 +194,7 @@ def jobs(tmp_path: Path) -> Path:
 
 
 def test_rate_counts_and_names(command: Command, jobs: Path) -> None:
-    """Sums, agreement, the signature that hit, and the unknown job with its words."""
+    """It shows totals, agreement, the matched signature, and the unknown job with its line."""
     status, out, _ = command("catalog", "rate", jobs)
     assert status == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -207,7 +207,7 @@ def test_rate_counts_and_names(command: Command, jobs: Path) -> None:
 
 
 def test_rate_as_json(command: Command, jobs: Path) -> None:
-    """The same for a program."""
+    """JSON has the same totals and results."""
     document = json.loads(command("catalog", "rate", jobs, "-f", "json")[1])
     assert (document["schema"], document["jobs"]) == ("triage.rating/1", 2)
     assert document["verdicts"] == {"known": 1, "unknown": 1, "clean": 0, "unreadable": 0}
@@ -215,14 +215,14 @@ def test_rate_as_json(command: Command, jobs: Path) -> None:
     assert [(job["job"], job["agrees"]) for job in document["results"]] == [("known", True), ("new.log", None)]
 
 
-def test_rate_heeds_a_catalog(command: Command, jobs: Path, mine: Path) -> None:
-    """What was unknown is known with one's own signature."""
-    out = command("catalog", "rate", jobs, "--catalog", mine, "-f", "json")[1]
+def test_rate_uses_the_given_catalog(command: Command, jobs: Path, signature_file: Path) -> None:
+    """With the user's signature the unknown job is known."""
+    out = command("catalog", "rate", jobs, "--catalog", signature_file, "-f", "json")[1]
     assert json.loads(out)["verdicts"]["known"] == 2
 
 
 def test_rate_strict_fails_on_a_disagreement(command: Command, jobs: Path) -> None:
-    """Only with --strict, and the text says what is wrong."""
+    """The text names the expected and the actual root."""
     assert command("catalog", "rate", jobs, "--strict")[0] == 0
     (jobs / "known" / "TRUTH.yaml").write_text("verdict: known\nroot: [host.sigkill]\n", encoding="utf-8")
     assert command("catalog", "rate", jobs)[0] == 0
@@ -231,16 +231,20 @@ def test_rate_strict_fails_on_a_disagreement(command: Command, jobs: Path) -> No
     assert "the root is cuda.out-of-memory, not host.sigkill" in " ".join(out.split())
 
 
-def test_rate_of_nothing_is_refused(command: Command, tmp_path: Path) -> None:
-    """A directory without jobs, or none."""
+def test_rate_without_jobs_is_refused(command: Command, tmp_path: Path) -> None:
+    """An empty or missing directory gives status 2."""
     assert command("catalog", "rate", tmp_path)[0] == 2
     assert command("catalog", "rate", tmp_path / "missing")[0] == 2
 
 
-def test_no_other_command_pays_for_these() -> None:
-    """`triage ingest --help` loads neither the modules of these commands nor what they need."""
-    code = "import contextlib, io, sys, triage.cli\nwith contextlib.redirect_stdout(io.StringIO()): triage.cli.main(['ingest', '--help'])\n"
-    code += "print(*(name for name in sys.modules if name.startswith(('triage.cli.contribute', 'triage.cli.publish', 'triage.render'))))"
+def test_other_commands_do_not_load_these_modules() -> None:
+    """`triage ingest --help` imports neither the modules of these commands nor what they need."""
+    prefixes = ("triage.cli.contribute", "triage.cli.publish", "triage.render")
+    code = (
+        "import contextlib, io, sys, triage.cli\n"
+        "with contextlib.redirect_stdout(io.StringIO()): triage.cli.main(['ingest', '--help'])\n"
+        f"print(*(name for name in sys.modules if name.startswith({prefixes})))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True

@@ -74,7 +74,7 @@ COMMANDS = (
 
 
 def documented(name: str) -> set[str]:
-    """The options in the table of a command's section."""
+    """Return the options in the table of a command's section."""
     match = re.search(
         rf"^## `triage{' ' + name if name else ''}(?: [^a-z`]*)?`\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL
     )
@@ -84,7 +84,7 @@ def documented(name: str) -> set[str]:
 
 
 def offered(page: str) -> set[str]:
-    """The options on a help page."""
+    """Return the options on a help page."""
     rows = re.findall(r"^  (-\w, )?(--[a-z-]+)", page, re.MULTILINE)
     return {part.strip(" ,") for row in rows for part in row if part}
 
@@ -99,17 +99,17 @@ def test_every_option_is_documented_and_exists(command: Command, name: str) -> N
 
 def test_every_command_is_documented(command: Command) -> None:
     """The commands of the help pages are those whose sections the test above compares."""
-    found = set()
+    names_of_pages = set()
     for group in ("", *GROUPS):
         page = command(*group.split(), "--help")[1]
         names = re.findall(r"^  ([a-z]+)  ", page.partition("Commands:")[2], re.MULTILINE)
-        found |= {f"{group} {name}".strip() for name in names}
-    assert found - set(GROUPS) == set(COMMANDS) - {""}
+        names_of_pages |= {f"{group} {name}".strip() for name in names}
+    assert names_of_pages - set(GROUPS) == set(COMMANDS) - {""}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_teaches_with_an_example(command: Command, name: str) -> None:
-    """Every page shows a command line to copy, and fits 80 columns."""
+    """Every page has an example and fits 80 columns."""
     page = command(*name.split(), "--help")[1]
     assert re.search(r"^    .*triage ", page, re.MULTILINE)
     assert max(map(len, page.splitlines())) <= 80
@@ -125,4 +125,4 @@ def test_formats_of_help_are_those_of_render() -> None:
 )
 def test_byte_counts(text: str, count: int) -> None:
     """Units are powers of 1024 in either case."""
-    assert options.byte_count(text) == count
+    assert options.parse_size(text) == count

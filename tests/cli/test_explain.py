@@ -24,16 +24,16 @@ MISSED = Explanation(
 
 
 @pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Explanation], None]:
-    """Let the pipeline answer this."""
+def set_answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Explanation], None]:
+    """Return a function that sets the explanation of the pipeline."""
     return lambda explanation: monkeypatch.setattr(
         triage.pipeline, "explain", lambda paths, signature, options: explanation
     )
 
 
-def test_a_match_shows_its_clauses_and_evidence(command: Command, answer: Callable[[Explanation], None]) -> None:
-    """The outcome first, then what held, then the line without its escapes."""
-    answer(MATCHED)
+def test_a_match_shows_its_clauses_and_evidence(command: Command, set_answer: Callable[[Explanation], None]) -> None:
+    """The outcome comes first, then the clauses, then the line without escapes."""
+    set_answer(MATCHED)
     status, out, err = command("explain", "x", "-s", "a.b")
     assert (status, err) == (0, "")
     assert out.splitlines()[0] == "MATCHED      a.b: A title"
@@ -41,25 +41,25 @@ def test_a_match_shows_its_clauses_and_evidence(command: Command, answer: Callab
     assert "job.log:4 (rank 2)\n    | it burns" in out
 
 
-def test_a_miss_shows_what_came_near(command: Command, answer: Callable[[Explanation], None]) -> None:
-    """Three near misses and how many more."""
-    answer(MISSED)
+def test_a_miss_shows_near_misses(command: Command, set_answer: Callable[[Explanation], None]) -> None:
+    """Three near misses are shown, and the number of others."""
+    set_answer(MISSED)
     out = command("explain", "x", "--signature", "a.b")[1]
     assert out.startswith("NOT MATCHED")
     assert out.count("| smoke") == 3
     assert "and 2 more" in out
 
 
-def test_as_json(command: Command, answer: Callable[[Explanation], None]) -> None:
-    """All of it for a program."""
-    answer(MATCHED)
+def test_as_json(command: Command, set_answer: Callable[[Explanation], None]) -> None:
+    """JSON has clauses and evidence."""
+    set_answer(MATCHED)
     document = json.loads(command("explain", "x", "-s", "a.b", "--format", "json")[1])
     assert document["clauses"] == [{"text": "text /burns/", "held": True, "hits": 3}]
     assert document["evidence"][0]["text"] == PROOF.text
 
 
 def test_the_signature_is_required(command: Command) -> None:
-    """Without --signature there is nothing to explain."""
+    """The error names --signature."""
     status, _, err = command("explain", "x")
     assert status == 2
     assert "--signature" in err

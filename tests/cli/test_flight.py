@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.artifacts.flight.making import Call, Job, write
+from tests.artifacts.flight.factories import Call, Job, write
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -19,7 +19,7 @@ def dumps(tmp_path: Path) -> Path:
 
 
 def test_formats(command: Command, dumps: Path, tmp_path: Path) -> None:
-    """Text by default, JSON and HTML on request."""
+    """Text is the default; JSON and HTML are options."""
     status, text, _ = command("flight", str(dumps))
     assert status == 0
     assert "rank 2 has not entered all_reduce #4" in " ".join(text.split())
@@ -29,14 +29,14 @@ def test_formats(command: Command, dumps: Path, tmp_path: Path) -> None:
 
 
 def test_exit_status(command: Command, dumps: Path, tmp_path: Path) -> None:
-    """1 only when it was asked for and something is wrong."""
+    """It is 1 only with --fail and a fault."""
     assert command("flight", str(dumps), "--fail")[0] == 1
     healthy = write(Job({rank: [Call()] * 3 for rank in range(2)}), tmp_path / "healthy")
     assert command("flight", str(healthy), "--fail")[0] == 0
 
 
 def test_no_dump_is_an_error_with_a_hint(command: Command, tmp_path: Path) -> None:
-    """It says what to give."""
+    """The hint names the variable for dump files."""
     (tmp_path / "train.log").write_text("step 1\n")
     status, _, message = command("flight", str(tmp_path))
     assert status == 2
@@ -44,7 +44,7 @@ def test_no_dump_is_an_error_with_a_hint(command: Command, tmp_path: Path) -> No
 
 
 def test_repro_of_an_incident_of_the_store(command: Command, dumps: Path, tmp_path: Path) -> None:
-    """The id leads to the files that it was read from; when they are gone, or there is no such incident, that is said."""
+    """The files of the incident are read again; missing files and unknown ids are errors."""
     store = str(tmp_path / "kb.db")
     assert command("ingest", str(dumps), "--store", store, "--format", "json")[0] == 0
     (incident,) = json.loads(command("list", "--store", store, "--format", "json")[1])["incidents"]
@@ -53,7 +53,7 @@ def test_repro_of_an_incident_of_the_store(command: Command, dumps: Path, tmp_pa
     assert script == command("repro", str(dumps))[1]
     dumps.rename(tmp_path / "moved")
     status, _, message = command("repro", incident["id"], "--store", store)
-    assert (status, "not there any more" in message, "triage repro DIR" in message) == (2, True, True)
+    assert (status, "no longer exists" in message, "triage repro DIR" in message) == (2, True, True)
     status, _, message = command("repro", "i-0000000000", "--store", store)
     assert (status, "no incident i-0000000000" in message) == (2, True)
     status, _, message = command("repro", "nowhere", "--store", store)

@@ -1,4 +1,4 @@
-"""`triage outbox` and `triage bot slack`: what waits is seen, tried again, given up and sent."""
+"""`triage outbox` and `triage bot slack` list, retry, drop and send notifications."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.making import NOW, known
-from triage.bots.announce import remember
-from triage.settings.routing import Route, Routing
+from tests.store.factories import NOW, known_diagnosis
+from triage.bots.announce import store_and_announce
+from triage.settings.notifications import Route, RoutingSettings
 from triage.store import Store
 from triage.testing.slack import SlackServer
 
 pytest.importorskip("slack_sdk")
 Command = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
-ROUTING = Routing(routes=(Route(to="slack:C1"),))
+ROUTING = RoutingSettings(routes=(Route(to="slack:C1"),))
 
 
 @pytest.fixture
 def slack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlackServer]:
-    """A local Slack, settings that lead there, and a store with two posts that wait."""
+    """A local Slack, settings for it, and a store with two waiting notifications."""
     with SlackServer() as server:
-        server.channel("C1")
+        server.add_channel("C1")
         for name, value in {
             "TRIAGE_STORE": str(tmp_path / "triage.db"),
             "TRIAGE_SLACK_TOKEN": server.token,
@@ -40,7 +40,7 @@ def slack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlackServ
             monkeypatch.setenv(name, value)
         with Store.open(tmp_path / "triage.db") as store:
             for name in ("a", "b"):
-                remember(store, known(name, host=f"host-{name}"), ROUTING, now=NOW)
+                store_and_announce(store, known_diagnosis(name, host=f"host-{name}"), ROUTING, now=NOW)
         yield server
 
 
@@ -50,8 +50,8 @@ def states(command: Command) -> dict[int, str]:
     return {post["id"]: post["state"] for post in found["posts"]}
 
 
-def test_what_waits_is_listed_dropped_and_sent(command: Command, slack: SlackServer) -> None:
-    """One is dropped, the other sent; what was sent stays sent, and what is not there is said."""
+def test_notifications_are_listed_dropped_and_sent(command: Command, slack: SlackServer) -> None:
+    """A sent notification cannot be retried, and a missing one is an error."""
     first, second = sorted(states(command))
     assert set(states(command).values()) == {"waiting"}
     assert "slack" in command("outbox", "list")[1]
@@ -61,15 +61,15 @@ def test_what_waits_is_listed_dropped_and_sent(command: Command, slack: SlackSer
     assert len(slack.visible("C1")) == 1
     status, _, errors = command("outbox", "retry", second)
     assert (status, "is sent" in errors) == (2, True)
-    assert "has no post 99" in command("outbox", "retry", 99)[2]
+    assert "has no notification 99" in command("outbox", "retry", 99)[2]
     assert command("outbox", "retry")[0] == 2
     assert command("outbox", "retry", first)[0] == 0
     assert command("outbox", "send")[1] == "1 sent, 0 to be tried again, 0 dead\n"
     assert command("outbox", "list", "--state", "dead")[1] == "no posts\n"
 
 
-def test_dead_letters_end_with_1_and_come_back(command: Command, slack: SlackServer) -> None:
-    """A token that is wrong: dead at once, with the reason; mended, all of them are sent."""
+def test_dead_notifications_can_be_retried(command: Command, slack: SlackServer) -> None:
+    """A wrong token makes them dead with exit status 1; with the right one a retry sends them."""
     slack.token = "xoxb-another"
     status, out, _ = command("outbox", "send")
     assert (status, out) == (1, "0 sent, 0 to be tried again, 2 dead\n")
@@ -81,8 +81,8 @@ def test_dead_letters_end_with_1_and_come_back(command: Command, slack: SlackSer
     assert len(slack.visible("C1")) == 2
 
 
-def test_the_bot_sends_and_hears(slack: SlackServer, command: Command) -> None:
-    """`triage bot slack` as a process: what waits is posted, a press is acknowledged and shown, and SIGTERM ends it."""
+def test_the_bot_sends_and_listens(slack: SlackServer, command: Command) -> None:
+    """`triage bot slack` posts waiting notifications, handles a button, and ends with SIGTERM."""
     process = subprocess.Popen(
         [sys.executable, "-m", "triage", "bot", "slack", "--port", "0"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -92,23 +92,23 @@ def test_the_bot_sends_and_hears(slack: SlackServer, command: Command) -> None:
     )
     try:
         assert process.stdout is not None
-        heard = re.search(r"http://\S+", process.stdout.readline())
-        assert heard
+        address = re.search(r"http://\S+", process.stdout.readline())
+        assert address
         slack.wait(lambda: len(slack.visible("C1")) == 2)
         message = slack.visible("C1")[0]
-        answer = slack.click(heard[0], "C1", message["ts"], "triage.agree", user="ANNA")
+        answer = slack.click(address[0], "C1", message["ts"], "triage.agree", user="ANNA")
         assert (answer.status, answer.seconds < 3) == (200, True)
-        slack.wait(lambda: "Agreed by anna" in json.dumps(slack.visible("C1")[0]))
+        slack.wait(lambda: "Marked as right by anna" in json.dumps(slack.visible("C1")[0]))
     finally:
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
 
 
-def test_a_bot_without_its_secrets_says_what_is_missing(
+def test_a_bot_without_its_secrets_names_the_missing_setting(
     command: Command, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it listens."""
+    """The error comes before it listens."""
     monkeypatch.setenv("TRIAGE_SLACK_SIGNING_SECRET", "")
     assert "TRIAGE_SLACK_SIGNING_SECRET" in command("bot", "slack")[2]
     monkeypatch.setenv("TRIAGE_SLACK_TOKEN", "")

@@ -1,4 +1,4 @@
-"""What only a process of its own shows: closed streams, encodings, imports, completion."""
+"""Behaviour of the whole process: closed streams, encodings, imports, completion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .making import ROOT, run
+from .factories import ROOT, run
 
 # pydantic is not among them: typer 0.29 imports it to read the values of options.
 HEAVY = ("rich", "yaml", "hyperscan", "re2", "torch", "triage.pipeline", "triage.render", "triage.catalog")
@@ -17,7 +17,7 @@ HEAVY = ("rich", "yaml", "hyperscan", "re2", "torch", "triage.pipeline", "triage
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_any_encoding_of_the_locale(report: Path, encoding: str) -> None:
-    """What the encoding lacks is written as escapes; nothing crashes."""
+    """Characters that the encoding lacks are written as escapes."""
     result = run("show", str(report), env={"PYTHONIOENCODING": encoding})
     assert (result.returncode, result.stderr) == (0, b"")
     assert (
@@ -28,13 +28,13 @@ def test_any_encoding_of_the_locale(report: Path, encoding: str) -> None:
 
 
 def test_json_is_utf8_in_any_locale(report: Path) -> None:
-    """JSON has one encoding."""
+    """The encoding of the terminal does not matter."""
     result = run("show", str(report), "--format", "json", env={"PYTHONIOENCODING": "ascii"})
     assert "训练失败" in result.stdout.decode("utf-8")
 
 
-def test_a_reader_that_went_away_is_no_error(report: Path) -> None:
-    """A closed pipe is silent, and the status is that of the work."""
+def test_a_closed_pipe_is_not_an_error(report: Path) -> None:
+    """Nothing is printed, and the exit status stays 0."""
     reader, writer = os.pipe()
     os.close(reader)
     result = run("show", str(report), stdout=writer, stderr=subprocess.PIPE, capture_output=False)
@@ -44,7 +44,7 @@ def test_a_reader_that_went_away_is_no_error(report: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_a_full_disk_is_one_sentence(report: Path) -> None:
-    """2 and why, once; not again when the interpreter ends."""
+    """The error is printed once, also when the interpreter ends."""
     with open("/dev/full", "wb") as full:
         result = run("show", str(report), stdout=full, stderr=subprocess.PIPE, capture_output=False)
     assert result.returncode == 2
@@ -54,7 +54,7 @@ def test_a_full_disk_is_one_sentence(report: Path) -> None:
 
 @pytest.mark.parametrize(("closed", "status"), [(">&-", 2), ("2>&-", 0), ("<&-", 0), (">&- -o out.txt", 0)])
 def test_closed_streams(report: Path, tmp_path: Path, closed: str, status: int) -> None:
-    """Without standard output there is no place for the report unless -o names one; the others are not needed."""
+    """Only standard output is needed, unless -o names a file."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     line = f'"{sys.executable}" -m triage show "{report}" {closed}'
     result = subprocess.run(["/bin/sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, timeout=60)
@@ -63,7 +63,7 @@ def test_closed_streams(report: Path, tmp_path: Path, closed: str, status: int) 
 
 
 def test_help_imports_no_heavy_package() -> None:
-    """Help and --version need typer and nothing of the stages, so that they are instant."""
+    """Help needs only typer, so that it is fast."""
     code = "import sys; from triage.cli import main; main(['ingest', '--help']); print(*sys.modules, file=sys.stderr)"
     result = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60
@@ -74,7 +74,7 @@ def test_help_imports_no_heavy_package() -> None:
 
 
 def test_importing_the_package_imports_nothing() -> None:
-    """`import triage` loads no other module of the project and none that a bare interpreter has not."""
+    """`import triage` loads no other module."""
     code = "import sys; before = set(sys.modules); import triage; print(*sorted(set(sys.modules) - before))"
     result = subprocess.run(
         [sys.executable, "-c", code],
@@ -87,19 +87,19 @@ def test_importing_the_package_imports_nothing() -> None:
 
 
 def test_ids_complete_in_the_shell() -> None:
-    """The tab key after `catalog show cuda.` and after `--signature` offers ids."""
-    for words, index in (("triage catalog show cuda.", 3), ("triage explain x --signature cuda.", 4)):
-        result = run(env={"_TRIAGE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(index)})
+    """Completion after `catalog show cuda.` and after `--signature` offers ids."""
+    for command_line, index in (("triage catalog show cuda.", 3), ("triage explain x --signature cuda.", 4)):
+        result = run(env={"_TRIAGE_COMPLETE": "complete_bash", "COMP_WORDS": command_line, "COMP_CWORD": str(index)})
         assert b"cuda.out-of-memory" in result.stdout.split()
 
 
 def test_version() -> None:
-    """The name and the version, on standard output."""
+    """`--version` prints name and version on standard output."""
     assert run("--version").stdout == b"triage 0.1.0\n"
 
 
-def test_no_command_is_help_and_two() -> None:
-    """A script that forgot the command notices."""
+def test_without_a_command_help_goes_to_standard_error() -> None:
+    """The exit status is 2, so that a script notices."""
     result = run()
     assert (result.returncode, result.stdout) == (2, b"")
     assert b"triage ingest job_logs/" in result.stderr

@@ -23,7 +23,7 @@ class Clock:
 
 
 def test_short_work_draws_nothing() -> None:
-    """Under half a second nothing is written, not even on closing."""
+    """Work under half a second writes nothing, also on closing."""
     drawn: list[str] = []
     clock = Clock()
     bar = progress.Bar(drawn.append, clock)
@@ -35,7 +35,7 @@ def test_short_work_draws_nothing() -> None:
 
 
 def test_long_work_draws_ten_times_a_second_and_cleans_up() -> None:
-    """From half a second on, at most every tenth; the last thing written empties the line."""
+    """After half a second the bar is drawn every tenth; closing erases it."""
     drawn: list[str] = []
     clock = Clock()
     bar = progress.Bar(drawn.append, clock)
@@ -48,7 +48,7 @@ def test_long_work_draws_ten_times_a_second_and_cleans_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("done", "total", "seconds", "said"),
+    ("done", "total", "seconds", "expected"),
     [
         (500_000_000, 2_000_000_000, 2.0, "scan [######..................] 500.0 MB of 2.0 GB, 25%, 250.0 MB/s"),
         (500, None, 1.0, "scan 500 bytes, 500 bytes/s"),
@@ -56,20 +56,20 @@ def test_long_work_draws_ten_times_a_second_and_cleans_up() -> None:
         (0, 0, 0.0, "scan 0 bytes"),
     ],
 )
-def test_the_line(done: int, total: int | None, seconds: float, said: str) -> None:
-    """Bytes done of all, share and rate; a total that grew is no crash."""
-    assert progress.line("scan", done, total, seconds) == said
+def test_the_progress_text(done: int, total: int | None, seconds: float, expected: str) -> None:
+    """It has bytes, share and rate, also if more was done than expected."""
+    assert progress.format_progress("scan", done, total, seconds) == expected
 
 
 @pytest.mark.parametrize(
     ("stream", "quiet", "shown"),
     [(Terminal(), False, True), (Terminal(), True, False), (io.StringIO(), False, False), (None, False, False)],
 )
-def test_only_a_person_sees_it(
+def test_the_bar_needs_a_terminal(
     monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None, quiet: bool, shown: bool
 ) -> None:
-    """No bar in a pipe, in a file, with --quiet or without standard error."""
+    """There is no bar in a pipe or file, with --quiet or without standard error."""
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    with progress.shown(quiet) as callback:
+    with progress.progress_bar(quiet) as callback:
         assert (callback is not None) is shown

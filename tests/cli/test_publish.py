@@ -11,7 +11,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 def test_graph_is_svg_or_dot(command: Command, tmp_path: Path) -> None:
-    """To standard output or to a file, the same."""
+    """Standard output and a file get the same graph."""
     status, out, err = command("catalog", "graph")
     assert (status, err) == (0, "")
     assert ElementTree.fromstring(out).tag.endswith("svg")
@@ -21,7 +21,7 @@ def test_graph_is_svg_or_dot(command: Command, tmp_path: Path) -> None:
 
 
 def test_graph_of_one_signature_is_smaller(command: Command) -> None:
-    """Only its neighbourhood; `--all` is larger than the thinned whole."""
+    """It has only the neighbours; `--all` also has implied edges."""
     one = command("catalog", "graph", "-f", "dot", "-s", "host.oom-killer")[1]
     whole, everything = (
         command("catalog", "graph", "-f", "dot")[1],
@@ -32,19 +32,19 @@ def test_graph_of_one_signature_is_smaller(command: Command) -> None:
 
 
 def test_graph_of_an_unknown_signature_is_refused(command: Command) -> None:
-    """With the id that was meant."""
+    """The error suggests a similar id."""
     status, _, err = command("catalog", "graph", "-s", "host.oom-kiler")
     assert status == 2
     assert "host.oom-killer" in err
 
 
-def test_formats_of_the_option_are_those_that_are_written() -> None:
-    """The list in the options is the list of writers."""
+def test_every_graph_format_has_a_writer() -> None:
+    """The values of the option are the names of the writers."""
     assert {item.value for item in GraphFormat} == set(WRITERS)
 
 
 def test_docs_are_written_and_checked(command: Command, tmp_path: Path) -> None:
-    """--check is 1 before and 0 after, and writes nothing itself."""
+    """--check gives 1 before and 0 after the pages are written, and writes nothing."""
     status, out, _ = command("catalog", "docs", "-o", tmp_path / "d", "--check")
     assert status == 1
     assert "cuda.out-of-memory.md is out of date" in out
@@ -54,8 +54,8 @@ def test_docs_are_written_and_checked(command: Command, tmp_path: Path) -> None:
     assert command("catalog", "docs", "-o", tmp_path / "d", "--check")[0] == 0
 
 
-def test_docs_refuse_what_they_cannot_write(command: Command, tmp_path: Path) -> None:
-    """A file where the directory should be: status 2 with a hint."""
+def test_docs_refuse_a_file_as_directory(command: Command, tmp_path: Path) -> None:
+    """The exit status is 2, with a hint."""
     (tmp_path / "d").write_text("", encoding="utf-8")
     status, _, err = command("catalog", "docs", "-o", tmp_path / "d")
     assert status == 2

@@ -1,4 +1,4 @@
-"""`triage watch` as a process: it follows, tells, runs the hook, and remembers over a restart."""
+"""`triage watch` as a process follows files, reports events, runs the hook, and repeats nothing after a restart."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ def start(directory: Path, state: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def write(directory: Path) -> None:
-    """The job, as if it ran just now."""
+    """Write the logs of the job."""
     for path in sorted(JOB.rglob("*")):
         if path.is_file():
             (directory / path.name).write_bytes(path.read_bytes())
 
 
-def test_it_follows_tells_and_does_not_repeat_itself(tmp_path: Path) -> None:
-    """A job that fails while it is watched is told as JSON and to the hook; a second watch of the same files has
-    nothing to add.
-    """
+def test_a_failure_is_reported_once(tmp_path: Path) -> None:
+    """It is printed as JSON and given to the hook; a second watch of the same files reports nothing."""
     job, out = tmp_path / "job", tmp_path / "hook.json"
     job.mkdir()
     watch = start(job, tmp_path, "--format", "json", "--exec", f"tee -a {out}")
@@ -52,7 +50,7 @@ def test_it_follows_tells_and_does_not_repeat_itself(tmp_path: Path) -> None:
 
 
 def test_text_is_for_people(tmp_path: Path) -> None:
-    """The time, the rank, where it shows; nothing of a progress line when nobody looks."""
+    """The text has time, rank and place; without a terminal there is no status line."""
     job = tmp_path / "job"
     job.mkdir()
     write(job)
@@ -66,7 +64,7 @@ def test_text_is_for_people(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [("--stop-after", "soon"), ("--poll", "x"), ("--exec", "'"), ("--stall-least", "-")])
 def test_wrong_options_are_refused(tmp_path: Path, wrong: tuple[str, str]) -> None:
-    """With one sentence and status 2."""
+    """The exit status is 2, without a traceback."""
     watch = start(tmp_path, tmp_path, *wrong)
     _, errors = watch.communicate(timeout=60)
     assert watch.returncode == 2

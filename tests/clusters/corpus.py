@@ -38,11 +38,11 @@ class Failure:
 
     def fact(self) -> Evidence:
         """What the extraction makes of the text: the exception or the line that stands for the failure."""
-        return representative(evidence.from_text(self.text))
+        return representative(evidence.extract_text(self.text))
 
 
 def representative(facts: list[Evidence]) -> Evidence:
-    """The fact that states the failure: the last exception that is no context of another, a crash, or the first line."""
+    """Return the fact that states the failure: the last exception, a crash, or the first line."""
     exceptions = [fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final"]
     crashes = [fact for fact in facts if fact.kind in ("terminate", "fatal-python")]
     return (exceptions[-1:] or crashes or facts)[0]
@@ -136,7 +136,10 @@ def _nccl(text: str, at: str, draw: random.Random) -> str:
         ]
     )
     kind = draw.choice([("unhandled system error", "ncclSystemError"), ("internal error", "ncclInternalError")])
-    message = f"torch.distributed.DistBackendError: NCCL error in: {place}, {kind[0]} (run with NCCL_DEBUG=INFO for details), NCCL version {version}\n"
+    message = (
+        f"torch.distributed.DistBackendError: NCCL error in: {place}, {kind[0]} (run with NCCL_DEBUG=INFO "
+        f"for details), NCCL version {version}\n"
+    )
     return _traceback(f"{message}{kind[1]}: It failed and says below why.\nLast error:\n{text}", at, draw)
 
 
@@ -173,7 +176,7 @@ SHAPES = {
 
 _HOSTS = ("node{n}", "gpu-a100-{n}", "dgx{n}.cluster.local", "worker-{n}", "nid00{n}", "ip-10-3-{n}-7.ec2.internal")
 _PATHS = ("/data/{w}/{w}_{n}", "/mnt/{w}{n}/{w}", "/lustre/home/{user}/{w}/{w}-{n}", "s3://bucket-{n}/{w}/{w}_{n}")
-_WORDS = ("alpha", "corpus", "tokens", "run", "exp", "shards", "v2", "final", "books", "web")
+_NAME_PARTS = ("alpha", "corpus", "tokens", "run", "exp", "shards", "v2", "final", "books", "web")
 
 
 def _of(patterns: tuple[str, ...]) -> object:
@@ -194,11 +197,12 @@ SLOTS: dict[str, object] = {
         "[" + ", ".join(str(draw.choice([1, 2, 8, 64, 512, 4096])) for _ in range(draw.randrange(2, 5))) + "]"
     ),
     "time": lambda draw: (
-        f"2026-{draw.randrange(1, 13):02d}-{draw.randrange(1, 28):02d} {draw.randrange(24):02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d}"
+        f"2026-{draw.randrange(1, 13):02d}-{draw.randrange(1, 28):02d} "
+        f"{draw.randrange(24):02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d}"
     ),
     "bus": lambda draw: f"0000:{draw.randrange(256):02x}:00.0",
     "user": lambda draw: draw.choice(["ana", "li", "omar", "kate"]),
-    "w": lambda draw: draw.choice(_WORDS),
+    "w": lambda draw: draw.choice(_NAME_PARTS),
     "host": _of(_HOSTS),
     "path": _of(_PATHS),
     "version": lambda draw: f"{draw.randrange(1, 4)}.{draw.randrange(20)}.{draw.randrange(10)}",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.clusters import Clusters, Known, fingerprint
+from triage.clusters import Clusters, KnownKey, fingerprint
 from triage.model.evidence import Evidence, Origin
 
 
@@ -51,33 +51,33 @@ def test_a_veto_keeps_two_apart() -> None:
         fingerprint(fact(text))
         for text in ("SinkError: writer lost its lease", "SinkError: writer lost its lease twice")
     )
-    assert Clusters().assign(one).cluster != Clusters([Known.of("u-1", one)]).assign(other).cluster == "u-1"
-    apart = Clusters([Known.of("u-1", one)], [frozenset((one.key, other.key))])
+    assert Clusters().assign(one).cluster != Clusters([KnownKey.of("u-1", one)]).assign(other).cluster == "u-1"
+    apart = Clusters([KnownKey.of("u-1", one)], [frozenset((one.key, other.key))])
     assert apart.assign(other).how == "new"
 
 
-def test_what_is_stored_is_known_again() -> None:
+def test_loaded_clusters_know_the_stored_keys() -> None:
     """Clusters loaded from their keys decide as those that saw the failures."""
-    seen = Clusters()
+    clusters = Clusters()
     prints = [
         fingerprint(fact(text))
         for text in ("A failed to open its lane", "B failed to close its lane", "B failed to close its lane again")
     ]
-    given = [seen.assign(one).cluster for one in prints]
-    loaded = Clusters(Known.of(cluster, one) for cluster, one in zip(given, prints, strict=True))
-    assert [loaded.assign(one).cluster for one in prints] == given
+    names = [clusters.assign(one).cluster for one in prints]
+    loaded = Clusters(KnownKey.of(cluster, one) for cluster, one in zip(names, prints, strict=True))
+    assert [loaded.assign(one).cluster for one in prints] == names
     assert {loaded.assign(one).how for one in prints} == {"exact"}
 
 
-WORDS = st.sampled_from(["lane", "writer", "lease", "lost", "closed", "segment", "queue", "not"])
-TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=7).map(" ".join), min_size=1, max_size=12)
+TERMS = st.sampled_from(["lane", "writer", "lease", "lost", "closed", "segment", "queue", "not"])
+TEXTS = st.lists(st.lists(TERMS, min_size=1, max_size=7).map(" ".join), min_size=1, max_size=12)
 
 
 def groups(texts: list[str]) -> set[frozenset[str]]:
     clusters = Clusters()
-    given = {text: clusters.assign(fingerprint(fact(text))).cluster for text in texts}
+    names = {text: clusters.assign(fingerprint(fact(text))).cluster for text in texts}
     members: dict[str, set[str]] = defaultdict(set)
-    for text, cluster in given.items():
+    for text, cluster in names.items():
         members[clusters.resolve(cluster)].add(text)
     return {frozenset(texts) for texts in members.values()}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from triage import evidence
 from triage.clusters import fingerprint
-from triage.clusters.rules import rules
+from triage.clusters.rules import load_rules
 from triage.model.evidence import Evidence, Origin
 
 
@@ -76,13 +76,13 @@ def test_no_headline_no_anchor(text: str) -> None:
     assert not fingerprint(fact(text)).anchored
 
 
-def test_an_assertion_without_words_is_told_by_its_place() -> None:
+def test_an_assertion_without_words_is_identified_by_its_place() -> None:
     """A bare AssertionError is anchored by the function that raised it."""
     assert fingerprint(fact("AssertionError", type="AssertionError", file="loss.py", function="check")).anchored
     assert not fingerprint(fact("AssertionError", type="AssertionError")).anchored
 
 
-def test_a_crash_is_told_by_its_frame() -> None:
+def test_a_crash_is_identified_by_its_crash_point() -> None:
     """Two stacks with one crash point are one failure whatever their text; another point is another."""
     one, same, other = (
         fingerprint(fact(text, crash_point=point))
@@ -92,12 +92,15 @@ def test_a_crash_is_told_by_its_frame() -> None:
     assert one.anchored
 
 
-def test_every_step_is_told() -> None:
-    """The trail names the rules that took the wrapper off and the codes kept."""
-    text = "torch.distributed.DistBackendError: NCCL error in: /x.cpp:1, internal error, NCCL version 2.21\nLast error:\nfoo failed with error 110"
-    found = fingerprint(evidence.from_text("Traceback (most recent call last):\n" + text)[0])
-    assert found.guard == "NCCL|error-code=110|"
-    assert found.trail == ("unwrapped by nccl-last-error", "kept the code error-code=110")
+def test_the_trail_names_every_step() -> None:
+    """The trail names the rules that took the wrapper off and the codes."""
+    text = (
+        "torch.distributed.DistBackendError: NCCL error in: /x.cpp:1, internal error, NCCL version 2.21\n"
+        "Last error:\nfoo failed with error 110"
+    )
+    result = fingerprint(evidence.extract_text("Traceback (most recent call last):\n" + text)[0])
+    assert result.guard == "NCCL|error-code=110|"
+    assert result.trail == ("unwrapped by nccl-last-error", "uses the code error-code=110")
 
 
 @given(st.text(max_size=300), st.text(max_size=30))
@@ -106,4 +109,4 @@ def test_any_text_has_a_fingerprint(text: str, name: str) -> None:
     one = fact(text, type=name, function=name, file=name)
     other = dataclasses.replace(one, origin=Origin(rank=7, host="node9", pid=3), source="y.log", offset=99, line=4)
     assert fingerprint(one) == fingerprint(other)
-    assert fingerprint(one).version == rules().version
+    assert fingerprint(one).version == load_rules().version

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.diagnose.calibration import calibrated, fitted, points
+from triage.diagnose.calibration import calibrate, fit_table, load_points
 
 CLAIMS = st.lists(st.tuples(st.integers(2, 19).map(lambda number: number / 20), st.booleans()), min_size=1, max_size=60)
 
@@ -15,24 +15,24 @@ CLAIMS = st.lists(st.tuples(st.integers(2, 19).map(lambda number: number / 20), 
 @given(CLAIMS)
 def test_a_fitted_table_never_falls(claims: list[tuple[float, bool]]) -> None:
     """A higher score is never told with less confidence, and every share lies between none and all."""
-    table = fitted(claims)
+    table = fit_table(claims)
     assert table == sorted(table)
-    told = [round(calibrated(number / 100, table), 9) for number in range(5, 100)]
-    assert told == sorted(told)
-    assert all(0 < share < 1 for share in told)
+    shares = [round(calibrate(number / 100, table), 9) for number in range(5, 100)]
+    assert shares == sorted(shares)
+    assert all(0 < share < 1 for share in shares)
 
 
 def test_shares_are_counted() -> None:
     """Nine of ten right at 0.8 and two of ten at 0.4 are told as nearly that, and in between in a straight line."""
-    table = fitted([(0.8, number > 0) for number in range(10)] + [(0.4, number > 7) for number in range(10)])
+    table = fit_table([(0.8, number > 0) for number in range(10)] + [(0.4, number > 7) for number in range(10)])
     assert table == [(0.4, 3 / 12), (0.8, 10 / 12)]
-    assert abs(calibrated(0.6, table) - (3 / 12 + 10 / 12) / 2) < 1e-9
-    assert (calibrated(0.1, table), calibrated(0.95, table)) == (3 / 12, 10 / 12)
+    assert abs(calibrate(0.6, table) - (3 / 12 + 10 / 12) / 2) < 1e-9
+    assert (calibrate(0.1, table), calibrate(0.95, table)) == (3 / 12, 10 / 12)
 
 
 def test_the_shipped_table_ascends() -> None:
     """Scores and shares rise together, within bounds."""
-    table = points()
+    table = load_points()
     assert len(table) > 1
     for one, other in itertools.pairwise(table):
         assert one[0] < other[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triage.catalog.model import Leaf, Signature
 from triage.diagnose.candidates import READING, Candidate
 
-from .making import fact, raised
+from .factories import fact, raised
 
 
 def refined(*texts: tuple[str, int | None], blames: str | None = None, **values: tuple[str, ...]) -> Candidate:
@@ -19,16 +19,18 @@ def refined(*texts: tuple[str, int | None], blames: str | None = None, **values:
 def running(rank: int, op: str, number: int = 7) -> str:
     return (
         f"RuntimeError: Detected mismatch between collectives on ranks. Rank {rank} is running collective: "
-        f"CollectiveFingerPrint(SequenceNumber={number}, OpType={op}, TensorShape=[8]), but Rank 9 is running collective: "
-        f"CollectiveFingerPrint(SequenceNumber={number}, OpType=ALLREDUCE, TensorShape=[8]).Collectives differ in the following aspects: \t Op type"
+        f"CollectiveFingerPrint(SequenceNumber={number}, OpType={op}, TensorShape=[8]), but Rank 9 is running "
+        f"collective: "
+        f"CollectiveFingerPrint(SequenceNumber={number}, OpType=ALLREDUCE, TensorShape=[8]).Collectives differ in "
+        f"the following aspects: \t Op type"
     )
 
 
 def test_the_text_names_the_rank_at_fault() -> None:
     """What the signature's `blames` captured is the suspect, not who said it; ranges of values are all taken."""
     one = refined(("x", 0), blames="rank", rank=("2", "1"))
-    assert (one.ranks, one.shown_by) == ((1, 2), (0,))
-    assert one.why == ["the message itself names ranks 1, 2"]
+    assert (one.ranks, one.observed_ranks) == ((1, 2), (0,))
+    assert one.why == ["The message names ranks 1-2"]
 
 
 def test_a_capture_without_a_number_blames_nobody() -> None:

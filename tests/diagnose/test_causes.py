@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.catalog.model import Edge
+from triage.catalog.model import CausalEdge
 from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.graph import tier
-from triage.diagnose.scene import Scene
+from triage.diagnose.context import RuleContext
+from triage.diagnose.graph import root_tier
 
-from .making import candidate, decide, explain, fact, left, stranger
+from .factories import candidate, decide, exited, explain, fact, unknown_failure
 
 NAMES = (
     "a.one",
@@ -41,14 +41,15 @@ def graphs(draw: st.DrawFn) -> list[Candidate]:
         ranks = draw(st.lists(st.integers(0, 4), unique=True, max_size=4))
         time = draw(st.none() | st.floats(0, 100))
         if name.startswith("u-"):
-            made.append(stranger(name, ranks, time=time, kind=draw(st.sampled_from(["exception", "exit"]))))
+            made.append(unknown_failure(name, ranks, time=time, kind=draw(st.sampled_from(["exception", "exit"]))))
             continue
         one = candidate(name, draw(st.sampled_from(["cause", "symptom", "either", "confirmation"])), ranks, time=time)
         assert one.signature is not None
         edges = tuple(
-            Edge(draw(st.sampled_from(NAMES)), draw(st.sampled_from(SCOPES))) for _ in range(draw(st.integers(0, 3)))
+            CausalEdge(draw(st.sampled_from(NAMES)), draw(st.sampled_from(SCOPES)))
+            for _ in range(draw(st.integers(0, 3)))
         )
-        object.__setattr__(one.signature, "leads_to", edges)
+        object.__setattr__(one.signature, "causal_edges", edges)
         made.append(one)
     return made
 
@@ -57,9 +58,9 @@ def circles(candidates: Sequence[Candidate]) -> bool:
     """Does any candidate explain itself, by whatever detour?"""
     by_id = {one.id: one for one in candidates}
 
-    def reaches(start: str, goal: str, seen: set[str]) -> bool:
+    def reaches(start: str, goal: str, visited: set[str]) -> bool:
         return any(
-            cause == goal or (cause not in seen and reaches(cause, goal, seen | {cause}))
+            cause == goal or (cause not in visited and reaches(cause, goal, visited | {cause}))
             for cause in by_id[start].explained_by
         )
 
@@ -68,7 +69,7 @@ def circles(candidates: Sequence[Candidate]) -> bool:
 
 @given(graphs())
 def test_explaining_never_closes_a_circle(candidates: list[Candidate]) -> None:
-    """Whatever edges a catalog holds, nothing explains itself, nothing twice, and nothing that is not there explains."""
+    """Whatever edges a catalog has, no candidate explains itself, and none is explained twice by another."""
     explain(candidates)
     assert not circles(candidates)
     for one in candidates:
@@ -80,8 +81,9 @@ def test_explaining_never_closes_a_circle(candidates: list[Candidate]) -> None:
 def test_the_order_of_candidates_does_not_decide(candidates: list[Candidate], seed: int) -> None:
     """Shuffled candidates give the same explanations, the same root and the same confidence."""
     shuffled = [
-        Candidate(one.signature, one.cluster, list(one.facts), one.captures, one.values, one.suspects) for one in candidates
-    ]  # fmt: skip
+        Candidate(one.signature, one.cluster, list(one.facts), one.captures, one.values, one.suspects)
+        for one in candidates
+    ]
     random.Random(seed).shuffle(shuffled)
     answers = []
     for these in (candidates, shuffled):
@@ -104,11 +106,11 @@ def test_the_root_is_unexplained_and_confidence_is_bounded(candidates: list[Cand
     explain(candidates)
     verdict = decide(candidates)
     if verdict.root is None:
-        assert all(one.explained_by or tier(one) is None for one in candidates)
+        assert all(one.explained_by or root_tier(one) is None for one in candidates)
         return
     assert not verdict.root.explained_by
     assert 0.1 <= verdict.confidence <= 0.95
-    assert all((tier(other) or 0) >= (tier(verdict.root) or 0) for other in verdict.others)
+    assert all((root_tier(other) or 0) >= (root_tier(verdict.root) or 0) for other in verdict.others)
     assert all(other.why for other in verdict.others)
 
 
@@ -121,7 +123,7 @@ def root(*candidates: Candidate) -> str | None:
 def test_a_cause_explains_the_symptoms_around_it() -> None:
     """A rank that raised explains the lost peers of the others, whether the catalog knows it or not."""
     lost = candidate("gloo.lost", "symptom", [0, 1])
-    assert root(stranger("u-1", [2]), lost) == "u-1"
+    assert root(unknown_failure("u-1", [2]), lost) == "u-1"
     assert lost.explained_by == ["u-1"]
 
 
@@ -133,9 +135,9 @@ def test_symptoms_alone_have_no_root() -> None:
 
 def test_the_earlier_of_two_causes_began_it() -> None:
     """Two causes of which neither explains the other: the one that was clearly first; the other is told why it lost."""
-    late, early = candidate("a.late", "cause", [0], time=100.0), candidate("b.early", "cause", [1], time=10.0)
-    assert root(late, early) == "b.early"
-    assert late.why == ["began 90 s after b.early"]
+    later, early = candidate("a.late", "cause", [0], time=100.0), candidate("b.early", "cause", [1], time=10.0)
+    assert root(later, early) == "b.early"
+    assert later.why == ["Began 90 s after b.early"]
 
 
 def test_stamps_a_second_apart_do_not_order() -> None:
@@ -149,7 +151,7 @@ def test_stamps_a_second_apart_do_not_order() -> None:
     assert verdict.confidence < 0.9
 
 
-def test_an_ending_says_less_than_what_was_said_before_it() -> None:
+def test_an_ending_is_explained_by_the_error_before_it() -> None:
     """An abort is explained by the error that the same rank printed, and is a root of its own without one."""
     abort = candidate("crash.abort", "either", [1])
     assert root(candidate("cuda.assert", "cause", [1]), abort) == "cuda.assert"
@@ -159,7 +161,7 @@ def test_an_ending_says_less_than_what_was_said_before_it() -> None:
 
 def test_a_stop_from_outside_is_the_last_choice() -> None:
     """A cancelled job that had failed before was cancelled because of it; one that had not was only cancelled."""
-    assert root(candidate("slurm.cancelled", "cause", []), stranger("u-1", [2])) == "u-1"
+    assert root(candidate("slurm.cancelled", "cause", []), unknown_failure("u-1", [2])) == "u-1"
     assert root(candidate("slurm.cancelled", "cause", []), candidate("gloo.lost", "symptom", [1])) == "slurm.cancelled"
 
 
@@ -170,7 +172,7 @@ def test_edges_hold_within_their_scope(scope: str, explained: bool) -> None:
     """An edge for the same rank does not reach another one; a host that is not known does not forbid anything."""
     cause, effect = candidate("a.cause", "either", [0]), candidate("b.effect", "either", [1])
     assert cause.signature is not None
-    object.__setattr__(cause.signature, "leads_to", (Edge("b.effect", scope),))
+    object.__setattr__(cause.signature, "causal_edges", (CausalEdge("b.effect", scope),))
     explain([cause, effect])
     assert bool(effect.explained_by) is explained
 
@@ -189,32 +191,32 @@ def test_the_log_that_stops_first() -> None:
     """Of two failures without times, the one after which its rank wrote nothing while the other's went on; not if it
     waited in a collective.
     """
-    one, other = stranger("u-2", [2]), stranger("u-0", [0])
-    scene = Scene(
+    one, other = unknown_failure("u-2", [2]), unknown_failure("u-0", [0])
+    context = RuleContext(
         (), {}, frozenset(range(4)), 4, frozenset(), last_step={0: 9, 2: 9}, last_time={0: ("", 160.0), 2: ("", 100.0)}
     )
-    assert causes.decide([other, one], scene=scene)[0] is one
+    assert causes.choose_root([other, one], context=context)[0] is one
     assert "went on for more than 10 s" in other.why[-1]
     waiting = Candidate(None, "u-2", [fact("u-2", 2, kind="exception", op="barrier")])
-    assert causes.decide([stranger("u-0", [0]), waiting], scene=scene)[0] is not waiting
-    near = replace(scene, last_time={0: ("", 105.0), 2: ("", 100.0)})
-    assert causes.decide([other, one], scene=near)[0] is other
+    assert causes.choose_root([unknown_failure("u-0", [0]), waiting], context=context)[0] is not waiting
+    near = replace(context, last_time={0: ("", 105.0), 2: ("", 100.0)})
+    assert causes.choose_root([other, one], context=near)[0] is other
 
 
-def test_what_a_process_said_that_failed() -> None:
-    """Where the launcher saw a rank fail, an exception of nobody in particular comes after that of a rank."""
-    somebody, nobody = stranger("u-2", [2]), stranger("u-0")
-    scene = Scene([left(2, 1)], {}, frozenset(range(4)), 4, frozenset())
-    assert causes.decide([nobody, somebody], scene=scene)[0] is somebody
-    assert causes.decide([nobody, somebody])[0] is nobody
+def test_an_error_of_a_failed_rank_comes_before_one_without_a_rank() -> None:
+    """Where the launcher saw a rank fail, an exception without a rank comes after that of a rank."""
+    somebody, nobody = unknown_failure("u-2", [2]), unknown_failure("u-0")
+    context = RuleContext([exited(2, 1)], {}, frozenset(range(4)), 4, frozenset())
+    assert causes.choose_root([nobody, somebody], context=context)[0] is somebody
+    assert causes.choose_root([nobody, somebody])[0] is nobody
 
 
-def test_high_confidence_needs_two_voices() -> None:
-    """A rank's own word alone is told as medium, however clear; the launcher's beside it makes it high."""
+def test_high_confidence_needs_two_sources() -> None:
+    """A rank's own log alone gives medium confidence; the launcher's report as well makes it high."""
     alone = decide([candidate("a.one", "cause", [1])])
     assert alone.confidence < 0.8
     assert alone.root is not None
-    assert "nothing of another origin" in alone.root.why[-1]
+    assert alone.root.why[-1] == "Only one source shows this"
     both = candidate("a.one", "cause", [1])
-    both.facts.append(left(1, 1))
+    both.facts.append(exited(1, 1))
     assert decide([both]).confidence >= 0.8

@@ -1,4 +1,4 @@
-"""The kernel's word joins the rank it is about."""
+"""Kernel lines are joined to the rank that they are about."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ JOB = Path(__file__).parents[2] / "samples/jobs/sigkill_redirects/job"
 
 
 def killed_pid(job: Path) -> str:
-    """The pid of the rank that the launcher's table says was killed."""
+    """Return the pid of the rank that the launcher's table says was killed."""
     text = "\n".join(path.read_text(errors="replace") for path in job.rglob("*.log"))
     return re.findall(r"exitcode\s+: -9 \(pid: (\d+)\)", text)[0]
 
 
 def with_dmesg(tmp_path: Path, pid: str) -> triage.Diagnosis:
+    """Diagnose the job with a kernel log in which this process was killed for memory."""
     shutil.copytree(JOB, tmp_path / "job")
-    line = f"[Sat Nov 21 03:08:20 2026] Memory cgroup out of memory: Killed process {pid} (python3) total-vm:9000000kB, anon-rss:8000000kB"
+    line = (
+        f"[Sat Nov 21 03:08:20 2026] Memory cgroup out of memory: Killed process {pid} (python3) "
+        f"total-vm:9000000kB, anon-rss:8000000kB"
+    )
     (tmp_path / "job/dmesg.txt").write_text(line + "\n")
     return triage.ingest(tmp_path / "job")
 
@@ -42,8 +46,8 @@ def test_an_oom_kill_raises_the_sigkill_to_a_cause(tmp_path: Path) -> None:
 
 def test_another_process_is_no_rank(tmp_path: Path) -> None:
     """A pid that no rank had gives the kernel's line no rank."""
-    found = with_dmesg(tmp_path, "999999")
-    assert next(finding for finding in found.findings if finding.signature == "host.oom-killer").ranks == ()
+    diagnosis = with_dmesg(tmp_path, "999999")
+    assert next(finding for finding in diagnosis.findings if finding.signature == "host.oom-killer").ranks == ()
 
 
 def test_a_gpu_is_placed_by_its_pci_address(tmp_path: Path) -> None:
@@ -53,7 +57,8 @@ def test_a_gpu_is_placed_by_its_pci_address(tmp_path: Path) -> None:
     lines = []
     for rank, bus in enumerate(("1b000", "9b000")):
         lines += [
-            f"node1:{400 + rank}:50{rank} [{rank}] NCCL INFO ncclCommInitRank comm 0x5f{rank} rank {rank} nranks 2 cudaDev {rank} nvmlDev {rank} "
+            f"node1:{400 + rank}:50{rank} [{rank}] NCCL INFO ncclCommInitRank comm 0x5f{rank} rank {rank} nranks "
+            f"2 cudaDev {rank} nvmlDev {rank} "
             f"busId {bus} commId 0xabc - Init COMPLETE",
         ]
     (tmp_path / "console.log").write_text("\n".join(lines) + "\n")
@@ -69,7 +74,7 @@ KILL = "[Sat Nov 21 02:30:10 2026] Out of memory: Killed process {} ({}) total-v
 STEP = "{0}: 2026-11-21 02:30:0{1},000 [rank{0}] INFO trainer: step {1} loss 2.5"
 
 
-def test_srun_says_who_was_killed_on_the_host_of_the_kernel(tmp_path: Path) -> None:
+def test_the_only_rank_that_srun_saw_killed_on_the_kernel_s_host_is_the_one(tmp_path: Path) -> None:
     """No pid is of a rank: of two hosts' ranks it is the one that srun saw killed on the kernel's host, and none if it
     saw two.
     """
@@ -82,12 +87,12 @@ def test_srun_says_who_was_killed_on_the_host_of_the_kernel(tmp_path: Path) -> N
         root = triage.ingest(tmp_path / name).root_cause
         assert root is not None
         assert (root.signature, root.ranks, root.hosts) == ("host.oom-killer", ranks, ("node2",))
-        assert any("it may be one of ranks 5, 6, which died by SIGKILL there" in why for why in root.why) == (
+        assert any("it may be one of ranks 5-6, which died by SIGKILL there" in why for why in root.why) == (
             name == "two"
         )
 
 
-def test_torchrun_says_who_was_killed_in_a_container(tmp_path: Path) -> None:
+def test_a_killed_rank_of_torchrun_may_have_another_pid_in_a_container(tmp_path: Path) -> None:
     """The table gives the killed rank another pid: it is meant where the host is said and the process is called as
     ranks are.
     """

@@ -15,13 +15,13 @@ layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
 @layouts
 def test_a_job_that_finished_is_clean(layout: Layout, tmp_path: Path) -> None:
-    """Steps and a last word."""
+    """Steps and a line that says that training finished."""
     assert triage.ingest(JobBuilder(tmp_path, layout=layout).steps(5).finish().write()).verdict == "clean"
 
 
 @layouts
-def test_a_job_without_a_word_of_failure_is_clean(layout: Layout, tmp_path: Path) -> None:
-    """A log that just stops holds no failure that could be told."""
+def test_a_job_without_a_failure_is_clean(layout: Layout, tmp_path: Path) -> None:
+    """A log that just stops shows no failure."""
     assert triage.ingest(JobBuilder(tmp_path, layout=layout).steps(5).write()).verdict == "clean"
 
 
@@ -36,26 +36,26 @@ def test_one_rank_that_raises_is_found(layout: Layout, tmp_path: Path) -> None:
         )
     if layout != "perrank":
         job.elastic_table({2: 1})
-    found = triage.ingest(job.write())
-    root = found.root_cause
-    assert found.verdict == "unknown"
+    diagnosis = triage.ingest(job.write())
+    root = diagnosis.root_cause
+    assert diagnosis.verdict == "unknown"
     assert root is not None
     assert (root.signature, root.ranks, root.title) == (None, (2,), "ValueError: record 'doc-7' has no tokens")
-    assert root.cluster in {finding.cluster for finding in found.unknown}
-    (lost,) = [finding for finding in found.findings if finding.signature == "gloo.connection-closed-by-peer"]
+    assert root.cluster in {finding.cluster for finding in diagnosis.unknown}
+    (lost,) = [finding for finding in diagnosis.findings if finding.signature == "gloo.connection-closed-by-peer"]
     assert lost.explained_by == (root.cluster,)
     assert lost.ranks == (0, 1, 3)
 
 
 @layouts
 def test_handled_exceptions_do_not_make_a_job_fail(layout: Layout, tmp_path: Path) -> None:
-    """An exception after which its rank goes on and finishes was handled; that it was there is told as a warning."""
+    """An exception after which its rank goes on and finishes was handled; a warning names it."""
     job = JobBuilder(tmp_path, layout=layout, tagged=False).steps(5)
     job.rank(1).log("WARNING retry 1 of 3")
     job.rank(1).traceback("ConnectionError: files.example.com does not answer")
-    found = triage.ingest(job.steps(30, first=6).finish().write())
-    assert found.verdict == "clean"
-    assert found.root_cause is None
+    diagnosis = triage.ingest(job.steps(30, first=6).finish().write())
+    assert diagnosis.verdict == "clean"
+    assert diagnosis.root_cause is None
 
 
 @pytest.mark.parametrize("layout", ["tee", "redirects", "perrank"])
@@ -65,7 +65,8 @@ def test_a_handled_exception_is_not_the_cause_of_a_later_failure(layout: Layout,
     job.rank(0).traceback("ConnectionError: files.example.com does not answer")
     job.steps(30, first=6)
     job.rank(2).traceback(
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+        "79.15 GiB"
     )
     if layout != "perrank":
         job.elastic_table({2: 1})
@@ -74,11 +75,11 @@ def test_a_handled_exception_is_not_the_cause_of_a_later_failure(layout: Layout,
     assert (root.signature, root.ranks) == ("cuda.out-of-memory", (2,))
 
 
-def test_an_exception_after_the_last_word_counts(tmp_path: Path) -> None:
-    """In another file than the last word only the stamps tell: a traceback that was logged later was not over."""
+def test_an_exception_after_the_rank_finished_counts(tmp_path: Path) -> None:
+    """In another file only the timestamps show it: a traceback that was logged later did not end before."""
     job = JobBuilder(tmp_path, layout="redirects", world_size=2, tagged=False).steps(5).finish()
     job.clock += 60
-    job.rank(1).line(f"{job.stamp()},000 [rank 1] ERROR trainer: cannot upload")
+    job.rank(1).line(f"{job.timestamp()},000 [rank 1] ERROR trainer: cannot upload")
     job.rank(1).traceback("ConnectionError: files.example.com does not answer")
     root = triage.ingest(job.write()).root_cause
     assert root is not None
@@ -89,10 +90,10 @@ def test_an_exception_after_the_last_word_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "headed", ["Exception ignored in: <function Pool.__del__ at 0x7f01>", "Exception in thread Thread-3 (_monitor):"]
 )
-def test_asides_do_not_make_a_job_fail(headed: str, layout: Layout, tmp_path: Path) -> None:
+def test_nonfatal_exceptions_do_not_make_a_job_fail(headed: str, layout: Layout, tmp_path: Path) -> None:
     """What Python ignores, and what ends a thread only, does not fail a job that finished."""
     job = JobBuilder(tmp_path, layout=layout, tagged=False).steps(5)
-    job.rank(1).traceback("RuntimeError: cannot schedule new futures", headed=headed)
+    job.rank(1).traceback("RuntimeError: cannot schedule new futures", heading=headed)
     assert triage.ingest(job.finish().write()).verdict == "clean"
 
 
@@ -100,7 +101,7 @@ def test_ignored_exceptions_are_never_a_cause(tmp_path: Path) -> None:
     """Python says itself that it went on: the failure of another rank is the root, whatever comes first."""
     job = JobBuilder(tmp_path, tagged=False).steps(5)
     job.rank(1).traceback(
-        "RuntimeError: cannot schedule new futures", headed="Exception ignored in: <function Pool.__del__ at 0x7f01>"
+        "RuntimeError: cannot schedule new futures", heading="Exception ignored in: <function Pool.__del__ at 0x7f01>"
     )
     job.rank(3).traceback("ValueError: no tokens")
     root = triage.ingest(job.elastic_table({3: 1}).write()).root_cause
@@ -113,8 +114,8 @@ def test_a_job_that_was_restarted_and_finished_is_clean(layout: Layout, tmp_path
     """The last attempt decides."""
     job = JobBuilder(tmp_path, layout=layout).steps(5)
     job.rank(1).traceback("TimeoutError: fetching shard 3 took longer than 30 s")
-    found = triage.ingest(job.restart().steps(5).finish().write())
-    assert found.verdict == "clean"
+    diagnosis = triage.ingest(job.restart().steps(5).finish().write())
+    assert diagnosis.verdict == "clean"
 
 
 @pytest.mark.parametrize("layout", ["tee", "redirects"])
@@ -124,16 +125,16 @@ def test_a_job_that_was_restarted_and_failed_again_failed(layout: Layout, tmp_pa
     job.rank(1).traceback("TimeoutError: fetching shard 3 took longer than 30 s")
     job.restart().steps(5)
     job.rank(1).traceback("TimeoutError: fetching shard 3 took longer than 30 s")
-    found = triage.ingest(job.elastic_table({1: 1}).write())
-    assert found.verdict == "unknown"
-    assert found.root_cause is not None
-    assert found.root_cause.ranks == (1,)
+    diagnosis = triage.ingest(job.elastic_table({1: 1}).write())
+    assert diagnosis.verdict == "unknown"
+    assert diagnosis.root_cause is not None
+    assert diagnosis.root_cause.ranks == (1,)
 
 
 def test_killed_and_silent(tmp_path: Path) -> None:
-    """A signal from outside is all there is to tell: known as such, on the rank that the table gives."""
-    found = triage.ingest(JobBuilder(tmp_path).steps(5).elastic_table({2: -9}).write())
-    assert found.root_cause is not None
-    assert (found.root_cause.signature, found.root_cause.ranks) == ("host.sigkill", (2,))
-    assert [rank.state for rank in found.ranks] == ["ok", "ok", "killed", "ok"]
-    assert found.ranks[0].last_step == 5
+    """A signal from outside is the only evidence: it is the root, on the rank that the table names."""
+    diagnosis = triage.ingest(JobBuilder(tmp_path).steps(5).elastic_table({2: -9}).write())
+    assert diagnosis.root_cause is not None
+    assert (diagnosis.root_cause.signature, diagnosis.root_cause.ranks) == ("host.sigkill", (2,))
+    assert [rank.state for rank in diagnosis.ranks] == ["ok", "ok", "killed", "ok"]
+    assert diagnosis.ranks[0].last_step == 5

@@ -1,4 +1,4 @@
-"""The whole reasoning over facts and the shipped catalog, and what the report makes of it."""
+"""Reasoning over facts with the shipped catalog, and the report that it gives."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.catalog.model import Catalog
-from triage.diagnose import Result, explain, report, states
-from triage.evidence.inference import inferred
+from triage.diagnose import ReasoningResult, explain, rank_states, report
+from triage.evidence.inference import make_inferences
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence
 
-from .making import GLOO, TIMEOUT, fact, job_of, left, raised, solve
+from .factories import GLOO, TIMEOUT, exited, fact, job_of, raised, solve
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
 
 
-def root(result: Result) -> tuple[str, Finding]:
-    verdict, finding = report.root_cause(result)
+def root(result: ReasoningResult) -> tuple[str, Finding]:
+    """Return the verdict and the finding to act on."""
+    verdict, finding = report.decide_verdict(result)
     assert finding is not None
     return verdict, finding
 
@@ -28,7 +29,7 @@ def root(result: Result) -> tuple[str, Finding]:
 def test_a_known_cause_explains_the_rest(catalog: Catalog) -> None:
     """The root is known, names its rank, fills its advice from the captures, and lists what it explains."""
     verdict, finding = root(
-        solve([raised(OOM, 2), raised(GLOO, 0), raised(GLOO, 1), raised(GLOO, 3), left(2, 1)], catalog)
+        solve([raised(OOM, 2), raised(GLOO, 0), raised(GLOO, 1), raised(GLOO, 3), exited(2, 1)], catalog)
     )
     assert (verdict, finding.signature, finding.ranks) == ("known", "cuda.out-of-memory", (2,))
     assert finding.captures["requested"] == "2.00 GiB"
@@ -36,15 +37,15 @@ def test_a_known_cause_explains_the_rest(catalog: Catalog) -> None:
     assert any("gloo.connection-closed-by-peer" in reason for reason in finding.why)
 
 
-def test_the_rules_are_asked_only_without_a_stated_cause(catalog: Catalog) -> None:
-    """Silence is evidence only where nobody says why: a rank that raised is better."""
+def test_inference_rules_run_only_without_a_stated_cause(catalog: Catalog) -> None:
+    """Absence is evidence only where no rank printed an error."""
     waits = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
     assert solve(waits, catalog).suspects == (2,)
     assert solve([*waits, raised(OOM, 3)], catalog).suspects == ()
 
 
-def test_never_joined_is_concluded(catalog: Catalog) -> None:
-    """Three time out and one is silent: it is named, with the sentence that says why, and less than sure."""
+def test_never_joined_is_inferred(catalog: Catalog) -> None:
+    """Three time out and one is silent: it is named, with the reason, and not with high confidence."""
     verdict, finding = root(solve([raised(TIMEOUT, rank) for rank in (0, 1, 3)], catalog))
     assert (verdict, finding.signature, finding.ranks) == ("known", "torch.rank-never-joined", (2,))
     assert any("rank 2 printed no error" in reason for reason in finding.why)
@@ -52,23 +53,23 @@ def test_never_joined_is_concluded(catalog: Catalog) -> None:
 
 
 def test_inferences_may_come_with_the_facts(catalog: Catalog) -> None:
-    """What a dump says is matched by its rule, names its ranks, explains the symptoms, and weighs more than silence."""
+    """A dump's inference is matched by its rule, names its ranks and explains the symptoms."""
     waits = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
     dump = fact("0 entries", source="dumps/rank_1", kind="message")
     result = solve(
-        [*waits, *inferred("lagging-rank", [1], "rank 1 recorded nothing beyond collective 7", dump)], catalog
+        [*waits, *make_inferences("lagging-rank", [1], "rank 1 recorded nothing beyond collective 7", dump)], catalog
     )
     verdict, finding = root(result)
     assert (verdict, finding.signature, finding.ranks) == ("known", "torch.lagging-rank", (1,))
-    assert "rank 1 recorded nothing beyond collective 7" in finding.why
+    assert "Rank 1 recorded nothing beyond collective 7" in finding.why
     assert finding.confidence > root(solve(waits, catalog))[1].confidence
     assert all(one.explained_by for one in result.candidates if one.id == "torch.collective-timeout")
 
 
-def test_a_stated_cause_weighs_more_than_a_conclusion(catalog: Catalog) -> None:
-    """Whatever a dump lets conclude, a rank that says why it failed is the root."""
+def test_a_stated_cause_weighs_more_than_an_inference(catalog: Catalog) -> None:
+    """Whatever a dump shows, a rank that printed why it failed is the root."""
     dump = fact("0 entries", source="dumps/rank_1", kind="message")
-    finding = root(solve([raised(OOM, 3), *inferred("lagging-rank", [1], "rank 1 lags", dump)], catalog))[1]
+    finding = root(solve([raised(OOM, 3), *make_inferences("lagging-rank", [1], "rank 1 lags", dump)], catalog))[1]
     assert (finding.signature, finding.ranks) == ("cuda.out-of-memory", (3,))
 
 
@@ -93,16 +94,16 @@ def test_symptoms_alone_are_an_unknown_failure(
 
 def test_nothing_is_clean(catalog: Catalog) -> None:
     """No facts, or only noise: nothing failed."""
-    assert report.root_cause(solve([], catalog)) == ("clean", None)
-    assert report.root_cause(solve([fact("loss 3.2 is fine", 0)], catalog)) == ("clean", None)
+    assert report.decide_verdict(solve([], catalog)) == ("clean", None)
+    assert report.decide_verdict(solve([fact("loss 3.2 is fine", 0)], catalog)) == ("clean", None)
 
 
 def test_unknown_findings_carry_their_cluster(catalog: Catalog) -> None:
     """An unknown root has no signature, its cluster's id, and stands among the unknown."""
-    result = solve([raised("ValueError: record 7 is empty", 3), left(3, 1)], catalog)
+    result = solve([raised("ValueError: record 7 is empty", 3), exited(3, 1)], catalog)
     verdict, finding = root(result)
     assert (verdict, finding.signature, finding.ranks) == ("unknown", None, (3,))
-    known, unknown = report.findings(result)
+    known, unknown = report.build_findings(result)
     assert [one.cluster for one in unknown] == [finding.cluster]
     assert (finding.cluster or "").startswith("u-")
     assert all(one.signature for one in known)
@@ -111,7 +112,7 @@ def test_unknown_findings_carry_their_cluster(catalog: Catalog) -> None:
 TEXTS = st.sampled_from([OOM, GLOO, TIMEOUT, "ValueError: record 7 is empty", "KeyError: 'x'"])
 FACTS = st.lists(
     st.builds(raised, TEXTS, st.none() | st.integers(0, 5))
-    | st.builds(left, st.integers(0, 5), st.sampled_from([1, -9, -6, -11])),
+    | st.builds(exited, st.integers(0, 5), st.sampled_from([1, -9, -6, -11])),
     max_size=10,
 )
 
@@ -121,9 +122,9 @@ def test_any_facts_give_a_whole_report(catalog: Catalog, facts: list[Evidence], 
     """Whatever is found: confidence within bounds, ranks of this job only, causes before what they explain, a state for
     each rank.
     """
-    result = solve(facts, catalog, size, seen=range(6))
-    verdict, finding = report.root_cause(result)
-    known, unknown = report.findings(result)
+    result = solve(facts, catalog, size, present=range(6))
+    verdict, finding = report.decide_verdict(result)
+    known, unknown = report.build_findings(result)
     assert (verdict == "clean") == (finding is None)
     assert (verdict == "known") == (finding is not None and finding.signature is not None)
     for one in (*([finding] if finding else []), *known, *unknown):
@@ -132,27 +133,27 @@ def test_any_facts_give_a_whole_report(catalog: Catalog, facts: list[Evidence], 
         assert len(one.evidence) <= report.EVIDENCE_PER_FINDING
     if finding is not None and finding.signature and known:
         assert known[0].signature == finding.signature
-    told = states.states(result, job_of(size, range(6)))
-    assert [state.rank for state in told] == list(range(size))
+    ranks = rank_states.infer_rank_states(result, job_of(size, range(6)))
+    assert [state.rank for state in ranks] == list(range(size))
 
 
 @given(FACTS)
 def test_explain_of_any_signature_works(catalog: Catalog, facts: list[Evidence]) -> None:
-    """The part that a signature played is told for those that matched and those that did not."""
+    """Signatures that match and those that do not both get an explanation."""
     result = solve(facts, catalog, 6)
     chosen = result.verdict.root
     for signature in catalog.signatures[::25]:
-        told = explain.explanation(signature, result)
-        assert told.outcome
-        assert told.matched == (signature.id in result.matches)
+        explained = explain.explain_signature(signature, result)
+        assert explained.outcome
+        assert explained.matched == (signature.id in result.matches)
     if chosen is not None and chosen.signature is not None:
-        assert "root cause" in explain.explanation(chosen.signature, result).outcome
+        assert "root cause" in explain.explain_signature(chosen.signature, result).outcome
 
 
 def test_the_timeline_is_in_order_and_bounded(catalog: Catalog) -> None:
     """Earliest first, each moment with its signature, and no longer than a screen or ten."""
     facts = [raised(f"ValueError: {n}", n % 4, time=float(1000 - n), offset=n + 1) for n in range(300)]
-    moments = report.timeline(solve([raised(OOM, 1, time=3.0), *facts], catalog))
-    assert len(moments) <= report.TIMELINE
+    moments = report.build_moments(solve([raised(OOM, 1, time=3.0), *facts], catalog))
+    assert len(moments) <= report.MOST_MOMENTS
     assert moments[0].signature == "cuda.out-of-memory"
     assert [moment.time for moment in moments] == sorted(moment.time or 0.0 for moment in moments)

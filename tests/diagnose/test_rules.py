@@ -1,4 +1,4 @@
-"""Each rule across ranks: when it speaks, whom it names, and when it must be silent."""
+"""Rules across ranks: when each fires, which ranks it names, and when it must not fire."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.diagnose.rules import CONCLUDING, Conclude, infer
+from triage.diagnose.context import RuleContext
+from triage.diagnose.rules import CONCLUDING, Infer, infer
+from triage.diagnose.rules.absence import left_early, left_first, never_joined, rank_absent
 from triage.diagnose.rules.calls import divergent_call
-from triage.diagnose.rules.silence import left_early, left_first, never_joined, rank_absent
-from triage.diagnose.say import say_ranks
-from triage.diagnose.scene import Scene
 from triage.model.evidence import Evidence
 
-from .making import GLOO, TIMEOUT, fact, left, raised
+from .factories import GLOO, TIMEOUT, exited, fact, raised
 
 WAIT = "waiting"
 LOST = "peer-lost"
 
 
-def scene(
+def context(
     facts: Sequence[Evidence],
     matched: Mapping[str, Sequence[int]],
     *,
     size: int | None = 4,
-    seen: Sequence[int] = (0, 1, 2, 3),
+    present: Sequence[int] = (0, 1, 2, 3),
     failed: Sequence[int] = (),
     finished: Sequence[int] = (),
     one_host: bool = False,
-) -> Scene:
-    return Scene(facts, matched, frozenset(seen), size, frozenset(failed), frozenset(finished), one_host)
+) -> RuleContext:
+    return RuleContext(facts, matched, frozenset(present), size, frozenset(failed), frozenset(finished), one_host)
 
 
 def waiting(*ranks: int) -> tuple[list[Evidence], dict[str, list[int]]]:
@@ -44,107 +43,108 @@ def losing(*ranks: int) -> tuple[list[Evidence], dict[str, list[int]]]:
     return facts, {LOST: list(range(len(facts)))}
 
 
-def told(rule: Conclude, scene: Scene) -> list[int | None]:
-    """The ranks that a rule names; each inference must say its rule, its ranks and stand where its basis stands."""
-    found = rule(scene)
-    for one in found:
+def ranks_named_by(rule: Infer, context: RuleContext) -> list[int | None]:
+    """Return the ranks that a rule names; each inference must have its rule and its ranks."""
+    inferences = rule(context)
+    for one in inferences:
         assert one.kind == "inference"
         assert one.component == "triage"
         assert one.fields["ranks"] == ",".join(
-            str(other.origin.rank) for other in found if other.origin.rank is not None
+            str(other.origin.rank) for other in inferences if other.origin.rank is not None
         )
         assert one.text
-    return [one.origin.rank for one in found]
+    return [one.origin.rank for one in inferences]
 
 
 def test_never_joined_names_the_silent_rank() -> None:
     """Three of four timed out: the fourth did not come."""
-    assert told(never_joined, scene(*waiting(0, 1, 3))) == [2]
+    assert ranks_named_by(never_joined, context(*waiting(0, 1, 3))) == [2]
 
 
 def test_never_joined_counts_ranks_that_left_no_trace() -> None:
     """A rank of which no line is seen is as silent as one with lines."""
-    assert told(never_joined, scene(*waiting(0, 1, 3), seen=(0, 1, 3))) == [2]
+    assert ranks_named_by(never_joined, context(*waiting(0, 1, 3), present=(0, 1, 3))) == [2]
 
 
 @pytest.mark.parametrize(
     "quiet",
     [
-        pytest.param(scene(*waiting(0, 1, 2, 3)), id="all wait"),
-        pytest.param(scene(*waiting(0)), id="one of four says too little"),
-        pytest.param(scene(*waiting(0, 1, 3), failed=(2,)), id="the silent one failed by itself"),
-        pytest.param(scene([], {}), id="nobody waits"),
-        pytest.param(scene(*losing(0, 1, 3)), id="nobody waits, some lost a peer"),
+        pytest.param(context(*waiting(0, 1, 2, 3)), id="all wait"),
+        pytest.param(context(*waiting(0)), id="one of four says too little"),
+        pytest.param(context(*waiting(0, 1, 3), failed=(2,)), id="the silent one failed by itself"),
+        pytest.param(context([], {}), id="nobody waits"),
+        pytest.param(context(*losing(0, 1, 3)), id="nobody waits, some lost a peer"),
     ],
 )
-def test_never_joined_is_silent(quiet: Scene) -> None:
+def test_never_joined_is_silent(quiet: RuleContext) -> None:
     """Without a majority that waits, or with a better explanation, nobody is blamed."""
-    assert told(never_joined, quiet) == []
+    assert ranks_named_by(never_joined, quiet) == []
 
 
-def test_left_first_names_who_did_not_complain() -> None:
+def test_left_first_names_the_rank_that_lost_no_peer() -> None:
     """Everybody lost a peer except one: it went first."""
-    assert told(left_first, scene(*losing(0, 1, 3))) == [2]
+    assert ranks_named_by(left_first, context(*losing(0, 1, 3))) == [2]
 
 
 def test_left_first_is_silent_beside_a_timeout() -> None:
     """Peers that close after a timeout went second."""
     facts, matched = waiting(0)
     more, _ = losing(1, 3)
-    assert told(left_first, scene([*facts, *more], {**matched, LOST: [1, 2]})) == []
+    assert ranks_named_by(left_first, context([*facts, *more], {**matched, LOST: [1, 2]})) == []
 
 
 @pytest.mark.parametrize(
-    "quiet", [scene(*losing(0, 1, 2, 3)), scene(*losing(0)), scene(*losing(0, 1, 3), failed=(2,)), scene([], {})]
+    "quiet",
+    [context(*losing(0, 1, 2, 3)), context(*losing(0)), context(*losing(0, 1, 3), failed=(2,)), context([], {})],
 )
-def test_left_first_is_silent(quiet: Scene) -> None:
+def test_left_first_is_silent(quiet: RuleContext) -> None:
     """All complain, few complain, or the one that does not has failed by itself."""
-    assert told(left_first, quiet) == []
+    assert ranks_named_by(left_first, quiet) == []
 
 
 def test_divergent_call_names_the_minority() -> None:
     """All wait, one of them elsewhere in the program."""
     facts, _ = waiting(0, 1, 2)
     facts.append(raised(TIMEOUT, 3, op="broadcast", file="/w/train.py", line="33"))
-    (found,) = divergent_call(scene(facts, {WAIT: [0, 1, 2, 3]}))
-    assert found.origin.rank == 3
-    assert "broadcast at train.py:33" in found.text
-    assert "all_reduce at train.py:20" in found.text
+    (inference,) = divergent_call(context(facts, {WAIT: [0, 1, 2, 3]}))
+    assert inference.origin.rank == 3
+    assert "broadcast at train.py:33" in inference.text
+    assert "all_reduce at train.py:20" in inference.text
 
 
 def test_divergent_call_needs_a_majority_and_everybody() -> None:
     """Half here and half there names nobody, and neither does a job of which some ranks are not seen waiting."""
     facts, _ = waiting(0, 1)
     facts += [raised(TIMEOUT, rank, op="broadcast", file="/w/train.py", line="33") for rank in (2, 3)]
-    assert told(divergent_call, scene(facts, {WAIT: [0, 1, 2, 3]})) == []
-    assert told(divergent_call, scene(facts[:3], {WAIT: [0, 1, 2]})) == []
-    assert told(divergent_call, scene(*waiting(0, 1, 2, 3))) == []
+    assert ranks_named_by(divergent_call, context(facts, {WAIT: [0, 1, 2, 3]})) == []
+    assert ranks_named_by(divergent_call, context(facts[:3], {WAIT: [0, 1, 2]})) == []
+    assert ranks_named_by(divergent_call, context(*waiting(0, 1, 2, 3))) == []
 
 
-def test_left_early_believes_who_says_that_it_is_done() -> None:
+def test_left_early_names_a_rank_that_finished() -> None:
     """A rank that finished while others waited for it."""
-    assert told(left_early, scene(*waiting(0, 1, 3), finished=(2,))) == [2]
+    assert ranks_named_by(left_early, context(*waiting(0, 1, 3), finished=(2,))) == [2]
 
 
-def test_left_early_reads_the_launcher_s_table() -> None:
+def test_left_early_names_a_rank_that_the_launcher_does_not_list() -> None:
     """On one host the launcher lists who failed: who waits for nobody and is not listed has ended well."""
     facts, matched = losing(0, 1, 3)
-    facts += [left(rank, 1) for rank in (0, 1, 3)]
-    assert told(left_early, scene(facts, matched, one_host=True)) == [2]
-    assert told(left_early, scene(facts, matched, one_host=False)) == []
+    facts += [exited(rank, 1) for rank in (0, 1, 3)]
+    assert ranks_named_by(left_early, context(facts, matched, one_host=True)) == [2]
+    assert ranks_named_by(left_early, context(facts, matched, one_host=False)) == []
 
 
 @pytest.mark.parametrize(
     "quiet",
     [
-        scene([], {}, finished=(2,)),
-        scene(*waiting(0, 1, 2, 3), finished=(2,)),
-        scene(*waiting(0, 1, 3), finished=(2,), failed=(2,)),
+        context([], {}, finished=(2,)),
+        context(*waiting(0, 1, 2, 3), finished=(2,)),
+        context(*waiting(0, 1, 3), finished=(2,), failed=(2,)),
     ],
 )
-def test_left_early_is_silent(quiet: Scene) -> None:
+def test_left_early_is_silent(quiet: RuleContext) -> None:
     """Nobody waits, or the one that was done waits as well or failed."""
-    assert told(left_early, quiet) == []
+    assert ranks_named_by(left_early, quiet) == []
 
 
 def test_rank_absent_reads_the_store_s_count() -> None:
@@ -152,56 +152,61 @@ def test_rank_absent_reads_the_store_s_count() -> None:
     counted = fact(
         "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. 3/4 clients joined."
     )
-    assert told(rank_absent, scene([counted], {}, seen=(0, 1, 2))) == [3]
+    assert ranks_named_by(rank_absent, context([counted], {}, present=(0, 1, 2))) == [3]
 
 
 def test_rank_absent_names_nobody_it_cannot_tell() -> None:
     """Two files and three clients: who the absent one is cannot be known, only that there is one."""
     counted = fact("Timed out after 31 seconds waiting for clients. 3/4 clients joined.")
-    assert told(rank_absent, scene([counted], {}, seen=(0, 1))) == [None]
-    assert told(rank_absent, scene([fact("Timed out. 4/4 clients joined.")], {})) == []
+    assert ranks_named_by(rank_absent, context([counted], {}, present=(0, 1))) == [None]
+    assert ranks_named_by(rank_absent, context([fact("Timed out. 4/4 clients joined.")], {})) == []
 
 
 def test_rank_absent_reads_the_key_that_is_waited_for() -> None:
     """All ask for the address of one rank, which left no trace; if it did, it is not absent."""
-    asked = [fact("wait timeout after 30000ms, keys: /default_pg/0//cpu//0/3", rank) for rank in (0, 1, 2)]
-    assert told(rank_absent, scene(asked, {}, seen=(0, 1, 2))) == [3]
-    assert told(rank_absent, scene(asked, {}, seen=(0, 1, 2, 3))) == []
+    waits = [fact("wait timeout after 30000ms, keys: /default_pg/0//cpu//0/3", rank) for rank in (0, 1, 2)]
+    assert ranks_named_by(rank_absent, context(waits, {}, present=(0, 1, 2))) == [3]
+    assert ranks_named_by(rank_absent, context(waits, {}, present=(0, 1, 2, 3))) == []
 
 
-def test_the_first_rule_that_speaks_is_heard() -> None:
+def test_the_first_rule_that_fires_counts() -> None:
     """A rank that never started explains the wait better than one that is silent."""
     facts, matched = waiting(0, 1, 2)
     facts.append(fact("Timed out after 31 seconds waiting for clients. 3/4 clients joined."))
-    found = infer(scene(facts, matched, seen=(0, 1, 2))).inferences
-    assert {one.fields["rule"] for one in found} == {"rank-absent"}
+    inferences = infer(context(facts, matched, present=(0, 1, 2))).inferences
+    assert {one.fields["rule"] for one in inferences} == {"rank-absent"}
 
 
 RANKS = st.integers(0, 7)
 FACTS = st.lists(
-    st.builds(lambda rank, text, line: raised(text, rank, file="/w/t.py", line=line), st.none() | RANKS, st.sampled_from([TIMEOUT, GLOO]), st.sampled_from("12"))
-    | st.builds(left, RANKS, st.sampled_from([0, 1, -9])),
+    st.builds(
+        lambda rank, text, line: raised(text, rank, file="/w/t.py", line=line),
+        st.none() | RANKS,
+        st.sampled_from([TIMEOUT, GLOO]),
+        st.sampled_from("12"),
+    )
+    | st.builds(exited, RANKS, st.sampled_from([0, 1, -9])),
     max_size=12,
-)  # fmt: skip
+)
 
 
 @given(FACTS, st.sets(RANKS), st.sets(RANKS), st.sets(RANKS), st.none() | st.integers(1, 8), st.booleans())
 def test_no_rule_blames_a_rank_that_is_out_of_the_world_or_failed(
-    facts: list[Evidence], seen: set[int], failed: set[int], finished: set[int], size: int | None, one_host: bool
+    facts: list[Evidence], present: set[int], failed: set[int], finished: set[int], size: int | None, one_host: bool
 ) -> None:
     """Whatever the facts, a rule names ranks of this job only, and none that has an error of its own to show."""
     matched = {
         WAIT: [n for n, one in enumerate(facts) if one.text == TIMEOUT],
         LOST: [n for n, one in enumerate(facts) if one.text == GLOO],
     }
-    everybody = seen | finished | set(range(size or 0)) | {one.origin.rank for one in facts}
+    everybody = present | finished | set(range(size or 0)) | {one.origin.rank for one in facts}
     for rule in CONCLUDING:
-        for one in rule.conclude(
-            scene(
+        for one in rule.infer(
+            context(
                 facts,
                 matched,
                 size=size,
-                seen=sorted(seen),
+                present=sorted(present),
                 failed=sorted(failed),
                 finished=sorted(finished),
                 one_host=one_host,
@@ -209,18 +214,3 @@ def test_no_rule_blames_a_rank_that_is_out_of_the_world_or_failed(
         ):
             assert one.origin.rank is None or one.origin.rank in everybody
             assert one.origin.rank not in failed
-
-
-@pytest.mark.parametrize(
-    ("ranks", "words"),
-    [
-        ([], "no known rank"),
-        ([3], "rank 3"),
-        ([1, 0], "ranks 0, 1"),
-        ([0, 1, 2, 5], "ranks 0-2, 5"),
-        ([0, 1, 2, 3, 7, 8], "ranks 0-3, 7, 8"),
-    ],
-)
-def test_ranks_in_words(ranks: list[int], words: str) -> None:
-    """Three or more in a row are a range."""
-    assert say_ranks(ranks) == words

@@ -10,12 +10,20 @@ from hypothesis import strategies as st
 from triage.diagnose import sequences
 from triage.model.evidence import Evidence, Origin
 
-OLD = "[PG 0 (default_pg) Rank {local}] Exception (either an error or timeout) detected by watchdog at work: 9, last enqueued NCCL work: {e}, last completed NCCL work: {c}."
-NEW = "[PG ID 0 PG GUID 0(default_pg) Rank {local}]  failure detected by watchdog at work sequence id: 9 PG status: last enqueued work: {e}, last completed work: {c}"
+OLD = (
+    "[PG 0 (default_pg) Rank {local}] Exception (either an error or timeout) detected by watchdog at work: 9, "
+    "last enqueued NCCL work: {e}, last completed NCCL work: {c}."
+)
+NEW = (
+    "[PG ID 0 PG GUID 0(default_pg) Rank {local}]  failure detected by watchdog at work sequence id: 9 PG "
+    "status: last enqueued work: {e}, last completed work: {c}"
+)
 
 DUMP = (
-    "[PG ID 0 PG GUID 0(default_pg) Rank {local}] Received a dump signal due to a collective timeout from  rank 1 and we will try our best to dump the "
-    "debug info. Last enqueued NCCL work: {e}, last completed NCCL work: {c}.This is most likely caused by incorrect usages of collectives"
+    "[PG ID 0 PG GUID 0(default_pg) Rank {local}] Received a dump signal due to a collective timeout from  rank "
+    "1 and we will try our best to dump the "
+    "debug info. Last enqueued NCCL work: {e}, last completed NCCL work: {c}.This is most likely caused by "
+    "incorrect usages of collectives"
 )
 
 
@@ -35,10 +43,10 @@ def facts(progress: Mapping[int, tuple[int, int]], form: str = NEW) -> list[Evid
 
 
 def conclude(
-    progress: Mapping[int, tuple[int, int]], everybody: int = 4, form: str = NEW
+    progress: Mapping[int, tuple[int, int]], world_size: int = 4, form: str = NEW
 ) -> tuple[str, frozenset[int]] | None:
-    found = sequences.conclude(facts(progress, form), frozenset(range(everybody)))
-    return (found.rule, found.ranks) if found else None
+    conclusion = sequences.compare_progress(facts(progress, form), frozenset(range(world_size)))
+    return (conclusion.rule, conclusion.ranks) if conclusion else None
 
 
 def test_the_rank_behind_the_majority_lags() -> None:
@@ -96,7 +104,7 @@ def test_groups_are_not_mixed() -> None:
         )
         for rank in (0, 1)
     ]
-    assert [len(ranks) for ranks in sequences.by_group([*one, *two]).values()] == [2, 2]
+    assert [len(ranks) for ranks in sequences.progress_by_group([*one, *two]).values()] == [2, 2]
 
 
 @given(st.dictionaries(st.integers(0, 7), st.tuples(st.integers(-1, 5), st.integers(-1, 5)), max_size=8), st.randoms())
@@ -104,6 +112,10 @@ def test_the_order_of_the_lines_does_not_matter(progress: dict[int, tuple[int, i
     """The same reports in any order give the same conclusion, and only reporting ranks are named."""
     shuffled = facts(progress)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    found, again = (sequences.conclude(lines, frozenset(range(8))) for lines in (facts(progress), shuffled))
-    assert (found and (found.rule, found.ranks, found.text)) == (again and (again.rule, again.ranks, again.text))
-    assert found is None or found.ranks <= set(progress)
+    conclusion, again = (
+        sequences.compare_progress(lines, frozenset(range(8))) for lines in (facts(progress), shuffled)
+    )
+    assert (conclusion and (conclusion.rule, conclusion.ranks, conclusion.text)) == (
+        again and (again.rule, again.ranks, again.text)
+    )
+    assert conclusion is None or conclusion.ranks <= set(progress)

@@ -1,16 +1,16 @@
-"""triage.diagnose.timeline"""
+"""The timeline of a job."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from triage import pipeline
-from triage.diagnose.timeline import cut
+from triage.diagnose.timeline import cut_timeline
 from triage.testing.jobs import JobBuilder
 
 
 def job(tmp_path: Path) -> str:
-    """Rank 1 fails in a directory of one file a rank; the others wait and are told to stop."""
+    """Write a job with one file per rank, in which rank 1 fails, and return its path."""
     (tmp_path / "job").mkdir()
     for rank in range(4):
         lines = [f"2026-11-21 03:00:{second:02},000 INFO trainer: step {second}" for second in range(10 + rank)]
@@ -27,33 +27,33 @@ def job(tmp_path: Path) -> str:
 
 def test_failures_and_last_lines_are_in_the_order_of_the_clocks(tmp_path: Path) -> None:
     """Each rank's last line stands at its time, the failure says its signature and that it is the root."""
-    told = pipeline.timeline([job(tmp_path)])
-    assert [(event.ranks, event.last, event.root) for event in told.events] == [
+    timeline = pipeline.timeline([job(tmp_path)])
+    assert [(event.ranks, event.last, event.root) for event in timeline.events] == [
         ((0,), True, False),
         ((1,), False, True),
         ((2,), True, False),
         ((3,), True, False),
     ]
-    assert told.events[2].text.endswith("step 11")
-    assert [state.rank for state in told.ranks] == [0, 1, 2, 3]
+    assert timeline.events[2].text.endswith("step 11")
+    assert [state.rank for state in timeline.ranks] == [0, 1, 2, 3]
 
 
 def test_a_window_and_ranks_cut_and_count(tmp_path: Path) -> None:
-    """What is cut off is said."""
+    """Events outside of the window or of other ranks are left out and counted."""
     whole = pipeline.timeline([job(tmp_path)])
-    near = cut(whole, around=1.0)
+    near = cut_timeline(whole, around=1.0)
     assert [event.ranks for event in near.events] == [(0,), (1,), (2,)]
     assert near.left_out == 1
-    some = cut(whole, ranks=frozenset({2, 3}))
+    some = cut_timeline(whole, ranks=frozenset({2, 3}))
     assert [event.ranks for event in some.events] == [(2,), (3,)]
     assert [state.rank for state in some.ranks] == [2, 3]
-    assert cut(whole) == whole
+    assert cut_timeline(whole) == whole
 
 
-def test_ranks_that_say_the_same_are_told_together(tmp_path: Path) -> None:
+def test_ranks_with_equal_last_lines_share_an_event(tmp_path: Path) -> None:
     """Within one second, whatever the numbers in it."""
     builder = JobBuilder(tmp_path / "job", world_size=4)
     for rank in range(4):
         builder.rank(rank).line(f"2026-11-21 03:00:05,{rank}00 INFO trainer: step {rank} of 100")
-    told = pipeline.timeline([str(builder.write())])
-    assert [event.ranks for event in told.events if event.last] == [(0, 1, 2, 3)]
+    timeline = pipeline.timeline([str(builder.write())])
+    assert [event.ranks for event in timeline.events if event.last] == [(0, 1, 2, 3)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from triage.evidence import from_text
+from triage.evidence import extract_text
 
 CORPUS = Path(__file__).parents[1] / "artifacts" / "backtraces"
 
@@ -24,7 +24,9 @@ CORPUS = Path(__file__).parents[1] / "artifacts" / "backtraces"
 def test_a_backtrace_is_a_crash(name: str, frame: str, signal: str, prefix: str) -> None:
     """A crash in a log names its frame and signal, behind a rank's prefix too, and then its rank."""
     text = (CORPUS / f"{name}.txt").read_text(encoding="utf-8")
-    facts = [fact for fact in from_text("\n".join(prefix + line for line in text.splitlines())) if fact.kind == "crash"]
+    facts = [
+        fact for fact in extract_text("\n".join(prefix + line for line in text.splitlines())) if fact.kind == "crash"
+    ]
     assert facts
     assert (facts[0].fields["frame"], facts[0].fields.get("signal", "")) == (frame, signal)
     assert facts[0].fields["crash_signature"].startswith("c-")
@@ -33,7 +35,7 @@ def test_a_backtrace_is_a_crash(name: str, frame: str, signal: str, prefix: str)
 
 def test_a_look_at_a_living_process_is_no_crash() -> None:
     """Stacks that somebody took of a running process are kept, and are no failure."""
-    facts = from_text((CORPUS / "pstack-live.txt").read_text(encoding="utf-8"))
+    facts = extract_text((CORPUS / "pstack-live.txt").read_text(encoding="utf-8"))
     assert {fact.kind for fact in facts} <= {"stack", "message"}
 
 
@@ -45,5 +47,5 @@ def test_interleaved_ranks() -> None:
     lines = []
     for step in range(max(len(one), len(other))):
         lines += [f"[rank{rank}]: {text[step]}" for rank, text in ((0, one), (1, other)) if step < len(text)]
-    facts = {fact.origin.rank: fact for fact in from_text("\n".join(lines)) if fact.kind == "crash"}
+    facts = {fact.origin.rank: fact for fact in extract_text("\n".join(lines)) if fact.kind == "crash"}
     assert {rank: fact.fields["frame"] for rank, fact in facts.items()} == {0: "decode_shard", 1: "reduce_bucket"}

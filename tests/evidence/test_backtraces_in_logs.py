@@ -1,4 +1,4 @@
-"""The written backtraces of tests/artifacts/backtraces, each inside the log of a rank: what `ingest` makes of them."""
+"""The backtraces of tests/artifacts/backtraces, each in the log of a rank, are read as crashes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from triage import pipeline
+from triage.base.options import Options
 from triage.model.evidence import Evidence
-from triage.stacks import parse, reduce
+from triage.pipeline.stages import read_job
+from triage.stacks.parser import parse_stacks
+from triage.stacks.signature import reduce_stacks
 
 CORPUS = sorted((Path(__file__).parents[1] / "artifacts" / "backtraces").glob("*.txt"))
-DRESSES = {
+PREFIXES = {
     "as it was printed": "",
     "a collector's stamp and a rank": "2026-11-21T10:00:05.123Z [rank{rank}]: ",
     "a stamp and torchrun's tee": "2026-11-21 10:00:05 [default{rank}]:",
@@ -21,68 +23,70 @@ DRESSES = {
 INSIDE = ("gdb-rank-prefix", "c10-rank-prefix-and-colour")  # these say themselves which rank they are of
 
 
-def dressed(path: Path, dress: str, rank: int) -> list[str]:
+def with_prefix(path: Path, prefix: str, rank: int) -> list[str]:
+    """Return the lines of a backtrace as they stand in the log of a rank."""
     lines = ["step 1 loss 2.0", *path.read_text("utf-8").rstrip().split("\n")]
-    return [f"{dress.format(rank=rank)}{line}\n" for line in lines]
+    return [f"{prefix.format(rank=rank)}{line}\n" for line in lines]
 
 
 def crashes(directory: Path) -> list[Evidence]:
-    known = pipeline._read([str(directory)], pipeline.Options(), None)
-    facts = (*known.harvest.facts, *known.result.facts)
+    """Return the crashes and stacks in the job."""
+    job = read_job([str(directory)], Options(), None)
+    facts = (*job.extracted.facts, *job.result.facts)
     return [fact for fact in facts if fact.kind in ("crash", "terminate", "fatal-python", "stack")]
 
 
-@pytest.fixture(scope="module", params=DRESSES.values(), ids=DRESSES.keys())
+@pytest.fixture(scope="module", params=PREFIXES.values(), ids=PREFIXES.keys())
 def facts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Evidence]]:
     """The facts of each sample, all read in one go: every one is the log of a rank, with a step before it."""
     directory = tmp_path_factory.mktemp("job")
     for rank, path in enumerate(CORPUS):
-        (directory / f"rank{rank}.log").write_text("".join(dressed(path, request.param, rank)), "utf-8")
-    found: dict[str, list[Evidence]] = {path.stem: [] for path in CORPUS}
+        (directory / f"rank{rank}.log").write_text("".join(with_prefix(path, request.param, rank)), "utf-8")
+    by_sample: dict[str, list[Evidence]] = {path.stem: [] for path in CORPUS}
     for fact in crashes(directory):
-        found[CORPUS[int(Path(fact.source).stem.removeprefix("rank"))].stem].append(fact)
-    return found
+        by_sample[CORPUS[int(Path(fact.source).stem.removeprefix("rank"))].stem].append(fact)
+    return by_sample
 
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Evidence]]:
     """The same, two ranks in one file, a line of each in turn."""
     directory = tmp_path_factory.mktemp("job")
-    found: dict[str, list[Evidence]] = {path.stem: [] for path in CORPUS}
-    both = [dressed(path, "[rank{rank}]: ", rank) for rank, path in enumerate(CORPUS)]
+    by_sample: dict[str, list[Evidence]] = {path.stem: [] for path in CORPUS}
+    both = [with_prefix(path, "[rank{rank}]: ", rank) for rank, path in enumerate(CORPUS)]
     for number in range(0, len(both), 2):
         lines = itertools.chain.from_iterable(itertools.zip_longest(*both[number : number + 2], fillvalue=""))
         (directory / f"job{number}.log").write_text("".join(lines), "utf-8")
     for fact in crashes(directory):
         if fact.origin.rank is not None:
-            found[CORPUS[fact.origin.rank].stem].append(fact)
-    return found
+            by_sample[CORPUS[fact.origin.rank].stem].append(fact)
+    return by_sample
 
 
-def is_found(name: str, facts: dict[str, list[Evidence]]) -> bool:
-    """Is the crash point the one that the text alone gives?"""
+def has_crash_point(name: str, facts: dict[str, list[Evidence]]) -> bool:
+    """Whether the crash point is the one that the text alone gives."""
     text = next(path for path in CORPUS if path.stem == name).read_text("utf-8")
-    wanted = {crash.point for crash in map(reduce, parse(text)) if crash.key}
+    wanted = {crash.point for crash in map(reduce_stacks, parse_stacks(text)) if crash.key}
     return not wanted or bool(wanted & {fact.fields.get("crash_point", "") for fact in facts[name]} - {""})
 
 
 @pytest.mark.parametrize("name", [path.stem for path in CORPUS])
 def test_a_backtrace_in_a_log_is_found(name: str, facts: dict[str, list[Evidence]]) -> None:
-    """The crash point is the one that the text alone gives, whatever a launcher or a collector put before every line."""
-    assert is_found(name, facts), facts[name]
+    """The crash point is the one that the text alone gives, whatever prefix stands before every line."""
+    assert has_crash_point(name, facts), facts[name]
 
 
 @pytest.mark.parametrize("name", [path.stem for path in CORPUS if path.stem not in INSIDE])
 def test_a_backtrace_between_the_lines_of_another_rank_is_found(name: str, mixed: dict[str, list[Evidence]]) -> None:
     """Two ranks die at once and their lines alternate: each has its own crash point."""
-    assert is_found(name, mixed), mixed[name]
+    assert has_crash_point(name, mixed), mixed[name]
 
 
 JOURNAL = """\
 Nov 04 10:00:00 node3 systemd-coredump[5150]: Process 5100 (python3) of user 1000 terminated abnormally with signal 11/SEGV, processing...
 Nov 04 10:00:00 node3 systemd-coredump[5151]: Process 5101 (python3) of user 1000 terminated abnormally with signal 7/BUS, processing...
 Nov 04 10:00:01 node3 systemd-coredump[5150]: [?] Process 5100 (python3) of user 1000 dumped core.
-                                              \n"""
+                                              \n"""  # noqa: E501
 MODULES = "".join(
     f"                                              Module lib{n}.so from deb x-1.{n}.amd64\n" for n in range(80)
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.evidence import SPEAKERS, TRIGGERS, from_text, message
-from triage.evidence.interface import EXCERPT_LINES, TEXT_CHARACTERS, shorten
+from triage.evidence import EXTRACTORS, TRIGGERS, extract_text, message
+from triage.evidence.extractor import EXCERPT_LINES, TEXT_CHARACTERS, shorten
 
 PIECES = st.sampled_from(
     [
@@ -44,7 +44,7 @@ def test_no_text_is_too_odd(lines: list[str]) -> None:
     """
     text = "\n".join(lines)
     size = len(text.encode("utf-8", "replace"))
-    for fact in from_text(text):
+    for fact in extract_text(text):
         assert 0 <= fact.offset <= fact.end <= size
         assert fact.kind
         assert fact.component
@@ -55,17 +55,17 @@ def test_no_text_is_too_odd(lines: list[str]) -> None:
 def test_from_text_gives_the_same_facts_again(lines: list[str]) -> None:
     """The facts of a text are those of the same text, and what they say stands in it."""
     text = "\n".join(lines)
-    assert from_text(text) == from_text(text)
-    words = set(text.split())
-    for fact in from_text(text):
+    assert extract_text(text) == extract_text(text)
+    parts = set(text.split())
+    for fact in extract_text(text):
         if fact.kind == "message" and len(fact.text.splitlines()) == 1:
-            assert set(fact.text.split()) <= words
+            assert set(fact.text.split()) <= parts
 
 
 def test_the_last_speaker_takes_whatever_is_left() -> None:
     """Every line that was asked for becomes a fact: the list ends with the speaker that refuses nothing."""
-    assert SPEAKERS[-1] is message.read
-    assert from_text("nobody knows this line")[0].component == "app"
+    assert EXTRACTORS[-1] is message.extract
+    assert extract_text("nobody knows this line")[0].component == "app"
 
 
 def test_triggers_can_be_scanned_for() -> None:
@@ -76,7 +76,7 @@ def test_triggers_can_be_scanned_for() -> None:
 
 def test_texts_are_bounded() -> None:
     """A message of a megabyte is cut, and a long excerpt keeps its two ends."""
-    (fact,) = from_text(
+    (fact,) = extract_text(
         "[rank0]: Traceback (most recent call last):\n" + "[rank0]: ValueError: " + "x" * 1_000_000 + "\n"
     )
     assert len(fact.text) <= TEXT_CHARACTERS

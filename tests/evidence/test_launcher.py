@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from triage.evidence import from_text
+from triage.evidence import extract_text
+from triage.model.details import ExceptionDetail, ExitDetail
 from triage.model.evidence import Evidence
 
 
 def exits(text: str) -> list[Evidence]:
-    return [fact for fact in from_text(text) if fact.kind == "exit"]
+    return [fact for fact in extract_text(text) if fact.kind == "exit"]
 
 
 def table(*entries: str, root: str) -> str:
@@ -35,7 +36,8 @@ def entry(
     traceback: str = "Signal",
 ) -> str:
     return (
-        f"[{number}]:\n  time      : 2026-11-21_06:06:29\n  host      : {host}\n  rank      : {rank} (local_rank: {local})\n"
+        f"[{number}]:\n  time      : 2026-11-21_06:06:29\n  host      : {host}\n  rank      : {rank} (local_rank: "
+        f"{local})\n"
         f"  exitcode  : {exitcode}\n  error_file: {error_file}\n  traceback : {traceback}\n"
     )
 
@@ -49,13 +51,15 @@ def test_the_table_of_one_node() -> None:
             root=entry(0, 0, 0, "1 (pid: 18)"),
         )
     )
-    assert [
-        (f.origin.rank, f.fields["exitcode"], f.fields.get("signal"), f.fields["pid"], f.fields.get("first"))
-        for f in facts
-    ] == [
-        (1, "-9", "SIGKILL", "19", None),
-        (2, "-15", "SIGTERM", "20", None),
-        (0, "1", None, "18", "yes"),
+    assert [(f.origin.rank, f.fields["exitcode"], f.fields.get("signal"), f.fields["pid"]) for f in facts] == [
+        (1, "-9", "SIGKILL", "19"),
+        (2, "-15", "SIGTERM", "20"),
+        (0, "1", None, "18"),
+    ]
+    assert [f.detail for f in facts] == [
+        ExitDetail(-9, "SIGKILL"),
+        ExitDetail(-15, "SIGTERM"),
+        ExitDetail(1, first_observed=True),
     ]
     assert {f.origin.host for f in facts} == {"node1"}
     assert {f.origin.time for f in facts} == {1795241189.0}
@@ -66,7 +70,7 @@ def test_the_table_of_one_node() -> None:
     [("2026-11-21T03:06:31Z", -3 * 3600), ("2026-11-21T06:36:31Z", 1800), ("2026-11-21T06:09:31Z", 0)],
 )
 def test_the_table_s_time_is_in_the_zone_of_its_host(stamp: str, expected: int) -> None:
-    """Behind a collector's stamps the hours between them are the zone; the minutes that a table comes later are none."""
+    """After a collector's timestamp, a difference of hours is the time zone, one of minutes is not."""
     text = table(root=entry(0, 1, 1, "-9 (pid: 19)  (SIGKILL)"))
     (fact,) = exits("".join(f"{stamp} stderr F {line}\n" for line in text.splitlines()))
     assert fact.origin.time == 1795241189.0 + expected
@@ -89,7 +93,7 @@ def test_a_host_called_localhost_is_no_host() -> None:
 
 
 def test_a_recorded_traceback_is_its_rank_s() -> None:
-    """What `@record` kept is quoted in the table: an exception of that rank, and no part of the launcher's own message."""
+    """What `@record` saved is quoted in the table: an exception of that rank, and no part of the launcher's message."""
     recorded = (
         "Traceback (most recent call last):\n"
         '    File "/w/train.py", line 25, in main\n'
@@ -97,14 +101,10 @@ def test_a_recorded_traceback_is_its_rank_s() -> None:
         "  ValueError: no tokens\n  "
     )
     text = table(root=entry(0, 4, 0, "1 (pid: 18)", error_file="/tmp/none/attempt_0/0/error.json", traceback=recorded))
-    facts = from_text(text)
+    facts = extract_text(text)
     (raised,) = [fact for fact in facts if fact.kind == "exception"]
-    assert (raised.origin.rank, raised.text, raised.fields["line"], raised.fields["recorded"]) == (
-        4,
-        "ValueError: no tokens",
-        "25",
-        "yes",
-    )
+    assert (raised.origin.rank, raised.text, raised.fields["line"]) == (4, "ValueError: no tokens", "25")
+    assert raised.detail == ExceptionDetail("ValueError", quoted_by_launcher=True)
     (message,) = [fact for fact in facts if fact.component == "torchelastic"]
     assert message.text.startswith("torch.distributed.elastic.multiprocessing.errors.ChildFailedError")
     assert "ValueError" not in message.text
@@ -141,7 +141,8 @@ def test_a_huge_range_of_tasks_is_bounded() -> None:
     ("line", "rank", "code", "signal"),
     [
         (
-            "[2026-11-21 03:00:00,000] [ERROR] [launch.py:322:sigkill_handler] ['python', 'train.py'] exits with return code = -9",
+            "[2026-11-21 03:00:00,000] [ERROR] [launch.py:322:sigkill_handler] ['python', 'train.py'] exits with "
+            "return code = -9",
             None,
             "-9",
             "SIGKILL",
@@ -171,7 +172,8 @@ def test_other_launchers(line: str, rank: int | None, code: str, signal: str | N
 def test_the_agent_s_own_signals_are_its_doing() -> None:
     """A process that the agent stops is marked so, and its pid is the process's, not the agent's."""
     (fact,) = exits(
-        "W1121 06:03:24.563000 229 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 633 closing signal SIGTERM"
+        "W1121 06:03:24.563000 229 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 633 "
+        "closing signal SIGTERM"
     )
     assert (fact.fields["by"], fact.fields["signal"], fact.origin.pid) == ("agent", "SIGTERM", 633)
 
@@ -179,7 +181,8 @@ def test_the_agent_s_own_signals_are_its_doing() -> None:
 def test_the_agent_s_first_word_gives_local_rank_and_pid() -> None:
     """`failed (exitcode: …) local_rank: …` places a process by its local rank only."""
     (fact,) = exits(
-        "E1121 06:03:24.759000 229 torch/x/api.py:1002] failed (exitcode: -11) local_rank: 2 (pid: 635) of binary: /usr/bin/python3"
+        "E1121 06:03:24.759000 229 torch/x/api.py:1002] failed (exitcode: -11) local_rank: 2 (pid: 635) of "
+        "binary: /usr/bin/python3"
     )
     assert (fact.origin.rank, fact.origin.local_rank, fact.origin.pid, fact.fields["signal"]) == (
         None,

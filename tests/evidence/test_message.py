@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from triage.evidence import from_text
+from triage.evidence import extract_text
 
 
 def test_nccl_warnings_carry_their_chain() -> None:
     """File and line of the warning, the return code and the way it took; lines of another thread or process are not
     part of it.
     """
-    facts = from_text(
-        "node1:412:530 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<42> with status=12 opcode=0\n"
+    facts = extract_text(
+        "node1:412:530 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<42> "
+        "with status=12 opcode=0\n"
         "node1:413:531 [2] NCCL INFO transport/net.cc:99 -> 3\n"
         "node1:412:530 [3] NCCL INFO transport/net.cc:1182 -> 6\n"
         "node1:412:530 [3] NCCL INFO proxy.cc:698 -> 6\n"
@@ -31,7 +32,8 @@ def test_nccl_warnings_carry_their_chain() -> None:
     ("line", "fields"),
     [
         (
-            "[Sat Nov 21 03:07:45 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=41231, name=python, GPU has fallen off the bus.",
+            "[Sat Nov 21 03:07:45 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=41231, name=python, GPU has fallen "
+            "off the bus.",
             {"busid": "0000:3b:00", "xid": "79", "pid": "41231"},
         ),
         (
@@ -47,14 +49,14 @@ def test_nccl_warnings_carry_their_chain() -> None:
 )
 def test_kernel_messages(line: str, fields: dict[str, str]) -> None:
     """Kernel lines of any stamp give Xid, bus id and the process killed."""
-    (fact,) = from_text(line)
+    (fact,) = extract_text(line)
     assert (fact.kind, fact.component) == ("kernel", "kernel")
     assert dict(fact.fields) == fields
 
 
 def test_a_cann_block_is_one_fact() -> None:
     """The code, its solution and the trace below it belong together."""
-    (fact,) = from_text(
+    (fact,) = extract_text(
         "EI0002: 2026-11-21-03:07:45.372.001 Notify wait execution timed out. Reason: the remote rank did not come.\n"
         "        Solution: 1. Check the plogs of all ranks.\n"
         "        TraceBack (most recent call last):\n"
@@ -85,20 +87,22 @@ def test_a_cann_block_is_one_fact() -> None:
 )
 def test_who_spoke(line: str, component: str) -> None:
     """The component is told by the line alone."""
-    (fact,) = from_text(line)
+    (fact,) = extract_text(line)
     assert fact.component == component
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "[Sat Nov 21 03:07:45 2026] python3[4105]: segfault at 10 ip 00007f1c2a4b3d10 sp 00007ffd1c2a4b30 error 4 in libc.so.6[7f1c2a400000+1000]",
-        "[Sat Nov 21 03:07:45 2026] traps: python3[4105] general protection fault ip:7f1c2a4b3d10 sp:7ffd1c2a4b30 error:0 in libc.so.6[7f1c2a400000+1000]",
+        "[Sat Nov 21 03:07:45 2026] python3[4105]: segfault at 10 ip 00007f1c2a4b3d10 sp 00007ffd1c2a4b30 error "
+        "4 in libc.so.6[7f1c2a400000+1000]",
+        "[Sat Nov 21 03:07:45 2026] traps: python3[4105] general protection fault ip:7f1c2a4b3d10 "
+        "sp:7ffd1c2a4b30 error:0 in libc.so.6[7f1c2a400000+1000]",
         "[Sat Nov 21 03:07:45 2026] INFO: task python3:4105 blocked for more than 122 seconds.",
         "[Sat Nov 21 03:07:45 2026] watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4105]",
     ],
 )
 def test_the_kernel_names_the_process_it_means(line: str) -> None:
     """The pid is that of the line's subject, so that it joins a rank of that host."""
-    (fact,) = from_text(line + "\n")
+    (fact,) = extract_text(line + "\n")
     assert (fact.kind, fact.origin.pid) == ("kernel", 4105)

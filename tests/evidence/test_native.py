@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from triage.evidence import from_text
+from triage.evidence import extract_text
 
 DEEP = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f11 (most recent call first):\n"
 
 
 def test_faulthandler_gives_signal_and_place() -> None:
     """The signal, the innermost frame of the user's code in the current thread, and how deep the stack is."""
-    (fact,) = from_text(
+    (fact,) = extract_text(
         "Fatal Python error: Bus error\n\nThread 0x00007f01 (most recent call first):\n"
         '  File "/usr/lib/python3.11/threading.py", line 324 in wait\n\n'
         "Current thread 0x00007f11 (most recent call first):\n"
@@ -31,8 +31,8 @@ def test_deep_recursion_is_seen() -> None:
     """A hundred frames of the same function are a recursion without end; a hundred of different ones are a deep
     program.
     """
-    (endless,) = from_text(DEEP + '  File "/w/model.py", line 12 in walk\n' * 100 + "  ...\n")
-    (deep,) = from_text(DEEP + "".join(f'  File "/w/model.py", line {n} in f{n}\n' for n in range(100)))
+    (endless,) = extract_text(DEEP + '  File "/w/model.py", line 12 in walk\n' * 100 + "  ...\n")
+    (deep,) = extract_text(DEEP + "".join(f'  File "/w/model.py", line {n} in f{n}\n' for n in range(100)))
     assert endless.fields["repeated"] == "yes"
     assert "repeated" not in deep.fields
     assert endless.fields["depth"] == "100"
@@ -40,7 +40,7 @@ def test_deep_recursion_is_seen() -> None:
 
 def test_an_uncaught_cpp_exception() -> None:
     """Its type and what(), and the stack behind it in its text."""
-    (fact,) = from_text(
+    (fact,) = extract_text(
         "terminate called after throwing an instance of 'c10::DistBackendError'\n"
         "  what():  [PG ID 0 Rank 3] Process group watchdog thread terminated with exception: CUDA error\n"
         "frame #0: c10::Error::Error\n"
@@ -52,6 +52,6 @@ def test_an_uncaught_cpp_exception() -> None:
 
 def test_terminate_without_an_exception() -> None:
     """`terminate called without an active exception` has neither."""
-    (fact,) = from_text("terminate called without an active exception\n")
+    (fact,) = extract_text("terminate called without an active exception\n")
     assert fact.kind == "terminate"
     assert not {"type", "what"} & set(fact.fields)

@@ -90,9 +90,9 @@ def run(where: Path, text: str, *options: str, stamped: bool = True) -> Path:
     return log
 
 
-def facts(found: Diagnosis) -> dict[str, Evidence]:
-    """Evidence of everything that was found, by its text."""
-    findings = [*found.findings, *found.unknown, *([found.root_cause] if found.root_cause else [])]
+def facts(diagnosis: Diagnosis) -> dict[str, Evidence]:
+    """Return the evidence of all findings by its text."""
+    findings = [*diagnosis.findings, *diagnosis.unknown, *([diagnosis.root_cause] if diagnosis.root_cause else [])]
     return {fact.text.split("\n")[0]: fact for finding in findings for fact in finding.evidence}
 
 
@@ -100,31 +100,31 @@ def facts(found: Diagnosis) -> dict[str, Evidence]:
 def test_each_failure_is_found_at_its_line(tmp_path: Path, stamped: bool) -> None:
     """Exceptions, assertions, parameters, classes and fixtures; what was expected or skipped is no failure."""
     log = run(tmp_path / "job", TESTS, stamped=stamped)
-    found = triage.ingest(log)
-    told = facts(found)
+    diagnosis = triage.ingest(log)
+    exceptions = facts(diagnosis)
     lines = log.read_text(encoding="utf-8").splitlines()
-    assert found.verdict != "clean"
+    assert diagnosis.verdict != "clean"
     assert {
         "ValueError: no such bucket",
         "AssertionError: sums differ",
         "RuntimeError: ranks disagree about 3 buckets",
         "OSError: [Errno 28] No space left on device",
-    } <= set(told)
-    assert not [text for text in told if "expected" in text or "KeyError" in text]
-    for text, fact in told.items():
+    } <= set(exceptions)
+    assert not [text for text in exceptions if "expected" in text or "KeyError" in text]
+    for text, fact in exceptions.items():
         assert fact.line is not None
         assert text.split(": ", 1)[1] in lines[fact.line - 1]
-    assert told["RuntimeError: ranks disagree about 3 buckets"].fields["test"] == "test_it.py::test_helper"
-    place = told["RuntimeError: ranks disagree about 3 buckets"].fields
+    assert exceptions["RuntimeError: ranks disagree about 3 buckets"].fields["test"] == "test_it.py::test_helper"
+    place = exceptions["RuntimeError: ranks disagree about 3 buckets"].fields
     assert TESTS.splitlines()[int(place["line"]) - 1].strip().startswith("raise RuntimeError")
-    assert told["ValueError: no such bucket"].fields["test"] == "test_it.py::TestReduce::test_large[3]"
-    assert (told["AssertionError: sums differ"].origin.time is not None) is stamped
+    assert exceptions["ValueError: no such bucket"].fields["test"] == "test_it.py::TestReduce::test_large[3]"
+    assert (exceptions["AssertionError: sums differ"].origin.time is not None) is stamped
 
 
 def test_files_that_cannot_be_collected(tmp_path: Path) -> None:
     """An import that fails stops the run."""
-    found = triage.ingest(run(tmp_path / "job", "import nothing_of_this_name\n"))
-    assert any("nothing_of_this_name" in text for text in facts(found))
+    diagnosis = triage.ingest(run(tmp_path / "job", "import nothing_of_this_name\n"))
+    assert any("nothing_of_this_name" in text for text in facts(diagnosis))
 
 
 def test_a_run_that_is_well_is_clean(tmp_path: Path) -> None:
@@ -135,13 +135,13 @@ def test_a_run_that_is_well_is_clean(tmp_path: Path) -> None:
         .replace('{}["a"]', "pass")
         .splitlines()
     )
-    found = triage.ingest(
+    diagnosis = triage.ingest(
         run(tmp_path / "job", well.replace('raise OSError(28, "No space left on device")', "return 1"), "-rA")
     )
-    assert found.verdict == "clean"
+    assert diagnosis.verdict == "clean"
 
 
 def test_a_summary_alone_will_do(tmp_path: Path) -> None:
     """With --tb=no there is nothing but the summary."""
-    told = facts(triage.ingest(run(tmp_path / "job", TESTS, "--tb=no")))
-    assert any(text.startswith("RuntimeError: ranks disagree") for text in told)
+    exceptions = facts(triage.ingest(run(tmp_path / "job", TESTS, "--tb=no")))
+    assert any(text.startswith("RuntimeError: ranks disagree") for text in exceptions)

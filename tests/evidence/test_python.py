@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from triage.evidence import from_text
+from triage.evidence import extract_text
+from triage.model.details import ExceptionDetail
 from triage.model.evidence import Evidence
 
 
 def exceptions(text: str) -> list[Evidence]:
-    return [fact for fact in from_text(text) if fact.kind == "exception"]
+    return [fact for fact in extract_text(text) if fact.kind == "exception"]
 
 
 def test_a_plain_exception_has_type_message_and_place() -> None:
-    """Type without its modules, message, and of the innermost frame of the user's code file, line, function and code."""
+    """Type without modules, message, and the innermost frame of the user's code."""
     (fact,) = exceptions(
         """\
 [rank3]: Traceback (most recent call last):
@@ -140,7 +141,7 @@ def test_a_syntax_error_of_the_program_itself() -> None:
 
 
 def test_mixed_tracebacks_give_counts_and_no_frames() -> None:
-    """Lines of several writers without prefixes: how often each exception stands there, and no stack that nobody wrote."""
+    """Lines of several writers without prefixes: exceptions are counted, and no frames are given."""
     (fact,) = exceptions(
         """\
 Traceback (most recent call last):
@@ -153,7 +154,7 @@ ValueError: bad
 ValueError: bad
 """
     )
-    assert (fact.count, fact.fields["interleaved"], fact.fields["writers"]) == (2, "yes", "2")
+    assert (fact.count, fact.detail) == (2, ExceptionDetail("ValueError", interleaved=True))
     assert not {"file", "line", "function", "op"} & set(fact.fields)
 
 
@@ -175,11 +176,12 @@ ValueError: no tokens
     )
     assert wrapper.fields["type"] == "ProcessRaisedException"
     assert wrapper.fields["chain"] == "context"
-    assert (inner.fields["type"], inner.fields["process"], inner.fields["function"]) == ("ValueError", "1", "run")
+    assert inner.fields["function"] == "run"
+    assert inner.detail == ExceptionDetail("ValueError", spawn_index=1)
 
 
 def test_checkpoint_exceptions_belong_to_the_ranks_they_name() -> None:
-    """torch.distributed.checkpoint quotes the traceback of every rank on each of them: `(RANK n)` wins over the prefix."""
+    """torch.distributed.checkpoint quotes tracebacks of all ranks: `(RANK n)` counts, not the prefix."""
     facts = exceptions(
         """\
 [rank0]: Traceback (most recent call last):
@@ -213,10 +215,10 @@ def test_a_message_of_many_lines_stays_whole() -> None:
     assert fact.text.endswith("frame #0: c10::Error")
 
 
-def test_a_traceback_cut_off_is_said_to_be_cut() -> None:
+def test_a_traceback_without_its_last_line_is_truncated() -> None:
     """Without its exception line there is no type to invent."""
     (fact,) = exceptions(
         '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/w/train.py", line 9, in <module>\n'
     )
-    assert fact.fields["truncated"] == "yes"
+    assert fact.detail == ExceptionDetail(truncated=True)
     assert "type" not in fact.fields

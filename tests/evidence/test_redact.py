@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import triage
 from triage.base.errors import OptionError
-from triage.evidence import from_text
+from triage.evidence import extract_text
 from triage.evidence import redact as door
 from triage.evidence.pseudonyms import Pseudonyms
-from triage.evidence.redact import counted, redact, redact_all, using
-from triage.evidence.redaction import Redaction
+from triage.evidence.redact import count_redactions, redact, redact_all
 from triage.evidence.secrets import has_key_line
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +138,7 @@ ORDINARY = [
 
 @pytest.mark.parametrize(("kind", "text", "secret"), SECRETS)
 def test_each_kind_of_secret_is_taken_out(kind: str, text: str, secret: str) -> None:
-    """The secret goes, its kind is said, and the words around it stay."""
+    """The secret goes, its kind is first, and the words around it stay."""
     clean = redact(text)
     assert secret not in clean
     assert f"[redacted {kind}]" in clean
@@ -192,15 +191,15 @@ def test_redaction_is_done_once(text: str) -> None:
 
 def test_no_part_of_a_fact_holds_a_secret() -> None:
     """Text, fields and excerpt of evidence all pass the same door: message, code line and file alike."""
-    facts = from_text(
+    facts = extract_text(
         "Traceback (most recent call last):\n"
         '  File "/w/train.py", line 3, in <module>\n'
         "    login(password='correct-horse')\n"
         "RuntimeError: https://bob:hunter2pass@files.example.com refused AKIAIOSFODNN7EXAMPLE\n"
     )
-    told = repr(facts)
+    text = repr(facts)
     for secret in ("correct-horse", "hunter2pass", "AKIAIOSFODNN7EXAMPLE"):
-        assert secret not in told
+        assert secret not in text
 
 
 def test_every_line_of_recorded_jobs_stays_readable() -> None:
@@ -218,8 +217,9 @@ def test_every_line_of_recorded_jobs_stays_readable() -> None:
 def test_a_key_that_is_cut_in_the_middle_is_taken_out_whole() -> None:
     """A long block is shortened only after its secrets are gone."""
     body = "\n".join(f"MIIEowIBAAKCAQEA{number:048d}" for number in range(80))
-    facts = from_text(
-        f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x()\nValueError: -----BEGIN RSA PRIVATE KEY-----\n{body}\n'
+    facts = extract_text(
+        f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x()\nValueError: -----BEGIN RSA '
+        f"PRIVATE KEY-----\n{body}\n"
     )
     assert "MIIEowIBAAKCAQEA" not in repr(facts)
 
@@ -266,34 +266,34 @@ def test_settings_that_cannot_be_used_stop(
         redact("x")
 
 
-def test_pseudonyms_are_the_same_everywhere() -> None:
+def test_pseudonyms_are_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hosts and addresses get other names, the same in every report of one key; versions, times and loopback stay."""
-    wanted = Redaction(pseudonyms=True, key="0123456789abcdef")
-    with using(wanted):
-        diagnosis = redact_all(triage.ingest(str(ROOT / "samples" / "jobs" / "sigkill_twonode_tee" / "job")))
-        again = redact_all(diagnosis)
-    assert again == diagnosis
+    settings(tmp_path, monkeypatch, 'pseudonyms = true\nkey = "0123456789abcdef"\n')
+    diagnosis = redact_all(triage.ingest(str(ROOT / "samples" / "jobs" / "sigkill_twonode_tee" / "job")))
+    assert redact_all(diagnosis) == diagnosis
+    monkeypatch.delenv("TRIAGE_REDACT")
     plain = triage.ingest(str(ROOT / "samples" / "jobs" / "sigkill_twonode_tee" / "job"))
     names = list(plain.job.hosts)
     assert names
-    told = repr(diagnosis)
-    assert [name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told)] == []
+    text = repr(diagnosis)
+    assert [name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)] == []
     assert len(diagnosis.job.hosts) == len(names)
     assert all(re.fullmatch("host-[0-9a-f]{8}", name) for name in diagnosis.job.hosts)
     one, other = Pseudonyms("0123456789abcdef", {"node17"}), Pseudonyms("another key here", {"node17"})
     line = "node17.cluster.local:4711 (10.1.2.3, fe80::1:2:3) at 03:17:26 with NCCL 2.21.5 via 127.0.0.1, not node170"
-    said = one(line)
-    assert said == one(line) != other(line)
-    assert said.startswith(one("node17") + ":4711 (addr-")
-    for kept in ("03:17:26", "2.21.5", "127.0.0.1", "node170"):
-        assert kept in said
+    first = one(line)
+    assert first == one(line) != other(line)
+    assert first.startswith(one("node17") + ":4711 (addr-")
+    for plain_text in ("03:17:26", "2.21.5", "127.0.0.1", "node170"):
+        assert plain_text in first
     for gone in ("node17.", "10.1.2.3", "fe80"):
-        assert gone not in said
+        assert gone not in first
 
 
-def test_counts_are_kept_and_values_never() -> None:
+def test_secrets_are_counted_and_not_stored() -> None:
     """How many of each kind were taken out of the facts."""
-    facts = from_text(
-        "RuntimeError: hf_abcdefghijklmnopqrstuvwxyzABCDEFGH and hf_zyxwvutsrqponmlkjihgfedcbaABCDEFGH, PASSWORD=correct-horse\n"
+    facts = extract_text(
+        "RuntimeError: hf_abcdefghijklmnopqrstuvwxyzABCDEFGH and hf_zyxwvutsrqponmlkjihgfedcbaABCDEFGH, "
+        "PASSWORD=correct-horse\n"
     )
-    assert counted(facts) == {"assignment": 1, "token": 2}
+    assert count_redactions(facts) == {"assignment": 1, "token": 2}

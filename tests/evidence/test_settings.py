@@ -1,4 +1,4 @@
-"""triage.evidence.settings"""
+"""Environment variables and versions in dumps and in lines of logs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.evidence.settings import of_dump, of_line
+from triage.evidence.settings import settings_in_dump, settings_in_line
 
 DUMPS = {
     "environ": b"PATH=/usr/bin\0RANK=3\0PS1=a\nb\0",
     "pip freeze": b"numpy==1.26.4\ntorch==2.6.0+cu124\n# editable\n-e git+https://x/y@z#egg=y\nw @ file:///w-1.0.whl\n",
     "pip list": b"Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.6.0\n",
-    "nvidia-smi": b"| NVIDIA-SMI 535.104.05    Driver Version: 535.104.05    CUDA Version: 12.2 |\n|   0  NVIDIA H200  On |\n",
+    "nvidia-smi": b"| NVIDIA-SMI 535.104.05    Driver Version: 535.104.05    CUDA Version: 12.2 |\n|   0  NVIDIA "
+    b"H200  On |\n",
     "npu-smi": b"| npu-smi 24.1.0      Version: 24.1.0 |\n+----+\n| 0     910B3         | OK |\n",
     "collect_env": b"PyTorch version: 2.6.0+cu124\nIs debug build: False\n[pip3] numpy==1.26.4\n",
 }
@@ -49,23 +50,21 @@ ADVICE = (
 @pytest.mark.parametrize("line", LINES)
 def test_lines_that_state_settings(line: str) -> None:
     """NCCL's own lines, exports, lines of assignments and banners are read."""
-    assert of_line(line) == LINES[line]
+    assert settings_in_line(line) == LINES[line]
 
 
 @pytest.mark.parametrize("line", ADVICE)
 def test_advice_states_nothing(line: str) -> None:
     """A variable that a sentence talks about is not set by it."""
-    assert of_line(line) == []
+    assert settings_in_line(line) == []
 
 
-def test_secrets_never_get_in() -> None:
-    """Names that look like secrets are dropped, secrets in other values are masked, and what does not steer training is
-    not kept.
-    """
-    found = of_dump(
+def test_secrets_are_left_out() -> None:
+    """Names that look like secrets are dropped, other secrets are masked, and other variables are left out."""
+    settings = settings_in_dump(
         b"NCCL_AUTH_TOKEN=abcdefgh12345\nHF_TOKEN=hf_abcdefghijklmnopqrstuv\nEDITOR=vi\nTORCH_HUB=https://me:passw0rd@host/x\nNCCL_ALGO=Ring\n"
     )
-    assert {name: value for name, (value, _, _) in found.items()} == {
+    assert {name: value for name, (value, _, _) in settings.items()} == {
         "TORCH_HUB": "https://[redacted url-password]@host/x",
         "NCCL_ALGO": "Ring",
     }
@@ -84,17 +83,17 @@ def test_secrets_never_get_in() -> None:
 )
 def test_dumps_give_names_and_values(name: str, wanted: dict[str, str]) -> None:
     """Each kind of dump gives the variables or versions in it."""
-    found = {key: value for key, (value, _, _) in of_dump(DUMPS[name]).items()}
-    assert {key: found.get(key) for key in wanted} == wanted
+    values = {key: value for key, (value, _, _) in settings_in_dump(DUMPS[name]).items()}
+    assert {key: values.get(key) for key in wanted} == wanted
 
 
 def test_places_are_those_in_the_file() -> None:
     """The offset and line of a name are where its line starts."""
     data = b"PATH=/usr/bin\nRANK=3\n"
-    assert of_dump(data)["RANK"] == ("3", data.index(b"RANK"), 2)
+    assert settings_in_dump(data)["RANK"] == ("3", data.index(b"RANK"), 2)
 
 
 @given(st.text(alphabet="NCL_A=; ,'\"export+env{}:1", max_size=400))
 def test_any_line_is_survived(line: str) -> None:
     """Whatever a line holds, reading it ends soon and gives pairs of text."""
-    assert all(name and isinstance(value, str) for name, value in of_line(line))
+    assert all(name and isinstance(value, str) for name, value in settings_in_line(line))

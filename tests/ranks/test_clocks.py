@@ -6,84 +6,82 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.ranks.clocks import RESOLUTION, Clocks
+from triage.ranks.clocks import RESOLUTION, HostClocks
 
 
-def clocks_of(ahead: dict[str, float], events: int = 8, delays: tuple[float, ...] = (0.0,)) -> Clocks:
-    """Hosts whose clocks are so far ahead, and that all saw the same events, a bit later each."""
-    clocks = Clocks()
+def clocks_of(ahead: dict[str, float], events: int = 8, delays: tuple[float, ...] = (0.0,)) -> HostClocks:
+    """Return the clocks of hosts that are so far ahead, and log the same events with some delay."""
+    clocks = HostClocks()
     for number in range(events):
         for index, (host, seconds) in enumerate(sorted(ahead.items())):
-            clocks.see(f"step {number}", host, 1000.0 + 10 * number + seconds + delays[(number + index) % len(delays)])
-    clocks.settle()
+            clocks.add_event(
+                f"step {number}", host, 1000.0 + 10 * number + seconds + delays[(number + index) % len(delays)]
+            )
+    clocks.estimate()
     return clocks
 
 
-def test_clocks_that_agree_are_left_alone() -> None:
-    """Delays of less than a second are no skew."""
+def test_equal_clocks_have_no_skew() -> None:
+    """Delays of less than a second are not a skew."""
     clocks = clocks_of({"node1": 0.0, "node2": 0.0}, delays=(0.0, 0.4, 0.9))
-    assert clocks.ahead("node1") == clocks.ahead("node2") == 0.0
-    assert clocks.doubt("node1", "node2") >= RESOLUTION
+    assert clocks.seconds_ahead("node1") == clocks.seconds_ahead("node2") == 0.0
 
 
 @given(st.floats(-40_000, 40_000), st.lists(st.floats(0, 1), min_size=1, max_size=5))
-def test_a_skew_comes_back(seconds: float, delays: list[float]) -> None:
-    """The difference is found up to the doubt that is said, whatever delays there were."""
+def test_a_skew_is_estimated(seconds: float, delays: list[float]) -> None:
+    """The estimate is exact within the uncertainty, whatever the delays."""
     clocks = clocks_of({"node1": 0.0, "node2": seconds}, delays=tuple(delays))
-    found = clocks.by_host["node2"].ahead - clocks.by_host["node1"].ahead
-    assert found == pytest.approx(seconds, abs=2)
-    assert clocks.ahead("node2") == 0.0 or abs(seconds) > RESOLUTION
+    difference = clocks.by_host["node2"].ahead - clocks.by_host["node1"].ahead
+    assert difference == pytest.approx(seconds, abs=2)
+    assert clocks.seconds_ahead("node2") == 0.0 or abs(seconds) > RESOLUTION
 
 
 def test_hosts_are_compared_through_others() -> None:
-    """Two hosts that share no event are compared through a third, and the doubts add up."""
-    clocks = Clocks()
+    """Two hosts without a common event are compared through a third, and their uncertainties add up."""
+    clocks = HostClocks()
     for number in range(4):
-        clocks.see(f"a {number}", "node1", 100.0 + number)
-        clocks.see(f"a {number}", "node2", 200.0 + number)
-        clocks.see(f"b {number}", "node2", 300.0 + number)
-        clocks.see(f"b {number}", "node3", 500.0 + number)
-    clocks.settle()
-    assert clocks.ahead("node3") - clocks.ahead("node1") == pytest.approx(300.0)
-    assert clocks.by_host["node1"].doubt + clocks.by_host["node3"].doubt == clocks.doubt("node1", "node3")
+        clocks.add_event(f"a {number}", "node1", 100.0 + number)
+        clocks.add_event(f"a {number}", "node2", 200.0 + number)
+        clocks.add_event(f"b {number}", "node2", 300.0 + number)
+        clocks.add_event(f"b {number}", "node3", 500.0 + number)
+    clocks.estimate()
+    assert clocks.seconds_ahead("node3") - clocks.seconds_ahead("node1") == pytest.approx(300.0)
+    assert clocks.by_host["node1"].uncertainty + clocks.by_host["node3"].uncertainty == 2.0
 
 
-def test_what_is_not_known_is_not_ordered() -> None:
-    """Without events in common nothing is said; on one host the resolution of stamps holds."""
+def test_a_host_without_common_events_has_no_clock() -> None:
+    """No correction is made for it."""
     clocks = clocks_of({"node1": 0.0})
-    assert clocks.doubt("node1", "node2") is None
-    assert clocks.doubt("node1", "node1") == RESOLUTION
-    assert clocks.doubt(None, None) == RESOLUTION
-    assert clocks.ahead("node9") == 0.0
+    assert clocks.seconds_ahead("node9") == 0.0
 
 
-def test_a_step_number_used_again_says_nothing() -> None:
-    """The same event at times far apart on one host is two events."""
-    clocks = Clocks()
+def test_a_repeated_step_number_is_ignored() -> None:
+    """The same event at two distant times on one host is two events."""
+    clocks = HostClocks()
     for time in (100.0, 900.0):
-        clocks.see("step 1", "node1", time)
-        clocks.see("step 1", "node2", time + 50)
-    clocks.settle()
+        clocks.add_event("step 1", "node1", time)
+        clocks.add_event("step 1", "node2", time + 50)
+    clocks.estimate()
     assert clocks.by_host == {}
 
 
 def test_the_order_of_events_does_not_matter() -> None:
-    """Clocks are what they are, whichever file is read first."""
-    seen = [
+    """The estimate is the same whichever file is read first."""
+    events = [
         (f"step {n}", host, 100.0 + n + skew) for n in range(5) for host, skew in (("b", 9.0), ("a", 0.0), ("c", -7.0))
     ]
-    answers = []
-    for order in (seen, seen[::-1], sorted(seen, key=lambda event: event[1])):
-        clocks = Clocks()
+    estimates = []
+    for order in (events, events[::-1], sorted(events, key=lambda event: event[1])):
+        clocks = HostClocks()
         for event in order:
-            clocks.see(*event)
-        clocks.settle()
-        answers.append((clocks.reference, clocks.by_host))
-    assert answers[0] == answers[1] == answers[2]
+            clocks.add_event(*event)
+        clocks.estimate()
+        estimates.append((clocks.reference, clocks.by_host))
+    assert estimates[0] == estimates[1] == estimates[2]
 
 
-def test_thousands_of_hosts_are_compared_with_one_only() -> None:
-    """The clocks of 3,000 hosts that share ten events are known at once; comparing all with all would never end."""
+def test_thousands_of_hosts_are_compared_with_the_reference_only() -> None:
+    """3,000 hosts with ten common events take no noticeable time; comparing all pairs would."""
     ahead = {f"node{number:04}": float(number % 7) for number in range(3000)}
     clocks = clocks_of(ahead, events=10)
     assert clocks.reference == "node0000"

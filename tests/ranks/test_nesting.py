@@ -4,45 +4,47 @@ from __future__ import annotations
 
 from triage.model.evidence import Origin
 from triage.ranks.grammars import BY_START
-from triage.ranks.layouts import layout_of
-from triage.ranks.nesting import nested
-from triage.ranks.prefix import parse
+from triage.ranks.layouts import detect_layout
+from triage.ranks.nesting import resolve_labels
+from triage.ranks.prefix import parse_prefix
 
 
-def told(line: str, data: bytes) -> Origin:
-    return parse(line, table=nested(BY_START, data)).origin
+def parse_origin(line: str, data: bytes) -> Origin:
+    return parse_prefix(line, table=resolve_labels(BY_START, data)).origin
 
 
-def test_a_label_outside_of_a_tee_is_a_tasks() -> None:
-    """One line whose numbers differ is enough, and then the label gives no rank anywhere."""
+def test_a_label_around_a_tee_is_a_task() -> None:
+    """One line whose numbers differ is enough, and then no label of the file is a rank."""
     data = b"0: [default0]:step 1\n" * 500 + b"1: [default0]:step 1\n" + b"0: [default0]:step 2\n" * 500
-    assert told("1: [default2]:step 1", data) == Origin(local_rank=2, host="task1")
-    assert told("[1,1]<stderr>:[host0:2]:step", b"[1,1]<stderr>:[host0:2]:step\n") == Origin(
+    assert parse_origin("1: [default2]:step 1", data) == Origin(local_rank=2, host="task1")
+    assert parse_origin("[1,1]<stderr>:[host0:2]:step", b"[1,1]<stderr>:[host0:2]:step\n") == Origin(
         local_rank=2, host="host0", stream="stderr"
     )
-    assert told("1: [default2]:[rank6]: boom", data) == Origin(rank=6, local_rank=2, host="task1")
+    assert parse_origin("1: [default2]:[rank6]: boom", data) == Origin(rank=6, local_rank=2, host="task1")
 
 
-def test_labels_that_agree_with_what_is_inside_are_ranks() -> None:
-    """Nothing speaks against it; and what a process says of its own rank is no label."""
-    assert told("3: step", b"0: [default0]:step\n3: [default3]:step\n").rank == 3
-    assert nested(BY_START, b"[rank3]: [default1]: is what it said\n") is BY_START
-    assert nested(BY_START, b"1: worker [default0]: is what it said\n") is BY_START
+def test_labels_that_agree_with_inner_ranks_are_ranks() -> None:
+    """Nothing contradicts them. A rank that a process states itself is not a label."""
+    assert parse_origin("3: step", b"0: [default0]:step\n3: [default3]:step\n").rank == 3
+    assert resolve_labels(BY_START, b"[rank3]: [default1]: is what it said\n") is BY_START
+    assert resolve_labels(BY_START, b"1: worker [default0]: is what it said\n") is BY_START
 
 
-def test_a_label_around_ranks_or_their_starter_is_a_tasks() -> None:
-    """torch's tag of another rank than the label, or torchrun's own lines behind it; rank 0 of task 0 says nothing."""
+def test_a_label_around_other_ranks_or_torchrun_is_a_task() -> None:
+    """torch's tag has another rank than the label, or torchrun itself writes behind it. Rank 0 of task 0 decides
+    nothing.
+    """
     tags = b"0: step 1\n1: step 1\n0: [rank0]: boom\n"
-    assert told("1: step 1", tags).rank == 1
-    assert told("1: step 1", tags + b"1: [rank8]: boom\n") == Origin(host="task1")
-    assert told("1: [rank9]: boom", tags + b"1: [rank8]: boom\n") == Origin(rank=9, host="task1")
-    assert told("1: step 1", tags + b"1: [rank1]: boom\n0: [rank1]: was said by another\n").rank == 1
+    assert parse_origin("1: step 1", tags).rank == 1
+    assert parse_origin("1: step 1", tags + b"1: [rank8]: boom\n") == Origin(host="task1")
+    assert parse_origin("1: [rank9]: boom", tags + b"1: [rank8]: boom\n") == Origin(rank=9, host="task1")
+    assert parse_origin("1: step 1", tags + b"1: [rank1]: boom\n0: [rank1]: was said by another\n").rank == 1
     starter = b"1: W1121 03:07:43.356000 14671 torch/distributed/run.py:874] Setting OMP_NUM_THREADS\n"
-    assert told("0: step 1", tags + starter) == Origin(host="task0")
-    assert told("[1,0]<stderr>:step 1", starter.replace(b"1: ", b"[1,1]<stderr>:")).host == "task0"
-    assert told("0: step 1", b'0:   File "/usr/lib/torch/distributed/run.py", line 1\n').host == "task0"
+    assert parse_origin("0: step 1", tags + starter) == Origin(host="task0")
+    assert parse_origin("[1,0]<stderr>:step 1", starter.replace(b"1: ", b"[1,1]<stderr>:")).host == "task0"
+    assert parse_origin("0: step 1", b'0:   File "/usr/lib/torch/distributed/run.py", line 1\n').host == "task0"
     assert (
-        told(
+        parse_origin(
             "0: step 1", b'0:   File "/usr/lib/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 1\n'
         ).rank
         == 0
@@ -50,29 +52,29 @@ def test_a_label_around_ranks_or_their_starter_is_a_tasks() -> None:
 
 
 def test_torchrun_with_the_role_rank_tags_local_ranks() -> None:
-    """torch's own tag behind the launcher's says another rank, so that all tags in front are local ranks."""
+    """torch's own tag behind the launcher's is another rank, so the outer tags are local ranks."""
     data = b"[rank0]:step 1\n" * 9 + b"[rank0]:[rank8]: Traceback (most recent call last):\n"
-    assert told("[rank0]:step 1", data) == Origin(local_rank=0)
-    assert told("[rank0]:[rank8]: boom", data) == Origin(rank=8, local_rank=0)
-    assert told("[rank0]: boom", b"[rank0]: boom\n[rank0]:[rank0]: boom\n") == Origin(rank=0)
+    assert parse_origin("[rank0]:step 1", data) == Origin(local_rank=0)
+    assert parse_origin("[rank0]:[rank8]: boom", data) == Origin(rank=8, local_rank=0)
+    assert parse_origin("[rank0]: boom", b"[rank0]: boom\n[rank0]:[rank0]: boom\n") == Origin(rank=0)
 
 
-def test_names_around_a_tee_are_where_its_local_ranks_count() -> None:
-    """Two containers have each a local rank 2; without a tee inside such a name is no host's."""
+def test_names_around_a_tee_are_hosts() -> None:
+    """Two containers have a local rank 2 each. Without a tee inside, such a name is not a host."""
     for name, host in (("trainer-{}  | ", "trainer-{}"), ("i.pretrain/{} ", "pretrain/{}"), ("P{}  0: ", "P{}  0")):
         lines = [name.format(node) + f"[default{local}]:step 3" for node in (0, 1, 1, 0) for local in (2, 0)]
-        layout = layout_of("\n".join(lines * 3).encode() + b"\n")
+        layout = detect_layout("\n".join(lines * 3).encode() + b"\n")
         for node in (0, 1):
-            assert parse(name.format(node) + "[default2]:boom", table=layout.table).origin == Origin(
+            assert parse_prefix(name.format(node) + "[default2]:boom", table=layout.table).origin == Origin(
                 local_rank=2, host=host.format(node)
             )
-    bare = layout_of(b"trainer-0  | step 3\ntrainer-1  | step 3\n" * 9)
-    assert parse("trainer-0  | step 3", table=bare.table).origin == Origin()
+    bare = detect_layout(b"trainer-0  | step 3\ntrainer-1  | step 3\n" * 9)
+    assert parse_prefix("trainer-0  | step 3", table=bare.table).origin == Origin()
 
 
-def test_grammars_keep_their_order_where_labels_are_amended() -> None:
-    """A container's line is still tried before the bare stamp that it begins with."""
+def test_grammars_keep_their_order_when_labels_change() -> None:
+    """A container's line is still tried before the timestamp that it begins with."""
     data = b"2026-11-21T03:07:45.372001Z stderr F [rank0]:[rank8]: boom\n" * 9
-    parsed = parse(data.split(b"\n")[0].decode(), table=layout_of(data).table)
+    parsed = parse_prefix(data.split(b"\n")[0].decode(), table=detect_layout(data).table)
     assert parsed.text == "boom"
     assert (parsed.origin.rank, parsed.origin.local_rank) == (8, 0)

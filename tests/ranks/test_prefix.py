@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.model.evidence import Origin
-from triage.ranks.prefix import parse
+from triage.ranks.prefix import parse_prefix
 
 AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
 
@@ -113,19 +113,25 @@ CASES = [
 
 
 @pytest.mark.parametrize(("line", "text", "writer", "record", "origin"), CASES, ids=[case[0][:40] for case in CASES])
-def test_layers_are_peeled(line: str, text: str, writer: str, record: bool, origin: Origin) -> None:
-    """What is left, who wrote it, whether it opens a record, and all that the layers tell."""
-    parsed = parse(line, 2026)
-    assert (parsed.text, parsed.writer, parsed.record) == (text, writer, record)
-    got = parsed.origin
-    assert (got.rank, got.local_rank, got.host, got.pid, got.stream) == (
+def test_prefixes_are_parsed(line: str, text: str, writer: str, record: bool, origin: Origin) -> None:
+    """The rest of the line, the writer, whether it opens a record, and the origin."""
+    parsed = parse_prefix(line, 2026)
+    assert (parsed.text, parsed.writer, parsed.opens_record) == (text, writer, record)
+    parsed_origin = parsed.origin
+    assert (
+        parsed_origin.rank,
+        parsed_origin.local_rank,
+        parsed_origin.host,
+        parsed_origin.pid,
+        parsed_origin.stream,
+    ) == (
         origin.rank,
         origin.local_rank,
         origin.host,
         origin.pid,
         origin.stream,
     )
-    assert got.time == pytest.approx(origin.time) if origin.time else got.time is None
+    assert parsed_origin.time == pytest.approx(origin.time) if origin.time else parsed_origin.time is None
 
 
 WRITERS = ["[rank7]: ", "[default3]:", "[1,7]<stderr>:", "[job@1,7]<stdout>: "]
@@ -137,39 +143,39 @@ RECORDS = ["2026-11-21 03:07:45,372 ", "[E1121 03:07:45.123456789 x.cpp:1] ", "[
     st.lists(st.sampled_from(RECORDS), unique=True, max_size=2),
 )
 def test_layers_stack_in_any_order(writers: list[str], records: list[str]) -> None:
-    """Writers before records are all taken off, and each tells its part."""
-    parsed = parse("".join(writers) + "".join(records) + "boom", 2026)
+    """Writers before records are all removed, and each adds its part to the origin."""
+    parsed = parse_prefix("".join(writers) + "".join(records) + "boom", 2026)
     assert parsed.text == "boom"
     assert parsed.writer == "".join(writers).rstrip()
-    assert parsed.record == bool(records)
+    assert parsed.opens_record == bool(records)
     assert len(parsed.layers) == len(writers) + len(records)
     assert parsed.origin.rank in ({7} if set(writers) - {"[default3]:"} or "[rank7] " in records else {None})
     assert parsed.origin.local_rank == (3 if "[default3]:" in writers else None)
 
 
 @pytest.mark.parametrize("prefix", ["[rank3]: ", "[default3]:", "[1,3]<stderr>:"])
-def test_a_number_in_the_text_of_a_known_writer_is_no_label(prefix: str) -> None:
-    """`0: ` behind another writer's prefix is text, so that nobody's line is given to rank 0."""
-    parsed = parse(f"{prefix}0: a numbered line")
+def test_a_number_behind_another_prefix_is_not_a_label(prefix: str) -> None:
+    """`0: ` behind another writer's prefix is text, so the line is not rank 0's."""
+    parsed = parse_prefix(f"{prefix}0: a numbered line")
     assert parsed.text == "0: a numbered line"
     assert parsed.origin.rank in (3, None)
 
 
 @given(st.text(max_size=60))
-def test_any_line_parses(line: str) -> None:
-    """The text left is the end of the line, and parsing what is left again adds no writer that was passed over."""
-    parsed = parse(line)
+def test_any_line_can_be_parsed(line: str) -> None:
+    """The text is the end of the line, and a rank comes from a layer."""
+    parsed = parse_prefix(line)
     assert line.endswith(parsed.text)
     assert parsed.origin.rank is None or parsed.layers
 
 
 @given(st.integers(0, 99_999), st.sampled_from(["[rank{}]: x", "{}: x", "[1,{}]<stdout>:x", "[rank{}] x"]))
-def test_ranks_are_read_as_written(rank: int, form: str) -> None:
-    """Every rank comes back as the number it is, 0 included."""
-    assert parse(form.format(rank)).origin.rank == rank
+def test_ranks_are_parsed_as_numbers(rank: int, form: str) -> None:
+    """Every rank is the number in the prefix, 0 included."""
+    assert parse_prefix(form.format(rank)).origin.rank == rank
 
 
 def test_a_label_of_srun_stands_before_indented_text_too() -> None:
-    """Megatron's lines begin with a blank, so that two blanks follow the colon."""
-    parsed = parse("11:  iteration        3/     100 | loss: 1.0")
+    """Megatron's lines begin with a blank, so two blanks follow the colon."""
+    parsed = parse_prefix("11:  iteration        3/     100 | loss: 1.0")
     assert (parsed.origin.rank, parsed.text) == (11, " iteration        3/     100 | loss: 1.0")

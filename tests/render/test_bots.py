@@ -12,10 +12,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.render import samples
+from tests.render import factories
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.render import LINKED, NAMES, codequality, github, gitlab, junit, render, sarif, slack
-from triage.testing.blocks import problem
+from triage.testing.blocks import find_problem
 
 HOSTILE = (
     "<!channel> <@U1> <!subteam^S1|all> <https://evil.example|click>",
@@ -32,7 +32,7 @@ HOSTILE = (
     ":tada: *bold* _it_ ~no~ :100:",
     "",
 )
-hostile = st.sampled_from(HOSTILE) | samples.texts
+hostile = st.sampled_from(HOSTILE) | factories.texts
 some = settings(
     max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )  # shrinking texts of 100 kB takes minutes
@@ -41,17 +41,17 @@ some = settings(
 @st.composite
 def diagnoses(draw: st.DrawFn) -> Diagnosis:
     """Any diagnosis, with hostile texts where log text and file names go."""
-    found = draw(samples.diagnoses)
+    diagnosis = draw(factories.diagnoses)
     text, other = draw(hostile), draw(hostile)
 
     def spoilt(finding: Finding) -> Finding:
-        proofs = (samples.evidence(text, 3, source=text[:5000]), *finding.evidence)
+        proofs = (factories.evidence(text, 3, source=text[:5000]), *finding.evidence)
         advice = replace(finding.remediation, summary=other, references=(text[:300], "https://example.org/a"))
         return replace(finding, title=other, why=(text,), evidence=proofs, remediation=advice, hosts=(text[:500],))
 
-    root = None if found.root_cause is None else spoilt(found.root_cause)
-    others = tuple(spoilt(finding) for finding in found.findings) * draw(st.sampled_from([1, 8]))
-    return replace(found, root_cause=root, findings=others, job=replace(found.job, name=text, path=text))
+    root = None if diagnosis.root_cause is None else spoilt(diagnosis.root_cause)
+    others = tuple(spoilt(finding) for finding in diagnosis.findings) * draw(st.sampled_from([1, 8]))
+    return replace(diagnosis, root_cause=root, findings=others, job=replace(diagnosis.job, name=text, path=text))
 
 
 def strings(value: Any) -> list[str]:
@@ -68,15 +68,15 @@ def strings(value: Any) -> list[str]:
 
 @some
 @given(
-    found=diagnoses(),
+    diagnosis=diagnoses(),
     link=st.sampled_from(["", "https://triage.example/incidents/i-1", "javascript:alert(1)", "https://a|b>"]),
 )
-def test_slack_takes_any_message(found: Diagnosis, link: str) -> None:
+def test_slack_takes_any_message(diagnosis: Diagnosis, link: str) -> None:
     """Within all limits of the local Slack, and under 12,000 characters; nothing pings, closes a fence, or steers a
     terminal.
     """
-    for made in (slack.message(found, link=link, incident="i-4f2a9c"), slack.thread(found)):
-        assert problem({"channel": "C1", **made}) == ""
+    for made in (slack.message(diagnosis, link=link, incident="i-4f2a9c"), slack.thread(diagnosis)):
+        assert find_problem({"channel": "C1", **made}) == ""
         assert sum(map(slack.size, made["blocks"])) <= slack.TOTAL
         assert made["text"]
         for text in strings(made):
@@ -91,10 +91,10 @@ def test_slack_takes_any_message(found: Diagnosis, link: str) -> None:
 
 
 @some
-@given(found=diagnoses())
-def test_annotations_are_commands_of_ours(found: Diagnosis) -> None:
-    """Each line is one of our commands, ten of a level at most; no text begins another command."""
-    lines = github.render(found).split("\n")
+@given(diagnosis=diagnoses())
+def test_annotations_are_workflow_commands(diagnosis: Diagnosis) -> None:
+    """Each line is one command, ten of a level at most; no text starts another command."""
+    lines = github.render(diagnosis).split("\n")
     assert lines.pop() == ""
     commands = [re.fullmatch(r"::(error|warning|notice) (?:[A-Za-z]+=[^,:\n]*,?)+::([^\r\n]*)", line) for line in lines]
     assert all(commands)
@@ -104,10 +104,10 @@ def test_annotations_are_commands_of_ours(found: Diagnosis) -> None:
 
 
 @some
-@given(found=diagnoses(), limit=st.sampled_from([2000, 65_536, github.SUMMARY]))
-def test_markdown_for_forges_is_cut(found: Diagnosis, limit: int) -> None:
+@given(diagnosis=diagnoses(), limit=st.sampled_from([2000, 65_536, github.SUMMARY]))
+def test_markdown_for_forges_is_cut(diagnosis: Diagnosis, limit: int) -> None:
     """Never longer than the place takes, and no fence stays open; our marker comes first."""
-    for text in (github.summary(found, limit=limit), github.comment(found, "ci/train", limit=limit)):
+    for text in (github.summary(diagnosis, limit=limit), github.comment(diagnosis, "ci/train", limit=limit)):
         assert len(text.encode()) <= limit
         open_fence = ""
         for line in text.split("\n"):
@@ -115,28 +115,28 @@ def test_markdown_for_forges_is_cut(found: Diagnosis, limit: int) -> None:
             if mark:
                 open_fence = "" if open_fence == mark[0] else open_fence or mark[0]
         assert open_fence == ""
-    assert github.comment(found, "ci/train").startswith("<!-- triage:ci/train -->\n")
-    assert len(gitlab.note(found, "k")) <= 1_000_000
+    assert github.comment(diagnosis, "ci/train").startswith("<!-- triage:ci/train -->\n")
+    assert len(gitlab.note(diagnosis, "k")) <= 1_000_000
 
 
 @some
-@given(found=diagnoses())
-def test_xml_is_well_formed(found: Diagnosis) -> None:
+@given(diagnosis=diagnoses())
+def test_xml_is_well_formed(diagnosis: Diagnosis) -> None:
     """Any reader of XML takes it, the counts are right, and a clean job has no failure."""
-    (suite,) = ElementTree.fromstring(junit.render(found).encode("utf-8"))
+    (suite,) = ElementTree.fromstring(junit.render(diagnosis).encode("utf-8"))
     cases = suite.findall("testcase")
     failures = suite.findall("testcase/failure")
     assert (int(suite.attrib["tests"]), int(suite.attrib["failures"])) == (len(cases), len(failures))
-    assert bool(failures) == (found.verdict != "clean")
+    assert bool(failures) == (diagnosis.verdict != "clean")
 
 
 @some
-@given(found=diagnoses())
-def test_sarif_and_code_quality_have_what_their_readers_ask_for(found: Diagnosis) -> None:
+@given(diagnosis=diagnoses())
+def test_sarif_and_code_quality_follow_their_standards(diagnosis: Diagnosis) -> None:
     """Required properties, rules that exist, levels and severities of the standard, addresses without spaces, no issue
     twice.
     """
-    (run,) = json.loads(sarif.render(found))["runs"]
+    (run,) = json.loads(sarif.render(diagnosis))["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert len(set(rules)) == len(rules)
     for result in run["results"]:
@@ -151,7 +151,7 @@ def test_sarif_and_code_quality_have_what_their_readers_ask_for(found: Diagnosis
                 <= physical.get("region", {"startLine": 1})["startLine"]
                 <= physical.get("region", {"endLine": 1})["endLine"]
             )
-    issues = json.loads(codequality.render(found))
+    issues = json.loads(codequality.render(diagnosis))
     assert len({issue["fingerprint"] for issue in issues}) == len(issues)
     for issue in issues:
         assert issue["description"] is not None
@@ -161,18 +161,18 @@ def test_sarif_and_code_quality_have_what_their_readers_ask_for(found: Diagnosis
         assert issue["location"]["lines"]["begin"] >= 1
 
 
-@pytest.mark.parametrize("found", samples.ALL, ids=lambda found: found.verdict)
+@pytest.mark.parametrize("diagnosis", factories.ALL, ids=lambda diagnosis: diagnosis.verdict)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_format_writes_every_verdict(found: Diagnosis, name: str) -> None:
-    """Whatever the verdict; a link is taken by those that can say it."""
-    shown = render(found, name, link="https://triage.example/i")
+def test_every_format_writes_every_verdict(diagnosis: Diagnosis, name: str) -> None:
+    """Only the formats in `LINKED` show the link."""
+    shown = render(diagnosis, name, link="https://triage.example/i")
     assert shown.endswith("\n") or shown == ""
     assert ("https://triage.example/i" in shown) == (name in LINKED)
 
 
-def test_slack_says_the_cause_first() -> None:
-    """Cause, who and when, confidence in words, the one sentence of advice, the link, the buttons."""
-    made = slack.message(samples.KNOWN, link="https://t.example/i-1", incident="i-1", notes=["Agreed by <@U1>"])
+def test_slack_shows_the_cause_first() -> None:
+    """Cause, ranks, time, confidence, advice, link and buttons."""
+    made = slack.message(factories.KNOWN, link="https://t.example/i-1", incident="i-1", notes=["Agreed by <@U1>"])
     texts = strings(made["blocks"])
     assert any(":red_circle: *Root cause:* DataLoader worker was killed" in text for text in texts)
     assert any(
@@ -188,10 +188,10 @@ def test_slack_says_the_cause_first() -> None:
     ]
 
 
-def test_the_tenth_says_how_many_more() -> None:
-    """The runner hides what exceeds ten; we say it."""
-    many = tuple(replace(samples.UNKNOWN, cluster=f"u-{number:06}") for number in range(30))
-    lines = github.render(replace(samples.UNKNOWN_ROOT, root_cause=many[0], unknown=many)).splitlines()
+def test_the_tenth_annotation_counts_the_rest() -> None:
+    """The runner hides annotations after the tenth."""
+    many = tuple(replace(factories.UNKNOWN, cluster=f"u-{number:06}") for number in range(30))
+    lines = github.render(replace(factories.UNKNOWN_ROOT, root_cause=many[0], unknown=many)).splitlines()
     errors = [line for line in lines if line.startswith("::error")]
     assert len(errors) == 10
     assert errors[-1].endswith("::+ 21 more, see the step summary")

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from tests.artifacts.flight.making import Call, Job, recording
+from tests.artifacts.flight.factories import Call, Job, recording
 from triage.artifacts.flight.analyse import analyse
 from triage.artifacts.flight.view import STATES, View, view
 from triage.base.errors import OptionError
 from triage.render.flight import MARKS, as_json, as_text
-from triage.render.flight_html import COLORS, SAYS, as_html
+from triage.render.flight_html import COLORS, STATE_MEANINGS, as_html
 
 HANG = Job({rank: [Call()] * (3 if rank == 2 else 6) for rank in range(4)})
 
 
 def shown(job: Job, **more: Any) -> View:
-    found = recording(job)
-    return view(found, analyse(found), path="dumps/", **more)
+    recorded = recording(job)
+    return view(recorded, analyse(recorded), path="dumps/", **more)
 
 
 def test_text_shows_the_fault_and_the_window_around_it() -> None:
@@ -33,23 +33,23 @@ def test_text_shows_the_fault_and_the_window_around_it() -> None:
     assert "train.py:10 in step" in text
 
 
-def test_a_healthy_job_is_said_to_be_so() -> None:
-    """It is also said what dumps cannot tell."""
+def test_a_healthy_job_has_no_fault() -> None:
+    """The text names what dumps cannot show."""
     text = as_text(shown(Job({rank: [Call()] * 3 for rank in range(2)})))
-    assert text.startswith("No rank stands in a collective")
+    assert text.startswith("No rank waits in a collective")
 
 
 def test_every_state_has_a_mark_a_colour_and_words() -> None:
     """Nothing is drawn that the key does not explain."""
-    assert set(STATES) == set(MARKS) == set(COLORS) == set(SAYS)
+    assert set(STATES) == set(MARKS) == set(COLORS) == set(STATE_MEANINGS)
 
 
 def test_json_holds_faults_groups_and_runs() -> None:
     """Runs are given by sequence numbers."""
-    found = json.loads(as_json(shown(HANG)))
-    assert found["schema"] == "triage.flight/1"
-    assert [(fault["rule"], fault["ranks"], fault["seq"]) for fault in found["faults"]] == [("never-joined", [2], 4)]
-    (group,) = found["groups"]
+    document = json.loads(as_json(shown(HANG)))
+    assert document["schema"] == "triage.flight/1"
+    assert [(fault["rule"], fault["ranks"], fault["seq"]) for fault in document["faults"]] == [("never-joined", [2], 4)]
+    (group,) = document["groups"]
     assert group["rows"] == [
         {"ranks": [0, 1, 3], "runs": [[1, 3, "done"], [4, 4, "open"]]},
         {"ranks": [2], "runs": [[1, 3, "done"], [4, 4, "missing"]]},
@@ -93,11 +93,11 @@ def test_the_row_of_the_rank_at_fault_comes_first() -> None:
     assert 'data-seqs="1-91"' in page
 
 
-def test_the_group_and_the_numbers_that_were_asked_for() -> None:
-    """Others are left out; a group that is not there is said with those that are."""
+def test_a_group_and_a_range_can_be_selected() -> None:
+    """Others are left out; the error for an unknown group lists the known ones."""
     tp = {"tp0": [0, 1], "tp1": [2, 3]}
     calls = {rank: [Call(group=f"tp{rank // 2}"), Call()] * 60 for rank in range(4)}
-    found = shown(Job(calls, tp), group="tp1", around=30)
-    assert [(lane.group, lane.seqs[0], lane.seqs[-1]) for lane in found.lanes] == [("tp1 (2)", 10, 50)]
+    selected = shown(Job(calls, tp), group="tp1", around=30)
+    assert [(lane.group, lane.seqs[0], lane.seqs[-1]) for lane in selected.lanes] == [("tp1 (2)", 10, 50)]
     with pytest.raises(OptionError, match="no group is called 'pp'"):
         shown(Job(calls, tp), group="pp")

@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 from hypothesis import given
 
 from triage.model.diagnosis import Diagnosis, RankState
-from triage.render import html, words
+from triage.render import html, phrases
 
-from .samples import KNOWN, diagnoses, evidence
+from .factories import KNOWN, diagnoses, evidence
 
 VOID = {"meta"}
 ALLOWED = {
@@ -40,7 +40,7 @@ ALLOWED = {
 ATTACK = "</pre></style><script src=//x>alert(1)</script><img src=x onerror=alert(1)>\"' \x1b[31m\u202e"
 
 
-class Page(HTMLParser):
+class ClusterDetails(HTMLParser):
     """Collects the elements of a page, and says what is left open."""
 
     def __init__(self) -> None:
@@ -64,15 +64,15 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-def page(diagnosis: Diagnosis) -> Page:
-    parsed = Page()
+def page(diagnosis: Diagnosis) -> ClusterDetails:
+    parsed = ClusterDetails()
     parsed.feed(html.render(diagnosis))
     parsed.close()
     assert parsed.open == []
     return parsed
 
 
-def check(parsed: Page) -> None:
+def check(parsed: ClusterDetails) -> None:
     """Nothing in the page acts or loads."""
     for tag, attributes in parsed.seen:
         assert tag in ALLOWED
@@ -99,23 +99,23 @@ def test_log_text_is_text() -> None:
     assert "\u202e" not in shown
 
 
-def test_it_says_what_the_text_says() -> None:
+def test_the_page_has_the_content_of_the_text() -> None:
     """Verdict, line, advice and states are there, the drawings also as text."""
     parsed = page(KNOWN)
     shown = " ".join("".join(parsed.text).split())
     assert KNOWN.root_cause is not None
     for part in (
-        words.kind(KNOWN),
+        phrases.verdict_kind(KNOWN),
         KNOWN.root_cause.title,
         KNOWN.root_cause.evidence[0].text,
         KNOWN.root_cause.remediation.summary,
     ):
         assert part in shown
     assert {"svg", "pre"} <= {tag for tag, _ in parsed.seen}
-    assert words.legend(KNOWN.ranks).split()[0] in shown
+    assert phrases.state_legend(KNOWN.ranks).split()[0] in shown
 
 
-def test_it_fits_both_schemes_and_loads_nothing() -> None:
+def test_the_page_has_a_dark_scheme_and_loads_nothing() -> None:
     """Colours for a dark system are in the page, and a policy that forbids what is not in it."""
     written = html.render(KNOWN)
     assert "prefers-color-scheme: dark" in written

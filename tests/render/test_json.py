@@ -12,7 +12,7 @@ from triage.base.errors import ReportError
 from triage.model.evidence import Evidence, Origin
 from triage.render import json
 
-from .samples import ALL, CAUSE, KNOWN, UNKNOWN_ROOT, diagnoses
+from .factories import ALL, CAUSE, KNOWN, UNKNOWN_ROOT, diagnoses
 
 FINDING_KEYS = [
     "signature",
@@ -54,7 +54,7 @@ def test_the_report_is_strict_json_without_active_characters(diagnosis: object) 
 
 
 def test_keys_and_their_order_are_those_of_the_contract() -> None:
-    """The keys of DESIGN.md, in its order, at every level."""
+    """The keys of docs/json.md, in its order, at every level."""
     report = std.loads(json.render(KNOWN))
     assert list(report) == [
         "schema",
@@ -108,8 +108,8 @@ def test_an_unknown_root_names_its_cluster() -> None:
     assert root["cluster"] == "u-7f3a9c"
 
 
-def test_a_local_rank_is_written_when_the_global_one_is_not_known() -> None:
-    """`rank` is null then, and `local_rank` says what is known."""
+def test_the_local_rank_is_written_without_a_global_rank() -> None:
+    """`rank` is null then."""
     item = Evidence("message", "app", "x", Origin(local_rank=3, host="n"), "a.log", 0)
     written = std.loads(json.render(replace(KNOWN, root_cause=replace(CAUSE, evidence=(item,)))))["root_cause"][
         "evidence"
@@ -125,7 +125,7 @@ def test_times_are_utc_with_z() -> None:
     assert std.loads(json.render(replace(KNOWN, job=replace(job, first_time=1e300))))["job"]["first_time"] is None
 
 
-def test_a_surrogate_becomes_a_replacement() -> None:
+def test_a_surrogate_becomes_the_replacement_character() -> None:
     """A file name that is no UTF-8 does not make a report that strict readers refuse."""
     written = json.render(replace(KNOWN, job=replace(KNOWN.job, path="bad\udcff")))
     assert std.loads(written)["job"]["path"] == "bad\ufffd"
@@ -136,16 +136,16 @@ def test_a_surrogate_becomes_a_replacement() -> None:
     [
         ("", "not JSON"),
         ("{", "not JSON"),
-        ("[1]", "not a report"),
+        ("[1]", "not a triage report"),
         ("NaN", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ('{"a": 1}', "not a report"),
+        ('{"a": 1}', "not a triage report"),
         ('{"schema": "triage.diagnosis/2"}', "triage.diagnosis/2"),
         ('{"schema": "triage.diagnosis/1"}', "tool is not an object"),
     ],
 )
-def test_what_is_no_report_is_refused_with_a_hint(text: str, says: str) -> None:
-    """One sentence says what is wrong, a hint what to do, and never another exception."""
+def test_other_json_is_refused_with_a_hint(text: str, says: str) -> None:
+    """A message, a hint, and never another exception."""
     with pytest.raises(ReportError, match=says) as caught:
         json.read(text, "r.json")
     assert caught.value.hint

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from triage.model.diagnosis import Diagnosis
 from triage.render import json, markdown
-from triage.render.safe import safe, safe_line
+from triage.render.sanitize import sanitize, sanitize_line
 
-from .samples import CAUSE, KNOWN, diagnoses, evidence, texts
+from .factories import CAUSE, KNOWN, diagnoses, evidence, texts
 
 markdown_it = pytest.importorskip("markdown_it")
 PARSER = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -20,17 +20,17 @@ forge = st.one_of(texts, st.text(st.sampled_from("@#!&`*_<>[]()|~-+=.1 ab\\:/\"'
 
 def tokens(source: str) -> list[object]:
     """All tokens of the document, with those inside of lines."""
-    found = []
+    tokens_of = []
     for token in PARSER.parse(source):
-        found.append(token)
-        found.extend(token.children or [])
-    return found
+        tokens_of.append(token)
+        tokens_of.extend(token.children or [])
+    return tokens_of
 
 
 @given(forge)
 def test_inline_text_stays_text(text: str) -> None:
     """It parses as one paragraph of plain text that reads as the original."""
-    line = safe_line(text)
+    line = sanitize_line(text)
     if not line:
         return
     paragraph = PARSER.parse(markdown.inline(text))
@@ -43,7 +43,7 @@ def test_inline_text_stays_text(text: str) -> None:
 @given(forge)
 def test_code_spans_hold(text: str) -> None:
     """The text is inside one code span, whatever backticks it has."""
-    line = safe_line(text)
+    line = sanitize_line(text)
     if not line:
         return
     children = PARSER.parse("x " + markdown.code(text))[1].children or []
@@ -56,7 +56,7 @@ def test_fences_hold(text: str) -> None:
     """The text is inside one fence, whatever backticks it has."""
     parsed = PARSER.parse(markdown.fence(text))
     assert [token.type for token in parsed] == ["fence"]
-    assert parsed[0].content.strip("\n") == safe(text).strip("\n")
+    assert parsed[0].content.strip("\n") == sanitize(text).strip("\n")
 
 
 @given(diagnoses)
@@ -98,8 +98,8 @@ def test_fence_is_longer_than_the_backticks_of_the_log() -> None:
     assert markdown.fence("a\n````\nb").startswith("`````text\n")
 
 
-def test_references_are_linked_and_issues_are_not_told() -> None:
-    """An issue of GitHub is linked through the host that leaves no note there; what is no address is code."""
+def test_references_to_issues_leave_no_note_there() -> None:
+    """An issue of GitHub is linked through a host that leaves no note there; other text is code."""
     assert markdown.link("https://github.com/a/b/issues/1").endswith("(<https://redirect.github.com/a/b/issues/1>)")
     assert markdown.link("javascript:alert(1)") == "`javascript:alert(1)`"
     assert markdown.link("https://x.example/)[a](b") == "`https://x.example/)[a](b`"
@@ -114,19 +114,20 @@ def test_the_report_of_a_known_failure_has_all_parts() -> None:
         "What to do",
         "It caused",
         "Why",
-        "Also considered",
+        "Considered",
         "Unknown",
         "In order",
         "Ranks",
-        "Set aside",
+        "Ignored",
         "Warnings",
     ]
     assert written.startswith(
-        "### Root cause: DataLoader worker was killed\n\n`data.worker-killed`, confidence high (0.9), rank 1 on node1, at 03:00:26, `job.log:61`"
+        "### Root cause: DataLoader worker was killed\n\n`data.worker-killed`, confidence high (0.9), rank 1 on node1,"
+        " at 03:00:26, `job.log:61`"
     )
 
 
-def test_a_flood_stays_short() -> None:
+def test_many_long_findings_stay_short() -> None:
     """A report with a thousand long findings fits into a comment of 64 KiB."""
     root = replace(CAUSE, why=("w" * 500,) * 3, evidence=(evidence("x" * 9000 + "\n" * 500),))
     many = tuple(replace(CAUSE, signature=f"a.b{number}", title="t" * 5000) for number in range(1000))

@@ -53,7 +53,7 @@ def test_ten_thousand_ranks_stay_small() -> None:
     assert len(rankmap.draw(worst)) < 200_000
 
 
-def test_it_is_told_in_words() -> None:
+def test_the_map_has_a_description() -> None:
     """The description names the states with their ranks and where it began."""
     tree = ElementTree.fromstring(rankmap.draw(states("ok", "failed", "ok", "stalled"), [1]))
     assert tree.get("role") == "img"

@@ -10,19 +10,19 @@ from hypothesis import given
 from triage.model.diagnosis import Moment, RankState
 from triage.render import swimlanes
 
-from .samples import KNOWN, NOON, diagnoses
+from .factories import KNOWN, NOON, diagnoses
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_the_rank_that_began_it_comes_first() -> None:
+def test_the_rank_of_the_root_cause_comes_first() -> None:
     """Its lane is on top, its moment marked as the cause, and the seconds count from there."""
     moments = (
         Moment(NOON + 30, 0, "closed", "gloo.connection-closed-by-peer"),
         Moment(NOON + 26, 1, "killed", "data.worker-killed"),
     )
     made = dataclasses.replace(KNOWN, timeline=moments)
-    lanes, left_out = swimlanes.lanes_of(made)
+    lanes, left_out = swimlanes.build_lanes(made)
     assert ([lane.rank for lane in lanes], left_out) == ([1, 0], 0)
     tree = ElementTree.fromstring(swimlanes.draw(made))
     assert [circle.get("class") for circle in tree.iter(f"{SVG}circle")] == ["cause", "echo"]
@@ -44,8 +44,8 @@ def test_many_ranks_and_moments_stay_small() -> None:
     assert f"and {1000 - swimlanes.LANES} more ranks" in drawing
 
 
-def test_nothing_without_times() -> None:
-    """Where no moment has a time there is no axis and no drawing."""
+def test_there_is_no_drawing_without_times() -> None:
+    """Without times there is no axis."""
     root = dataclasses.replace(KNOWN.root_cause, first_time=None)  # type: ignore[type-var]
     assert swimlanes.draw(dataclasses.replace(KNOWN, timeline=(Moment(None, 1, "x", None),), root_cause=root)) == ""
 

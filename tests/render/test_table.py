@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triage.render import table
-from triage.render.layout import Paint, columns
+from triage.render.terminal import Paint, columns
 
-from .samples import texts
+from .factories import texts
 
 
 @settings(deadline=None)
@@ -39,5 +39,5 @@ def test_lines_fit_and_steer_nothing(rows: list[tuple[str, str]], width: int) ->
 
 @pytest.mark.parametrize(("value", "shown"), [(0, ""), (8, "████"), (4, "██"), (1, "▌"), (0.001, "▏")])
 def test_bars(value: float, shown: str) -> None:
-    """In eighths of a character; what is not nothing is seen."""
+    """In eighths of a character; a positive value has at least one."""
     assert table.bar(value, 8, 4) == shown

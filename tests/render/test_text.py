@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from triage.model.diagnosis import Diagnosis, Remediation
 from triage.model.evidence import Evidence, Origin
 from triage.render import html, json, text
-from triage.render.layout import columns
+from triage.render.terminal import columns
 
-from .samples import ALL, CAUSE, CLEAN, KNOWN, SYMPTOMS, UNKNOWN, UNKNOWN_ROOT, diagnoses, evidence
+from .factories import ALL, CAUSE, CLEAN, KNOWN, SYMPTOMS, UNKNOWN, UNKNOWN_ROOT, diagnoses, evidence
 
 widths = st.sampled_from([40, 60, 80, 100, 160])
 CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -55,8 +55,8 @@ def test_what_the_contract_does_not_carry_is_not_shown() -> None:
     assert text.render(json.read(json.render(full))) == text.render(full)
 
 
-def test_a_local_rank_is_said_when_nothing_better_is_known() -> None:
-    """Without a global rank the local one and the host are what there is."""
+def test_the_local_rank_is_shown_without_a_global_rank() -> None:
+    """With the host."""
     item = Evidence("exit", "", "boom", Origin(local_rank=3), "a.log", 0)
     root = replace(CAUSE, ranks=(), evidence=(item,))
     assert "local rank 3 on node1, at" in text.render(replace(KNOWN, root_cause=root))
@@ -77,23 +77,22 @@ What to do   Give the job more host memory.
              2. num_workers=2
              - https://github.com/pytorch/pytorch/issues/8976
 
-It caused    gloo.connection-closed-by-peer on rank 0 (2×): A Gloo peer closed its connection
-             launch.child-failed: A child failed
+It caused    1 more rank shows only consequences of this: gloo.connection-closed-by-peer on rank 0 (2×),
+             launch.child-failed
 
-Why          it is the first line in time
-             it explains every lost peer
+Why          It is the first line in time.
 
-Considered   host.oom: Out of host memory (no line says so)
+Considered   host.oom: Out of host memory. No line shows it.
 
 Unknown      u-7f3a9c on rank 3, job.log:61: ValueError: shard 7 is bad
 
 In order     03:00:26 rank 1: data.worker-killed
-             03:00:27 rank 0: gloo.connection-closed-by-peer
+             03:00:27 rank 0: only consequences
 
 Ranks        0-1  FK  < 1
              F failed (1)   K killed (1)   < where it began
 
-Set aside    nccl.advice (3×)
+Ignored      nccl.advice (3×)
 
 Warnings     - a.tar: ends early (truncated-archive)
 
@@ -110,8 +109,8 @@ llama, 2 ranks on 1 host, torch 2.6.0 · /jobs/7 · 12 files · 3.1 MB · 0.4 s 
         (CLEAN, "CLEAN  no failure found in 3 files; last line at 03:01:00"),
     ],
 )
-def test_the_first_line_says_the_verdict(diagnosis: Diagnosis, first: str) -> None:
-    """One sentence that can be read aloud."""
+def test_the_first_line_is_the_verdict(diagnosis: Diagnosis, first: str) -> None:
+    """The verdict kind and one sentence."""
     assert text.render(diagnosis).splitlines()[0].startswith(first)
 
 
@@ -122,19 +121,21 @@ def test_what_is_to_be_copied_is_not_broken() -> None:
     assert address in text.render(replace(KNOWN, root_cause=root), width=40)
 
 
-def test_the_line_of_symptoms_belongs_to_who_wrote_it() -> None:
-    """The suspect is not said to have written what a victim wrote."""
-    assert text.render(SYMPTOMS).splitlines()[1] == "first seen on rank 0, at 03:00:26, line job.log:61"
+def test_the_line_of_symptoms_names_its_writer() -> None:
+    """The line of a victim is not shown as a line of the suspect."""
+    assert text.render(SYMPTOMS).splitlines()[1] == "first symptom on rank 0, at 03:00:26, line job.log:61"
 
 
-def test_symptoms_say_what_to_collect() -> None:
-    """The reasons of a report without a cause are shown."""
-    assert "next time keep the log of every rank" in text.render(SYMPTOMS)
+def test_a_report_of_symptoms_lists_what_to_collect() -> None:
+    """What to collect next time is a numbered list of its own, and is not repeated as a reason."""
+    report = text.render(SYMPTOMS)
+    assert "Next time    1. Keep the log of every rank\n             2. Run py-spy\n" in report
+    assert report.count("py-spy") == 1
 
 
-def test_clean_shows_what_happened_before() -> None:
-    """Findings of a job that finished in the end are told under their own heading."""
-    assert "Before that  gloo.connection-closed-by-peer on rank 0 (2×)" in text.render(CLEAN)
+def test_a_clean_report_shows_earlier_failures() -> None:
+    """Findings of a job that finished in the end have their own heading."""
+    assert "Earlier      gloo.connection-closed-by-peer on rank 0 (2×)" in text.render(CLEAN)
 
 
 def test_a_huge_log_line_is_cut_in_the_middle() -> None:
@@ -176,9 +177,20 @@ def test_no_line_ends_in_a_space(diagnosis: Diagnosis) -> None:
     assert not re.search(r" $", text.render(diagnosis), re.MULTILINE)
 
 
-def test_an_unknown_failure_beside_the_root_says_why_it_lost() -> None:
-    """Who lost is told with the reason, whether a signature knows it or not."""
-    lost = replace(UNKNOWN, why=("began 7 s after cuda.out-of-memory",))
-    told = replace(KNOWN, unknown=(lost,))
-    assert "(began 7 s after cuda.out-of-memory)" in " ".join(text.render(told, width=200).split())
-    assert "(began 7 s after cuda.out-of-memory)" in html.render(told)
+def test_another_unknown_failure_shows_its_reasons() -> None:
+    """In the text and in the page."""
+    candidate = replace(UNKNOWN, why=("Began 7 s after cuda.out-of-memory",))
+    report = replace(KNOWN, unknown=(candidate,))
+    assert ". Began 7 s after cuda.out-of-memory." in " ".join(text.render(report, width=200).split())
+    assert ". Began 7 s after cuda.out-of-memory." in html.render(report)
+
+
+@pytest.mark.parametrize("diagnosis", ALL)
+def test_nothing_is_printed_twice(diagnosis: Diagnosis) -> None:
+    """No line, reason or title of a report occurs a second time."""
+    report = " ".join(text.render(diagnosis, width=160).split())
+    findings = [*diagnosis.findings, *diagnosis.unknown]
+    findings += [diagnosis.root_cause] if diagnosis.root_cause is not None else []
+    texts = [text for finding in findings for text in (finding.title, *finding.why, *finding.remediation.steps)]
+    texts += [item.text for finding in findings for item in finding.evidence]
+    assert [text for text in texts if report.count(text) > 1 and len(text) > 12] == []

@@ -1,5 +1,4 @@
-"""What bots and CI are given, whole: every character of every format for one diagnosis of each verdict, and nothing but
-the diagnosis in it.
+"""The whole output of each format for bots and CI, for one diagnosis of each verdict.
 
 The expected texts lie in tests/render/whole/. After a wanted change: `python -m tests.render.test_whole`, then read the
 difference.
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.render.samples import ALL
+from tests.render.factories import ALL
 from triage.model.diagnosis import Diagnosis
 from triage.render import github, gitlab, render, slack
 
@@ -27,7 +26,7 @@ FORMATS = ("slack", "github", "gitlab", "codequality", "junit", "sarif")
 
 
 def written(name: str) -> str:
-    """All four, one after the other."""
+    """Return the output for each sample diagnosis."""
     return "".join(f"=== {diagnosis.verdict}\n{text}" for diagnosis in ALL for text in texts(name, diagnosis))
 
 
@@ -44,8 +43,8 @@ def texts(name: str, diagnosis: Diagnosis) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_character(name: str) -> None:
-    """As the file has it."""
+def test_the_output_equals_the_stored_file(name: str) -> None:
+    """The expected output lies in tests/render/whole/."""
     assert written(name) == (WHOLE / f"{name}.txt").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis without deadlines: compiling an automaton takes as long as the machine is busy."""
+"""Hypothesis without deadlines: compiling an automaton takes long on a busy machine."""
 
 from __future__ import annotations
 

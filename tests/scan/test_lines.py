@@ -7,86 +7,84 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.scan.interface import KEEP, Hit
-from triage.scan.lines import Kept, merge
+from triage.scan.interface import KEEP_PER_END, Hit
+from triage.scan.lines import HitGroup, merge_spans
 
-from .scanning import LITERALS, SMALL, TEXTS, TIDY, in_line, lines_of, of_plain, small, writer
+from .factories import LITERALS, SHORT_LINES, SMALL, TEXTS, literals_in, scan_bytes, small_limits, split_lines, writer
 
 GENERIC = frozenset({0, 1})
 
 
-def keeps(kind: tuple[tuple[int, ...], object]) -> int:
-    """How many of a kind are kept at either end: fewer where the writer and a literal that is not generic make them
-    alike.
-    """
-    return SMALL["KEEP_ALIKE" if kind[1] and set(kind[0]) - GENERIC else "KEEP"]
+def limit_per_end_of(kind: tuple[tuple[int, ...], object]) -> int:
+    """Return how many hits of a kind are returned from either end."""
+    return SMALL["KEEP_PER_END_ALIKE" if kind[1] and set(kind[0]) - GENERIC else "KEEP_PER_END"]
 
 
-def kinds_of(data: bytes) -> dict[tuple[tuple[int, ...], object], list[tuple[int, int]]]:
-    """Where the lines with literals stand, by kind, the slow way."""
+def hit_lines_by_kind(data: bytes) -> dict[tuple[tuple[int, ...], object], list[tuple[int, int]]]:
+    """Find the lines with literals one by one: their places by kind."""
     kinds: dict[tuple[tuple[int, ...], object], list[tuple[int, int]]] = {}
-    for start, line in lines_of(data):
-        if literals := in_line(line):
+    for start, line in split_lines(data):
+        if literals := literals_in(line):
             kinds.setdefault((literals, writer(line[: SMALL["WRITER_BYTES"]])), []).append((start, start + len(line)))
     return kinds
 
 
-@given(TIDY)
-def test_every_line_with_a_literal_is_kept_or_counted(data: bytes) -> None:
-    """Of each kind the first and the last lines are kept, and the others are counted where the first ones end."""
-    with small(SPAN_LINES=1000):
-        scanned = of_plain(data, generic=GENERIC)
-    kinds = kinds_of(data)
-    assert scanned.matched == sum(map(len, kinds.values())) == sum(1 + hit.more for hit in scanned.hits)
+@given(SHORT_LINES)
+def test_every_line_with_a_literal_is_returned_or_counted(data: bytes) -> None:
+    """Of each kind the first and the last lines are returned, and the last of the first ones counts the others."""
+    with small_limits(SPAN_LINES=1000):
+        scanned = scan_bytes(data, generic=GENERIC)
+    kinds = hit_lines_by_kind(data)
+    assert scanned.matched == sum(map(len, kinds.values())) == sum(1 + hit.omitted for hit in scanned.hits)
     assert scanned.sampled == 0
     expected = [
-        Hit(*place, kind[0], len(places) - 2 * keep if index == keep - 1 and len(places) > 2 * keep else 0)
+        Hit(
+            *place,
+            kind[0],
+            len(places) - 2 * limit_per_end if index == limit_per_end - 1 and len(places) > 2 * limit_per_end else 0,
+        )
         for kind, places in kinds.items()
-        for keep in [keeps(kind)]
+        for limit_per_end in [limit_per_end_of(kind)]
         for index, place in enumerate(places)
-        if index < keep or index >= len(places) - keep
+        if index < limit_per_end or index >= len(places) - limit_per_end
     ]
     assert sorted(scanned.hits, key=lambda hit: hit.start) == sorted(expected, key=lambda hit: hit.start)
 
 
-@given(TIDY)
-def test_a_storm_is_looked_at_in_full_and_then_in_slices(data: bytes) -> None:
-    """In a span the first SPAN_LINES hit lines count; after them a line counts when a literal of it was not yet seen in
-    its slice.
-    """
-    with small():
-        scanned = of_plain(data)
-    span, number, lines, sampled, seen = -1, -1, 0, 0, set[int]()
+@given(SHORT_LINES)
+def test_a_storm_is_scanned_in_full_and_then_sampled(data: bytes) -> None:
+    """After SPAN_LINES hit lines of a span, a line counts only for literals that are new in its slice."""
+    with small_limits():
+        scanned = scan_bytes(data)
+    span, number, lines, sampled, sampled_literals = -1, -1, 0, 0, set[int]()
     counted = []
-    for start, line in lines_of(data):
+    for start, line in split_lines(data):
         if start // SMALL["SPAN"] != span:
-            span, number, lines, seen = start // SMALL["SPAN"], -1, 0, set()
+            span, number, lines, sampled_literals = start // SMALL["SPAN"], -1, 0, set()
         if lines >= SMALL["SPAN_LINES"]:
             sampled += len(data[start : start + len(line) + 1])
             if start // SMALL["SLICE"] != number:
-                number, seen = start // SMALL["SLICE"], set()
-            if seen.issuperset(in_line(line)):
+                number, sampled_literals = start // SMALL["SLICE"], set()
+            if sampled_literals.issuperset(literals_in(line)):
                 continue
-            seen.update(in_line(line))
-        if in_line(line):
+            sampled_literals.update(literals_in(line))
+        if literals_in(line):
             lines += 1
-            counted.append(Hit(start, start + len(line), in_line(line)))
+            counted.append(Hit(start, start + len(line), literals_in(line)))
     assert scanned.sampled == sampled
     assert scanned.matched == len(counted)
     assert {hit.start for hit in scanned.hits} <= {hit.start for hit in counted}
-    assert {hit.start for hit in scanned.hits} >= {hit.start for hit in counted[: SMALL["KEEP_ALIKE"]]}
+    assert {hit.start for hit in scanned.hits} >= {hit.start for hit in counted[: SMALL["KEEP_PER_END_ALIKE"]]}
 
 
 @given(TEXTS)
 def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
-    """Every place of a literal lies in a hit that names it, also across the borders of pieces; no hit is without its
-    literals.
-    """
-    with small(SPAN_LINES=1000, KEEP=1000, KEEP_ALIKE=1000):
-        hits = of_plain(data).hits
+    """Every literal lies in a hit that names it, also across pieces; every hit contains its literals."""
+    with small_limits(SPAN_LINES=1000, KEEP_PER_END=1000, KEEP_PER_END_ALIKE=1000):
+        hits = scan_bytes(data).hits
     for hit in hits:
         assert hit.literals
-        assert hit.literals == in_line(data[hit.start : hit.end])
+        assert hit.literals == literals_in(data[hit.start : hit.end])
         assert b"\n" not in data[hit.start : hit.end]
         assert hit.end - hit.start <= SMALL["MAX_LINE"] + 2 * SMALL["OVERLAP"]
     for index, literal in enumerate(LITERALS):
@@ -99,44 +97,50 @@ def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
 
 @given(TEXTS)
 def test_hits_ascend_and_ordinary_lines_are_whole(data: bytes) -> None:
-    """Hits come in the order of the file, and a line that is not too long is one hit from its start to its newline."""
-    with small(SPAN_LINES=1000, KEEP=1000, KEEP_ALIKE=1000):
-        hits = of_plain(data).hits
+    """Hits are in file order, and a line that is not overlong is one hit, without its newline."""
+    with small_limits(SPAN_LINES=1000, KEEP_PER_END=1000, KEEP_PER_END_ALIKE=1000):
+        hits = scan_bytes(data).hits
     assert [hit.start for hit in hits] == sorted({hit.start for hit in hits})
     whole = {
-        (start, start + len(line)) for start, line in lines_of(data) if len(line) <= SMALL["MAX_LINE"] and in_line(line)
+        (start, start + len(line))
+        for start, line in split_lines(data)
+        if len(line) <= SMALL["MAX_LINE"] and literals_in(line)
     }
     assert whole <= {(hit.start, hit.end) for hit in hits}
 
 
 @given(st.lists(st.integers(0, 3), max_size=80), st.integers(1, 20))
-def test_kept_holds_the_ends_and_counts_the_middle(mores: list[int], keep: int) -> None:
-    """The first and last hits are kept whatever the number, and nothing is lost from the count."""
-    kept = Kept(keep)
-    for index, more in enumerate(mores):
-        kept.add(Hit(index, index, (0,), more))
-    hits = kept.hits()
-    places = list(range(len(mores)))
-    assert [hit.start for hit in hits] == (places if len(places) <= 2 * keep else places[:keep] + places[-keep:])
-    assert sum(1 + hit.more for hit in hits) == len(mores) + sum(mores)
+def test_a_hit_group_returns_the_ends_and_counts_the_middle(omitted_counts: list[int], limit_per_end: int) -> None:
+    """The first and last hits are returned, and every line is counted."""
+    group = HitGroup(limit_per_end)
+    for index, omitted in enumerate(omitted_counts):
+        group.add(index, index, (0,), omitted)
+    hits = group.hits()
+    places = list(range(len(omitted_counts)))
+    assert [hit.start for hit in hits] == (
+        places if len(places) <= 2 * limit_per_end else places[:limit_per_end] + places[-limit_per_end:]
+    )
+    assert sum(1 + hit.omitted for hit in hits) == len(omitted_counts) + sum(omitted_counts)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=120), st.lists(st.integers(0, 120), max_size=6))
-def test_merging_spans_gives_what_one_span_would(kinds: list[tuple[bool, int]], cuts: list[int]) -> None:
-    """However hits are cut into spans, the same ones are kept and the same number is counted."""
+def test_merged_spans_equal_one_span(kinds: list[tuple[bool, int]], cuts: list[int]) -> None:
+    """However hits are divided into spans, the same ones are returned and the same number is counted."""
     hits = [
         (((0,) if literal else (1,), who), Hit(index, index, (0,) if literal else (1,)))
         for index, (literal, who) in enumerate(kinds)
     ]
 
-    def collected(part: list[tuple[tuple[tuple[int, ...], int], Hit]]) -> dict[tuple[tuple[int, ...], object], Kept]:
-        found: dict[tuple[tuple[int, ...], object], Kept] = {}
+    def collected(
+        part: list[tuple[tuple[tuple[int, ...], int], Hit]],
+    ) -> dict[tuple[tuple[int, ...], object], HitGroup]:
+        groups: dict[tuple[tuple[int, ...], object], HitGroup] = {}
         for kind, hit in part:
-            found.setdefault(kind, Kept(KEEP)).add(hit)
-        return found
+            groups.setdefault(kind, HitGroup(KEEP_PER_END)).add(hit.start, hit.end, hit.literals)
+        return groups
 
     edges = [0, *sorted(min(cut, len(hits)) for cut in cuts), len(hits)]
     parts = [collected(hits[start:stop]) for start, stop in itertools.pairwise(edges)]
-    assert merge(parts) == merge([collected(hits)])
-    assert merge(parts)[1] == len(hits)
-    assert len(merge(parts)[0]) <= 2 * KEEP * len({kind for kind, _ in hits})
+    assert merge_spans(parts) == merge_spans([collected(hits)])
+    assert merge_spans(parts)[1] == len(hits)
+    assert len(merge_spans(parts)[0]) <= 2 * KEEP_PER_END * len({kind for kind, _ in hits})

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.scan.windows import choose, complete, holders, refit
+from triage.scan.windows import add_missing_windows, choose_windows, literals_by_window, replace_common_windows
 
 LITERALS = st.lists(st.text("abcü ", min_size=1, max_size=12), min_size=1, max_size=12, unique=True).map(
-    lambda words: [word.encode() for word in words]
+    lambda parts: [word.encode() for word in parts]
 )
 
 
-def all_held(windows: list[bytes], literals: list[bytes]) -> bool:
+def all_covered(windows: list[bytes], literals: list[bytes]) -> bool:
     """Does each literal contain a window, and is each window a piece of a literal?"""
     return all(any(window in literal for window in windows) for literal in literals) and all(
         window and any(window in literal for literal in literals) for window in windows
@@ -20,49 +20,45 @@ def all_held(windows: list[bytes], literals: list[bytes]) -> bool:
 
 
 @given(LITERALS, st.binary(max_size=80))
-def test_every_literal_holds_a_window(literals: list[bytes], healthy: bytes) -> None:
-    """Whatever the corpus holds, no literal is without a window, and the choice is the same each time."""
-    assert all_held(choose(literals, healthy), literals)
-    assert choose(literals, healthy) == choose(literals[::-1], healthy)
+def test_every_literal_contains_a_window(literals: list[bytes], healthy: bytes) -> None:
+    """Every literal contains a window, and the choice does not depend on the order."""
+    assert all_covered(choose_windows(literals, healthy), literals)
+    assert choose_windows(literals, healthy) == choose_windows(literals[::-1], healthy)
 
 
 @given(LITERALS, LITERALS, st.binary(max_size=80))
-def test_literals_that_came_later_stand_for_themselves(
-    literals: list[bytes], later: list[bytes], healthy: bytes
-) -> None:
-    """Windows of an older catalog are completed for the literals it did not have."""
-    windows = complete(choose(literals, healthy), later)
+def test_new_literals_are_their_own_windows(literals: list[bytes], later: list[bytes], healthy: bytes) -> None:
+    """Windows of an older catalog are completed for literals that it did not have."""
+    windows = add_missing_windows(choose_windows(literals, healthy), later)
     assert all(any(window in literal for window in windows) for literal in later)
-    assert set(windows) <= {*choose(literals, healthy), *later}
+    assert set(windows) <= {*choose_windows(literals, healthy), *later}
 
 
 @given(LITERALS, LITERALS)
-def test_holders_are_the_literals_that_contain_a_window(windows: list[bytes], literals: list[bytes]) -> None:
-    """As `in` finds them."""
-    assert holders(windows, literals) == [
+def test_literals_by_window_are_those_that_contain_it(windows: list[bytes], literals: list[bytes]) -> None:
+    """The literals of a window are those in which `in` finds it."""
+    assert literals_by_window(windows, literals) == [
         tuple(at for at, literal in enumerate(literals) if window in literal) for window in windows
     ]
 
 
 @given(LITERALS, st.binary(max_size=80), st.data())
-def test_giving_up_windows_leaves_every_literal_one(literals: list[bytes], healthy: bytes, data: st.DataObject) -> None:
-    """Whichever turn out common, each literal still holds a window, and none is longer than its literal."""
-    windows = choose(literals, healthy)
+def test_replacing_windows_leaves_every_literal_one(literals: list[bytes], healthy: bytes, data: st.DataObject) -> None:
+    """Whichever windows are common, each literal still contains one, and none is longer than its literal."""
+    windows = choose_windows(literals, healthy)
     for last in (False, False, True):
         common = data.draw(st.lists(st.sampled_from(windows), unique=True))
-        windows = refit(windows, common, literals, last=last)
-        assert all_held(windows, literals)
+        windows = replace_common_windows(windows, common, literals, last=last)
+        assert all_covered(windows, literals)
 
 
-def test_windows_avoid_what_is_healthy_and_are_shared() -> None:
-    """A piece that healthy logs hold again and again is no window while the literal has another, and one window serves
-    several literals.
-    """
-    [window] = choose([b"step has failed", b"rank has failed"], b"step has rank has " * 10)
+def test_windows_are_rare_in_healthy_logs_and_shared() -> None:
+    """A piece that is common in healthy logs is avoided, and one window serves several literals."""
+    [window] = choose_windows([b"step has failed", b"rank has failed"], b"step has rank has " * 10)
     assert window in b" has failed"
     assert window not in b"step has rank has "
 
 
-def test_a_literal_without_a_rare_piece_stands_for_itself() -> None:
-    """When all its pieces are common, the whole is looked for."""
-    assert choose([b"step 12 done"], b"step 12 done " * 10) == [b"step 12 done"]
+def test_a_literal_without_a_rare_piece_is_its_own_window() -> None:
+    """When all its pieces are common, the whole literal is the window."""
+    assert choose_windows([b"step 12 done"], b"step 12 done " * 10) == [b"step 12 done"]

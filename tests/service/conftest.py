@@ -1,4 +1,4 @@
-"""A store with recorded jobs in it, and the service on it."""
+"""A store with recorded jobs, and the service on it."""
 
 from __future__ import annotations
 
@@ -14,41 +14,39 @@ from starlette.testclient import TestClient
 import triage
 from triage.service.app import create_app
 from triage.service.work import analysis
-from triage.service.work.files import ready
+from triage.service.work.job_files import make_upload_directories
 from triage.settings import Settings
-from triage.settings.sources import Source
-from triage.settings.store import Store as StoreSection
+from triage.settings.sections import Source, StoreSettings
 from triage.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ("dataloader_worker_killed_tee", "exception_one_rank_tee", "sigkill_perrank")
 
 
-def job(name: str = JOBS[0]) -> Path:
-    """A recorded job."""
+def job_path(name: str = JOBS[0]) -> Path:
+    """Return the path of a recorded job."""
     return ROOT / "samples" / "jobs" / name / "job"
 
 
-def keep(store: Store, place: Path, path: Path, name: str) -> str:
-    """Diagnose and store it as a worker does, with the documents beside it; the incident's id. `place` is for what is
-    in between.
-    """
-    ready(place / "work")
-    wanted, out, here = Settings(sources={name: Source(path=path, one=True)}), place / "out", Path.cwd()
+def store_job(store: Store, scratch: Path, path: Path, name: str) -> str:
+    """Diagnose and store a job with its documents as a worker does. Returns the id of the incident."""
+    make_upload_directories(scratch / "work")
+    settings, out, cwd = Settings(sources={name: Source(path=path, one=True)}), scratch / "out", Path.cwd()
+    payload = {"place": {"source": name}, "name": name}
     try:
-        analysis.ingest(wanted, place / "work", {"place": {"source": name}, "name": name}, "one", out, lambda _: None)
+        analysis.analyse(settings, scratch / "work", payload, "one", out, lambda _: None)
     finally:
-        os.chdir(here)
-    diagnosis, documents = analysis.read_back(out)
+        os.chdir(cwd)
+    diagnosis, documents = analysis.read_result(out)
     with store.connections.write() as db:
-        found = store.incidents.add(diagnosis)
+        incident = store.incidents.add(diagnosis)
         for kind, document in documents.items():
-            store.beside.put_document(db, found.id, kind, document)
-    return found.id
+            store.service_data.save_document(db, incident.id, kind, document)
+    return incident.id
 
 
-def dumps(directory: Path) -> Path:
-    """Flight Recorder dumps of a recorded hang, without the file that says what is wrong."""
+def copy_flight_dumps(directory: Path) -> Path:
+    """Copy Flight Recorder dumps of a recorded hang, without the file that says what is wrong."""
     directory.mkdir()
     for dump in (ROOT / "samples" / "flight" / "never_joined").glob("fr_rank_?"):
         shutil.copy(dump, directory)
@@ -56,20 +54,20 @@ def dumps(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with three incidents, made once; take a copy."""
+def store_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with three incidents, made once; tests use copies."""
     path = tmp_path_factory.mktemp("stored") / "triage.db"
     with Store.open(path) as store:
         for name in JOBS:
-            store.incidents.add(triage.ingest(job(name)))
+            store.incidents.add(triage.ingest(job_path(name)))
         store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 
 
 @pytest.fixture
-def path(stored: Path, tmp_path: Path) -> Path:
-    """A copy of it for one test."""
-    return Path(shutil.copy(stored, tmp_path / "triage.db"))
+def path(store_template: Path, tmp_path: Path) -> Path:
+    """A copy of the store for one test."""
+    return Path(shutil.copy(store_template, tmp_path / "triage.db"))
 
 
 @pytest.fixture
@@ -80,11 +78,11 @@ def store(path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def app(path: Path, store: Store) -> FastAPI:
-    """The service on loopback, with no configuration."""
-    return create_app(Settings(store=StoreSection(path=path)), store)
+    """The service on loopback without configuration."""
+    return create_app(Settings(store=StoreSettings(path=path)), store)
 
 
 @pytest.fixture
 def client(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app, base_url="http://127.0.0.1:8321", raise_server_exceptions=False) as found:
-        yield found
+    with TestClient(app, base_url="http://127.0.0.1:8321", raise_server_exceptions=False) as test_client:
+        yield test_client

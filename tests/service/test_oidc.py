@@ -1,6 +1,4 @@
-"""Signing in by OpenID Connect, against a provider on a real socket: the way through, and every lie that must not lead
-in.
-"""
+"""Sign-in with OpenID Connect against a provider on a real socket: valid and forged answers."""
 
 from __future__ import annotations
 
@@ -14,13 +12,12 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from tests.service.issuer import CLIENT, SECRET, Issuer, issuing, key
+from tests.service.oidc_issuer import CLIENT, SECRET, Issuer, make_key, run_issuer
 from triage.base.errors import OptionError
 from triage.service import access
 from triage.service.app import create_app
 from triage.settings import Settings
-from triage.settings.store import Store as StoreSection
-from triage.settings.web import Web
+from triage.settings.sections import StoreSettings, WebSettings
 from triage.store import Store
 
 HOME = "http://127.0.0.1:8321"
@@ -28,12 +25,14 @@ HOME = "http://127.0.0.1:8321"
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    with issuing() as found:
-        yield found
+    """A running provider."""
+    with run_issuer() as provider:
+        yield provider
 
 
-def web(issuer: Issuer, **more: Any) -> Web:
-    return Web(
+def oidc_settings(issuer: Issuer, **more: Any) -> WebSettings:
+    """Return settings with this provider."""
+    return WebSettings(
         oidc_issuer=issuer.url,
         oidc_client_id=CLIENT,
         oidc_client_secret=SecretStr(SECRET),
@@ -45,24 +44,23 @@ def web(issuer: Issuer, **more: Any) -> Web:
 
 @pytest.fixture
 def browser(issuer: Issuer, path: Path, store: Store) -> Iterator[TestClient]:
-    app = create_app(Settings(store=StoreSection(path=path), web=web(issuer)), store)
+    """A client of the service."""
+    app = create_app(Settings(store=StoreSettings(path=path), web=oidc_settings(issuer)), store)
     with TestClient(app, base_url=HOME, follow_redirects=False) as client:
         yield client
 
 
-def asked(browser: TestClient, next_: str = "/") -> str:
-    """Where the browser comes back to, with a code; the person has agreed at the provider."""
+def callback_address(browser: TestClient, next_: str = "/") -> str:
+    """Return the address with a code to which the provider sends the browser."""
     answer = browser.get("/auth/oidc", params={"next": next_})
     assert answer.status_code in (302, 303), answer.text
     with httpx.Client(trust_env=False, verify=False) as client:
         return client.get(answer.headers["location"]).headers["location"]
 
 
-def test_the_way_through(browser: TestClient, issuer: Issuer) -> None:
-    """ASVS 10.2.1: state, nonce, PKCE and the client's secret are sent and fit; the session has the role of the
-    person's highest group.
-    """
-    answer = browser.get(asked(browser, "/inbox"))
+def test_sign_in(browser: TestClient, issuer: Issuer) -> None:
+    """ASVS 10.2.1: a valid sign-in sends state, nonce, PKCE and secret, and gets the role of the highest group."""
+    answer = browser.get(callback_address(browser, "/inbox"))
     assert (answer.status_code, answer.headers["location"], issuer.refused) == (303, "/inbox", [])
     me = browser.get("/api/v1/me").json()
     assert (me["name"], me["role"], me["how"]) == ("anna@example.org", "curator", "session")
@@ -78,83 +76,83 @@ def test_the_way_through(browser: TestClient, issuer: Issuer) -> None:
         ({"sub": "7", "email": "root@example.org", "email_verified": False, "groups": ["admin"]}, "7", "viewer"),
     ],
 )
-def test_who_it_is(browser: TestClient, issuer: Issuer, person: dict[str, Any], name: str, role: str) -> None:
-    """ASVS 10.5.2: an address of mail that nobody verified names nobody, and a group gives a role only where it is set
-    so.
-    """
+def test_user_name_and_role(browser: TestClient, issuer: Issuer, person: dict[str, Any], name: str, role: str) -> None:
+    """ASVS 10.5.2: an unverified mail address is not used as name, and only configured groups give roles."""
     issuer.person = person
-    browser.get(asked(browser))
+    browser.get(callback_address(browser))
     me = browser.get("/api/v1/me").json()
     assert (me["name"], me["role"]) == (name, role)
 
 
-def _old(_: dict[str, Any], claims: dict[str, Any]) -> None:
+def _expire(_: dict[str, Any], claims: dict[str, Any]) -> None:
     claims.update(iat=int(time.time()) - 7200, exp=int(time.time()) - 3600)
 
 
-LIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
+FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "no signature": lambda header, _: header.update(alg="none"),
     "signed with the public key": lambda header, _: header.update(alg="HS256"),
-    "too old": _old,
+    "expired": _expire,
     "for another client": lambda _, claims: claims.update(aud="other"),
-    "of another issuer": lambda _, claims: claims.update(iss="https://evil.example"),
-    "of another sign-in": lambda _, claims: claims.update(nonce="other"),
+    "from another issuer": lambda _, claims: claims.update(iss="https://evil.example"),
+    "from another sign-in": lambda _, claims: claims.update(nonce="other"),
     "without a nonce": lambda _, claims: claims.pop("nonce"),
-    "of nobody": lambda _, claims: [claims.pop(name, None) for name in ("sub", "email")],
+    "without a user": lambda _, claims: [claims.pop(name, None) for name in ("sub", "email")],
 }
 
 
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_false_id_token_leads_nowhere(
-    browser: TestClient, issuer: Issuer, lie: Callable[[dict[str, Any], dict[str, Any]], None]
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES.keys())
+def test_forged_id_token_is_refused(
+    browser: TestClient, issuer: Issuer, forge: Callable[[dict[str, Any], dict[str, Any]], None]
 ) -> None:
     """ASVS 9.1.1, 9.1.2, 9.2.1, 10.5.1, 10.5.4: signature, algorithm, time, audience, issuer and nonce are checked."""
-    issuer.forge = lie
-    assert browser.get(asked(browser)).status_code == 401
+    issuer.forge = forge
+    assert browser.get(callback_address(browser)).status_code == 401
     assert browser.get("/api/v1/me").status_code == 401
 
 
-def test_another_key_leads_nowhere(browser: TestClient, issuer: Issuer) -> None:
-    """ASVS 9.1.1: a token signed with a key that the issuer does not publish is refused."""
-    issuer.key = key(1)
-    assert browser.get(asked(browser)).status_code == 401
+def test_token_with_unpublished_key_is_refused(browser: TestClient, issuer: Issuer) -> None:
+    """ASVS 9.1.1: a token is refused if the issuer does not publish its key."""
+    issuer.key = make_key(1)
+    assert browser.get(callback_address(browser)).status_code == 401
 
 
-def test_an_answer_belongs_to_the_browser_that_asked(browser: TestClient, issuer: Issuer) -> None:
-    """ASVS 10.1.2, 10.2.1: another browser's answer, another state, no state, a code used twice: none leads in."""
-    back = asked(browser)
+def test_answer_is_bound_to_its_browser(browser: TestClient, issuer: Issuer) -> None:
+    """ASVS 10.1.2, 10.2.1: answers of another browser, with a wrong state or with a used code are refused."""
+    address = callback_address(browser)
     cookies = dict(browser.cookies)
     browser.cookies.clear()
-    assert browser.get(back).status_code == 401
+    assert browser.get(address).status_code == 401
     browser.cookies.update(cookies)
-    assert browser.get(back.partition("state=")[0] + "state=other").status_code == 401
-    assert browser.get(back.partition("&state=")[0]).status_code == 401
-    assert browser.get(back).status_code == 303
+    assert browser.get(address.partition("state=")[0] + "state=other").status_code == 401
+    assert browser.get(address.partition("&state=")[0]).status_code == 401
+    assert browser.get(address).status_code == 303
     browser.cookies.clear()
     browser.cookies.update(cookies)
-    assert browser.get(back).status_code == 401
+    assert browser.get(address).status_code == 401
 
 
-def test_who_says_no_is_not_signed_in(browser: TestClient, issuer: Issuer) -> None:
-    """The person or the provider refuses: 401 with what to do, and no session."""
+def test_denied_sign_in(browser: TestClient, issuer: Issuer) -> None:
+    """A denied sign-in answers 401 with a hint."""
     issuer.deny = True
-    answer = browser.get(asked(browser))
+    answer = browser.get(callback_address(browser))
     assert answer.status_code == 401
     assert answer.json()["error"]["hint"]
 
 
-def test_an_issuer_that_calls_itself_otherwise_is_none(browser: TestClient, issuer: Issuer) -> None:
-    """ASVS 10.5.3: its document must name the issuer that was set."""
+def test_issuer_with_another_name_is_refused(browser: TestClient, issuer: Issuer) -> None:
+    """ASVS 10.5.3: the issuer's document must have the configured name."""
     issuer.name = "https://evil.example"
     assert browser.get("/auth/oidc").status_code == 503
 
 
-def test_an_issuer_that_is_away(issuer: Issuer, path: Path, store: Store) -> None:
-    """Who cannot be asked leads to a 503 with a hint; tokens still work."""
-    away = web(issuer).model_copy(update={"oidc_issuer": "http://127.0.0.1:9"})
+def test_unreachable_issuer(issuer: Issuer, path: Path, store: Store) -> None:
+    """An unreachable issuer answers 503; tokens still work."""
+    unreachable = oidc_settings(issuer).model_copy(update={"oidc_issuer": "http://127.0.0.1:9"})
     secret, _ = store.tokens.create("a", ["read"], actor="test")
     with TestClient(
-        create_app(Settings(store=StoreSection(path=path), web=away), store), base_url=HOME, follow_redirects=False
+        create_app(Settings(store=StoreSettings(path=path), web=unreachable), store),
+        base_url=HOME,
+        follow_redirects=False,
     ) as client:
         assert client.get("/auth/oidc").status_code == 503
         assert client.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
@@ -169,7 +167,9 @@ def test_an_issuer_that_is_away(issuer: Issuer, path: Path, store: Store) -> Non
         {"oidc_issuer": "http://issuer.example"},
     ],
 )
-def test_half_of_it_does_not_start(issuer: Issuer, path: Path, store: Store, change: dict[str, Any]) -> None:
-    """What is set up in part, or over plain http to another machine, is refused at the start."""
+def test_incomplete_settings_are_refused(issuer: Issuer, path: Path, store: Store, change: dict[str, Any]) -> None:
+    """Incomplete settings, or plain http to another machine, are refused at the start."""
     with pytest.raises(OptionError):
-        access.check(Settings(store=StoreSection(path=path), web=web(issuer).model_copy(update=change)), store)
+        access.check_settings(
+            Settings(store=StoreSettings(path=path), web=oidc_settings(issuer).model_copy(update=change)), store
+        )

@@ -1,4 +1,4 @@
-"""Text of logs in pages, answers and files: it is shown, and it does nothing."""
+"""Hostile text from logs is shown in pages, responses and files, but never interpreted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from starlette.testclient import TestClient
 import triage
 from triage.service.app import create_app
 from triage.settings import Settings
-from triage.settings.store import Store as StoreSection
+from triage.settings.sections import StoreSettings
 from triage.store import Store
 
-NASTY = (
+HOSTILE_TEXTS = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
     "'><svg/onload=alert(1)>",
@@ -26,111 +26,112 @@ NASTY = (
     "{{7*7}}${7*7}<%= 7*7 %>",
     "\u2028alert(1)//\u202e\x1b]52;c;YQ==\x07",
 )
-MOST = 60
+MAX_PAGES = 60
 
 
-class Dangers(HTMLParser):
-    """What a page must not hold, and where it leads."""
+class DangerParser(HTMLParser):
+    """Collects dangerous elements and the links of a page."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.dangers: list[str] = []
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Check one element."""
         values = {name: value or "" for name, value in attrs}
-        self.found += [
+        self.dangers += [
             f"{tag} {name}" for name in values if name.startswith("on") or name in ("style", "srcdoc", "formaction")
         ]
-        self.found += (
+        self.dangers += (
             ["script without a file of ours"]
             if tag == "script" and not values.get("src", "").startswith("/static/")
             else []
         )
-        self.found += [f"<{tag}>"] if tag in ("iframe", "object", "embed", "base", "style") else []
+        self.dangers += [f"<{tag}>"] if tag in ("iframe", "object", "embed", "base", "style") else []
         for name in ("href", "src", "action", "xlink:href"):
             where = urlsplit(values.get(name, ""))
             if where.scheme not in ("", "https", "http", "mailto") or (name != "href" and where.netloc):
-                self.found.append(f"{tag} {name}={values[name][:40]}")
+                self.dangers.append(f"{tag} {name}={values[name][:40]}")
         if tag == "img" and "onerror" in str(attrs):
-            self.found.append("img")
+            self.dangers.append("img")
         if tag == "a":
             self.links.append(values.get("href", ""))
 
 
 @pytest.fixture(scope="module")
-def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store in which everything that a log, a file's name or a person can bring is nasty."""
-    place = tmp_path_factory.mktemp("poisoned")
-    with Store.open(place / "triage.db") as store:
-        for number, text in enumerate(NASTY):
-            job = place / f"job {number} {text.replace('/', '_')[:60]}".replace("\x1b", "").replace("\x07", "")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with hostile texts from logs, file names and people."""
+    directory = tmp_path_factory.mktemp("hostile")
+    with Store.open(directory / "triage.db") as store:
+        for number, text in enumerate(HOSTILE_TEXTS):
+            job = directory / f"job {number} {text.replace('/', '_')[:60]}".replace("\x1b", "").replace("\x07", "")
             job.mkdir()
             (job / "rank0.log").write_text(
-                f'[{text}]: starting on host {text}\n[rank0]: Traceback (most recent call last):\n[rank0]:   File "{text}.py", line 1, in {text}\n'
+                f"[{text}]: starting on host {text}\n[rank0]: Traceback (most recent call last):\n"
+                f'[rank0]:   File "{text}.py", line 1, in {text}\n'
                 f"[rank0]:     {text}\n[rank0]: ValueError: {number} {text}\n",
                 encoding="utf-8",
             )
-            stored = store.incidents.add(triage.ingest(job))
-            store.feedback.add(stored.id, "wrong", actor=text, because=text)
-            found = store.incidents.get(stored.id)
-            if found.incident.cluster:
-                store.moves.name(found.incident.cluster, f"{number} {text}", actor=text, note=text)
+            result = store.incidents.add(triage.ingest(job))
+            store.feedback.add(result.id, "wrong", actor=text, because=text)
+            stored = store.incidents.get(result.id)
+            if stored.incident.cluster:
+                store.cluster_actions.name(stored.incident.cluster, f"{number} {text}", actor=text, note=text)
         store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return place / "triage.db"
+    return directory / "triage.db"
 
 
 @pytest.fixture
-def open_pages(poisoned: Path) -> Iterator[TestClient]:
-    settings = Settings(store=StoreSection(path=poisoned))
+def hostile_client(hostile_store: Path) -> Iterator[TestClient]:
+    """A client of a service on that store."""
+    settings = Settings(store=StoreSettings(path=hostile_store))
     with (
-        Store.open(poisoned) as store,
+        Store.open(hostile_store) as store,
         TestClient(create_app(settings, store), base_url="http://127.0.0.1:8321") as client,
     ):
         yield client
 
 
-def test_no_page_holds_what_a_log_wrote_as_markup(open_pages: TestClient) -> None:
-    """ASVS 1.2.1: from the first page along all links, nothing of a log, a name or a remark has become a tag, a script
-    or a link.
-    """
-    waiting, seen, wrong, nasty = (
+def test_pages_escape_hostile_text(hostile_client: TestClient) -> None:
+    """ASVS 1.2.1: no page that is linked from the first one has a tag, a script or a link from hostile text."""
+    waiting, visited, dangers, hostile_pages = (
         ["/", *(f"/search?q={text}" for text in ("alert", "%3Cscript%3Ealert(1)%3C/script%3E"))],
         set(),
         [],
         0,
     )
-    while waiting and len(seen) < MOST:
+    while waiting and len(visited) < MAX_PAGES:
         address = waiting.pop(0)
-        if address in seen:
+        if address in visited:
             continue
-        seen.add(address)
-        answer = open_pages.get(address, headers={"Accept": "text/html"})
+        visited.add(address)
+        answer = hostile_client.get(address, headers={"Accept": "text/html"})
         if not answer.headers.get("content-type", "").startswith("text/html"):
             continue
-        page = Dangers()
+        page = DangerParser()
         page.feed(answer.text)
-        nasty += "alert(1)" in answer.text
-        wrong += [(address, found) for found in page.found]
-        kinds = {urlsplit(one).path.split("/")[1] for one in seen}
+        hostile_pages += "alert(1)" in answer.text
+        dangers += [(address, danger) for danger in page.dangers]
+        kinds = {urlsplit(one).path.split("/")[1] for one in visited}
         links = [
             link for link in page.links if link.startswith("/") and not link.startswith(("//", "/static", "/auth"))
         ]
         waiting += sorted(links, key=lambda link: urlsplit(link).path.split("/")[1] in kinds)
-    assert wrong == []
-    assert nasty > 5
-    assert len(seen) > 10
+    assert dangers == []
+    assert hostile_pages > 5
+    assert len(visited) > 10
 
 
-def test_answers_for_programs_are_no_pages(open_pages: TestClient) -> None:
-    """ASVS 1.2.1, 4.1.1: what looks like markup in JSON is called JSON, errors that repeat what was asked as well."""
+def test_api_responses_are_json(hostile_client: TestClient) -> None:
+    """ASVS 1.2.1, 4.1.1: API responses and errors with hostile text have the content type JSON."""
     for address in (
         "/api/v1/incidents",
         "/api/v1/clusters?state=all",
         "/api/v1/incidents/<script>alert(1)</script>",
         "/api/v1/search?q=<script>",
     ):
-        answer = open_pages.get(address)
+        answer = hostile_client.get(address)
         assert answer.headers["content-type"].startswith("application/json")
         assert json.loads(answer.content)
 
@@ -138,18 +139,16 @@ def test_answers_for_programs_are_no_pages(open_pages: TestClient) -> None:
 @pytest.mark.parametrize(
     "format_", ["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"]
 )
-def test_reports_in_every_format_are_files(open_pages: TestClient, format_: str) -> None:
-    """ASVS 3.2.1, 5.4.1: a report is saved under a harmless name, and what is HTML has no script and stands in a
-    sandbox.
-    """
-    for incident in open_pages.get("/api/v1/incidents").json()["incidents"]:
-        answer = open_pages.get(f"/api/v1/incidents/{incident['id']}/report", params={"format": format_})
+def test_reports_are_attachments(hostile_client: TestClient, format_: str) -> None:
+    """ASVS 3.2.1, 5.4.1: reports are sandboxed attachments with safe names, and HTML reports have no script."""
+    for incident in hostile_client.get("/api/v1/incidents").json()["incidents"]:
+        answer = hostile_client.get(f"/api/v1/incidents/{incident['id']}/report", params={"format": format_})
         assert answer.status_code == 200, answer.text
         assert answer.headers["content-disposition"].startswith(f'attachment; filename="{incident["id"]}.')
         assert "sandbox" in answer.headers["content-security-policy"]
         if format_ == "html":
-            page = Dangers()
+            page = DangerParser()
             page.feed(answer.text)
             assert [
-                found for found in page.found if not found.startswith("<style") and not found.endswith("style")
+                danger for danger in page.dangers if not danger.startswith("<style") and not danger.endswith("style")
             ] == []

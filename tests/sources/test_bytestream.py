@@ -1,4 +1,4 @@
-"""triage.sources.bytestream and views"""
+"""triage.sources.bytestream and stream_views"""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.sources.bytestream import ByteStream, Damage, FileStream, Memory
-from triage.sources.views import Capped, Checked, Slice, Sparse, Transcoded
+from triage.sources.bytestream import ByteStream, Damage, FileStream, MemoryStream
+from triage.sources.stream_views import CappedStream, ChecksummedStream, SliceStream, SparseStream, TranscodedStream
 
 
-class Pieces(ByteStream):
-    """A stream that comes in the pieces given."""
+class PieceStream(ByteStream):
+    """A stream that returns its bytes in given pieces."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         super().__init__()
         self._pieces = [piece for piece in pieces if piece]
 
-    def _pull(self) -> bytes:
+    def _read_piece(self) -> bytes:
         return self._pieces.pop(0) if self._pieces else b""
 
 
@@ -33,8 +33,8 @@ PIECES = st.lists(st.binary(max_size=20), max_size=10)
     st.lists(st.tuples(st.sampled_from(["read", "read1", "peek", "readinto", "seek", "unread"]), st.integers(0, 30))),
 )
 def test_any_way_of_reading_gives_the_same_bytes(pieces: list[bytes], calls: list[tuple[str, int]]) -> None:
-    """read, read1, peek, readinto, seek and unread agree with slices of the whole, and tell says where."""
-    whole, stream, at = b"".join(pieces), Pieces(pieces), 0
+    """read, read1, peek, readinto, seek and unread agree with slices of the whole, and tell is right."""
+    whole, stream, at = b"".join(pieces), PieceStream(pieces), 0
     for call, size in calls:
         if call == "read":
             got = stream.read(size)
@@ -61,9 +61,9 @@ def test_any_way_of_reading_gives_the_same_bytes(pieces: list[bytes], calls: lis
     assert stream.read() == whole[at:]
 
 
-def test_going_back_is_refused() -> None:
-    """A stream that cannot go back says so, it does not give wrong bytes."""
-    stream = Pieces([b"abc"])
+def test_seeking_back_raises() -> None:
+    """A stream that cannot seek back raises an error."""
+    stream = PieceStream([b"abc"])
     stream.read(2)
     with pytest.raises(io.UnsupportedOperation):
         stream.seek(0)
@@ -85,7 +85,7 @@ def test_a_file_can_be_read_at_any_offset(tmp_path: Path) -> None:
 
 
 def test_an_io_error_ends_a_file_with_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read before a disk error is kept."""
+    """The bytes before a disk error are delivered."""
     path = tmp_path / "f"
     path.write_bytes(b"x" * 400_000)
     real = os.pread
@@ -105,9 +105,9 @@ def test_an_io_error_ends_a_file_with_damage(tmp_path: Path, monkeypatch: pytest
 
 @given(PIECES, st.integers(0, 100))
 def test_a_slice_is_the_next_bytes_of_its_parent(pieces: list[bytes], length: int) -> None:
-    """A slice gives so many bytes and no more, and knows when the parent was too short."""
-    whole, parent = b"".join(pieces), Pieces(pieces)
-    part = Slice(parent, length)
+    """A slice has exactly its length, and reports when the parent is too short."""
+    whole, parent = b"".join(pieces), PieceStream(pieces)
+    part = SliceStream(parent, length)
     assert part.read() == whole[:length]
     assert (part.damage is not None) == (len(whole) < length)
     assert parent.read() == whole[length:]
@@ -115,40 +115,40 @@ def test_a_slice_is_the_next_bytes_of_its_parent(pieces: list[bytes], length: in
 
 @given(PIECES, st.integers(0, 100))
 def test_a_capped_stream_ends_at_the_cap(pieces: list[bytes], limit: int) -> None:
-    """The cap cuts, and tells only when something was cut."""
-    whole, capped = b"".join(pieces), Capped(Pieces(pieces), limit)
+    """The limit cuts the stream, and is reported only when something was cut."""
+    whole, capped = b"".join(pieces), CappedStream(PieceStream(pieces), limit)
     assert capped.read() == whole[:limit]
     assert (capped.damage is not None) == (len(whole) > limit)
 
 
 def test_holes_are_read_as_nuls() -> None:
-    """Runs and holes come in order, up to the size, and every byte is accounted for."""
+    """Runs and holes are in order, up to the size, and every byte is counted."""
     spent: list[int] = []
-    sparse = Sparse(Memory(b"abXY"), [(3, 2), (7, 2)], 12, lambda count: spent.append(count))  # type: ignore[func-returns-value,return-value]
+    sparse = SparseStream(MemoryStream(b"abXY"), [(3, 2), (7, 2)], 12, lambda count: spent.append(count))  # type: ignore[func-returns-value,return-value]
     assert sparse.read() == b"\0\0\0ab\0\0XY\0\0\0"
     assert sum(spent) == 12
     assert sparse.damage is None
 
 
 @pytest.mark.parametrize("runs", [[(5, 2), (3, 1)], [(0, -1)], [(0, 4), (2, 4)]])
-def test_a_senseless_map_of_holes_is_corrupt(runs: list[tuple[int, int]]) -> None:
-    """Runs that overlap, go back or are negative end the member, they do not loop."""
-    sparse = Sparse(Memory(b"abcdef"), runs, 10, lambda _: None)
+def test_an_invalid_map_of_holes_is_corrupt(runs: list[tuple[int, int]]) -> None:
+    """Runs that overlap, go back or are negative end the member without a loop."""
+    sparse = SparseStream(MemoryStream(b"abcdef"), runs, 10, lambda _: None)
     sparse.read()
     assert sparse.damage
     assert sparse.damage.code == "corrupt"
 
 
-def test_holes_stop_when_refused() -> None:
-    """A member of nothing but holes ends at the cap."""
-    sparse = Sparse(Memory(b""), [], 1 << 50, lambda _: Damage("too-large", "x"))
+def test_holes_stop_at_the_limit() -> None:
+    """A member of nothing but holes ends at the limit."""
+    sparse = SparseStream(MemoryStream(b""), [], 1 << 50, lambda _: Damage("too-large", "x"))
     assert sparse.read() == b""
     assert sparse.damage
 
 
 def test_a_wrong_checksum_costs_no_byte() -> None:
-    """All is delivered, and then told to be doubtful."""
-    checked = Checked(Memory(b"hello"), 1)
+    """All bytes are delivered, then the wrong checksum is reported."""
+    checked = ChecksummedStream(MemoryStream(b"hello"), 1)
     assert checked.read() == b"hello"
     assert checked.damage
     assert checked.damage.code == "corrupt"
@@ -160,7 +160,7 @@ def test_a_wrong_checksum_costs_no_byte() -> None:
     st.integers(1, 7),
 )
 def test_wide_text_becomes_utf8(text: str, encoding: str, size: int) -> None:
-    """Decoding does not depend on where the pieces are cut."""
+    """Decoding does not depend on how the pieces are cut."""
     data = ("\ufeff" + text).encode(encoding)
-    stream = Transcoded(Pieces([data[at : at + size] for at in range(0, len(data), size)]), encoding)
+    stream = TranscodedStream(PieceStream([data[at : at + size] for at in range(0, len(data), size)]), encoding)
     assert stream.read() == text.encode()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from triage.sources.classify import classify, is_binary
 
-from .making import COMPRESSIONS, log, tar, zipped
+from .factories import COMPRESSIONS, log, make_zip, tar
 
 DUMP = {"version": "2.4", "nccl_version": "2.21.5", "pg_config": {}, "pg_status": {}, "entries": [{"record_id": 0}]}
 CORE = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<H", 4) + bytes(46)
@@ -26,11 +26,12 @@ CASES = {
     "lz4-legacy": b"\x02\x21\x4c\x18" + bytes(20),
     "lz4": b"\x04\x22\x4d\x18\x64\x40\xa7" + bytes(20),
     "tar": tar({"a": b"b"}),
-    "zip": zipped({"a": b"b"}),
+    "zip": make_zip({"a": b"b"}),
     "core": CORE,
     "elf": CORE[:16] + struct.pack("<H", 3) + CORE[18:],
     "flight-recorder": pickle.dumps(DUMP, protocol=2),
-    "py-spy": b'Process 4242: python train.py --lr 3\nPython v3.10.12 (/usr/bin/python3.10)\n\nThread 4242 (idle): "MainThread"\n',
+    "py-spy": b"Process 4242: python train.py --lr 3\nPython v3.10.12 (/usr/bin/python3.10)\n\n"
+    b'Thread 4242 (idle): "MainThread"\n',
     "error-file": json.dumps({"message": {"message": "RuntimeError: x", "extraInfo": {"timestamp": "1"}}}).encode(),
     "environment": b"PATH=/usr/bin\nRANK=3\nNCCL_DEBUG=INFO\n",
     "binary": bytes(range(256)) * 100,
@@ -43,18 +44,18 @@ CASES = {
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_each_kind_is_told_by_its_first_bytes(kind: str) -> None:
-    """A head of every kind is classified as that kind."""
+def test_each_kind_is_recognized_by_its_first_bytes(kind: str) -> None:
+    """The first bytes of every kind are classified as that kind."""
     assert classify(CASES[kind][:65536])[0] == kind
 
 
-def test_a_flight_recorder_dump_as_json_is_recognised() -> None:
-    """The JSON form counts as a flight recorder's dump too."""
+def test_a_flight_recorder_dump_as_json_is_recognized() -> None:
+    """The JSON form is a flight recorder's dump too."""
     assert classify(json.dumps(DUMP).encode())[0] == "flight-recorder"
 
 
 def test_json_lines_that_mention_entries_are_text() -> None:
-    """A JSON log is not a dump because of one word in it."""
+    """A JSON log that contains one key of a dump is text."""
     assert classify(b'{"level": "info", "entries": 3}\n{"level": "warn"}\n')[0] == "text"
 
 
@@ -92,7 +93,7 @@ def test_a_tar_of_the_oldest_format_is_a_tar() -> None:
     ],
 )
 def test_text_with_some_dirt_is_text(data: bytes) -> None:
-    """Some NULs, invalid UTF-8, a foreign charset or colours do not make a log binary."""
+    """Some NULs, invalid UTF-8, another charset or colours do not make a log binary."""
     assert classify(data) == ("text", "utf-8")
 
 
@@ -103,20 +104,20 @@ def test_numbers_and_noise_are_binary(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_wide_text_is_told_by_its_byte_order_mark(encoding: str) -> None:
+def test_wide_text_is_recognized_by_its_byte_order_mark(encoding: str) -> None:
     """UTF-16 and UTF-32 with a byte order mark are text of that encoding."""
     assert classify("\ufeffNCCL WARN x\n".encode(encoding)) == ("text", encoding)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_wide_text_is_told_without_a_byte_order_mark(encoding: str) -> None:
-    """Every second byte NUL is UTF-16 too."""
+def test_wide_text_is_recognized_without_a_byte_order_mark(encoding: str) -> None:
+    """Text in which every second byte is NUL is UTF-16."""
     assert classify(("NCCL WARN x\n" * 20).encode(encoding)) == ("text", encoding)
 
 
 @given(st.binary(max_size=2000))
 def test_any_head_has_a_kind(data: bytes) -> None:
-    """No bytes make the classifier fail, and only no bytes are empty."""
+    """No bytes make the classifier fail, and only a file without bytes is empty."""
     assert (classify(data)[0] == "empty") == (not data)
 
 
@@ -126,5 +127,5 @@ def test_any_head_has_a_kind(data: bytes) -> None:
     )
 )
 def test_any_printable_text_is_text(data: bytes) -> None:
-    """What begins like a log line is text, whatever it goes on with."""
+    """A file that begins like a log line is text, whatever follows."""
     assert classify(data) == ("text", "utf-8")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from triage.sources import Limits, discover
 
-from .making import codes, directory, log, opened, read, tar, zipped
+from .factories import codes, log, make_zip, read, read_sources, tar, temporary_directory
 from .test_classify import CASES, CORE
 
 NAMES = st.text(
@@ -24,31 +24,31 @@ NAMES = st.text(
 MEMBERS = st.lists(st.tuples(NAMES, st.binary(max_size=2000)), min_size=1, max_size=6)
 
 
-def made(*infos: tuple[tarfile.TarInfo, bytes], layout: int = tarfile.GNU_FORMAT) -> bytes:
-    """A tar archive of any members."""
+def make_tar(*infos: tuple[tarfile.TarInfo, bytes], layout: int = tarfile.GNU_FORMAT) -> bytes:
+    """Return a tar archive of any members."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=layout) as archive:
-        for info, data in infos:
-            archive.addfile(info, io.BytesIO(data))
+        for header, data in infos:
+            archive.addfile(header, io.BytesIO(data))
     return out.getvalue()
 
 
-def info(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE, **more: str) -> tarfile.TarInfo:
-    """A member's header."""
-    made = tarfile.TarInfo(name)
-    made.size, made.type = size, kind
+def make_header(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE, **more: str) -> tarfile.TarInfo:
+    """Return a member's header."""
+    header = tarfile.TarInfo(name)
+    header.size, header.type = size, kind
     for key, value in more.items():
-        setattr(made, key, value)
-    return made
+        setattr(header, key, value)
+    return header
 
 
 @pytest.mark.parametrize("layout", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_members_come_in_order_under_the_archives_name(layout: int) -> None:
+def test_members_are_in_order_under_the_archives_name(layout: int) -> None:
     """Every format gives the members as `archive!/path`."""
-    data = made(
-        (info("logs/b.log", 5), b"hello"),
-        (info("logs", 0, tarfile.DIRTYPE), b""),
-        (info("a.log", 2), b"hi"),
+    data = make_tar(
+        (make_header("logs/b.log", 5), b"hello"),
+        (make_header("logs", 0, tarfile.DIRTYPE), b""),
+        (make_header("a.log", 2), b"hi"),
         layout=layout,
     )
     sources, warnings = read(data, name="t.tar")
@@ -59,11 +59,13 @@ def test_members_come_in_order_under_the_archives_name(layout: int) -> None:
 @given(MEMBERS)
 @settings(max_examples=60, deadline=None)
 def test_no_name_touches_the_disk(members: list[tuple[str, bytes]]) -> None:
-    """Whatever a member is called, its bytes come back, its shown name stays below the archive's, and no file is made."""
-    data = made(*((info(name, 4 + len(body)), b"log " + body) for name, body in members), layout=tarfile.PAX_FORMAT)
-    with directory() as place:
+    """Whatever its name, a member is read, displayed below the archive, and not written to disk."""
+    data = make_tar(
+        *((make_header(name, 4 + len(body)), b"log " + body) for name, body in members), layout=tarfile.PAX_FORMAT
+    )
+    with temporary_directory() as place:
         (place / "t").write_bytes(data)
-        sources, warnings = opened(discover([str(place)]).files[0])
+        sources, warnings = read_sources(discover([str(place)]).files[0])
         assert os.listdir(place) == ["t"]
     assert [text for _, text in sources] == [b"log " + body for _, body in members]
     assert not warnings
@@ -77,9 +79,7 @@ def test_no_name_touches_the_disk(members: list[tuple[str, bytes]]) -> None:
 @given(MEMBERS, st.floats(0, 1, exclude_max=True), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_truncation_never_loses_earlier_members(members: list[tuple[str, bytes]], cut: float, packed: bool) -> None:
-    """Wherever an archive is cut, members that lie before the cut are whole, the one at the cut is a beginning, and it
-    is told.
-    """
+    """Members before the cut are whole, the one at the cut is a beginning, and the cut is reported."""
     numbered = {f"{at}.log": b"log " + body for at, (_, body) in enumerate(members)}
     whole = tar(numbered)
     end = max(512, int(len(whole) * cut))
@@ -99,15 +99,17 @@ def test_truncation_never_loses_earlier_members(members: list[tuple[str, bytes]]
 @given(MEMBERS, st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=600))
 @settings(max_examples=80, deadline=None)
 def test_garbage_anywhere_never_raises(members: list[tuple[str, bytes]], at: float, garbage: bytes) -> None:
-    """An archive overwritten at any place is read as far as it goes."""
-    whole = bytearray(made(*((info(name, len(body)), body) for name, body in members), layout=tarfile.PAX_FORMAT))
+    """An archive that is overwritten anywhere is read as far as possible."""
+    whole = bytearray(
+        make_tar(*((make_header(name, len(body)), body) for name, body in members), layout=tarfile.PAX_FORMAT)
+    )
     start = int(len(whole) * at)
     whole[start : start + len(garbage)] = garbage
-    with directory() as place:
+    with temporary_directory() as place:
         (place / "t").write_bytes(whole)
         (place / "z.log").write_bytes(b"x\n")
         for file in discover([str(place)]).files:
-            opened(file)
+            read_sources(file)
 
 
 def test_after_a_broken_header_the_next_member_is_found() -> None:
@@ -121,20 +123,20 @@ def test_after_a_broken_header_the_next_member_is_found() -> None:
 
 
 def test_concatenated_archives_are_read_to_the_end() -> None:
-    """`cat a.tar b.tar` holds the members of both."""
+    """`cat a.tar b.tar` has the members of both."""
     sources, warnings = read(tar({"a.log": log()}) + tar({"b.log": log(3)}), name="t")
     assert sources == {"t!/a.log": log(), "t!/b.log": log(3)}
     assert not warnings
 
 
 def test_links_and_special_members_are_skipped_with_a_reason() -> None:
-    """Nothing but regular files is read; a link is never followed."""
-    data = made(
-        (info("s", kind=tarfile.SYMTYPE, linkname="/etc/passwd"), b""),
-        (info("h", kind=tarfile.LNKTYPE, linkname="../x"), b""),
-        (info("f", kind=tarfile.FIFOTYPE), b""),
-        (info("d", kind=tarfile.CHRTYPE), b""),
-        (info("ok.log", 3), b"ok\n"),
+    """Only regular files are read; a link is never followed."""
+    data = make_tar(
+        (make_header("s", kind=tarfile.SYMTYPE, linkname="/etc/passwd"), b""),
+        (make_header("h", kind=tarfile.LNKTYPE, linkname="../x"), b""),
+        (make_header("f", kind=tarfile.FIFOTYPE), b""),
+        (make_header("d", kind=tarfile.CHRTYPE), b""),
+        (make_header("ok.log", 3), b"ok\n"),
     )
     sources, warnings = read(data, name="t")
     assert sources == {"t!/ok.log": b"ok\n"}
@@ -142,7 +144,7 @@ def test_links_and_special_members_are_skipped_with_a_reason() -> None:
 
 
 def test_members_are_classified_by_content() -> None:
-    """Core files, dumps and the like inside an archive have the right kind."""
+    """Core files, dumps and other artifacts inside an archive have the right kind."""
     data = tar(
         {
             "core.1": CORE,
@@ -152,25 +154,25 @@ def test_members_are_classified_by_content() -> None:
             "e": b"",
         }
     )
-    with directory() as place:
+    with temporary_directory() as place:
         (place / "t").write_bytes(data)
-        sources, _ = opened(discover([str(place)]).files[0])
+        sources, _ = read_sources(discover([str(place)]).files[0])
     assert [source.kind for source, _ in sources] == ["core", "flight-recorder", "py-spy", "error-file", "empty"]
 
 
 def test_archives_inside_are_opened_one_level() -> None:
     """A zip in a tar is read, an archive in that one is skipped with a reason."""
-    inner = zipped({"c.log": log(), "d.tar": tar({"e.log": b"x"})})
+    inner = make_zip({"c.log": log(), "d.tar": tar({"e.log": b"x"})})
     sources, warnings = read(tar({"b.zip": inner, "c.log.gz": gzip.compress(log())}), name="a")
     assert sources == {"a!/b.zip!/c.log": log(), "a!/c.log.gz": log()}
     assert codes(warnings) == ["nested-too-deep"]
 
 
-def test_a_sparse_member_comes_with_its_holes() -> None:
-    """What `tar --sparse` packed is read as the file was (GNU's old format and PAX 1.0)."""
+def test_a_sparse_member_is_read_with_its_holes() -> None:
+    """A member of `tar --sparse` is read as the file was (GNU's old format and PAX 1.0)."""
     body = b"a" * 512
     sparse_map = b"2\n0\n512\n1536\n0\n".ljust(512, b"\0")
-    pax = info("GNUSparseFile.0/core", 1024)
+    pax = make_header("GNUSparseFile.0/core", 1024)
     pax.pax_headers = {
         "GNU.sparse.major": "1",
         "GNU.sparse.minor": "0",
@@ -178,15 +180,15 @@ def test_a_sparse_member_comes_with_its_holes() -> None:
         "GNU.sparse.realsize": "1536",
     }
     sources, warnings = read(
-        made((pax, sparse_map + body), (info("z.log", 2), b"z\n"), layout=tarfile.PAX_FORMAT), name="t"
+        make_tar((pax, sparse_map + body), (make_header("z.log", 2), b"z\n"), layout=tarfile.PAX_FORMAT), name="t"
     )
     assert sources == {"t!/core": body + bytes(1024), "t!/z.log": b"z\n"}
     assert not warnings
 
 
 def test_holes_count_against_the_total() -> None:
-    """A member of a terabyte of holes ends at the cap."""
-    pax = info("GNUSparseFile.0/big", 512)
+    """A member of a terabyte of holes ends at the limit."""
+    pax = make_header("GNUSparseFile.0/big", 512)
     size = str(1 << 40)
     pax.pax_headers = {
         "GNU.sparse.major": "1",
@@ -194,14 +196,14 @@ def test_holes_count_against_the_total() -> None:
         "GNU.sparse.name": "big",
         "GNU.sparse.realsize": size,
     }
-    data = made((pax, b"1\n1099511627776\n0\n".ljust(512, b"\0")), layout=tarfile.PAX_FORMAT)
+    data = make_tar((pax, b"1\n1099511627776\n0\n".ljust(512, b"\0")), layout=tarfile.PAX_FORMAT)
     sources, warnings = read(data, Limits(max_total_bytes=1 << 20), name="t")
     assert sum(map(len, sources.values())) <= 1 << 20
     assert codes(warnings) == ["too-large"]
 
 
 def test_an_absurd_header_is_not_read_into_memory() -> None:
-    """A PAX header that claims gigabytes costs itself, not the memory and not the next member."""
+    """A PAX header that claims gigabytes costs neither memory nor the next member."""
     block = bytearray(tar({"a.log": b"x"})[:512])
     block[124:136] = b"%011o\0" % (4 << 30)
     block[156:157] = b"x"
@@ -213,7 +215,7 @@ def test_an_absurd_header_is_not_read_into_memory() -> None:
 
 
 def test_a_long_chain_of_headers_does_not_exhaust_the_stack() -> None:
-    """Headers about headers about headers are damage, not a crash."""
+    """A long chain of headers is damage, not a crash."""
     block = bytearray(tar({"a.log": b"x"})[:512])
     block[124:136] = b"%011o\0" % 0
     block[156:157] = b"x"
@@ -225,8 +227,8 @@ def test_a_long_chain_of_headers_does_not_exhaust_the_stack() -> None:
 
 
 @pytest.mark.parametrize("size", [b"\xff" * 12, b"\x80" + b"\xff" * 11])
-def test_a_negative_or_gigantic_size_ends_nothing_else(size: bytes) -> None:
-    """A member whose size makes no sense does not loop and does not raise."""
+def test_an_invalid_size_affects_no_other_member(size: bytes) -> None:
+    """A member with an invalid size causes no loop and no exception."""
     block = bytearray(tar({"a.log": b"x"})[:512])
     block[124:136] = size
     block[148:156] = b" " * 8
@@ -242,15 +244,15 @@ def test_the_number_of_members_is_capped() -> None:
     assert codes(warnings) == ["too-many-members"]
 
 
-def test_a_member_is_capped_and_the_next_one_comes() -> None:
-    """The cap on one member cuts it and no other."""
+def test_a_member_is_capped_and_the_next_one_is_read() -> None:
+    """The limit for one member cuts no other."""
     sources, warnings = read(tar({"a.log": log(), "b.log": log(3)}), Limits(max_member_bytes=1000), name="t")
     assert sources == {"t!/a.log": log()[:1000], "t!/b.log": log(3)}
     assert codes(warnings) == ["too-large"]
 
 
-def test_members_that_are_not_read_are_passed_over(tmp_path: Path) -> None:
-    """A caller may leave a stream unread and ask for the next source."""
+def test_unread_members_are_skipped(tmp_path: Path) -> None:
+    """A caller may leave a stream unread and request the next source."""
     (tmp_path / "t").write_bytes(gzip.compress(tar({"a.log": log(), "b.log": log(3)})))
     from triage.sources import streams
 
@@ -262,10 +264,10 @@ def test_members_that_are_not_read_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_empty_members_are_quick() -> None:
-    """Many members cost little each, and warnings about many are counted, not listed."""
-    data = made(
-        *((info(f"{at}"), b"") for at in range(10_000)),
-        *((info(f"l{at}", kind=tarfile.SYMTYPE, linkname="x"), b"") for at in range(100)),
+    """Many members cost little each, and many warnings are counted, not listed."""
+    data = make_tar(
+        *((make_header(f"{at}"), b"") for at in range(10_000)),
+        *((make_header(f"l{at}", kind=tarfile.SYMTYPE, linkname="x"), b"") for at in range(100)),
     )
     begun = time.perf_counter()
     sources, warnings = read(gzip.compress(data), name="t")

@@ -1,4 +1,4 @@
-"""triage.sources.zips and zip_walk"""
+"""triage.sources.zips and zip_headers"""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from triage.sources import Limits, zips
 
-from .making import codes, log, read, tar, zipped
+from .factories import codes, log, make_zip, read, tar
 
 METHODS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
 
 
-class Forward(io.RawIOBase):
-    """A file that zipfile cannot go back in, so that it puts sizes behind the data."""
+class ForwardFile(io.RawIOBase):
+    """A file that zipfile cannot seek back in, so that it writes sizes after the data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,24 +34,24 @@ class Forward(io.RawIOBase):
         return len(data)
 
 
-def streamed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A zip archive as written to a pipe."""
-    out = Forward()
+def make_streamed_zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a zip archive as written to a pipe."""
+    out = ForwardFile()
     with zipfile.ZipFile(out, "w", method) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
     return bytes(out.data)
 
 
-def headless(data: bytes) -> bytes:
-    """An archive without its directory."""
+def without_directory(data: bytes) -> bytes:
+    """Return an archive without its directory."""
     return data[: data.index(b"PK\x01\x02")]
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("make", [zipped, streamed])
-def test_members_come_back(method: int, make: type[zipfile.ZipFile]) -> None:
-    """Every method the standard library writes is read, in place and as streamed."""
+@pytest.mark.parametrize("make", [make_zip, make_streamed_zip])
+def test_members_are_read(method: int, make: type[zipfile.ZipFile]) -> None:
+    """Every method that the standard library writes is read, in place and as a stream."""
     members = {"logs/": b"", "logs/a.log": log(), "b.log": b""}
     sources, warnings = read(make(members, method), name="z")  # type: ignore[arg-type,call-overload]
     assert sources == {"z!/logs/a.log": log(), "z!/b.log": b""}
@@ -59,24 +59,26 @@ def test_members_come_back(method: int, make: type[zipfile.ZipFile]) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_members_come_back_without_the_directory(method: int) -> None:
-    """An archive that lost its end is read from member to member, and that is told."""
-    sources, warnings = read(headless(zipped({"a.log": log(), "b.log": log(3)}, method)), name="z")
+def test_members_are_read_without_the_directory(method: int) -> None:
+    """An archive that lost its end is read from header to header, which is reported."""
+    sources, warnings = read(without_directory(make_zip({"a.log": log(), "b.log": log(3)}, method)), name="z")
     assert sources == {"z!/a.log": log(), "z!/b.log": log(3)}
     assert codes(warnings) == ["truncated-archive"]
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
-def test_members_come_back_without_the_directory_and_sizes(method: int) -> None:
-    """Where even the sizes lie behind the data, the compressed data itself tells where it ends."""
-    sources, warnings = read(headless(streamed({"a.log": log(), "b.log": log(3)}, method)), name="z")
+def test_members_are_read_without_the_directory_and_sizes(method: int) -> None:
+    """Where sizes follow the data, the compressed data itself has an end."""
+    sources, warnings = read(without_directory(make_streamed_zip({"a.log": log(), "b.log": log(3)}, method)), name="z")
     assert sources == {"z!/a.log": log(), "z!/b.log": log(3)}
     assert codes(warnings) == ["truncated-archive"]
 
 
 def test_a_stored_member_without_size_is_skipped_with_a_reason() -> None:
-    """Where nothing tells the end of a member it is left out, and the next one is found."""
-    data = headless(streamed({"a.log": log()}, zipfile.ZIP_STORED)) + headless(zipped({"b.log": log(3)}))
+    """A member without an end is skipped, and the next one is found."""
+    data = without_directory(make_streamed_zip({"a.log": log()}, zipfile.ZIP_STORED)) + without_directory(
+        make_zip({"b.log": log(3)})
+    )
     sources, warnings = read(data, name="z")
     assert sources == {"z!/b.log": log(3)}
     assert codes(warnings) == ["skipped", "truncated-archive"]
@@ -91,9 +93,9 @@ def test_a_stored_member_without_size_is_skipped_with_a_reason() -> None:
 @example([b"PK\x05\x06"], 0.75, METHODS[0], False)
 @settings(max_examples=80, deadline=None)
 def test_truncation_never_loses_earlier_members(bodies: list[bytes], cut: float, method: int, nested: bool) -> None:
-    """Wherever an archive is cut, members that lie before the cut are whole, also inside a tar."""
+    """Wherever an archive is cut, members before the cut are whole, also inside a tar."""
     members = {f"{at}.log": b"log " + body for at, body in enumerate(bodies)}
-    data = zipped(members, method)
+    data = make_zip(members, method)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         ends = {
             info.filename: info.header_offset + 30 + len(info.filename) + info.compress_size
@@ -117,17 +119,17 @@ def test_truncation_never_loses_earlier_members(bodies: list[bytes], cut: float,
 )
 @settings(max_examples=100, deadline=None)
 def test_garbage_anywhere_never_raises(bodies: list[bytes], at: float, garbage: bytes) -> None:
-    """An archive overwritten at any place but its first bytes is read as far as it goes."""
-    data = bytearray(zipped({f"{at}.log": body for at, body in enumerate(bodies)}))
+    """An archive that is overwritten anywhere but at its first bytes is read as far as possible."""
+    data = bytearray(make_zip({f"{at}.log": body for at, body in enumerate(bodies)}))
     start = 4 + int((len(data) - 4) * at)
     data[start : start + len(garbage)] = garbage
     sources = read(bytes(data), name="z")[0]
     assert all(name == "z" or name.startswith("z!/") for name in sources)
 
 
-def test_a_wrong_checksum_is_told_and_costs_nothing() -> None:
-    """The text of a member whose checksum is wrong is delivered."""
-    data = zipped({"a.log": log(), "b.log": log(3)})
+def test_a_wrong_checksum_is_reported_and_costs_nothing() -> None:
+    """The text of a member with a wrong checksum is delivered."""
+    data = make_zip({"a.log": log(), "b.log": log(3)})
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         crc = struct.pack("<L", archive.getinfo("a.log").CRC)
     sources, warnings = read(data.replace(crc, b"\1\2\3\4"), name="z")
@@ -136,7 +138,7 @@ def test_a_wrong_checksum_is_told_and_costs_nothing() -> None:
 
 
 def encrypted(data: bytes) -> bytes:
-    """An archive whose members say they are encrypted."""
+    """Return an archive whose members are marked as encrypted."""
     out = bytearray(data)
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         at = out.find(mark)
@@ -146,16 +148,16 @@ def encrypted(data: bytes) -> bytes:
     return bytes(out)
 
 
-@pytest.mark.parametrize("make", [lambda data: data, headless])
+@pytest.mark.parametrize("make", [lambda data: data, without_directory])
 def test_encrypted_members_are_skipped_with_a_reason(make: type[bytes]) -> None:
-    """Nothing is made of what cannot be read."""
-    sources, warnings = read(make(encrypted(zipped({"a.log": log()}))), name="z")
+    """An encrypted member gives a warning and no source."""
+    sources, warnings = read(make(encrypted(make_zip({"a.log": log()}))), name="z")
     assert not sources
     assert codes(warnings)[0] == "encrypted"
 
 
 def test_links_are_skipped_with_a_reason() -> None:
-    """A link is not a file."""
+    """A link gives a warning and no source."""
     link = zipfile.ZipInfo("l")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     out = io.BytesIO()
@@ -168,9 +170,9 @@ def test_links_are_skipped_with_a_reason() -> None:
 
 
 def test_zstd_members_are_read() -> None:
-    """Method 93, which the standard library does not know yet, is read with zstandard."""
+    """Method 93, which the standard library does not know, is read with zstandard."""
     packed = zstandard.ZstdCompressor().compress(log())
-    data = bytearray(zipped({"a.log": packed}, zipfile.ZIP_STORED))
+    data = bytearray(make_zip({"a.log": packed}, zipfile.ZIP_STORED))
     data[8:10] = struct.pack("<H", 93)
     at = data.rfind(b"PK\x01\x02")
     data[at + 10 : at + 12] = struct.pack("<H", 93)
@@ -180,8 +182,8 @@ def test_zstd_members_are_read() -> None:
 
 
 def test_unknown_methods_are_skipped_with_a_reason() -> None:
-    """Deflate64 is named, for Windows uses it for large files."""
-    data = bytearray(zipped({"a.log": log()}))
+    """The warning names Deflate64, which Windows uses for large files."""
+    data = bytearray(make_zip({"a.log": log()}))
     at = data.rfind(b"PK\x01\x02")
     data[at + 10 : at + 12] = struct.pack("<H", 9)
     sources, warnings = read(bytes(data), name="z")
@@ -190,42 +192,42 @@ def test_unknown_methods_are_skipped_with_a_reason() -> None:
 
 
 def test_names_in_utf8_without_the_flag_are_right() -> None:
-    """Names come as they were meant, also where the writer did not say it was UTF-8, and never with control characters."""
-    data = zipped({"l\u00f6g.log": b"x\n"})
+    """UTF-8 names are decoded without the flag too, and have no control characters."""
+    data = make_zip({"l\u00f6g.log": b"x\n"})
     out = bytearray(data)
     out[7] &= ~0x08
     at = out.rfind(b"PK\x01\x02")
     out[at + 9] &= ~0x08
     assert list(read(bytes(out), name="z")[0]) == ["z!/l\u00f6g.log"]
-    assert list(read(zipped({"../\x1b[2Ja\n.log": b"x\n"}), name="z")[0]) == ["z!/\\x1b[2Ja\\x0a.log"]
+    assert list(read(make_zip({"../\x1b[2Ja\n.log": b"x\n"}), name="z")[0]) == ["z!/\\x1b[2Ja\\x0a.log"]
 
 
-def test_a_prefix_before_the_archive_is_no_harm() -> None:
-    """Offsets are taken as the standard library takes them (a zip may begin behind other bytes)."""
-    inner = zipped({"a.log": log()})
+def test_bytes_before_the_archive_do_no_harm() -> None:
+    """Offsets are read as the standard library does (a zip may follow other bytes)."""
+    inner = make_zip({"a.log": log()})
     sources, _ = read(b"PK\x03\x04" + b"\0" * 100 + inner, name="z")
     assert sources == {"z!/a.log": log()}
 
 
-def test_a_directory_too_large_to_hold_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an absurd directory the members are walked instead."""
-    monkeypatch.setattr(zips, "_DIRECTORY", 100)
-    sources, warnings = read(zipped({f"{at}.log": log(3) for at in range(10)}), name="z")
+def test_a_directory_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an absurd directory the members are read from header to header."""
+    monkeypatch.setattr(zips, "_MAX_DIRECTORY_BYTES", 100)
+    sources, warnings = read(make_zip({f"{at}.log": log(3) for at in range(10)}), name="z")
     assert len(sources) == 10
     assert codes(warnings) == ["truncated-archive"]
 
 
-def test_a_large_zip_inside_a_tar_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without room to hold it, a nested zip is read forward, and nothing is wrong with that."""
-    monkeypatch.setattr(zips, "_NESTED", 100)
-    sources, warnings = read(tar({"b.zip": zipped({"c.log": log(), "d.log": log(3)})}), name="a")
+def test_a_large_zip_inside_a_tar_is_read_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nested zip that is too large for memory is read forward without a warning."""
+    monkeypatch.setattr(zips, "_MAX_NESTED_BYTES", 100)
+    sources, warnings = read(tar({"b.zip": make_zip({"c.log": log(), "d.log": log(3)})}), name="a")
     assert sources == {"a!/b.zip!/c.log": log(), "a!/b.zip!/d.log": log(3)}
     assert not warnings
 
 
 def test_members_that_share_their_bytes_are_capped() -> None:
-    """Many entries that point at the same data end at the cap on the whole."""
-    data = zipped({"a.log": b"x" * 1_000_000})
+    """Many entries for the same data end at the limit of the whole file."""
+    data = make_zip({"a.log": b"x" * 1_000_000})
     at = data.index(b"PK\x01\x02")
     end = data.index(b"PK\x05\x06")
     entry, tail = data[at:end], bytearray(data[end:])
@@ -236,9 +238,9 @@ def test_members_that_share_their_bytes_are_capped() -> None:
 
 
 def test_a_checkpoint_is_skipped_with_a_reason() -> None:
-    """What torch.save writes is no log."""
+    """A file of torch.save is not a log."""
     sources, warnings = read(
-        zipped({"m/data.pkl": b"\x80\x02}.", "m/data/0": bytes(1000), "m/version": b"3\n"}), name="m.pt"
+        make_zip({"m/data.pkl": b"\x80\x02}.", "m/data/0": bytes(1000), "m/version": b"3\n"}), name="m.pt"
     )
     assert not sources
     assert codes(warnings) == ["skipped"]

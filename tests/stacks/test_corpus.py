@@ -1,4 +1,4 @@
-"""The written backtraces of tests/artifacts/backtraces: every form, with what must be read out of it (expected.tsv)."""
+"""The backtraces of tests/artifacts/backtraces, with the values that must be read (expected.tsv)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from triage.stacks import FORMS, Stacks, canonical, parse, reduce
+from triage.stacks.forms import FORMS
+from triage.stacks.model import Stacks
+from triage.stacks.parser import parse_stacks
+from triage.stacks.signature import reduce_stacks
 
 CORPUS = Path(__file__).parents[1] / "artifacts" / "backtraces"
 EXPECTED = {
@@ -20,45 +23,39 @@ EXPECTED = {
 
 
 def read(name: str) -> Stacks:
-    stacks = parse((CORPUS / f"{name}.txt").read_text(encoding="utf-8"))
-    assert stacks, "nothing was found"
+    """Return the first stacks of a sample."""
+    stacks = parse_stacks((CORPUS / f"{name}.txt").read_text(encoding="utf-8"))
+    assert stacks, "nothing was values"
     return stacks[0]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_sample_is_read(name: str) -> None:
-    """Form, threads, frames of the crashed thread, signal, kind and crash frame are those that a person reads there."""
+def test_sample(name: str) -> None:
+    """Form, threads, frames of the crashed thread, signal, kind and crash frame of a sample are as expected."""
     form, threads, frames, signal, kind, frame = EXPECTED[name]
     stacks = read(name)
-    crash = reduce(stacks)
+    crash = reduce_stacks(stacks)
     shown = crash.thread or stacks.threads[0]
-    found = (stacks.form, str(len(stacks.threads)), str(len(shown.frames)), stacks.signal or "-")
-    assert found == (form, threads, frames, signal)
+    crash_ = (stacks.form, str(len(stacks.threads)), str(len(shown.frames)), stacks.signal or "-")
+    assert crash_ == (form, threads, frames, signal)
     assert (crash.kind if kind != "-" else "-", crash.frames[0] if crash.frames else "-") == (kind, frame)
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_what_is_printed_is_read_again(name: str) -> None:
-    """parse → print → parse changes nothing, for every stack in a sample."""
-    for stacks in parse((CORPUS / f"{name}.txt").read_text(encoding="utf-8")):
-        assert canonical.read(canonical.write(stacks)) == stacks
 
 
 @pytest.mark.parametrize("prefix", ["[rank7]: ", "(Worker pid=90125) ", "worker-3  | "])
 @pytest.mark.parametrize(
     "name", [name for name in EXPECTED if EXPECTED[name][0] not in ("jvm", "hs-err", "paddle", "memcheck")]
 )
-def test_a_prefix_changes_nothing(name: str, prefix: str) -> None:
-    """The same stacks come out behind the prefix of a launcher."""
+def test_prefix_changes_nothing(name: str, prefix: str) -> None:
+    """A sample with the prefix of a launcher gives the same stacks."""
     text = (CORPUS / f"{name}.txt").read_text(encoding="utf-8")
-    plain, behind = parse(text), parse("\n".join(prefix + line for line in text.splitlines()))
+    plain, prefixed = parse_stacks(text), parse_stacks("\n".join(prefix + line for line in text.splitlines()))
     if "[rank" in text or "pid=" in text:
         return
-    assert [stacks.threads for stacks in behind] == [stacks.threads for stacks in plain]
+    assert [stacks.threads for stacks in prefixed] == [stacks.threads for stacks in plain]
 
 
-def test_the_corpus_covers_every_form() -> None:
-    """At least sixty samples; no form goes without one."""
+def test_corpus_covers_every_form() -> None:
+    """The corpus has at least sixty samples, and one for each form."""
     assert len(EXPECTED) >= 60
     assert {path.stem for path in CORPUS.glob("*.txt")} == set(EXPECTED)
     assert {row[0] for row in EXPECTED.values()} == {form.name for form in FORMS}

@@ -1,4 +1,4 @@
-"""One function, one name; one library, one name."""
+"""Every spelling of a function or library gives one name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triage.stacks.demangle import demangled
-from triage.stacks.names import library, normal
+from triage.stacks.demangle import demangle
+from triage.stacks.names import library_name, normalise_function
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ from triage.stacks.names import library, normal
         ("<signal handler called>", "<signal handler called>"),
     ],
 )
-def test_spellings(printed: str, name: str) -> None:
-    """Every printer's spelling of a function gives one name."""
-    assert normal(printed) == name
+def test_function_names(printed: str, name: str) -> None:
+    """Each spelling of a function gives its comparable name."""
+    assert normalise_function(printed) == name
 
 
 @pytest.mark.parametrize(
@@ -68,22 +68,22 @@ def test_spellings(printed: str, name: str) -> None:
         ("./train", "train"),
     ],
 )
-def test_libraries(module: str, name: str) -> None:
-    """Paths, versions, hashes of wheels and of the interpreter are no part of a library's name."""
-    assert library(module) == name
+def test_library_names(module: str, name: str) -> None:
+    """The name of a library has no path, version or hash."""
+    assert library_name(module) == name
 
 
-def test_mangled_and_printed_names_meet() -> None:
-    """A symbol and what a debugger prints for it are one."""
-    assert normal("_ZN4c10d16ProcessGroupNCCL8WorkNCCL28finishedGPUExecutionInternalEv") == normal(
-        "c10d::ProcessGroupNCCL::WorkNCCL::finishedGPUExecutionInternal() const"
-    )
+def test_mangled_and_printed_names_are_equal() -> None:
+    """A symbol and the text of a debugger for it give one name."""
+    assert normalise_function(
+        "_ZN4c10d16ProcessGroupNCCL8WorkNCCL28finishedGPUExecutionInternalEv"
+    ) == normalise_function("c10d::ProcessGroupNCCL::WorkNCCL::finishedGPUExecutionInternal() const")
 
 
 @given(st.text(alphabet="_ZNSItaKEvUlLJ0123456789<>(){}:*& \"'operatorlambda,.@[]", max_size=200))
-def test_any_name_is_survived(text: str) -> None:
-    """Whatever a log holds, a name comes out, and naming it again changes nothing that matters."""
-    assert isinstance(normal(text), str)
-    assert isinstance(normal("_Z" + text), str)
-    assert isinstance(demangled("_ZN" + text), str)
-    assert isinstance(library(text), str)
+def test_any_text_gives_a_name(text: str) -> None:
+    """Any text gives a name, and no exception."""
+    assert isinstance(normalise_function(text), str)
+    assert isinstance(normalise_function("_Z" + text), str)
+    assert isinstance(demangle("_ZN" + text), str)
+    assert isinstance(library_name(text), str)

@@ -1,4 +1,4 @@
-"""The classes of frames are files that a person edits; mistakes are told with file and line."""
+"""The files of frame classes: their content, and errors with file and line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from triage.stacks import rules
-from triage.stacks.names import normal
+from triage.stacks.names import normalise_function
 
 
 @pytest.mark.parametrize(
@@ -33,53 +33,53 @@ from triage.stacks.names import normal
     ],
 )
 def test_shipped_classes(function: str, label: str, kind: str) -> None:
-    """The classes hold what they are named after."""
-    rule = rules.shipped().find(normal(function), "")
+    """Functions belong to the class that describes them."""
+    rule = rules.shipped_rules().find(normalise_function(function), "")
     assert rule is not None
     assert (rule.label, rule.kind) == (label, kind)
 
 
-def test_a_library_limits_a_rule() -> None:
-    """`@LIBRARY` holds only where the library is known to be that one."""
-    assert rules.shipped().find("main", "") is None
-    assert rules.shipped().find("main", "train") is None
-    assert rules.shipped().find("main", "python").label == "interpreter"  # type: ignore[union-attr]
+def test_library_limits_a_rule() -> None:
+    """A rule with `@LIBRARY` only matches frames of that library."""
+    assert rules.shipped_rules().find("main", "") is None
+    assert rules.shipped_rules().find("main", "train") is None
+    assert rules.shipped_rules().find("main", "python").label == "interpreter"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
-        ("a -> B C", "no rule"),
+        ("a -> B C", "not a rule"),
         ("*", "drop every frame"),
         ("a*b*c*d*e*f", "four"),
         ("abort", "already"),
-        ("foo @ bar", "no rule"),
+        ("foo @ bar", "not a rule"),
     ],
 )
-def test_mistakes_have_a_line(tmp_path: Path, line: str, words: str) -> None:
-    """A bad line is an error with its file and number, and what to write instead."""
+def test_mistakes_have_a_line(tmp_path: Path, line: str, message: str) -> None:
+    """A wrong line gives an error with file, line and hint."""
     directory = tmp_path / "rules"
-    shutil.copytree(rules.HERE, directory)
+    shutil.copytree(rules.DIRECTORY, directory)
     file = directory / "abort.txt"
     count = len(file.read_text(encoding="utf-8").splitlines())
     file.write_text(file.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
-    with pytest.raises(rules.RuleError, match=words) as caught:
-        rules.load(directory)
+    with pytest.raises(rules.RuleError, match=message) as caught:
+        rules.load_rules(directory)
     assert (caught.value.path, caught.value.line) == (str(file), count + 1)
     assert caught.value.hint
 
 
 def test_mistakes_in_error_classes_have_a_line(tmp_path: Path) -> None:
-    """So has a class of errors without its arrow."""
+    """A class of errors without an arrow gives an error with its line."""
     directory = tmp_path / "rules"
-    shutil.copytree(rules.HERE, directory)
+    shutil.copytree(rules.DIRECTORY, directory)
     (directory / "errors.txt").write_text("# words\nillegal memory access\n", encoding="utf-8")
     with pytest.raises(rules.RuleError) as caught:
-        rules.load(directory)
+        rules.load_rules(directory)
     assert caught.value.line == 2
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    """A directory without its files is an error, not a traceback."""
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
+    """A directory without its files gives a RuleError."""
     with pytest.raises(rules.RuleError):
-        rules.load(tmp_path)
+        rules.load_rules(tmp_path)

@@ -1,4 +1,4 @@
-"""Clusters: ids that stay, decisions that stick and can be taken back, joins that an engine proposes."""
+"""triage.store.clusters and cluster_actions: ids never change, decisions last and can be undone."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.making import DAY, NOW, unknown
+from tests.store.factories import DAY, NOW, separated_pairs, unknown_diagnosis
 from triage.base.errors import OptionError
 from triage.clusters import Assignment
 from triage.model.diagnosis import Finding, Fingerprint
 from triage.store import Store
 
 
-class Words:
-    """An engine for these tests: the key is the title; under one guard, words that contain the other's are joined."""
+class WordEngine:
+    """An engine whose key is the title; under one guard, titles that contain all words of another join it."""
 
     version = 3
 
@@ -41,27 +41,27 @@ class Words:
 
 
 def ids(store: Store, state: str = "open") -> list[str]:
-    return sorted(cluster.id for cluster in store.clusters.listed(states=(state,)))
+    return sorted(cluster.id for cluster in store.clusters.list_clusters(states=(state,)))
 
 
 def fill(store: Store, *clusters: str) -> list[str]:
-    """One incident a cluster; the ids of the incidents."""
+    """Store one incident per cluster; return their ids."""
     return [
-        store.incidents.add(unknown(f"job {name}", f"ValueError: {name}", name), now=NOW + n).id
+        store.incidents.add(unknown_diagnosis(f"job {name}", f"ValueError: {name}", name), now=NOW + n).id
         for n, name in enumerate(clusters)
     ]
 
 
 def key_of(store: Store, cluster: str) -> str:
-    """The only fingerprint of a cluster."""
+    """Return the only fingerprint of a cluster."""
     (key,) = store.clusters.get(cluster).keys
     return key.key
 
 
 def test_the_same_failure_is_the_same_cluster(store: Store) -> None:
-    """Two jobs with the same headline are one cluster of two incidents; the id is the one of the report."""
+    """Two jobs with the same headline are one cluster of two incidents, with the id of the report."""
     for name in ("a", "b"):
-        store.incidents.add(unknown(name))
+        store.incidents.add(unknown_diagnosis(name))
     cluster = store.clusters.get("u-7f3a9c")
     assert (cluster.incidents, cluster.jobs, cluster.state, cluster.title) == (
         2,
@@ -69,44 +69,46 @@ def test_the_same_failure_is_the_same_cluster(store: Store) -> None:
         "open",
         "ValueError: shard 7 is bad",
     )
-    assert len(store.clusters.incidents("7f3a")) == 2
+    assert len(store.clusters.list_incidents("7f3a")) == 2
 
 
 def test_the_same_files_are_not_counted_twice(store: Store) -> None:
-    """Another ingest of them is no further incident of the cluster, nor another exemplar."""
+    """A second ingest adds neither an incident nor an exemplar to the cluster."""
     for _ in range(3):
-        store.incidents.add(unknown("a"))
+        store.incidents.add(unknown_diagnosis("a"))
     assert store.clusters.get("u-7f3a9c").incidents == 1
-    assert len(store.clusters.exemplars("u-7f3a9c")) == 1
+    assert len(store.clusters.list_exemplars("u-7f3a9c")) == 1
 
 
-def test_few_exemplars_are_kept(store: Store) -> None:
-    """The first five of each fingerprint, whole."""
+def test_few_exemplars_are_stored(store: Store) -> None:
+    """The first five of each fingerprint are stored, whole."""
     for number in range(9):
-        store.incidents.add(unknown(f"job {number}"))
-    kept = store.clusters.exemplars("u-7f3a9c")
+        store.incidents.add(unknown_diagnosis(f"job {number}"))
+    kept = store.clusters.list_exemplars("u-7f3a9c")
     assert len(kept) == 5
-    assert kept[0][2] == unknown("job 0").unknown[0].evidence
+    assert kept[0][2] == unknown_diagnosis("job 0").unknown[0].evidence
 
 
-def test_what_matters_stands_first(store: Store) -> None:
-    """Growing clusters before those that fade, whatever their size."""
+def test_growing_clusters_come_first(store: Store) -> None:
+    """Growing clusters come before shrinking ones, whatever their size."""
     for day in range(12):
-        store.incidents.add(unknown(f"old {day}", "OSError: fades", "u-0ddf00", at=NOW - 13 * DAY), now=NOW - 10 * DAY)
+        store.incidents.add(
+            unknown_diagnosis(f"old {day}", "OSError: fades", "u-0ddf00", at=NOW - 13 * DAY), now=NOW - 10 * DAY
+        )
     for number in range(3):
-        store.incidents.add(unknown(f"new {number}", "OSError: grows", "u-cafe00"), now=NOW)
-    first, second = store.clusters.listed(now=NOW)
+        store.incidents.add(unknown_diagnosis(f"new {number}", "OSError: grows", "u-cafe00"), now=NOW)
+    first, second = store.clusters.list_clusters(now=NOW)
     assert (first.id, first.recent, first.before) == ("u-cafe00", 3, 0)
     assert (second.id, second.recent, second.before) == ("u-0ddf00", 0, 12)
 
 
-def test_a_merge_sticks_and_leads(store: Store) -> None:
-    """The oldest id stays, the other leads to it, and failures to come of either are the one."""
+def test_a_merge_lasts_and_redirects(store: Store) -> None:
+    """The oldest id stays, the other redirects to it, and later failures of both belong to it."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
-    _, kept = store.moves.merge(["u-bbbbbb", "u-aaaaaa"], actor="ann", because="one and the same")
+    _, kept = store.cluster_actions.merge(["u-bbbbbb", "u-aaaaaa"], actor="ann", because="one and the same")
     assert kept == "u-aaaaaa"
     assert store.clusters.get("u-bbbbbb").id == "u-aaaaaa"
-    again = store.incidents.add(unknown("later", "ValueError: u-bbbbbb", "u-bbbbbb"))
+    again = store.incidents.add(unknown_diagnosis("later", "ValueError: u-bbbbbb", "u-bbbbbb"))
     assert again.diagnosis.root_cause is not None
     assert again.diagnosis.root_cause.cluster == "u-aaaaaa"
     assert store.incidents.get(again.id).incident.cluster == "u-aaaaaa"
@@ -114,54 +116,52 @@ def test_a_merge_sticks_and_leads(store: Store) -> None:
     assert ids(store) == ["u-aaaaaa"]
 
 
-def test_a_merge_is_taken_back(store: Store) -> None:
-    """All is as it was, and the log says who did what."""
+def test_a_merge_is_undone(store: Store) -> None:
+    """Undo restores everything, and the log has who did what."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
-    before = store.clusters.listed()
-    entry, _ = store.moves.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
-    undone = store.moves.undo(entry, actor="bob")
-    assert sorted(store.clusters.listed(), key=str) == sorted(before, key=str)
-    assert [(item.actor, item.action, item.undone_by) for item in store.audit.listed()] == [
+    before = store.clusters.list_clusters()
+    entry, _ = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    undone = store.cluster_actions.undo(entry, actor="bob")
+    assert sorted(store.clusters.list_clusters(), key=str) == sorted(before, key=str)
+    assert [(item.actor, item.action, item.undone_by) for item in store.audit.list_entries()] == [
         ("bob", "undo", None),
         ("ann", "merge", undone),
     ]
-    with pytest.raises(OptionError, match="was taken back"):
-        store.moves.undo(entry, actor="bob")
+    with pytest.raises(OptionError, match="was already undone"):
+        store.cluster_actions.undo(entry, actor="bob")
 
 
-def test_a_split_sticks(store: Store) -> None:
-    """A fingerprint that left is in a new cluster for good, the log of both says so, and the pair is remembered as not
-    one.
-    """
+def test_a_split_lasts(store: Store) -> None:
+    """A fingerprint that was split off stays in its new cluster, and both logs have the split."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
     one, other = key_of(store, "u-aaaaaa"), key_of(store, "u-bbbbbb")
-    _, kept = store.moves.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
-    entry, new = store.moves.split(kept, [other], actor="ann", because="another file")
+    _, kept = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    entry, new = store.cluster_actions.split(kept, [other], actor="ann", because="another file")
     assert new not in ("u-aaaaaa", "u-bbbbbb")
     assert [key.key for key in store.clusters.get(new).keys] == [other]
-    assert [item.action for item in store.audit.listed(subject=new)] == ["split"]
-    assert [item.action for item in store.audit.listed(subject=kept)] == ["split", "merge"]
-    assert {frozenset(pair) for pair in store.clusters.apart()} == {frozenset((one, other))}
-    store.moves.undo(entry, actor="ann")
-    assert store.clusters.apart() == set()
+    assert [item.action for item in store.audit.list_entries(subject=new)] == ["split"]
+    assert [item.action for item in store.audit.list_entries(subject=kept)] == ["split", "merge"]
+    assert separated_pairs(store) == {tuple(sorted((one, other)))}
+    store.cluster_actions.undo(entry, actor="ann")
+    assert separated_pairs(store) == set()
     assert store.clusters.get(new).id == kept
 
 
 @pytest.mark.parametrize("keys", [[], ["all"], ["nothing"], [""]])
 def test_a_split_must_leave_and_move_something(store: Store, keys: list[str]) -> None:
-    """What cannot be a split is refused and changes nothing."""
+    """An impossible split is an error and changes nothing."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
-    _, kept = store.moves.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    _, kept = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
     all_of_them = [key.key for key in store.clusters.get(kept).keys]
     with pytest.raises(OptionError):
-        store.moves.split(kept, all_of_them if keys == ["all"] else keys, actor="ann")
+        store.cluster_actions.split(kept, all_of_them if keys == ["all"] else keys, actor="ann")
     assert len(store.clusters.get(kept).keys) == 2
 
 
 def test_names_notes_and_states(store: Store) -> None:
-    """A name is one cluster's, an ignored one leaves the list and is still counted, and each step is in the log."""
+    """Names are unique, ignored clusters are hidden and counted, and the log has each action."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
-    store.moves.name("u-aaaaaa", "Torn  shard", actor="ann", note="write it again, password=correct-horse")
+    store.cluster_actions.name("u-aaaaaa", "Torn  shard", actor="ann", note="write it again, password=correct-horse")
     named = store.clusters.get("Torn shard")
     assert (named.id, named.state, named.note) == (
         "u-aaaaaa",
@@ -169,83 +169,83 @@ def test_names_notes_and_states(store: Store) -> None:
         "write it again, password=[redacted assignment]",
     )
     with pytest.raises(OptionError, match="another cluster"):
-        store.moves.name("u-bbbbbb", "Torn shard", actor="bob")
-    store.moves.ignore("u-aaaaaa", actor="ann", because="sandbox")
+        store.cluster_actions.name("u-bbbbbb", "Torn shard", actor="bob")
+    store.cluster_actions.ignore("u-aaaaaa", actor="ann", because="sandbox")
     assert ids(store, "named") == []
-    store.incidents.add(unknown("more", "ValueError: u-aaaaaa", "u-aaaaaa"))
+    store.incidents.add(unknown_diagnosis("more", "ValueError: u-aaaaaa", "u-aaaaaa"))
     assert store.clusters.get("u-aaaaaa").incidents == 2
-    store.moves.reopen("u-aaaaaa", actor="ann")
+    store.cluster_actions.reopen("u-aaaaaa", actor="ann")
     assert ids(store, "named") == ["u-aaaaaa"]
-    assert [entry.action for entry in store.audit.listed(subject="u-aaaaaa")] == ["reopen", "ignore", "name"]
-    assert store.search.listed()[0].name == "Torn shard"
+    assert [entry.action for entry in store.audit.list_entries(subject="u-aaaaaa")] == ["reopen", "ignore", "name"]
+    assert store.search.list_incidents()[0].name == "Torn shard"
 
 
-def test_an_incident_is_put_elsewhere(store: Store) -> None:
-    """Its fingerprint moves, with all incidents of it; an emptied cluster leads to where it went."""
+def test_an_incident_is_assigned_elsewhere(store: Store) -> None:
+    """Its fingerprint moves with all its incidents; an emptied cluster redirects."""
     first, _ = fill(store, "u-aaaaaa", "u-bbbbbb")
-    store.incidents.add(unknown("twin", "ValueError: u-aaaaaa", "u-aaaaaa"))
-    num = store.incidents.number(first)
-    entry, into = store.moves.assign(num, "u-bbbbbb", actor="ann")
+    store.incidents.add(unknown_diagnosis("twin", "ValueError: u-aaaaaa", "u-aaaaaa"))
+    num = store.incidents.find_number(first)
+    entry, into = store.cluster_actions.assign(num, "u-bbbbbb", actor="ann")
     assert into == "u-bbbbbb"
     assert store.clusters.get("u-bbbbbb").incidents == 3
     assert store.clusters.get("u-aaaaaa").id == "u-bbbbbb"
-    store.moves.undo(entry, actor="ann")
+    store.cluster_actions.undo(entry, actor="ann")
     assert store.clusters.get("u-aaaaaa").incidents == 2
     with pytest.raises(OptionError, match="alone"):
-        store.moves.assign(num, None, actor="ann")
+        store.cluster_actions.assign(num, None, actor="ann")
 
 
-def test_moves_are_taken_back_in_their_order(store: Store) -> None:
-    """A move that a later one built on stays until that one is gone."""
+def test_actions_are_undone_in_reverse_order(store: Store) -> None:
+    """An action that a later one depends on is undone only after that one."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
     one = key_of(store, "u-aaaaaa")
-    first, kept = store.moves.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
-    second, _ = store.moves.split(kept, [one], actor="ann")
+    first, kept = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    second, _ = store.cluster_actions.split(kept, [one], actor="ann")
     with pytest.raises(OptionError, match=f"entry {second}"):
-        store.moves.undo(first, actor="ann")
-    store.moves.undo(second, actor="ann")
-    store.moves.undo(first, actor="ann")
-    assert {"u-aaaaaa", "u-bbbbbb"} <= {cluster.id for cluster in store.clusters.listed()}
+        store.cluster_actions.undo(first, actor="ann")
+    store.cluster_actions.undo(second, actor="ann")
+    store.cluster_actions.undo(first, actor="ann")
+    assert {"u-aaaaaa", "u-bbbbbb"} <= {cluster.id for cluster in store.clusters.list_clusters()}
     with pytest.raises(OptionError, match="no entry"):
-        store.moves.undo(999, actor="ann")
+        store.cluster_actions.undo(999, actor="ann")
 
 
-def test_what_an_engine_joins_is_flagged_and_can_be_split(tmp_path: Path) -> None:
-    """A join says why; words under another guard and failures without a usable line stay alone."""
-    with Store.open(tmp_path / "triage.db", engine=Words()) as store:
-        store.incidents.add(unknown("a", "ValueError: shard is torn", "u-aaaaaa"))
-        store.incidents.add(unknown("b", "ValueError: shard is torn badly", "u-bbbbbb"))
-        store.incidents.add(unknown("c", "OSError: shard is torn badly indeed", "u-cccccc"))
+def test_automatic_joins_are_marked_and_can_be_split(tmp_path: Path) -> None:
+    """A join has its reason; failures with another guard or without an anchor stay alone."""
+    with Store.open(tmp_path / "triage.db", engine=WordEngine()) as store:
+        store.incidents.add(unknown_diagnosis("a", "ValueError: shard is torn", "u-aaaaaa"))
+        store.incidents.add(unknown_diagnosis("b", "ValueError: shard is torn badly", "u-bbbbbb"))
+        store.incidents.add(unknown_diagnosis("c", "OSError: shard is torn badly indeed", "u-cccccc"))
         for name in ("d", "e"):
-            store.incidents.add(unknown(name, "ValueError: shard is torn ?", "u-dddddd"))
-        assert len(store.clusters.listed()) == 4
+            store.incidents.add(unknown_diagnosis(name, "ValueError: shard is torn ?", "u-dddddd"))
+        assert len(store.clusters.list_clusters()) == 4
         assert [key.headline for key in store.clusters.get("u-aaaaaa").keys] == [
             "ValueError: shard is torn",
             "ValueError: shard is torn badly",
         ]
         (row,) = store.connections.read("SELECT why FROM cluster_key WHERE key = '3:ValueError: shard is torn badly'")
         assert row["why"] == "joined automatically: it says more"
-        _, new = store.moves.split("u-aaaaaa", ["3:ValueError: shard is torn badly"], actor="ann")
-        again = store.incidents.add(unknown("f", "ValueError: shard is torn badly", "u-bbbbbb"))
+        _, new = store.cluster_actions.split("u-aaaaaa", ["3:ValueError: shard is torn badly"], actor="ann")
+        again = store.incidents.add(unknown_diagnosis("f", "ValueError: shard is torn badly", "u-bbbbbb"))
         assert again.diagnosis.unknown[0].cluster == new
 
 
-def test_ids_that_are_taken_are_not_given_again(store: Store) -> None:
+def test_used_ids_are_not_reused(store: Store) -> None:
     """Another fingerprint with the id of a cluster gets an id of its own."""
-    store.incidents.add(unknown("a"))
+    store.incidents.add(unknown_diagnosis("a"))
     with store.connections.write() as db:
         db.execute("INSERT INTO cluster (id, state, title, created_at) VALUES ('u-123456', 'open', 't', 0)")
-    stored = store.incidents.add(unknown("b", "KeyError: 'x'", "u-123456"))
+    stored = store.incidents.add(unknown_diagnosis("b", "KeyError: 'x'", "u-123456"))
     found = store.incidents.get(stored.id).incident.cluster
     assert found is not None
     assert found != "u-123456"
     assert stored.diagnosis.unknown[0].cluster == found
 
 
-@pytest.mark.parametrize("wanted", ["", "u-", "u-zz", "nobody", "%", "x' OR '1"])
-def test_a_cluster_that_is_not_there(store: Store, wanted: str) -> None:
-    """An error with a hint, whatever is asked for."""
+@pytest.mark.parametrize("reference", ["", "u-", "u-zz", "nobody", "%", "x' OR '1"])
+def test_a_missing_cluster(store: Store, reference: str) -> None:
+    """A reference to a missing cluster is an error with a hint."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
     with pytest.raises(OptionError) as caught:
-        store.clusters.get(wanted)
+        store.clusters.get(reference)
     assert caught.value.hint

@@ -1,4 +1,4 @@
-"""Finding: filters, full text that no input breaks, likeness, sums."""
+"""triage.store.search and feedback: filters, full text, similar incidents, statistics."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.store.making import DAY, NOW, clean, known, unknown
+from tests.store.factories import DAY, NOW, clean_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import OptionError
-from triage.store import Store, pages
+from triage.store import Store, fts_index
 from triage.store.search import Filter
 
 
 @pytest.fixture
 def full(tmp_path: Path) -> Store:
-    """Six incidents of three days."""
+    """A store with six incidents of three days."""
     store = Store.open(tmp_path / "triage.db")
     for diagnosis in (
-        known("llama", host="node1", rank=3, at=NOW - 2 * DAY),
-        known("llama-2", host="node17", rank=0, at=NOW - DAY),
-        known("bert", "host.sigkill", host="node17", at=NOW - DAY),
-        known("vit", "fabric.ib-retry-exceeded", host="node2", at=NOW),
-        unknown("gpt", "ValueError: shard 7 of été is bad"),
-        clean("ok"),
+        known_diagnosis("llama", host="node1", rank=3, at=NOW - 2 * DAY),
+        known_diagnosis("llama-2", host="node17", rank=0, at=NOW - DAY),
+        known_diagnosis("bert", "host.sigkill", host="node17", at=NOW - DAY),
+        known_diagnosis("vit", "fabric.ib-retry-exceeded", host="node2", at=NOW),
+        unknown_diagnosis("gpt", "ValueError: shard 7 of été is bad"),
+        clean_diagnosis("ok"),
     ):
         store.incidents.add(diagnosis, now=NOW)
     return store
 
 
 @pytest.mark.parametrize(
-    ("wanted", "names"),
+    ("filter_", "names"),
     [
         (Filter(), ["bert", "gpt", "llama", "llama-2", "ok", "vit"]),
         (Filter(verdict="unknown"), ["gpt"]),
@@ -48,23 +48,23 @@ def full(tmp_path: Path) -> Store:
         (Filter(host="node17' OR 1=1 --"), []),
     ],
 )
-def test_filters(full: Store, wanted: Filter, names: list[str]) -> None:
-    """Each narrows, together they narrow more, and the count is that of the list."""
-    assert sorted(incident.job_name for incident in full.search.listed(wanted)) == names
-    assert full.search.count(wanted) == len(names)
+def test_filters(full: Store, filter_: Filter, names: list[str]) -> None:
+    """Each filter narrows the list, combined ones more, and the count is that of the list."""
+    assert sorted(incident.job_name for incident in full.search.list_incidents(filter_)) == names
+    assert full.search.count_incidents(filter_) == len(names)
 
 
-def test_pages_of_a_list_follow_each_other(full: Store) -> None:
-    """Every incident once, the latest failure first, also where times are equal."""
-    whole = full.search.listed()
+def test_pages_of_a_list(full: Store) -> None:
+    """Each incident is listed once, the latest failure first, also with equal times."""
+    whole = full.search.list_incidents()
     assert [incident.at for incident in whole] == sorted((incident.at for incident in whole), reverse=True)
     paged, after = [], None
-    while page := full.search.listed(limit=2, after=after):
+    while page := full.search.list_incidents(limit=2, after=after):
         paged += page
-        after = full.search.cursor(page[-1])
+        after = full.search.cursor_after(page[-1])
     assert paged == whole
     with pytest.raises(OptionError):
-        full.search.listed(after="nonsense")
+        full.search.list_incidents(after="nonsense")
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_pages_of_a_list_follow_each_other(full: Store) -> None:
         ("u-7f3a9c", "gpt"),
     ],
 )
-def test_words(full: Store, words: str, first: str) -> None:
-    """In any case, without accents, as phrases, by names, begun, and with words too many."""
-    assert full.search.text(words)[0].incident.job_name == first
+def test_full_text(full: Store, words: str, first: str) -> None:
+    """Search ignores case and accents, and finds phrases, names, prefixes and texts with too many words."""
+    assert full.search.search_text(words)[0].incident.job_name == first
 
 
-def test_what_was_found_is_marked(full: Store) -> None:
-    """The snippet shows the words between marks."""
-    assert "\x02shard\x03" in full.search.text("shard")[0].snippet
+def test_matches_are_marked(full: Store) -> None:
+    """The snippet has the words between marks."""
+    assert "\x02shard\x03" in full.search.search_text("shard")[0].snippet
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -105,55 +105,55 @@ def test_what_was_found_is_marked(full: Store) -> None:
 @example("title:x NEAR/2 \x00")
 @example('"""')
 def test_no_input_breaks_the_search(full: Store, words: str) -> None:
-    """Whatever a person types is words, in the store and in the catalog's texts: none hides what another finds, none
-    finds more than there is.
-    """
-    hits = [hit.incident for hit in full.search.text(f"shard {words}", some=True)]
+    """Any input is only words, in the store and in the texts of the catalog."""
+    hits = [hit.incident for hit in full.search.search_text(f"shard {words}", some=True)]
     assert "gpt" in {incident.job_name for incident in hits}
     assert len({incident.id for incident in hits}) == len(hits)
-    listed = full.search.listed(Filter(text=words))
-    assert len(listed) == full.search.count(Filter(text=words))
-    assert {hit.incident.id for hit in full.search.text(words, some=False)} >= {
+    listed = full.search.list_incidents(Filter(text=words))
+    assert len(listed) == full.search.count_incidents(Filter(text=words))
+    assert {hit.incident.id for hit in full.search.search_text(words, some=False)} >= {
         incident.id for incident in listed if words.strip()
     }
-    assert 0 in dict(pages.found([("a", "b", "c"), ("d", "e", "f")], f"b {words}", 3))
+    assert 0 in dict(fts_index.search_documents([("a", "b", "c"), ("d", "e", "f")], f"b {words}", 3))
 
 
-def test_similar_incidents_and_what_was_done_then(full: Store) -> None:
-    """The same cause; those that people spoke about first, with what they said."""
-    one, other = (full.search.listed(Filter(signature="cuda.out-of-memory", rank=rank))[0] for rank in (3, 0))
-    third = full.incidents.add(known("third", host="node17"), now=NOW)
+def test_similar_incidents_have_their_feedback(full: Store) -> None:
+    """Incidents with the same cause are found, those with feedback first."""
+    one, other = (full.search.list_incidents(Filter(signature="cuda.out-of-memory", rank=rank))[0] for rank in (3, 0))
+    third = full.incidents.add(known_diagnosis("third", host="node17"), now=NOW)
     full.feedback.add(one.id, "agree", actor="ann", because="halved the batch")
-    found = full.search.similar(third.id)
+    found = full.search.find_similar(third.id)
     assert [item.incident.id for item in found] == [one.id, other.id]
-    assert found[0].said == ("ann (agree): halved the batch",)
+    assert found[0].feedback_notes == ("ann (agree): halved the batch",)
     assert [item.why for item in found] == ["the same cause", "the same cause, on the same host"]
-    assert full.search.similar(full.search.listed(Filter(job="ok"))[0].id) == []
+    assert full.search.find_similar(full.search.list_incidents(Filter(job="ok"))[0].id) == []
 
 
-def test_sums(full: Store) -> None:
-    """By cause, by hosts that come back, by week."""
-    sums = full.search.sums()
+def test_statistics(full: Store) -> None:
+    """Incidents are counted by cause, repeated host and week."""
+    sums = full.search.compute_stats()
     assert sums.incidents == 6
     assert {count.name: count.count for count in sums.verdicts} == {"known": 4, "unknown": 1, "clean": 1}
     assert (sums.signatures[0].name, sums.signatures[0].count) == ("cuda.out-of-memory", 2)
     hosts = {count.name: (count.count, count.spread) for count in sums.hosts}
     assert hosts == {"node1": (2, 2), "node17": (2, 2)}
     assert sum(count.count for count in sums.weeks) == 6
-    assert full.search.sums(Filter(domain="host")).incidents == 1
+    assert full.search.compute_stats(Filter(domain="host")).incidents == 1
 
 
 def test_feedback_stays(full: Store) -> None:
-    """It counts on the incident, is listed, and outlives a change of the diagnosis."""
-    incident = full.search.listed(Filter(job="bert"))[0]
+    """Feedback is counted and listed, and stays when the diagnosis changes."""
+    incident = full.search.list_incidents(Filter(job="bert"))[0]
     full.feedback.add(
         incident.id, "wrong", actor="bob", because="it was the quota, token=abcdefgh1234", signature="host.no-space"
     )
-    full.incidents.add(known("bert", "host.no-space", host="node17", at=NOW - DAY))
+    full.incidents.add(known_diagnosis("bert", "host.no-space", host="node17", at=NOW - DAY))
     found = full.incidents.get(incident.id)
     (said,) = found.feedback
-    assert (said.said, said.signature, said.actor) == ("host.sigkill", "host.no-space", "bob")
+    assert (said.diagnosed, said.signature, said.actor) == ("host.sigkill", "host.no-space", "bob")
     assert "abcdefgh1234" not in said.because
     assert found.incident.wrong == 1
-    assert [item.incident for item in full.feedback.listed(verdict="wrong", signature="host.sigkill")] == [incident.id]
-    assert [item.id for item in full.search.listed(Filter(wrong=True))] == [incident.id]
+    assert [item.incident for item in full.feedback.list_feedback(verdict="wrong", signature="host.sigkill")] == [
+        incident.id
+    ]
+    assert [item.id for item in full.search.list_incidents(Filter(wrong=True))] == [incident.id]

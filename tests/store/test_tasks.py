@@ -1,4 +1,4 @@
-"""Tasks: claimed by one, given to another when that dies, done once."""
+"""triage.store.tasks: claimed by one process, requeued when that dies, ended once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ended(store: Store, task: Task) -> bool:
 
 
 def test_each_task_is_claimed_once(store: Store) -> None:
-    """Many that claim at once never get the same one, and all are given."""
+    """Concurrent claims never get the same task, and all tasks are claimed."""
     made = {store.tasks.add("test", {"n": number}, actor="a").id for number in range(40)}
     got: list[str] = []
 
@@ -34,12 +34,12 @@ def test_each_task_is_claimed_once(store: Store) -> None:
     assert Counter(got) == Counter(made)
 
 
-def test_who_was_taken_for_dead_ends_nothing(store: Store) -> None:
-    """After its task was given to another, the first can neither beat nor end it."""
+def test_a_former_owner_cannot_end_a_task(store: Store) -> None:
+    """After its task went to another owner, the first can neither send heartbeats nor end it."""
     store.tasks.add("test", {}, actor="a", now=0)
     first = store.tasks.claim("one", now=10)
     assert first is not None
-    assert store.tasks.orphans(5, now=20) == [first.id]
+    assert store.tasks.requeue_orphans(5, now=20) == [first.id]
     second = store.tasks.claim("two", now=21)
     assert second is not None
     assert second.attempts == 2
@@ -49,12 +49,12 @@ def test_who_was_taken_for_dead_ends_nothing(store: Store) -> None:
     assert not ended(store, second)
 
 
-def test_attempts_come_to_an_end(store: Store) -> None:
-    """What kills its process each time fails after the last attempt, with a reason."""
+def test_attempts_are_limited(store: Store) -> None:
+    """A task that kills its process each time fails after the last attempt, with a reason."""
     task = store.tasks.add("test", {}, actor="a", most=2, now=0)
     for number in range(2):
         assert store.tasks.claim("w", now=100 * number) is not None
-        store.tasks.orphans(5, now=100 * number + 50)
+        store.tasks.requeue_orphans(5, now=100 * number + 50)
     found = store.tasks.get(task.id)
     assert (found.state, found.attempts) == ("failed", 2)
     assert found.error is not None
@@ -62,7 +62,7 @@ def test_attempts_come_to_an_end(store: Store) -> None:
 
 
 def test_cancelling(store: Store) -> None:
-    """What waits is cancelled at once; what runs is told with its next beat; what has ended stays."""
+    """A queued task is cancelled at once, a running one at its next heartbeat, an ended one not at all."""
     waits, runs = (store.tasks.add("test", {"n": n}, actor="a", now=n) for n in (2, 1))
     claimed = store.tasks.claim("w")
     assert claimed is not None
@@ -76,8 +76,8 @@ def test_cancelling(store: Store) -> None:
         store.tasks.cancel("t-none")
 
 
-def test_given_back_is_as_if_never_begun(store: Store) -> None:
-    """A worker that is told to stop takes no attempt away."""
+def test_a_released_task_counts_no_attempt(store: Store) -> None:
+    """A worker that stops takes no attempt away."""
     task = store.tasks.add("test", {}, actor="a")
     claimed = store.tasks.claim("w")
     assert claimed is not None

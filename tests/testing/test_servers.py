@@ -1,4 +1,4 @@
-"""The local servers refuse what the real ones refuse, so that a test that passes with them means something."""
+"""The local servers refuse what the real services refuse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from triage.testing.blocks import problem
+from triage.testing.blocks import find_problem
 from triage.testing.forges import GitHubServer, GitLabServer
 from triage.testing.local import Reply, Request
 from triage.testing.slack import SlackServer
@@ -55,17 +55,17 @@ BAD_MESSAGES: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("given", "error"), [case[1:] for case in BAD_MESSAGES], ids=[case[0] for case in BAD_MESSAGES]
+    ("message_arguments", "error"), [case[1:] for case in BAD_MESSAGES], ids=[case[0] for case in BAD_MESSAGES]
 )
-def test_messages_beyond_the_limits_are_refused(given: dict[str, Any], error: str) -> None:
-    """Each documented limit, by the error that Slack gives."""
-    assert problem(given) == error
+def test_messages_beyond_the_limits_are_refused(message_arguments: dict[str, Any], error: str) -> None:
+    """Each documented limit gives the error of Slack."""
+    assert find_problem(message_arguments) == error
 
 
 @pytest.fixture
 def slack() -> Any:
     with SlackServer() as server:
-        server.channel("C1")
+        server.add_channel("C1")
         yield server
 
 
@@ -73,14 +73,14 @@ def client(slack: SlackServer, **more: Any) -> Any:
     return sdk.WebClient(**{"token": slack.token, "base_url": f"{slack.url}/api/", "retry_handlers": [], **more})
 
 
-def refused(call: Callable[..., Any], **arguments: Any) -> str:
+def expect_error(call: Callable[..., Any], **arguments: Any) -> str:
     with pytest.raises(sdk.errors.SlackApiError) as caught:
         call(**arguments)
     return str(caught.value.response["error"])
 
 
 def test_slack_posts_updates_and_reads(slack: SlackServer) -> None:
-    """What is posted stands in the channel, replies in their thread, metadata only where it is asked for."""
+    """Messages are in the channel, replies in their thread, metadata only on request."""
     bot = client(slack)
     metadata = {"event_type": "t", "event_payload": {"key": "k"}}
     ts = bot.chat_postMessage(channel="C1", text="a", blocks=[section()], metadata=metadata)["ts"]
@@ -102,23 +102,25 @@ def test_slack_posts_updates_and_reads(slack: SlackServer) -> None:
     )
 
 
-def test_slack_refuses(slack: SlackServer) -> None:
-    """Tokens, channels, messages and triggers that are not there."""
+def test_slack_refuses_invalid_arguments(slack: SlackServer) -> None:
+    """Unknown tokens, channels, messages and triggers give Slack's errors."""
     bot = client(slack)
-    slack.say("C1", "by a person")
-    assert refused(client(slack, token="no").auth_test) == "invalid_auth"
-    assert refused(bot.chat_postMessage, channel="C9", text="a") == "channel_not_found"
-    assert refused(bot.chat_postMessage, channel="C1", text="a", thread_ts="1.0") == "thread_not_found"
-    assert refused(bot.chat_update, channel="C1", ts="1.0", text="a") == "message_not_found"
-    assert refused(bot.chat_update, channel="C1", ts=slack.visible("C1")[0]["ts"], text="a") == "cant_update_message"
-    assert refused(bot.views_open, trigger_id="1", view={"type": "modal"}) == "invalid_trigger_id"
-    assert refused(bot.api_call, api_method="chat.delete") == "unknown_method"
+    slack.post_as_user("C1", "by a person")
+    assert expect_error(client(slack, token="no").auth_test) == "invalid_auth"
+    assert expect_error(bot.chat_postMessage, channel="C9", text="a") == "channel_not_found"
+    assert expect_error(bot.chat_postMessage, channel="C1", text="a", thread_ts="1.0") == "thread_not_found"
+    assert expect_error(bot.chat_update, channel="C1", ts="1.0", text="a") == "message_not_found"
+    assert (
+        expect_error(bot.chat_update, channel="C1", ts=slack.visible("C1")[0]["ts"], text="a") == "cant_update_message"
+    )
+    assert expect_error(bot.views_open, trigger_id="1", view={"type": "modal"}) == "invalid_trigger_id"
+    assert expect_error(bot.api_call, api_method="chat.delete") == "unknown_method"
 
 
 def test_slack_limits_the_rate() -> None:
-    """More than the channel takes is answered 429 with Retry-After, and the SDK's handler waits for it."""
+    """Too many posts give 429 with Retry-After, and the SDK's handler waits."""
     with SlackServer(per_second=5) as slack:
-        slack.channel("C1")
+        slack.add_channel("C1")
         bot = client(slack)
         bot.chat_postMessage(channel="C1", text="a")
         with pytest.raises(sdk.errors.SlackApiError) as caught:
@@ -134,9 +136,9 @@ def test_slack_limits_the_rate() -> None:
 
 
 @pytest.mark.parametrize(("kind", "visible"), [("500", 0), ("cut", 0), ("cut after", 1), ("half", 1)])
-def test_troubles_do_or_do_not_what_was_asked(slack: SlackServer, kind: str, visible: int) -> None:
-    """A connection may break before or after the message is there; the bot cannot see which."""
-    slack.trouble("chat.postMessage", kind)
+def test_an_injected_failure_may_come_after_the_post(slack: SlackServer, kind: str, visible: int) -> None:
+    """The connection breaks before or after the message exists; the bot cannot see which."""
+    slack.inject_failure("chat.postMessage", kind)
     with pytest.raises((OSError, sdk.errors.SlackApiError, Exception)):
         client(slack).chat_postMessage(channel="C1", text="a")
     assert len(slack.visible("C1")) == visible
@@ -154,26 +156,26 @@ def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str
             return error.code, error.read()
 
 
-def test_github_keeps_its_rules() -> None:
-    """Tokens, sizes, whose comment it is, pages."""
+def test_github_checks_tokens_sizes_and_owners() -> None:
+    """Requests that GitHub refuses are refused."""
     with GitHubServer() as github:
-        github.pull("team/repo", 7)
+        github.add_pull_request("team/repo", 7)
         url, token = f"{github.url}/repos/team/repo/issues", f"Bearer {github.token}"
         assert ask(f"{url}/7/comments")[0] == 401
         assert ask(f"{url}/8/comments", Authorization=token)[0] == 404
         assert ask(f"{url}/7/comments", "POST", b'{"body": ""}', Authorization=token)[0] == 422
         assert ask(f"{url}/7/comments", "POST", b'{"body": "%s"}' % (b"x" * 65_537), Authorization=token)[0] == 422
-        github.say("team/repo", 7, "mine")
+        github.post_as_user("team/repo", 7, "mine")
         other = github.comments("team/repo", 7)[0]["id"]
         assert ask(f"{url}/comments/{other}", "PATCH", b'{"body": "x"}', Authorization=token)[0] == 403
         assert ask(f"{url}/7/comments", "POST", b'{"body": "a"}', Authorization=token)[0] == 201
         assert len(github.comments("team/repo", 7)) == 2
 
 
-def test_gitlab_keeps_its_rules() -> None:
-    """Tokens, sizes, edits."""
+def test_gitlab_checks_tokens_and_sizes() -> None:
+    """Requests that GitLab refuses are refused, and notes can be edited."""
     with GitLabServer() as gitlab:
-        gitlab.merge_request("team%2Frepo", 3)
+        gitlab.add_merge_request("team%2Frepo", 3)
         url = f"{gitlab.url}/projects/team%2Frepo/merge_requests/3/notes"
         json_ = {"PRIVATE_TOKEN": gitlab.token, "Content_Type": "application/json"}
         assert ask(url)[0] == 401
@@ -184,14 +186,14 @@ def test_gitlab_keeps_its_rules() -> None:
         assert [note["body"] for note in gitlab.notes("team%2Frepo", 3)] == ["b"]
 
 
-def test_a_receiver_checks_what_it_is_sent() -> None:
-    """No signature, a stale stamp: 401; the same delivery twice is taken once."""
+def test_the_webhook_receiver_checks_signatures() -> None:
+    """A bad signature and an old timestamp give 401."""
     with WebhookServer("s") as hook:
         request = Request("POST", "/", {}, {"x-triage-timestamp": "1", "x-triage-signature": "sha256=0"}, b"{}")
-        assert hook.answer(request).status == 401
+        assert hook.handle(request).status == 401
         now = str(int(time.time()))
         assert (
-            hook.answer(Request("POST", "/", {}, {"x-triage-timestamp": now, "x-triage-signature": "é"}, b"{}")).status
+            hook.handle(Request("POST", "/", {}, {"x-triage-timestamp": now, "x-triage-signature": "é"}, b"{}")).status
             == 401
         )
     assert Reply(200, {"a": 1}).data() == b'{"a": 1}'

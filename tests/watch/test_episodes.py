@@ -1,24 +1,22 @@
-"""News of the pace that belong together."""
+"""Pace events that belong together form one episode."""
 
 from __future__ import annotations
 
-from triage.model.watch import Episode, News, NewsKind
-from triage.watch.episodes import after
+from triage.model.watch import Episode, EventKind, WatchEvent
+from triage.watch.episodes import extend
 
 
-def told(*news: tuple[NewsKind, tuple[int, ...]]) -> list[Episode | None]:
-    """The episode after each of the news, a second apart."""
-    found: list[Episode | None] = [None]
-    for number, (kind, ranks) in enumerate(news):
-        found.append(after(found[-1], News(kind, float(number), kind, ranks)))
-    return found[1:]
+def episodes_after(*events: tuple[EventKind, tuple[int, ...]]) -> list[Episode | None]:
+    """Return the episode after each event; the events are a second apart."""
+    episodes: list[Episode | None] = [None]
+    for number, (kind, ranks) in enumerate(events):
+        episodes.append(extend(episodes[-1], WatchEvent(kind, float(number), kind, ranks)))
+    return episodes[1:]
 
 
 def test_an_episode_lasts_until_nothing_is_wrong() -> None:
-    """Two ranks fall silent one after the other and come back, the last together with the steps; then another episode
-    begins.
-    """
-    episodes = told(
+    """It ends when the last problem ends; the next problem starts another episode."""
+    episodes = episodes_after(
         ("silent", (3,)),
         ("silent", (4,)),
         ("stalled", ()),
@@ -27,29 +25,29 @@ def test_an_episode_lasts_until_nothing_is_wrong() -> None:
         ("back", (4,)),
         ("slow", (1,)),
     )
-    wrong = [sorted(episode.wrong) for episode in episodes if episode]
+    wrong = [sorted(episode.problems) for episode in episodes if episode]
     both = ["silent 3", "silent 4"]
     assert wrong == [["silent 3"], both, [*both, "stalled"], ["silent 4", "stalled"], ["silent 4"], [], ["slow"]]
-    assert [episode.began for episode in episodes if episode] == [0.0] * 6 + [6.0]
+    assert [episode.began_at for episode in episodes if episode] == [0.0] * 6 + [6.0]
 
 
-def test_a_failure_ends_it() -> None:
-    """What was out of step is the failure then; what is said of its ranks later begins nothing."""
-    *_, failed, later = told(("silent", (3,)), ("failure", (3,)), ("back", (3,)))
+def test_a_failure_ends_an_episode() -> None:
+    """The failure is its last event, and later events of its ranks start no episode."""
+    *_, failed, later = episodes_after(("silent", (3,)), ("failure", (3,)), ("back", (3,)))
     assert failed is later
     assert failed is not None
-    assert not failed.wrong
-    assert failed.news[-1].kind == "failure"
+    assert not failed.problems
+    assert failed.events[-1].kind == "failure"
 
 
 def test_an_episode_of_days_stays_small() -> None:
-    """The first news and the newest are kept, and what is wrong is still known."""
-    *_, last = told(("slow", ()), *((kind, (7,)) for _ in range(200) for kind in ("silent", "back")))
+    """It stores the first event, the newest events and the current problems."""
+    *_, last = episodes_after(("slow", ()), *((kind, (7,)) for _ in range(200) for kind in ("silent", "back")))
     assert last is not None
-    assert len(last.news) <= 20
-    assert (last.began, last.wrong) == (0.0, {"slow"})
+    assert len(last.events) <= 20
+    assert (last.began_at, last.problems) == (0.0, {"slow"})
 
 
-def test_what_is_about_no_episode_changes_none() -> None:
-    """A failure of a job that was in step, a rank that is back of which nothing was said."""
-    assert told(("failure", ()), ("back", (1,)), ("revised", ())) == [None, None, None]
+def test_other_events_start_no_episode() -> None:
+    """A failure of a healthy job, or the end of a problem that was not reported, starts none."""
+    assert episodes_after(("failure", ()), ("back", (1,)), ("revised", ())) == [None, None, None]

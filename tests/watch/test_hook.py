@@ -1,4 +1,4 @@
-"""The command of `--exec`."""
+"""`--exec` runs a command for every event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triage.watch.hook import Hook
 
 
 def test_every_event_reaches_the_command_in_order(tmp_path: Path) -> None:
-    """As its standard input, one run an event."""
+    """The command runs once per event, with the event on standard input."""
     warnings: list[str] = []
     hook = Hook(f"tee -a {tmp_path / 'out'}", warnings.append)
     for number in range(3):
@@ -23,7 +23,7 @@ def test_every_event_reaches_the_command_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["false", "no-such-command-anywhere", "sleep 5"])
 def test_a_command_that_fails_is_a_warning(command: str) -> None:
-    """Ended with an error, not there, or too slow."""
+    """A non-zero exit status, a missing command and a timeout each give one warning."""
     warnings: list[str] = []
     hook = Hook(command, warnings.append, seconds=0.3)
     hook("x")
@@ -32,7 +32,7 @@ def test_a_command_that_fails_is_a_warning(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "  ", "'open"])
-def test_a_command_that_is_none_is_refused_at_once(command: str) -> None:
-    """Before anything is watched."""
+def test_an_invalid_command_is_refused_at_the_start(command: str) -> None:
+    """An empty command or an unclosed quote raises OptionError."""
     with pytest.raises(OptionError):
         Hook(command, print)

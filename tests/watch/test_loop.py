@@ -1,4 +1,4 @@
-"""A job that fails while it is watched."""
+"""Jobs that fail while they are watched."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import triage
-from tests.watch.replaying import replay
-from triage.watch.policy import key_of
+from tests.watch.replay import replay
+from triage.watch.policy import cause_key
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "samples" / "jobs"
@@ -27,48 +27,47 @@ CHOSEN = (
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_a_job_is_said_once_and_revised_at_most_twice(tmp_path: Path, name: str) -> None:
-    """The first news of a failure, at most two revisions, and in the end the answer of `triage ingest`."""
+def test_a_failure_is_reported_once_and_revised_at_most_twice(tmp_path: Path, name: str) -> None:
+    """The last revision equals the diagnosis of `triage ingest`."""
     job = JOBS / name / "job"
-    _, said, _ = replay(job, tmp_path / "job")
-    about = [news for _, news in said if news.diagnosis is not None]
-    assert [news.kind for news in about[:1]] == ["failure"]
-    assert all(news.kind == "revised" for news in about[1:])
-    assert len(about) <= 3
-    last = about[-1].diagnosis
+    _, timed_events, _ = replay(job, tmp_path / "job")
+    failures = [event for _, event in timed_events if event.diagnosis is not None]
+    assert [event.kind for event in failures[:1]] == ["failure"]
+    assert all(event.kind == "revised" for event in failures[1:])
+    assert len(failures) <= 3
+    last = failures[-1].diagnosis
     assert last is not None
-    assert key_of(last) == key_of(triage.ingest(job))
+    assert cause_key(last) == cause_key(triage.ingest(job))
 
 
-def test_it_is_said_within_two_seconds_of_the_line_that_decides(tmp_path: Path) -> None:
-    """The exception of rank 2 stands in the log at 3.9 s; the news names rank 2 not later than 2 s after it."""
-    _, said, written = replay(JOBS / "exception_one_rank_tee" / "job", tmp_path / "job")
-    decided = next(time for time, line in written if b"ValueError: record" in line)
-    at, news = next(pair for pair in said if pair[1].kind == "failure")
-    assert news.ranks == (2,)
-    assert at - decided <= 2.0
+def test_a_failure_is_reported_within_two_seconds_of_its_decisive_line(tmp_path: Path) -> None:
+    """The event names rank 2 at most 2 s after its exception."""
+    _, timed_events, lines = replay(JOBS / "exception_one_rank_tee" / "job", tmp_path / "job")
+    decisive = next(time for time, line in lines if b"ValueError: record" in line)
+    at, failure = next(pair for pair in timed_events if pair[1].kind == "failure")
+    assert failure.ranks == (2,)
+    assert at - decisive <= 2.0
 
 
-def test_what_is_said_of_a_healthy_job_is_taken_back(tmp_path: Path) -> None:
-    """An exception that a program then gets over cannot be told from the last one at once; when it goes on, that is
-    said, and nothing is left.
-    """
-    told = {}
+def test_a_failure_report_of_a_healthy_job_is_withdrawn(tmp_path: Path) -> None:
+    """A handled exception may look like a failure at first; when the job continues, the report is withdrawn."""
+    wrong_reports = {}
     for number, job in enumerate(CLEAN / name for name in ("data_loading-1.log", "kubernetes-0.log", "node_hiccup-1")):
         source = job
         if not job.is_dir():
             source = tmp_path / f"one-{number}"
             source.mkdir()
             (source / job.name).write_bytes(job.read_bytes())
-        watch, said, _ = replay(source, tmp_path / str(number), after=12.0)
-        told[job.name] = [(round(at), news.kind, news.text) for at, news in said] if watch.policy.failed else []
-    assert {name for name, failed in told.items() if failed} == set()
+        watch, timed_events, _ = replay(source, tmp_path / str(number), after=12.0)
+        if watch.policy.has_failed:
+            wrong_reports[job.name] = [(round(at), event.kind, event.text) for at, event in timed_events]
+    assert wrong_reports == {}
 
 
-def test_truth_is_named_while_the_job_runs(tmp_path: Path) -> None:
-    """What is said first of a memory limit names the rank of the truth."""
+def test_the_first_report_names_the_right_rank(tmp_path: Path) -> None:
+    """The first event about a GPU memory failure names the rank of TRUTH.yaml."""
     name = "gpu_memory_one_rank"
     truth = yaml.safe_load((JOBS / name / "TRUTH.yaml").read_text(encoding="utf-8"))
-    _, said, _ = replay(JOBS / name / "job", tmp_path / "job")
-    news = [news for _, news in said if news.diagnosis is not None]
-    assert list(news[0].ranks) == truth["root_ranks"]
+    _, timed_events, _ = replay(JOBS / name / "job", tmp_path / "job")
+    failures = [event for _, event in timed_events if event.diagnosis is not None]
+    assert list(failures[0].ranks) == truth["root_ranks"]

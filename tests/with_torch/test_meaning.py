@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.making import known, unknown
+from tests.store.factories import known_diagnosis, unknown_diagnosis
 from triage.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,9 +58,9 @@ def test_a_description_brings_the_incidents(cache: Path, tmp_path: Path) -> None
     """The command finds the signature, a cluster by its name, and incidents that either caused."""
     path = tmp_path / "triage.db"
     with Store.open(path) as store:
-        memory = store.incidents.add(known("memory"))
-        torn = store.incidents.add(unknown("torn", "ReadError: shard is torn"))
-        store.moves.name("u-7f3a9c", "A file of the tokenizer is damaged", actor="ann")
+        memory = store.incidents.add(known_diagnosis("memory"))
+        torn = store.incidents.add(unknown_diagnosis("torn", "ReadError: shard is torn"))
+        store.cluster_actions.name("u-7f3a9c", "A file of the tokenizer is damaged", actor="ann")
     for words, incident, cause in (
         ("training ran out of graphics memory", memory.id, "cuda.out-of-memory"),
         ("the vocabulary file was broken", torn.id, "u-7f3a9c"),
@@ -80,7 +80,7 @@ def test_near_clusters_by_meaning(cache: Path, tmp_path: Path) -> None:
             ("u-aaaaaa", "SinkError: the disk has no room left for writing"),
             ("u-bbbbbb", "SinkError: storage is full, cannot save"),
         ):
-            store.incidents.add(unknown(cluster, text, cluster))
+            store.incidents.add(unknown_diagnosis(cluster, text, cluster))
     shown = json.loads(
         run(
             cache,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from triage.artifacts.flight.analyse import analyse
-from triage.artifacts.flight.gather import gather
-from triage.artifacts.flight.places import say
+from triage.artifacts.flight.dump_files import read_dump_files
+from triage.base.rank_ranges import format_ranks
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("TRIAGE_TORCH", "")
@@ -27,12 +27,12 @@ pytestmark = [
 
 def ours(case: Path) -> str:
     """The root in one line, as the table writes it."""
-    faults = [fault for fault in analyse(gather([str(case)])[0]).faults if not fault.explained_by]
+    faults = [fault for fault in analyse(read_dump_files([str(case)])[0]).faults if not fault.explained_by]
     if not faults:
         return "no fault"
     (fault,) = faults
     since = f" since #{fault.since}" if fault.since not in (None, fault.seq) else ""
-    return f"`{fault.rule}`, {say(fault.ranks)}, #{fault.seq}{since}" + ("" if fault.sure else ", not sure")
+    return f"`{fault.rule}`, {format_ranks(fault.ranks)}, #{fault.seq}{since}" + ("" if fault.is_certain else ", not sure")
 
 
 def test_the_table_beside_torchfrtrace_is_true() -> None:

@@ -1,19 +1,18 @@
-"""What a job leaves besides text. READERS is the ordered list of the kinds that can be read; the others are said to be
-there.
+"""Artifacts: what a job leaves besides text. READERS is the ordered list of the kinds that can be read.
 
-A reader is imported when the job has something of its kind.
+A reader is only imported when the job has an artifact of its kind; every other artifact gives a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from triage.artifacts.interface import Artifact, Facts, Reader
+from triage.artifacts.interface import Artifact, Reader, ReadResult
 from triage.model.evidence import Evidence, Source, SourceKind, Warning
 
 if TYPE_CHECKING:
-    from triage.artifacts.stacks.conclude import Complete, Words
+    from triage.artifacts.stacks.inference import Activities, CompleteOrigin
 
 __all__ = ["READERS", "conclude", "read", "reader_of"]
 
@@ -37,21 +36,21 @@ def _flight() -> Reader:
 
 
 def _cores() -> Reader:
-    from triage.artifacts.cores.reader import Cores
+    from triage.artifacts.cores.reader import CoreReader
 
-    return Cores()
+    return CoreReader()
 
 
 def _pyspy() -> Reader:
-    from triage.artifacts.stacks import Stacks
+    from triage.artifacts.stacks.reader import LiveStacks
 
-    return Stacks("py-spy")
+    return LiveStacks("py-spy")
 
 
 def _live_stacks() -> Reader:
-    from triage.artifacts.stacks import Stacks
+    from triage.artifacts.stacks.reader import LiveStacks
 
-    return Stacks("live-stacks")
+    return LiveStacks("live-stacks")
 
 
 READERS: tuple[tuple[SourceKind, Callable[[], Reader]], ...] = (
@@ -63,38 +62,34 @@ READERS: tuple[tuple[SourceKind, Callable[[], Reader]], ...] = (
     ("live-stacks", _live_stacks),
 )
 
-_UNREAD = {
-    "binary": "skipped, because it is not text",
-    "empty": "the file is empty",
-}
+_UNREAD = {"binary": "skipped, because it is not text", "empty": "the file is empty"}
 
 
-def reader_of(source: Source) -> Reader | None:
+def find_reader(source: Source) -> Reader | None:
+    """Return the reader for the source's kind, None where no reader takes it."""
     return next((reader() for kind, reader in READERS if kind == source.kind), None)
 
 
-def read(artifacts: Iterable[Artifact]) -> Facts:
-    """The facts in all artifacts, and a warning for each that could not be read. The order in which they are given does
-    not matter.
-    """
-    found = Facts([], [])
-    left = sorted(artifacts, key=lambda artifact: artifact.source.name)
+def read_artifacts(artifacts: Iterable[Artifact]) -> ReadResult:
+    """Return the evidence in all artifacts, in any order, and a warning for each that could not be read."""
+    result = ReadResult([], [])
+    remaining = sorted(artifacts, key=lambda artifact: artifact.source.name)
     for kind, reader in READERS:
-        if given := [artifact for artifact in left if artifact.source.kind == kind]:
-            facts, warnings = reader().read(given)
-            found.evidence.extend(facts)
-            found.warnings.extend(warnings)
-            left = [artifact for artifact in left if artifact.source.kind != kind]
-    for artifact in left:
-        message = _UNREAD.get(artifact.source.kind, "skipped, because its kind is not known")
-        found.warnings.append(Warning("artifact-not-read", artifact.source.name, message))
-    return found
+        if of_kind := [artifact for artifact in remaining if artifact.source.kind == kind]:
+            evidence, warnings = reader().read(of_kind)
+            result.evidence.extend(evidence)
+            result.warnings.extend(warnings)
+            remaining = [artifact for artifact in remaining if artifact.source.kind != kind]
+    for artifact in remaining:
+        message = _UNREAD.get(artifact.source.kind, "skipped, because its kind is unknown")
+        result.warnings.append(Warning("artifact-not-read", artifact.source.name, message))
+    return result
 
 
-def conclude(read: Facts, others: Iterable[Evidence], complete: Complete, words: Words = ()) -> None:
-    """Add what the stacks of live processes, read or found in logs, say together: see `stacks.conclude`."""
-    others = list(others)
-    if any(fact.kind == "stack" for fact in (*read.evidence, *others)):
-        from triage.artifacts import stacks
+def infer_from_stacks(facts: Sequence[Evidence], complete: CompleteOrigin, activities: Activities = ()) -> ReadResult:
+    """Return what follows from the stacks of live processes among the facts, as `stacks.inference` does."""
+    if not any(fact.kind == "stack" for fact in facts):
+        return ReadResult([], [])
+    from triage.artifacts.stacks import inference
 
-        stacks.conclude(read, others, complete, words)
+    return inference.infer_from_stacks(facts, complete, activities)

@@ -12,26 +12,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from triage import evidence
-from triage.artifacts.interface import Artifact, ArtifactError, Facts, damaged
+from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
 from triage.model.evidence import Evidence, SourceKind
 
 
 class ErrorFile:
+    """Reads error files of torchelastic."""
+
     kind: SourceKind = "error-file"
     max_bytes = 1 << 22
 
-    def read(self, artifacts: Sequence[Artifact]) -> Facts:
-        found = Facts([], [])
+    def read(self, artifacts: Sequence[Artifact]) -> ReadResult:
+        """Return the exceptions of all files, and a warning for each that cannot be read."""
+        result = ReadResult([], [])
         for artifact in artifacts:
             try:
-                found.evidence.extend(facts(artifact))
+                result.evidence.extend(extract_exceptions(artifact))
             except ArtifactError as error:
-                found.warnings.append(damaged(artifact.source, error))
-        return found
+                result.warnings.append(damaged_warning(artifact.source, error))
+        return result
 
 
-def facts(artifact: Artifact) -> list[Evidence]:
-    """The exceptions of one error file. Raises ArtifactError for what is none."""
+def extract_exceptions(artifact: Artifact) -> list[Evidence]:
+    """Return the exceptions of one error file. Raises ArtifactError for other files."""
     try:
         message: Any = json.loads(artifact.data)["message"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -51,7 +54,7 @@ def facts(artifact: Artifact) -> list[Evidence]:
             end=len(artifact.data),
             origin=dataclasses.replace(fact.origin, time=time),
         )
-        for fact in evidence.from_text(stack)
+        for fact in evidence.extract_text(stack)
         if fact.kind == "exception"
     ]
 

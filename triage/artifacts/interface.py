@@ -1,4 +1,4 @@
-"""The shape of the family: a reader turns all artifacts of its kind into evidence, for one dump is told by the others."""
+"""The interface of artifact readers: each turns all artifacts of its kind into evidence."""
 
 from __future__ import annotations
 
@@ -11,62 +11,63 @@ from triage.model.evidence import Evidence, Source, SourceKind, Warning
 
 
 class ArtifactError(TriageError):
-    """An artifact cannot be read; the rest of the job still can."""
+    """An artifact that cannot be read; the rest of the job still can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact: its first bytes, at most the reader's `max_bytes`; where `source.path` is set, all of them lie
-    there uncompressed.
+    """One artifact.
 
-    `packed` are all bytes, deflated, of what lies nowhere uncompressed and of which there may be thousands.
+    `data` are its first bytes, at most the reader's `max_bytes`. With `source.path`, the file there holds all bytes
+    uncompressed; `compressed` holds them deflated, for artifacts that lie in archives by the thousands.
     """
 
     source: Source
     data: bytes
-    packed: bytes = field(default=b"", kw_only=True)
+    compressed: bytes = field(default=b"", kw_only=True)
 
     def content(self, limit: int) -> bytes:
-        """Up to `limit` of its bytes, from the file itself where it lies uncompressed."""
-        if self.packed:
+        """Return up to `limit` of its bytes, from the file itself where it lies uncompressed."""
+        if self.compressed:
             import zlib
 
-            return zlib.decompressobj().decompress(self.packed, limit)
+            return zlib.decompressobj().decompress(self.compressed, limit)
         if self.source.path is None:
             return self.data[:limit]
         with open(self.source.path, "rb") as file:
             return file.read(limit)
 
 
-class Facts(NamedTuple):
-    """What artifacts say, and what about them the reader must know."""
+class ReadResult(NamedTuple):
+    """The evidence in artifacts, and warnings about those that cannot be read whole."""
 
     evidence: list[Evidence]
     warnings: list[Warning]
 
 
 class Reader(Protocol):
-    """Reads the artifacts of one kind, given in the order of their names. What is damaged becomes a warning, never an
-    exception.
+    """Reads the artifacts of one kind.
 
-    A reader with a true `in_place` asks for the content of files itself, so that only their beginning is held for it.
+    A reader with a true `reads_in_place` reads the content of files itself, so that memory holds only their beginning.
     """
 
     kind: SourceKind
     max_bytes: int
 
-    def read(self, artifacts: Sequence[Artifact]) -> Facts: ...
+    def read(self, artifacts: Sequence[Artifact]) -> ReadResult:
+        """Return the evidence in artifacts that are sorted by name; a damaged one gives a warning, no exception."""
+        ...
 
 
 @runtime_checkable
-class Keeper(Protocol):
-    """A reader that needs more than the first bytes of what lies compressed or in an archive: it keeps the stream while
-    it is there.
-    """
+class StreamReader(Protocol):
+    """A reader that needs more than the first bytes of a compressed file or archive member."""
 
-    def keep(self, source: Source, stream: BinaryIO) -> Artifact: ...
+    def read_stream(self, source: Source, stream: BinaryIO) -> Artifact:
+        """Return the artifact with what the reader needs of the stream, which is only open now."""
+        ...
 
 
-def damaged(source: Source, error: ArtifactError) -> Warning:
-    """The warning for an artifact that cannot be read."""
+def damaged_warning(source: Source, error: ArtifactError) -> Warning:
+    """Return the warning for an artifact that cannot be read."""
     return Warning("damaged-artifact", source.name, error.message)

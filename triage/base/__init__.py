@@ -1,1 +1,1 @@
-"""The ground floor: errors, options, and helpers without knowledge of jobs or logs. Every room may import it."""
+"""Errors, options and helpers without knowledge of jobs or logs. Every package may import it."""

@@ -1,4 +1,4 @@
-"""The one error tree: every error says what happened, where, and what to do next."""
+"""The error classes: every error says what happened, where, and what to do next."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class TriageError(Exception):
 
 
 class InputError(TriageError):
-    """The paths given cannot be used at all (exit status 2)."""
+    """None of the paths can be read (exit status 2)."""
 
 
 class OptionError(TriageError):
-    """An option's value cannot be used (exit status 2)."""
+    """An option has an invalid value (exit status 2)."""
 
 
 class NotFoundError(OptionError):
-    """What is named is not there."""
+    """An id or name refers to nothing."""
 
 
 class CatalogError(TriageError):
-    """A signature file cannot be used."""
+    """A signature file is invalid or cannot be read."""
 
 
 class ReportError(TriageError):
-    """A saved diagnosis cannot be read back."""
+    """A saved diagnosis cannot be read."""
 
 
 class StoreError(TriageError):

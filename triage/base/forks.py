@@ -1,6 +1,4 @@
-"""Long work in Python by several processes, forked so that they have all that this one has; only what they find is sent
-back, through pipes.
-"""
+"""Share long Python work among forked processes: they inherit all data, and send results back as JSON through pipes."""
 
 from __future__ import annotations
 
@@ -19,58 +17,56 @@ T = TypeVar("T")
 Work = Callable[[BufferedWriter], None]
 
 
-def each(
+def map_forked(
     work: Callable[[int], T], count: int, processes: int, pack: Callable[[T], Any], unpack: Callable[[Any], T]
 ) -> Iterator[T]:
-    """`work(0)`, `work(1)` … `work(count - 1)`, in this order; `pack` makes of a result what JSON can carry, `unpack`
-    the result again.
+    """Yield `work(0)`, `work(1)` … `work(count - 1)` in this order.
 
-    This process does itself what another leaves undone that dies or meets an error, which so is raised here.
+    `pack` turns a result into what JSON can carry, `unpack` turns it back. The parent does what a child leaves undone
+    because it died or met an error, so the parent raises the error.
     """
-    among = min(possible(processes), count)
-    if among < 2:
+    children = min(usable_processes(processes), count)
+    if children < 2:
         yield from map(work, range(count))
         return
-    with copies(
-        partial(_tell, lambda number: pack(work(number)), range(first, count, among)) for first in range(among)
-    ) as pipes:
+    works = [
+        partial(_write_results, lambda number: pack(work(number)), range(n, count, children)) for n in range(children)
+    ]
+    with forked(works) as pipes:
         for number in range(count):
-            line = pipes[number % among].readline()
+            line = pipes[number % children].readline()
             yield unpack(json.loads(line)) if line.endswith(b"\n") else work(number)
 
 
-def possible(processes: int) -> int:
-    """So many processes, or one where others cannot be forked, or not safely beside threads."""
+def usable_processes(processes: int) -> int:
+    """Return the number of processes, or 1 where forking is impossible, or unsafe because of other threads."""
     return processes if sys.platform == "linux" and threading.active_count() == 1 else 1
 
 
 @contextmanager
-def copies(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
-    """Copies of this process that do one of these each, and write what they find to the pipes whose other ends are
-    given here.
+def forked(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
+    """Fork one child for each work and give the pipes that they write to; no child is left at the end.
 
-    Where a pipe ends too soon its copy died, met an error or could not be made: the work is left to this process. At
-    the end none is left.
+    A pipe that ends too soon means that its child died, met an error or could not be forked.
     """
     children: list[tuple[int | None, BufferedReader]] = []
     try:
-        with _uninterrupted():  # else an interrupt could come before a child is known
+        with _interrupts_blocked():  # else an interrupt could come before a child is known
             for work in works:
                 children.append(_fork(work))
         yield [pipe for _, pipe in children]
     finally:
         for pid, pipe in children:
             pipe.close()
-            with suppress(
-                ProcessLookupError, ChildProcessError
-            ):  # where nobody waits for children (SIGCHLD is ignored), it may be gone
+            # Where nobody waits for children (SIGCHLD is ignored), the child may be gone.
+            with suppress(ProcessLookupError, ChildProcessError):
                 if pid is not None:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _interrupts_blocked() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -79,30 +75,28 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _fork(work: Work) -> tuple[int | None, BufferedReader]:
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
     try:
         pid = os.fork()
-    except OSError:  # for want of memory or of numbers for processes: as if it had died
+    except OSError:  # no memory or no process ids left: as if the child had died
         pid = None
     if pid == 0:
-        _be_copy(work, reading, writing)
-    os.close(writing)
-    return pid, os.fdopen(reading, "rb")
+        _run_child(work, read_end, write_end)
+    os.close(write_end)
+    return pid, os.fdopen(read_end, "rb")
 
 
-def _be_copy(work: Work, reading: int, writing: int) -> None:
-    """Never returns, and leaves what this process would do at its end undone. Ctrl-C, which all processes of a terminal
-    get, stays blocked.
-    """
+def _run_child(work: Work, read_end: int, write_end: int) -> None:
+    """Do the work and exit without the parent's clean-up, with Ctrl-C still blocked."""
     try:
-        os.close(reading)
-        with os.fdopen(writing, "wb") as pipe:
+        os.close(read_end)
+        with os.fdopen(write_end, "wb") as pipe:
             work(pipe)
     finally:
         os._exit(0)
 
 
-def _tell(work: Callable[[int], Any], numbers: range, pipe: BufferedWriter) -> None:
+def _write_results(work: Callable[[int], Any], numbers: range, pipe: BufferedWriter) -> None:
     for number in numbers:
         pipe.write(json.dumps(work(number)).encode() + b"\n")
         pipe.flush()

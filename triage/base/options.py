@@ -1,4 +1,4 @@
-"""What a caller may choose, and how it is told how far the work is."""
+"""Options of a diagnosis, and reports of its progress."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ ENGINES = ("auto", "hyperscan", "re2")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`workers` defaults to the number of cores; `engine` chooses the scan's automaton. Neither changes the answer.
+    """Options of a diagnosis.
 
-    `fork`: the program has no other threads, so that processes may be forked for long work.
-    `settings` is a file with rules for the environment, laid over the shipped ones (triage/compare/settings.txt).
+    `workers` (default: the number of cores), `chunk_bytes` and `engine` of the scan do not change the answer.
+    `fork` allows forked processes; the program must have no other threads. `settings` is a file with rules for the
+    environment, which override the shipped ones (triage/compare/settings.txt).
     """
 
     catalogs: tuple[Path, ...] = ()
@@ -30,22 +31,22 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise OptionError(f"no scan engine is called {self.engine!r}", hint="one of " + ", ".join(ENGINES))
+            raise OptionError(f"there is no scan engine {self.engine!r}", hint="choose one of " + ", ".join(ENGINES))
 
     @property
     def cores(self) -> int:
-        """How many threads or processes work at a time."""
+        """Return how many threads or processes may work at a time."""
         return max(1, self.workers or os.cpu_count() or 1)
 
     @property
     def processes(self) -> int:
-        """How many processes may share what takes long."""
+        """Return how many processes may share long work."""
         return self.cores if self.fork else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done` of `total` bytes of a stage."""
+    """Progress of one stage: `done` of `total` bytes; None where the total is not known."""
 
     stage: str
     done: int
@@ -56,7 +57,7 @@ Report = Callable[[Progress], None]
 
 
 def advance(progress: Report | None, total: int, stage: str = "scan") -> Callable[[int], None]:
-    """A counter of bytes for the threads of a stage."""
+    """Return a function that counts bytes of a stage, from any thread, and reports the progress."""
     done = 0
     lock = threading.Lock()
 

@@ -1,8 +1,7 @@
-"""What tells others: posts of the outbox, brought to where people are.
+"""Bots that deliver notifications to Slack and webhooks.
 
-Ingest and people write posts into the store (`announce`); a worker (`work`) takes them and lets the bot of their kind
-deliver them. A post
-says no more than what is to be told about, so that what arrives is the newest, however often it was tried.
+`announce` writes notifications into the outbox of the store; the worker (`work`) takes them and lets the bot of their
+kind deliver them. A notification names only its subject, so that every delivery shows the newest state.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ if TYPE_CHECKING:
 
 KINDS = ("changed", "slack", "webhook")
 
-__all__ = ["KINDS", "bots"]
+__all__ = ["KINDS", "build_bots"]
 
 
-def bots(settings: Settings) -> tuple[Bot, ...]:
-    """The bots that these settings make possible, in the order of KINDS. Raises OptionError where a package is missing."""
-    from triage.bots.changed import Changed
+def build_bots(settings: Settings) -> tuple[Bot, ...]:
+    """Return the bots that are configured, in the order of KINDS. Raises OptionError for a missing package."""
+    from triage.bots.changed import ChangedBot
     from triage.bots.webhook import WebhookBot
 
-    made: list[Bot] = [Changed(settings.routing)]
+    bots: list[Bot] = [ChangedBot(settings.routing)]
     if settings.slack.token.get_secret_value():
         from triage.bots.slack.deliver import SlackBot
 
-        made.append(SlackBot(settings.slack, settings.web.public_url, routes=settings.routing.routes))
+        bots.append(SlackBot(settings.slack, settings.web.public_url, routes=settings.routing.routes))
     if settings.webhook.targets:
-        made.append(WebhookBot(settings.webhook, settings.web.public_url))
-    return tuple(made)
+        bots.append(WebhookBot(settings.webhook, settings.web.public_url))
+    return tuple(bots)

@@ -1,127 +1,147 @@
-"""A diagnosis becomes posts: to whom it is news, whose message it changes, and where it only counts as one more of the
-same.
-"""
+"""Turn a diagnosis into notifications: new messages, edits of existing messages, and counts of repeats."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
 
-from triage.bots.pace import Pace
-from triage.bots.routing import Facts, place, wants, when
+from triage.bots.pace import PaceReport
+from triage.bots.routing import RoutingFacts, allowed_time, matches_route, split_target
 from triage.evidence.redact import redact_all
 from triage.model.diagnosis import Diagnosis
 from triage.render import json
-from triage.settings.routing import Route, Routing
-from triage.store import Store, Stored
-from triage.store.told import Message
+from triage.settings.notifications import Route, RoutingSettings
+from triage.store import Store, StoreResult
+from triage.store.notifications import Notification
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a message is about. `name` stays the same while the diagnosis of one attempt of a job changes."""
+    """The subject of a message. `name` stays the same while the diagnosis of one attempt of a job changes."""
 
     name: str
     incident: str | None
     diagnosis: Diagnosis
 
 
-def remember(store: Store, diagnosis: Diagnosis, routing: Routing, *, now: float | None = None) -> Stored:
-    """Store a diagnosis and write the posts about it, in one transaction: a process that dies leaves both or neither."""
-    moment = time.time() if now is None else now
-    with store.connections.write():
-        stored = store.incidents.add(diagnosis, now=moment)
-        announce(store, Topic(topic(stored.diagnosis), stored.id, stored.diagnosis), routing, now=moment)
-    return stored
-
-
-def topic(diagnosis: Diagnosis) -> str:
-    """One message an attempt of a job: the job's id, and the attempt in which the root cause lies."""
-    root = diagnosis.root_cause
-    attempt = max((fact.origin.attempt for fact in root.evidence), default=0) if root is not None else 0
-    return f"{diagnosis.job.id}/{attempt}"
-
-
-def announce(store: Store, about: Topic, routing: Routing, *, now: float) -> list[str]:
-    """Write the posts that the routes ask for; the places to which something goes. A topic without an incident carries
-    its report itself.
-    """
-    report = json.render(redact_all(about.diagnosis)) if about.incident is None else None
-    facts = Facts.of(about.diagnosis)
-    return _announced(store, _Told(about.name, facts, facts.cause, about.incident, report), routing, now)
-
-
-def announce_pace(store: Store, name: str, pace: Pace, routing: Routing, *, now: float) -> list[str]:
-    """The same of an episode; `name` stays the same while it lasts."""
-    return _announced(store, _Told(name, pace.facts(), pace.cause, None, pace.report()), routing, now)
-
-
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What is to be told. `cause` is what makes it the same as something else, `report` what a message keeps that has
-    no incident.
-    """
+class _Announcement:
+    """What to notify of. `cause` identifies repeats; `report` is the content of a message without an incident."""
 
-    name: str
-    facts: Facts
+    topic: str
+    facts: RoutingFacts
     cause: str
     incident: str | None
     report: str | None
 
 
-def _announced(store: Store, about: _Told, routing: Routing, now: float) -> list[str]:
+def store_and_announce(
+    store: Store, diagnosis: Diagnosis, routing: RoutingSettings, *, now: float | None = None
+) -> StoreResult:
+    """Store a diagnosis and write its notifications in one transaction."""
+    moment = time.time() if now is None else now
     with store.connections.write():
-        return [route.to for route in routing.routes if _routed(store, about, route, routing, now)]
+        stored = store.incidents.add(diagnosis, now=moment)
+        announce(store, Topic(topic_name(stored.diagnosis), stored.id, stored.diagnosis), routing, now=moment)
+    return stored
 
 
-def _routed(store: Store, about: _Told, route: Route, routing: Routing, now: float) -> bool:
-    kind, where = place(route)
-    facts = about.facts
-    known = _standing(store, about, kind, where)
-    if known is not None:  # people have seen it: they shall see what it is now, also when that is nothing
-        about = replace(about, name=known.topic)
-        _write(store, about, kind, where, now)
-        return _request(store, kind, where, about.name, now if store.told.is_shown(known.id) else when(route, now), now)
-    counted = store.told.counted(kind, where, about.name)
-    if counted is not None and counted.cause == about.cause:
-        return False
-    if route.only_digest or not wants(route, facts) or store.told.muted(kind, where, about.cause, now) is not None:
-        return False
-    for other in store.told.alike(kind, where, about.cause, now - routing.repeat_hours * 3600) if about.cause else ():
-        if other.job == facts.job or set(other.hosts) & set(facts.hosts):
-            store.told.again(other.id, about.name, job=facts.job, hosts=facts.hosts, now=now)
-            return _request(store, kind, where, other.topic, when(route, now), now)
-    _write(store, about, kind, where, now)
-    return _request(store, kind, where, about.name, when(route, now), now)
+def topic_name(diagnosis: Diagnosis) -> str:
+    """Return the job id and the attempt of the root cause: each attempt has one message."""
+    root = diagnosis.root_cause
+    attempt = max((fact.origin.attempt for fact in root.evidence), default=0) if root is not None else 0
+    return f"{diagnosis.job.id}/{attempt}"
 
 
-def _standing(store: Store, about: _Told, kind: str, where: str) -> Message | None:
-    """The message about it: of its name, or of the same attempt of the same incident, which a watch told under a name
-    of its own.
+def announce(store: Store, topic: Topic, routing: RoutingSettings, *, now: float) -> list[str]:
+    """Write notifications for all matching routes; return their targets.
+
+    A topic without an incident carries its report in the message.
     """
-    known = store.told.message(kind, where, about.name)
-    if known is not None or about.incident is None:
-        return known
-    attempt = about.name.rpartition("/")[2]
-    others = (other for other in store.told.about(about.incident) if (other.kind, other.place) == (kind, where))
-    return next((other for other in others if other.topic.rpartition("/")[2] == attempt), None)
+    report = json.render(redact_all(topic.diagnosis)) if topic.incident is None else None
+    facts = RoutingFacts.from_diagnosis(topic.diagnosis)
+    announcement = _Announcement(topic.name, facts, facts.cause, topic.incident, report)
+    return _announce_to_routes(store, announcement, routing, now)
 
 
-def _write(store: Store, about: _Told, kind: str, where: str, now: float) -> None:
-    hosts, job = about.facts.hosts, about.facts.job
-    store.told.write(
+def announce_pace(store: Store, topic: str, pace: PaceReport, routing: RoutingSettings, *, now: float) -> list[str]:
+    """Write notifications of a pace episode for all matching routes; return their targets."""
+    announcement = _Announcement(topic, pace.facts(), pace.cause, None, pace.as_json())
+    return _announce_to_routes(store, announcement, routing, now)
+
+
+def _announce_to_routes(store: Store, announcement: _Announcement, routing: RoutingSettings, now: float) -> list[str]:
+    with store.connections.write():
+        return [route.to for route in routing.routes if _announce_to_route(store, announcement, route, routing, now)]
+
+
+def _announce_to_route(
+    store: Store, announcement: _Announcement, route: Route, routing: RoutingSettings, now: float
+) -> bool:
+    """Update, count or create the message of one route; return whether a delivery is requested."""
+    kind, place = split_target(route)
+    facts = announcement.facts
+    message = _find_message(store, announcement, kind, place)
+    if message is not None:  # a visible message shows the current state, even if nothing is left to report
+        _save_message(store, replace(announcement, topic=message.topic), kind, place, now)
+        at = now if store.notifications.may_be_visible(message.id) else allowed_time(route, now)
+        return _request_delivery(store, kind, place, message.topic, at, now)
+    repeat = store.notifications.find_by_repeat(kind, place, announcement.topic)
+    if repeat is not None and repeat.cause == announcement.cause:
+        return False
+    if route.only_digest or not matches_route(route, facts) or _is_muted(store, announcement, kind, place, now):
+        return False
+    same = _find_same_failure(store, announcement, kind, place, now - routing.repeat_hours * 3600)
+    if same is not None:
+        store.notifications.add_repeat(same.id, announcement.topic, job=facts.job, hosts=facts.hosts, now=now)
+        return _request_delivery(store, kind, place, same.topic, allowed_time(route, now), now)
+    _save_message(store, announcement, kind, place, now)
+    return _request_delivery(store, kind, place, announcement.topic, allowed_time(route, now), now)
+
+
+def _is_muted(store: Store, announcement: _Announcement, kind: str, place: str, now: float) -> bool:
+    return store.notifications.get_mute(kind, place, announcement.cause, now) is not None
+
+
+def _find_same_failure(
+    store: Store, announcement: _Announcement, kind: str, place: str, since: float
+) -> Notification | None:
+    """Return a recent message with the same cause, of the same job or with a common host."""
+    if not announcement.cause:
+        return None
+    facts = announcement.facts
+    for message in store.notifications.list_same_cause(kind, place, announcement.cause, since):
+        if message.job == facts.job or set(message.hosts) & set(facts.hosts):
+            return message
+    return None
+
+
+def _find_message(store: Store, announcement: _Announcement, kind: str, place: str) -> Notification | None:
+    """Return the message of this topic, or one about the same attempt of the incident that a watch wrote."""
+    message = store.notifications.get(kind, place, announcement.topic)
+    if message is not None or announcement.incident is None:
+        return message
+    attempt = announcement.topic.rpartition("/")[2]
+    for other in store.notifications.list_for_incident(announcement.incident):
+        if (other.kind, other.place) == (kind, place) and other.topic.rpartition("/")[2] == attempt:
+            return other
+    return None
+
+
+def _save_message(store: Store, announcement: _Announcement, kind: str, place: str, now: float) -> None:
+    store.notifications.save(
         kind,
-        where,
-        about.name,
-        cause=about.cause,
-        job=job,
-        hosts=hosts,
-        incident=about.incident,
-        report=about.report,
+        place,
+        announcement.topic,
+        cause=announcement.cause,
+        job=announcement.facts.job,
+        hosts=announcement.facts.hosts,
+        incident=announcement.incident,
+        report=announcement.report,
         now=now,
     )
 
 
-def _request(store: Store, kind: str, where: str, topic: str, at: float, now: float) -> bool:
-    store.outbox.request(kind, f"{where}:{topic}", {"place": where, "topic": topic}, at=at, now=now)
+def _request_delivery(store: Store, kind: str, place: str, topic: str, at: float, now: float) -> bool:
+    store.outbox.request(kind, f"{place}:{topic}", {"place": place, "topic": topic}, at=at, now=now)
     return True

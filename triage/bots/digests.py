@@ -1,50 +1,53 @@
-"""The summary of a day, for routes that ask for one: written into the outbox once a day, by whichever worker comes
-first.
-"""
+"""Write the daily digest into the outbox, for routes that ask for one: once a day, by whichever worker comes first."""
 
 from __future__ import annotations
 
 import json
 import time
 
-from triage.bots.routing import Facts, digest_of, place, wants
-from triage.bots.slack.words import DIGEST
+from triage.bots.routing import RoutingFacts, due_digest, matches_route, split_target
+from triage.bots.slack.messages import DIGEST
 from triage.model.store import Incident
-from triage.settings.routing import Route, Routing
+from triage.settings.notifications import Route, RoutingSettings
 from triage.store import Store
 from triage.store.search import Filter
 
-MOST = 5000
+MAX_INCIDENTS = 5000
 
 
-def due(store: Store, routing: Routing, now: float | None = None) -> int:
-    """Write the digests that are due and not written yet; how many. A day without failures has none."""
+def write_due_digests(store: Store, routing: RoutingSettings, now: float | None = None) -> int:
+    """Write the digests that are due and not yet written; return how many. A day without failures has none."""
     moment = time.time() if now is None else now
-    return sum(
-        _written(store, route, moment) for route in routing.routes if route.digest and place(route)[0] == "slack"
-    )
+    routes = [route for route in routing.routes if route.digest and split_target(route)[0] == "slack"]
+    return sum(_write_digest(store, route, moment) for route in routes)
 
 
-def incidents(store: Store, report: str) -> list[Incident]:
-    """The incidents that the `report` of a digest names, as they are now."""
-    told = json.loads(report)
-    route = Route(**told["route"])
-    found = store.search.listed(Filter(since=told["since"], until=told["until"]), limit=MOST)
-    return [item for item in found if item.verdict != "clean" and wants(route, Facts.told(item))]
+def list_incidents(store: Store, report: str) -> list[Incident]:
+    """Return the current incidents of a digest, from its `report`."""
+    stored = json.loads(report)
+    route = Route(**stored["route"])
+    incidents = store.search.list_incidents(Filter(since=stored["since"], until=stored["until"]), limit=MAX_INCIDENTS)
+    return [
+        incident
+        for incident in incidents
+        if incident.verdict != "clean" and matches_route(route, RoutingFacts.from_incident(incident))
+    ]
 
 
-def _written(store: Store, route: Route, now: float) -> bool:
-    told = digest_of(route, now)
-    if told is None:
+def _write_digest(store: Store, route: Route, now: float) -> bool:
+    due = due_digest(route, now)
+    if due is None:
         return False
-    day, since, until = told
-    kind, where = place(route)
+    day, since, until = due
+    kind, place = split_target(route)
     topic = f"{DIGEST}/{day}/{route.digest}"
-    if store.told.message(kind, where, topic) is not None:
+    if store.notifications.get(kind, place, topic) is not None:
         return False
     report = json.dumps({"day": day, "since": since, "until": until, "route": route.model_dump(mode="json")})
-    if not incidents(store, report):
+    if not list_incidents(store, report):
         return False
     with store.connections.write():
-        store.told.write(kind, where, topic, cause=DIGEST, job="", hosts=(), incident=None, report=report, now=now)
-        return store.outbox.put(kind, f"{where}:{topic}", f"{where}:{topic}", {"place": where, "topic": topic}, now=now)
+        store.notifications.save(
+            kind, place, topic, cause=DIGEST, job="", hosts=(), incident=None, report=report, now=now
+        )
+        return store.outbox.put(kind, f"{place}:{topic}", f"{place}:{topic}", {"place": place, "topic": topic}, now=now)

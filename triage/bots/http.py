@@ -1,6 +1,6 @@
-"""One HTTP call, by the standard library: GitHub, GitLab and webhooks need no more, and CI installs nothing for them.
+"""Send one HTTP request with the standard library, so that CI needs no other package.
 
-Redirects are not followed, for the token would go with them; certificates are checked; proxies are those of the
+Redirects are not followed, because the token would go with them; certificates are checked; proxies come from the
 environment.
 """
 
@@ -13,16 +13,17 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 from typing import Any
 
 import triage
-from triage.bots.interface import Later, Undelivered
+from triage.bots.interface import RetryLater, Undelivered
 
-MOST = 32 << 20
+MAX_BODY = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """Status, headers in lower case, and body."""
 
     status: int
@@ -30,56 +31,58 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON. Raises Later when it is none, for then it was cut or came from something in between."""
+        """Parse the body as JSON. Raises RetryLater for other text, because it was cut or comes from a proxy."""
         try:
             return json.loads(self.body)
         except ValueError:
-            raise Later("the answer is no JSON") from None
+            raise RetryLater("the response is not JSON") from None
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *arguments: Any) -> None:
         return None
 
 
-def call(
+def send_request(
     method: str, url: str, *, headers: Mapping[str, str] = {}, body: bytes | None = None, timeout: float = 10.0
-) -> Answer:
-    """The answer, also of status 4xx. Raises Later for what may pass (no connection, 429, 5xx), Undelivered for an
-    address that is none.
+) -> Response:
+    """Return the response, also with status 4xx.
+
+    Raises RetryLater for a temporary failure (no connection, 429, 5xx), Undelivered for an invalid address.
     """
     if not url.startswith(("http://", "https://")):
-        raise Undelivered(f"{url!r} is no web address", hint="write it with https://")
+        raise Undelivered(f"{url!r} is not a web address", hint="start it with https://")
     try:
         request = urllib.request.Request(
             url, body, {"User-Agent": f"triage/{triage.__version__}", **headers}, method=method
         )
-        with urllib.request.build_opener(_Stay).open(request, timeout=timeout) as reply:
-            return Answer(
-                reply.status, {name.lower(): value for name, value in reply.headers.items()}, reply.read(MOST)
-            )
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout) as reply:
+            return Response(reply.status, _lower_names(reply.headers), reply.read(MAX_BODY))
     except urllib.error.HTTPError as error:
         with error:
-            named = {name.lower(): value for name, value in error.headers.items()}
-            answer = Answer(error.code, named, error.read(MOST))
+            response = Response(error.code, _lower_names(error.headers), error.read(MAX_BODY))
     except (OSError, http.client.HTTPException) as error:
-        raise Later(f"no answer: {getattr(error, 'reason', None) or error or type(error).__name__}") from None
+        raise RetryLater(f"no response: {getattr(error, 'reason', None) or error or type(error).__name__}") from None
     except ValueError as error:
-        raise Undelivered(f"{url!r} is no web address: {error}", hint="mend it in the settings") from None
-    if answer.status == 429 or answer.status >= 500 or (answer.status == 403 and _limited(answer)):
-        raise Later(f"status {answer.status}", wait=_wait(answer))
-    return answer
+        raise Undelivered(f"{url!r} is not a web address: {error}", hint="fix it in the settings") from None
+    if response.status == 429 or response.status >= 500 or (response.status == 403 and _is_rate_limited(response)):
+        raise RetryLater(f"status {response.status}", wait=_retry_after(response))
+    return response
 
 
-def _limited(answer: Answer) -> bool:
+def _lower_names(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _is_rate_limited(response: Response) -> bool:
     """GitHub answers 403 where others answer 429."""
-    return "retry-after" in answer.headers or answer.headers.get("x-ratelimit-remaining") == "0"
+    return "retry-after" in response.headers or response.headers.get("x-ratelimit-remaining") == "0"
 
 
-def _wait(answer: Answer) -> float | None:
-    after, reset = answer.headers.get("retry-after", ""), answer.headers.get("x-ratelimit-reset", "")
+def _retry_after(response: Response) -> float | None:
+    after, reset = response.headers.get("retry-after", ""), response.headers.get("x-ratelimit-reset", "")
     if after.isdecimal():
         return min(float(after), 86_400.0)
-    if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+    if response.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
         return min(max(float(reset) - time.time(), 1.0), 86_400.0)
     return None

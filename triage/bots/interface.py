@@ -1,4 +1,4 @@
-"""What every bot is: it brings one kind of post to its place, and says whether a failure is worth another try."""
+"""The interface of a bot, and the errors of a delivery."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ class Undelivered(TriageError):
     """The post did not arrive, and will not until somebody changes something."""
 
 
-class Later(Undelivered):
-    """The post may not have arrived; trying again may help, after `wait` seconds if the other side named them."""
+class RetryLater(Undelivered):
+    """The post may not have arrived; a retry may help, after `wait` seconds if the server asked for a time."""
 
     def __init__(self, message: str, *, wait: float | None = None) -> None:
-        super().__init__(message, hint="it is tried again by itself; `triage outbox list` shows when")
+        super().__init__(message, hint="it is retried automatically; `triage outbox list` shows when")
         self.wait = wait
 
 
 class Bot(Protocol):
-    """One way to tell. Delivering a post twice must leave one visible message."""
+    """Delivers posts of one kind. Delivering a post twice must leave one visible message."""
 
     @property
     def kind(self) -> str:
-        """Which posts it delivers."""
+        """The kind of posts it delivers."""
 
     def deliver(self, post: Post, store: Store, now: float) -> str:
-        """Bring it there; what the other side calls it. Raises Undelivered or Later."""
+        """Deliver a post; return its identifier at the receiver. Raises Undelivered or RetryLater."""

@@ -1,6 +1,4 @@
-"""The pace of a job that is watched, told like a failure: one message an episode, edited while it lasts and when it is
-over.
-"""
+"""The pace of a watched job as a message: one message per episode, edited while it lasts and when it is over."""
 
 from __future__ import annotations
 
@@ -8,15 +6,15 @@ import json
 from dataclasses import dataclass
 
 from triage.bots.interface import Undelivered
-from triage.bots.routing import PACE, Facts
-from triage.model.watch import Episode, News
-from triage.render.watch import episode, read_episode
+from triage.bots.routing import PACE, RoutingFacts
+from triage.model.watch import Episode, WatchEvent
+from triage.render.watch import episode_as_dict, read_episode
+from triage.store.notifications import Notification
 from triage.store.outbox import Post
-from triage.store.told import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PaceReport:
     """An episode of one job."""
 
     job: str
@@ -25,34 +23,35 @@ class Pace:
 
     @property
     def cause(self) -> str:
-        """What makes two episodes the same: how it began, and with which ranks."""
-        first = self.episode.news[0]
+        """What makes two episodes the same: the first problem and its ranks."""
+        first = self.episode.events[0]
         return f"{PACE}.{first.kind}" + (f":{','.join(map(str, first.ranks))}" if first.ranks else "")
 
-    def facts(self) -> Facts:
-        """What routes ask for; patterns of signatures see `pace.silent`, `pace.slow` or `pace.stalled`."""
-        hosts = tuple(dict.fromkeys(host for news in self.episode.news for host in news.hosts))
-        return Facts(PACE, self.cause.partition(":")[0], "", 0.0, hosts, self.job, self.path)
+    def facts(self) -> RoutingFacts:
+        """Return what routes match; signature patterns see `pace.silent`, `pace.slow` or `pace.stalled`."""
+        hosts = tuple(dict.fromkeys(host for event in self.episode.events for host in event.hosts))
+        return RoutingFacts(PACE, self.cause.partition(":")[0], "", 0.0, hosts, self.job, self.path)
 
-    def report(self) -> str:
-        """As a message keeps it, and a webhook sends it."""
-        return json.dumps({"job": self.job, "path": self.path, **episode(self.episode)}, ensure_ascii=False)
+    def as_json(self) -> str:
+        """Return the JSON that a message stores and a webhook sends."""
+        return json.dumps({"job": self.job, "path": self.path, **episode_as_dict(self.episode)}, ensure_ascii=False)
 
     @property
-    def newest(self) -> News:
-        """What was said last."""
-        return self.episode.news[-1]
+    def newest(self) -> WatchEvent:
+        """The last event."""
+        return self.episode.events[-1]
 
 
-def is_pace(message: Message) -> bool:
-    """Is the message about the pace of a job?"""
+def is_pace(message: Notification) -> bool:
+    """Return whether the message is about the pace of a job."""
     return message.cause.startswith(f"{PACE}.")
 
 
-def of(post: Post, message: Message) -> Pace:
-    """What the message is about. Raises Undelivered when it cannot be read."""
+def read_pace(post: Post, message: Notification) -> PaceReport:
+    """Read the report of a message. Raises Undelivered when it cannot be read."""
     try:
         report = json.loads(message.report or "")
-        return Pace(str(report["job"]), str(report["path"]), read_episode(report))
+        return PaceReport(str(report["job"]), str(report["path"]), read_episode(report))
     except (LookupError, TypeError, ValueError):
-        raise Undelivered("what was to be told cannot be read", hint=f"`triage outbox drop {post.id}`") from None
+        hint = f"drop it with `triage outbox drop {post.id}`"
+        raise Undelivered("the stored notification cannot be read", hint=hint) from None

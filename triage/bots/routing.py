@@ -1,4 +1,4 @@
-"""Which route wants what, and when: pure functions of the settings."""
+"""Match diagnoses with routes, and compute when routes may be notified."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from zoneinfo import ZoneInfo
 
 from triage.model.diagnosis import Diagnosis
 from triage.model.store import Incident
-from triage.settings.routing import Route
+from triage.settings.notifications import Route
 
 PACE = "pace"
-"""The verdict of news that are about the pace of a job, and what the names of its causes begin with."""
+"""The verdict of events about the pace of a job, and the prefix of their causes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What routes ask for. `cause` is a signature, a cluster, `symptoms`, or `pace.silent` and the like; empty for a
-    clean job.
-    """
+class RoutingFacts:
+    """What routes match. `cause` is a signature, a cluster, `symptoms` or `pace.silent`; empty for a clean job."""
 
     verdict: str
     cause: str
@@ -31,8 +29,8 @@ class Facts:
     path: str
 
     @classmethod
-    def of(cls, diagnosis: Diagnosis) -> Facts:
-        """Of a diagnosis; hosts are those to blame."""
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> RoutingFacts:
+        """Return the facts of a diagnosis; `hosts` are those of the root cause."""
         root, job = diagnosis.root_cause, diagnosis.job
         if root is None or diagnosis.verdict == "clean":
             cause = "" if diagnosis.verdict == "clean" else "symptoms"
@@ -43,8 +41,8 @@ class Facts:
         return cls(diagnosis.verdict, cause, root.domain, root.confidence, hosts, job.name, job.path)
 
     @classmethod
-    def told(cls, incident: Incident) -> Facts:
-        """Of a line of the store."""
+    def from_incident(cls, incident: Incident) -> RoutingFacts:
+        """Return the facts of a stored incident."""
         cause = "" if incident.verdict == "clean" else incident.signature or incident.cluster or "symptoms"
         return cls(
             incident.verdict,
@@ -57,40 +55,40 @@ class Facts:
         )
 
 
-def wants(route: Route, facts: Facts) -> bool:
-    """Does this route want it?"""
+def matches_route(route: Route, facts: RoutingFacts) -> bool:
+    """Return whether the route asks for this."""
     return (
         facts.verdict in route.verdicts
         and (not route.domains or facts.domain in route.domains)
         and (facts.verdict != "known" or facts.confidence >= route.confidence)
-        and _any(route.signatures, (facts.cause,))
-        and _any(route.hosts, facts.hosts)
-        and _any(route.jobs, (facts.job, facts.path))
+        and _matches_any(route.signatures, (facts.cause,))
+        and _matches_any(route.hosts, facts.hosts)
+        and _matches_any(route.jobs, (facts.job, facts.path))
     )
 
 
-def place(route: Route) -> tuple[str, str]:
-    """(kind of bot, place): `slack:C1` → slack, C1."""
-    kind, _, where = route.to.partition(":")
-    return kind, where
+def split_target(route: Route) -> tuple[str, str]:
+    """Return kind of bot and place: `slack:C1` → slack, C1."""
+    kind, _, place = route.to.partition(":")
+    return kind, place
 
 
-def when(route: Route, now: float) -> float:
-    """When something new may be told: now, or the end of the quiet hours in which now lies."""
+def allowed_time(route: Route, now: float) -> float:
+    """Return when a new message may be sent: now, or at the end of the current quiet hours."""
     if not route.quiet:
         return now
     begin, _, end = route.quiet.partition("-")
     local = datetime.fromtimestamp(now, ZoneInfo(route.zone))
     clock = local.strftime("%H:%M")
-    inside = begin <= clock < end if begin <= end else clock >= begin or clock < end
-    if not inside:
+    is_quiet = begin <= clock < end if begin <= end else clock >= begin or clock < end
+    if not is_quiet:
         return now
     until = _at(local, end)
     return (until if until > local else _at(local + timedelta(days=1), end)).timestamp()
 
 
-def digest_of(route: Route, now: float) -> tuple[str, float, float] | None:
-    """(its day, from, until) of the latest digest that is due by now, if it became due within the last day."""
+def due_digest(route: Route, now: float) -> tuple[str, float, float] | None:
+    """Return (day, from, until) of the latest digest, if it became due within the last day."""
     if not route.digest:
         return None
     local = datetime.fromtimestamp(now, ZoneInfo(route.zone))
@@ -105,5 +103,5 @@ def _at(day: datetime, clock: str) -> datetime:
     return day.replace(hour=int(hours), minute=int(minutes), second=0, microsecond=0)
 
 
-def _any(patterns: Sequence[str], names: Sequence[str]) -> bool:
+def _matches_any(patterns: Sequence[str], names: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns for name in names)

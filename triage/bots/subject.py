@@ -1,4 +1,4 @@
-"""What a post is about, read from the store when it is sent, so that what arrives is the newest."""
+"""Read the subject of a post from the store when it is sent, so that it shows the newest state."""
 
 from __future__ import annotations
 
@@ -7,48 +7,44 @@ from dataclasses import dataclass
 from triage.base.errors import OptionError, ReportError
 from triage.bots.interface import Undelivered
 from triage.model.diagnosis import Diagnosis
-from triage.model.store import Remembered
+from triage.model.store import StoredIncident
 from triage.render import json
 from triage.store import Store
+from triage.store.notifications import Notification
 from triage.store.outbox import Post
-from triage.store.told import Message
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A message with its diagnosis; `remembered` where it is that of a stored incident."""
+    """A message with its diagnosis, and the stored incident if there is one."""
 
-    message: Message
+    message: Notification
     diagnosis: Diagnosis
-    remembered: Remembered | None
+    incident: StoredIncident | None
 
 
-def subject(post: Post, store: Store) -> Subject:
-    """The message that the post asks for, with its diagnosis. Raises Undelivered when it is gone."""
-    return read(post, known(post, store), store)
-
-
-def known(post: Post, store: Store) -> Message:
-    """The message that the post asks for. Raises Undelivered when it is gone."""
-    message = store.told.message(post.kind, str(post.payload.get("place", "")), str(post.payload.get("topic", "")))
+def find_message(post: Post, store: Store) -> Notification:
+    """Return the message that the post asks for. Raises Undelivered when it was deleted."""
+    place, topic = str(post.payload.get("place", "")), str(post.payload.get("topic", ""))
+    message = store.notifications.get(post.kind, place, topic)
     if message is None:
-        raise Undelivered("what was to be told is no longer in the store", hint=f"`triage outbox drop {post.id}`")
+        hint = f"drop it with `triage outbox drop {post.id}`"
+        raise Undelivered("the notification is no longer in the store", hint=hint)
     return message
 
 
-def read(post: Post, message: Message, store: Store) -> Subject:
-    """What the message is about, as the store has it now. Raises Undelivered when it cannot be read."""
+def read_subject(post: Post, message: Notification, store: Store) -> Subject:
+    """Return the current subject of a message. Raises Undelivered when it cannot be read."""
     try:
         if message.incident is not None:
-            found = store.incidents.get(message.incident)
-            return Subject(message, found.diagnosis, found)
+            incident = store.incidents.get(message.incident)
+            return Subject(message, incident.diagnosis, incident)
         return Subject(message, json.read(message.report or ""), None)
     except (OptionError, ReportError) as error:
-        raise Undelivered(
-            f"what was to be told cannot be read: {error}", hint=f"`triage outbox drop {post.id}`"
-        ) from None
+        hint = f"drop it with `triage outbox drop {post.id}`"
+        raise Undelivered(f"the notification cannot be read: {error}", hint=hint) from None
 
 
-def link(public_url: str, incident: str | None) -> str:
-    """Where people read it, when there is a service."""
+def incident_url(public_url: str, incident: str | None) -> str:
+    """Return the address of an incident in the service; empty without a service."""
     return f"{public_url.rstrip('/')}/incidents/{incident}" if public_url and incident else ""

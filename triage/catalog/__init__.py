@@ -1,5 +1,5 @@
-"""Signatures: YAML files in, a frozen `Catalog` out, and what it says about evidence.
+"""Signatures: read YAML files into a frozen `Catalog` and match it against evidence.
 
-`load.load` gives the catalog, `match.Matcher` asks it, `check.check` proves files. Import the modules themselves: this
-package imports nothing, so that the way of an ingest stays short.
+`load.load` returns the catalog, `match.Matcher` matches it, `check.check_files` verifies signature files. Import the
+modules themselves: this package imports nothing, which keeps an ingest fast to start.
 """

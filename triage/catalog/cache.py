@@ -1,8 +1,7 @@
 """The compiled catalog as one JSON file in the user's cache directory.
 
-Plain JSON, never pickle: a cache that somebody tampered with can at worst give other signatures, and is dropped as soon
-as
-its shape is wrong. Writing is atomic and best effort; a cache that cannot be written only costs time.
+Plain JSON, never pickle: a manipulated cache can at worst contain other signatures, and is dropped as soon as its shape
+is wrong. Writing is atomic and best effort; without a writable cache every run only takes longer.
 """
 
 from __future__ import annotations
@@ -16,25 +15,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from triage.catalog import codec
-from triage.catalog.files import Stamp
 from triage.catalog.model import Catalog
+from triage.catalog.signature_files import Stamp
 
-LOADER = 6  # raised when compiling gives something else for the same files
+FORMAT_VERSION = 6  # raised when the same files compile to something else
 MAX_BYTES = 64 * 1024 * 1024
-COMPILED_WITH = (
-    ("evidence", "__init__.py"),
-    ("scan", "windows.py"),
-)  # modules besides this package that a compiled catalog depends on
-OFF = frozenset({"", "0", "off", "no", "none"})
+# Modules besides this package that a compiled catalog depends on.
+COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))
+OFF_VALUES = frozenset({"", "0", "off", "no", "none"})
 
 
-def directory(given: Path | None = None) -> Path | None:
-    """Where caches are kept: as given, $TRIAGE_CACHE (`off` for none), or `triage` in the user's cache directory."""
-    if given is not None:
-        return given
+def choose_directory(directory: Path | None = None) -> Path | None:
+    """The directory of caches: this one, $TRIAGE_CACHE (`off` for none), or `triage` in the user's cache directory."""
+    if directory is not None:
+        return directory
     chosen = os.environ.get("TRIAGE_CACHE")
     if chosen is not None:
-        return None if chosen.strip().lower() in OFF else Path(chosen)
+        return None if chosen.strip().lower() in OFF_VALUES else Path(chosen)
     home = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(home):
         return Path(home) / "triage"
@@ -42,8 +39,8 @@ def directory(given: Path | None = None) -> Path | None:
     return Path(user) / ".cache" / "triage" if os.path.isabs(user) else None
 
 
-def key(stamps: Iterable[Stamp]) -> str:
-    """Changes when a file, its size, its time or this package changes."""
+def compute_key(stamps: Iterable[Stamp]) -> str:
+    """A digest that changes when a file, its size, its time or this package changes."""
     here = os.path.dirname(__file__)
     package = os.path.dirname(here)
     others = [os.path.join(package, *path) for path in COMPILED_WITH]
@@ -51,37 +48,36 @@ def key(stamps: Iterable[Stamp]) -> str:
         *(entry.path for entry in os.scandir(here) if entry.name.endswith(".py")),
         *filter(os.path.isfile, others),
     ]
-    own = sorted(
-        (os.path.relpath(path, package), (found := os.stat(path)).st_size, found.st_mtime_ns) for path in modules
-    )
-    text = json.dumps([LOADER, own, list(stamps)])
+    stats = ((path, os.stat(path)) for path in modules)
+    own = sorted((os.path.relpath(path, package), stat.st_size, stat.st_mtime_ns) for path, stat in stats)
+    text = json.dumps([FORMAT_VERSION, own, list(stamps)])
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def file(within: Path, sources: Iterable[str]) -> Path:
-    """One file for each set of directories, so that old versions do not pile up."""
+def name_file(directory: Path, sources: Iterable[str]) -> Path:
+    """The cache file of a set of source directories: one per set, so that old versions do not pile up."""
     name = hashlib.sha256("\0".join(sources).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return within / f"catalog-{name}.json"
+    return directory / f"catalog-{name}.json"
 
 
-def read(path: Path, expected: str) -> Catalog | None:
-    """The catalog if the file is ours, complete and written for `expected`; otherwise None."""
+def read_cache(path: Path, expected: str) -> Catalog | None:
+    """Read the catalog if the file is this user's, complete and has the key `expected`; otherwise None."""
     try:
-        content = _content(path)
+        content = _read_private_file(path)
         data = json.loads(content) if content is not None else None
         if not isinstance(data, dict) or data.get("key") != expected:
             return None
-        return codec.catalog_from(data.get("catalog"))
+        return codec.decode_catalog(data.get("catalog"))
     except (OSError, ValueError, RecursionError):
         return None
 
 
-def write(path: Path, expected: str, catalog: Catalog) -> None:
-    """Put the catalog there in one step, readable by the user alone. Nothing happens if that is not possible."""
+def write_cache(path: Path, expected: str, catalog: Catalog) -> None:
+    """Write the catalog atomically, readable by the user alone. Do nothing if that is not possible."""
     import tempfile  # slow to import, and a cache hit does not write
 
     data = json.dumps(
-        {"key": expected, "catalog": codec.catalog_data(catalog)}, ensure_ascii=False, separators=(",", ":")
+        {"key": expected, "catalog": codec.encode_catalog(catalog)}, ensure_ascii=False, separators=(",", ":")
     )
     temporary = ""
     try:
@@ -96,12 +92,12 @@ def write(path: Path, expected: str, catalog: Catalog) -> None:
                 os.unlink(temporary)
 
 
-def _content(path: Path) -> bytes | None:
+def _read_private_file(path: Path) -> bytes | None:
     """The bytes of a regular file of this user that nobody else can write."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags), "rb") as stream:
-        found = os.fstat(stream.fileno())
-        foreign = hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022)
-        if not stat.S_ISREG(found.st_mode) or foreign or found.st_size > MAX_BYTES:
+        status = os.fstat(stream.fileno())
+        foreign = hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022)
+        if not stat.S_ISREG(status.st_mode) or foreign or status.st_size > MAX_BYTES:
             return None
         return stream.read(MAX_BYTES)

@@ -1,140 +1,140 @@
-"""Proving signature files: readable, well-formed, findable by the scan, true to their own samples, at home in the
-catalog.
-"""
+"""Verify signature files: readable, well-formed, findable by the scan, true to their samples, consistent."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from triage.catalog import lint, lock
-from triage.catalog.case import Case, ToEvidence, ingest_evidence, numbered, prepare, sample_evidence
-from triage.catalog.marked import Path as Inside
-from triage.catalog.match import Matcher, evaluate
+from triage.catalog.check_context import (
+    CheckContext,
+    EvidenceReader,
+    default_reader,
+    list_samples,
+    load_context,
+    read_sample,
+)
+from triage.catalog.match import Matcher, evaluate_signature
 from triage.catalog.model import Catalog, Sample, Signature
-from triage.catalog.problems import Problem
+from triage.catalog.problems import Problem, Remark
 from triage.model.evidence import Evidence
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
-def check(
-    paths: Sequence[str | Path] = (), *, to_evidence: ToEvidence | None = None, shipped: Path | None = None
+def check_files(
+    paths: Sequence[str | Path] = (), *, to_evidence: EvidenceReader | None = None, shipped: Path | None = None
 ) -> list[Problem]:
-    """Everything to say about the files (directories are searched; nothing given means the shipped catalog), worst
-    first.
+    """Return the problems of the files, the worst first.
 
-    The files are judged together with the shipped catalog. `to_evidence` turns the text of a sample into evidence as an
-    ingest would; by default it is `triage.evidence.from_text`. Errors mean that a file must not be merged.
+    Directories are searched; by default the shipped catalog is checked. The files are checked together with the shipped
+    catalog. `to_evidence` turns the text of a sample into evidence; by default as an ingest does. A file with errors
+    must not be merged.
     """
-    case, problems = prepare(paths, shipped)
-    problems += _replacing(case)
-    problems += lint.lint(case.checked.values(), {**case.beside, **case.checked}, case.trees)
-    problems += _weaknesses(case)
-    problems += _promises(case)
-    problems += _samples(case, to_evidence or ingest_evidence())
-    return ordered(problems)
+    context, problems = load_context(paths, shipped)
+    problems += _note_shadowed(context)
+    merged = {**context.unchecked, **context.checked}
+    problems += lint.lint_signatures(context.checked.values(), merged, context.documents)
+    problems += _check_patterns(context)
+    problems += _check_lock(context)
+    problems += _check_samples(context, to_evidence or default_reader())
+    return sort_problems(problems)
 
 
-def ordered(problems: Sequence[Problem]) -> list[Problem]:
-    """Each once, the worst first, then by place."""
+def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
+    """Each problem once, the worst first, then by place."""
     return sorted(
         dict.fromkeys(problems), key=lambda p: (_ORDER[p.severity], p.path, p.line or 0, p.column or 0, p.message)
     )
 
 
-def _replacing(case: Case) -> list[Problem]:
-    """What a user's directory does to the shipped catalog, so that nobody shadows a signature unawares."""
-    shadowing = [signature for identifier, signature in case.checked.items() if identifier in case.beside]
-    return [_problem(case, "info", one, ("id",), f"takes the place of {case.beside[one.id].path}") for one in shadowing]
+def _note_shadowed(context: CheckContext) -> Iterator[Problem]:
+    """Shipped signatures that these files replace, so that nobody shadows one unawares."""
+    for identifier, signature in context.checked.items():
+        if identifier in context.unchecked:
+            message = f"replaces {context.unchecked[identifier].path}"
+            yield _to_problem(context, signature, ("info", ("id",), message, ""))
 
 
-def _weaknesses(case: Case) -> list[Problem]:
-    problems = []
-    for weakness in case.weak:
-        signature = case.checked.get(weakness.signature)
+def _check_patterns(context: CheckContext) -> Iterator[Problem]:
+    for weak in context.weak_patterns:
+        signature = context.checked.get(weak.signature)
         if signature is not None:
-            tree = case.trees[signature.path]
-            place = next((place for place in lint.spots(tree, ("match",), weakness.pattern)), tree.place(("match",)))
-            problems.append(
-                Problem("error", signature.path, *place, f"{weakness.message}: {weakness.pattern}", weakness.hint)
-            )
-    return problems
+            document = context.documents[signature.path]
+            positions = lint.find_positions(document, ("match",), weak.pattern)
+            position = next(positions, document.locate(("match",)))
+            yield Problem("error", signature.path, *position, f"{weak.message}: {weak.pattern}", weak.hint)
 
 
-def _promises(case: Case) -> list[Problem]:
-    """Revisions and ids against the record of the directory that the files lie in."""
-    homes = {path: Path(path).parent.parent for path in case.trees}
-    known = {home: (lock.read(home), lock.retired(home)) for home in {*homes.values(), *case.roots}}
-    problems = []
-    for signature in case.checked.values():
-        for severity, inside, message, hint in lock.remarks(signature, *known[homes[signature.path]]):
-            problems.append(_problem(case, severity, signature, inside, message, hint))
-    for root in case.roots:
-        for identifier in lock.missing(known[root][0], case.whole, known[root][1]):
-            hint = f"bring it back with `status: deprecated`, or list it with a reason in {lock.RETIRED}"
-            problems.append(
-                Problem("error", str(root / lock.LOCK), None, None, f"{identifier} was promised and is gone", hint)
-            )
-    return problems
+def _check_lock(context: CheckContext) -> Iterator[Problem]:
+    """Compare revisions and ids with the lock file of the directory that the files lie in."""
+    homes = {path: Path(path).parent.parent for path in context.documents}
+    recorded = {home: (lock.read_lock(home), lock.read_retired(home)) for home in {*homes.values(), *context.roots}}
+    for signature in context.checked.values():
+        for remark in lock.check_signature(signature, *recorded[homes[signature.path]]):
+            yield _to_problem(context, signature, remark)
+    for root in context.roots:
+        entries, retired = recorded[root]
+        for identifier in lock.find_missing_ids(entries, context.all_signatures, retired):
+            hint = f"restore it with `status: deprecated`, or list it with a reason in {lock.RETIRED}"
+            message = f"{identifier} is recorded here, but its file is missing"
+            yield Problem("error", str(root / lock.LOCK), None, None, message, hint)
 
 
-def _samples(case: Case, to_evidence: ToEvidence) -> list[Problem]:
-    """Each sample against its own signature, and then against all the others."""
-    matcher = Matcher(Catalog("", tuple(case.whole.values())))
-    problems: list[Problem] = []
-    for identifier, signature in case.checked.items():
-        equipped = case.whole[identifier]
-        for inside, sample in numbered(signature):
+def _check_samples(context: CheckContext, to_evidence: EvidenceReader) -> Iterator[Problem]:
+    """Evaluate each sample with its own signature, then with all others."""
+    matcher = Matcher(Catalog("", tuple(context.all_signatures.values())))
+    for identifier, signature in context.checked.items():
+        equipped = context.all_signatures[identifier]
+        for key_path, sample in list_samples(signature):
+            name, must_match = f"samples.{key_path[1]}.{key_path[2]}", key_path[1] == "match"
             try:
-                evidence = sample_evidence(sample, to_evidence)
-            except Exception as error:  # the checker goes on, whatever a sample does to the readers
-                problems.append(
-                    _problem(case, "error", signature, inside, f"{_called(inside)} cannot be read as a log: {error!r}")
-                )
+                evidence = read_sample(sample, to_evidence)
+            except Exception as error:  # whatever a sample does to the extractors, the others are still checked
+                message = f"{name} cannot be read as a log: {error!r}"
+                yield _to_problem(context, signature, ("error", key_path, message, ""))
                 continue
-            said = _own(equipped, sample, inside[1] == "match", evidence)
-            if not signature.table or inside[1] == "match":  # the line of another row is explained there
-                said += _others(equipped, sample, _called(inside), {*matcher.evaluate(evidence)} - {identifier})
-            problems += [_problem(case, "error", signature, inside, *words) for words in said]
-    return problems
+            messages = _check_own_match(equipped, sample, must_match, evidence)
+            if not signature.table or must_match:  # the line of another row is explained there
+                others = {*matcher.evaluate(evidence)} - {identifier}
+                messages += _check_other_matches(equipped, sample, name, others)
+            for message, hint in messages:
+                yield _to_problem(context, signature, ("error", key_path, message, hint))
 
 
-def _own(signature: Signature, sample: Sample, expected: bool, evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
-    """What is wrong with the sample by the signature's own match: message and hint."""
-    match = evaluate(signature, evidence)
-    if not expected:
+def _check_own_match(
+    signature: Signature, sample: Sample, must_match: bool, evidence: Sequence[Evidence]
+) -> list[tuple[str, str]]:
+    """(message, hint) of each way in which the signature does not treat its sample as declared."""
+    match = evaluate_signature(signature, evidence)
+    if not must_match:
         hint = "narrow the pattern, or add a leaf under `none`"
-        return [("the sample must not match, and does", hint)] if match else []
+        return [("this sample must not match, but it does", hint)] if match else []
     if match is None:
-        seen = "; ".join(f"{item.kind}/{item.component}: {item.text[:120]!r}" for item in evidence[:4]) or "nothing"
-        return [("the sample must match, and does not", f"the readers made of it: {seen}")]
-    wrong = [
-        (name, value, match.captures.get(name))
+        items = "; ".join(f"{item.kind}/{item.component}: {item.text[:120]!r}" for item in evidence[:4])
+        return [("this sample must match, but it does not", f"evidence extracted from it: {items or 'none'}")]
+    return [
+        (f"capture {name} is {match.captures.get(name)!r}, not {value!r}", "fix the group, or the sample")
         for name, value in sample.captures.items()
         if match.captures.get(name) != value
     ]
-    return [
-        (f"capture {name} is {found!r}, not {value!r}", "mend the group, or the sample") for name, value, found in wrong
-    ]
 
 
-def _others(signature: Signature, sample: Sample, called: str, others: set[str]) -> list[tuple[str, str]]:
-    """One row of the cross table: what else matches the sample. Where nobody said that it may, nobody knew it."""
+def _check_other_matches(signature: Signature, sample: Sample, name: str, others: set[str]) -> list[tuple[str, str]]:
+    """(message, hint) where the sample does not declare exactly the other signatures that match it."""
+    messages = []
     undeclared = sorted(others - set(sample.also) - set(signature.yields_to))
-    said = []
     if undeclared:
-        hint = f"if all are right, declare it: `also: [{', '.join(sorted(others))}]`; else narrow one of the patterns"
-        said.append((f"{called} is also matched by {', '.join(undeclared)}", hint))
-    gone = sorted(set(sample.also) - others)
-    if gone and not signature.table:
-        said.append((f"{called} is not matched by {', '.join(gone)}, as `also` says", "take it out of `also`"))
-    return said
+        hint = f"if that is right, declare `also: [{', '.join(sorted(others))}]`; otherwise narrow one of the patterns"
+        messages.append((f"{name} is also matched by {', '.join(undeclared)}", hint))
+    absent = sorted(set(sample.also) - others)
+    if absent and not signature.table:
+        message = f"{name} is not matched by {', '.join(absent)}, although `also` names it"
+        messages.append((message, "remove it from `also`"))
+    return messages
 
 
-def _called(inside: Inside) -> str:
-    return f"samples.{inside[1]}.{inside[2]}"
-
-
-def _problem(case: Case, severity: str, signature: Signature, inside: Inside, message: str, hint: str = "") -> Problem:
-    return Problem(severity, signature.path, *lint.place(case.trees[signature.path], signature, inside), message, hint)
+def _to_problem(context: CheckContext, signature: Signature, remark: Remark) -> Problem:
+    severity, key_path, message, hint = remark
+    position = lint.locate(context.documents[signature.path], signature, key_path)
+    return Problem(severity, signature.path, *position, message, hint)

@@ -1,27 +1,30 @@
-"""A pattern from the lines of one failure: what they share stays, what differs becomes a capture, numbers and places
-that mean nothing are opened.
+"""Derive a pattern from the lines of one failure.
 
-The result is a draft in RE2's dialect that matches every line it was made of.
+What all lines share stays as it is; what differs becomes a capture, and so do numbers, addresses and paths. The result
+is a draft in RE2's dialect that matches every line it was derived from.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 
-MOST_TOKENS = 120  # of a line; the rest of a long one does not count
-FEWEST_FOR_CONSTANT = 3  # lines that must agree before a number among them may be taken for a part of the message
+MAX_TOKENS = 120  # of a line; the rest is ignored
+MIN_LINES_FOR_CONSTANT = 3  # lines that must agree before a number counts as a part of the message
 # Digits are those of RE2, which are ASCII; others are letters here.
 _TOKEN = lazy_re(
-    r"(?P<address>0x[0-9a-fA-F]+)|(?P<ip>(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?)|(?P<path>(?<![\w/])(?:/[\w.@+=-]+){2,}/?)"
-    r"|(?P<id>\b(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b)|(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+    r"(?P<address>0x[0-9a-fA-F]+)|(?P<ip>(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?)"
+    r"|(?P<path>(?<![\w/])(?:/[\w.@+=-]+){2,}/?)"
+    r"|(?P<id>\b(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b)"
+    r"|(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<word>[^\W0-9]+(?:[0-9]+[^\W0-9]+)*)|(?P<space>[ \t\f]+)|(?P<sign>.)"
 )
-_OPEN = {
+_VARIABLE = {
     "address": r"0x[0-9a-fA-F]+",
     "ip": r"\d+\.\d+\.\d+\.\d+(?::\d+)?",
     "path": r"/\S+",
@@ -29,105 +32,94 @@ _OPEN = {
     "number": r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?",
 }
 _SPACE = r"[ \t\f]+"
-# A number right behind one of these is a part of what the message says.
-_CODES = lazy_re(
-    r"(?i)(?:err(?:no|or)?|code|status|xid|signal|exitcode|retcode|version|http)\b[^\w]{0,4}(?:code\W{1,4})?(?:is\W{1,3})?$"
+# A number right after one of these words is a part of the message.
+_BEFORE_CODE = lazy_re(
+    r"(?i)(?:err(?:no|or)?|code|status|xid|signal|exitcode|retcode|version|http)\b"
+    r"[^\w]{0,4}(?:code\W{1,4})?(?:is\W{1,3})?$"
 )
 _RESERVED = {"rank", "ranks", "host"}
 _ESCAPED = lazy_re(r"([\\.^$*+?{}\[\]|()])")
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
-    """`pattern` matches all the lines; `captures` are the values that the first of them has."""
-
-    pattern: str
-    captures: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Token:
     kind: str
     text: str
 
 
-def derive(lines: Sequence[str]) -> Derived:
-    """One pattern for all the lines, which must not be empty. It begins at the start of the text when all of them begin
-    alike.
+def derive_pattern(lines: Sequence[str]) -> str:
+    """One pattern for all the lines (at least one), anchored at the start when all lines begin alike."""
+    tokenized = [_tokenize(line) for line in dict.fromkeys(lines)]
+    shared = functools.reduce(_common_tokens, tokenized)
+    return _write_pattern(tokenized, shared, len(lines) >= MIN_LINES_FOR_CONSTANT)
+
+
+def _tokenize(line: str) -> list[_Token]:
+    return [_Token(match.lastgroup or "sign", match.group()) for match in _TOKEN.finditer(line)][:MAX_TOKENS]
+
+
+def _common_tokens(one: Sequence[_Token], other: Sequence[_Token]) -> list[_Token]:
+    """The tokens that both have in this order. Variable tokens only need the same kind; where they differ, the text is
+    empty.
     """
-    parsed = [_pieces(line) for line in dict.fromkeys(lines)]
-    shared = parsed[0]
-    for other in parsed[1:]:
-        shared = _shared(shared, other)
-    constant = len(lines) >= FEWEST_FOR_CONSTANT
-    return _write(parsed, shared, constant)
+
+    def key(token: _Token) -> str:
+        return f"<{token.kind}>" if token.kind in _VARIABLE or token.kind == "space" else token.text
+
+    matcher = difflib.SequenceMatcher(None, list(map(key, one)), list(map(key, other)), autojunk=False)
+    return [
+        left if left.text == right.text else _Token(left.kind, "")
+        for start, other_start, size in matcher.get_matching_blocks()
+        for left, right in zip(one[start : start + size], other[other_start : other_start + size], strict=True)
+    ]
 
 
-def _pieces(line: str) -> list[_Piece]:
-    return [_Piece(match.lastgroup or "sign", match.group()) for match in _TOKEN.finditer(line)][:MOST_TOKENS]
-
-
-def _shared(one: Sequence[_Piece], other: Sequence[_Piece]) -> list[_Piece]:
-    """The pieces that both have in this order; of numbers and the like it is enough that both have one there."""
-
-    def same(piece: _Piece) -> str:
-        return f"<{piece.kind}>" if piece.kind in _OPEN or piece.kind == "space" else piece.text
-
-    matcher = difflib.SequenceMatcher(
-        None, [same(piece) for piece in one], [same(piece) for piece in other], autojunk=False
-    )
-    kept: list[_Piece] = []
-    for begin, there, size in matcher.get_matching_blocks():
-        for step in range(size):
-            mine, theirs = one[begin + step], other[there + step]
-            kept.append(mine if mine.text == theirs.text else _Piece(mine.kind, ""))  # an empty text: it differs
-    return kept
-
-
-def _write(parsed: Sequence[Sequence[_Piece]], shared: Sequence[_Piece], constant: bool) -> Derived:
-    """The pattern, with gaps where a line has more than what is shared."""
-    gaps = [False] * (len(shared) + 1)
-    for line in parsed:
-        place = 0
-        for piece in line:
-            if place < len(shared) and _fits(piece, shared[place]):
-                place += 1
-            else:
-                gaps[place] = True
+def _write_pattern(lines: Sequence[Sequence[_Token]], shared: Sequence[_Token], constant: bool) -> str:
+    """The pattern of the shared tokens, with gaps where a line has more. `constant`: codes stay as they are."""
+    gaps = _find_gaps(lines, shared)
     names: set[str] = set()
     parts: list[str] = [] if gaps[0] else ["^"]
-    said = ""
-    for number, piece in enumerate(shared):
+    before = ""
+    for number, token in enumerate(shared):
         if number and gaps[number]:
-            parts.append(_group("what", r"[^\n]*?", names, said))
-        if piece.kind == "space":
-            parts.append(" " if piece.text == " " else _SPACE)
-        elif piece.text and (piece.kind not in _OPEN or (constant and _means(said))):
-            parts.append(_ESCAPED.sub(r"\\\1", piece.text))
+            parts.append(_write_group("what", r"[^\n]*?", names, before))
+        if token.kind == "space":
+            parts.append(" " if token.text == " " else _SPACE)
+        elif token.text and (token.kind not in _VARIABLE or (constant and _belongs_to_message(before))):
+            parts.append(_ESCAPED.sub(r"\\\1", token.text))
         else:
-            parts.append(_group(piece.kind, _OPEN.get(piece.kind, r"\S+"), names, said))
-        said += piece.text or "…"
-    pattern = "".join(parts).strip(" ")
-    found = re.search(pattern, "".join(piece.text for piece in parsed[0]))
-    captures = {name: value for name, value in (found.groupdict() if found else {}).items() if value}
-    return Derived(pattern, captures)
+            parts.append(_write_group(token.kind, _VARIABLE.get(token.kind, r"\S+"), names, before))
+        before += token.text or "…"
+    return "".join(parts).strip(" ")
 
 
-def _means(said: str) -> bool:
-    """Does what stands before a number make it a part of the message? It is a code, or the end of a word (float32)."""
-    return bool(_CODES.search(said)) or said[-1:].isalpha()
+def _find_gaps(lines: Sequence[Sequence[_Token]], shared: Sequence[_Token]) -> list[bool]:
+    """Whether some line has tokens of its own before each shared token, and after the last one."""
+    gaps = [False] * (len(shared) + 1)
+    for line in lines:
+        index = 0
+        for token in line:
+            if index < len(shared) and _matches_token(token, shared[index]):
+                index += 1
+            else:
+                gaps[index] = True
+    return gaps
 
 
-def _fits(piece: _Piece, wanted: _Piece) -> bool:
-    return piece.kind == wanted.kind and (
-        wanted.text in (piece.text, "") or piece.kind in _OPEN or piece.kind == "space"
-    )
+def _belongs_to_message(before: str) -> bool:
+    """Whether a number after this text is a part of the message: a code, or the end of a word (float32)."""
+    return bool(_BEFORE_CODE.search(before)) or before[-1:].isalpha()
 
 
-def _group(kind: str, inner: str, names: set[str], said: str) -> str:
-    """A capture, called after the word before it where there is one."""
-    before = re.search(r"([a-z_]{3,20})\W{0,3}$", said)
-    name = before[1].strip("_") if before else kind
+def _matches_token(token: _Token, expected: _Token) -> bool:
+    variable = token.kind in _VARIABLE or token.kind == "space"
+    return token.kind == expected.kind and (variable or expected.text in (token.text, ""))
+
+
+def _write_group(kind: str, inner: str, names: set[str], before: str) -> str:
+    """A capture named after the word before it, else after its kind."""
+    last_word = re.search(r"([a-z_]{3,20})\W{0,3}$", before)
+    name = last_word[1].strip("_") if last_word else kind
     if not name or name in _RESERVED or not name.isidentifier():
         name = kind
     base, number = name, 2

@@ -1,20 +1,20 @@
-"""Two catalogs side by side: what was added, removed or changed, and which findings would be other ones."""
+"""Compare two catalogs: signatures added, removed or changed, and findings that would change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from triage.catalog.case import ToEvidence, numbered, sample_evidence
+from triage.catalog.check_context import EvidenceReader, list_samples, read_sample
 from triage.catalog.match import Matcher
-from triage.catalog.model import Catalog, Signature
+from triage.catalog.model import Catalog, Sample, Signature
 
 _PARTS: tuple[tuple[str, Callable[[Signature], object]], ...] = (
     ("match", lambda one: one.fingerprint),
     ("role", lambda one: one.role),
     ("severity", lambda one: one.severity),
     ("status", lambda one: (one.status, one.replaced_by)),
-    ("leads_to", lambda one: one.leads_to),
+    ("leads_to", lambda one: one.causal_edges),
     ("applies_to", lambda one: dict(one.applies_to)),
     ("blames", lambda one: one.blames),
     ("words", lambda one: (one.title, one.meaning, one.impact, one.summary, one.steps, one.action)),
@@ -22,8 +22,8 @@ _PARTS: tuple[tuple[str, Callable[[Signature], object]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A signature that is in one catalog only (`what` is added or removed), or differs (`parts` says in what)."""
+class SignatureChange:
+    """A signature that only one catalog has (`what` is added or removed), or that differs in `parts` (changed)."""
 
     signature: str
     what: str
@@ -33,9 +33,10 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """One job, stored report or sample: the findings that would come and go, and the root cause before and after (None:
-    the same).
+class FindingChange:
+    """What changes for one job, stored report or sample: findings that go or come, and the root cause.
+
+    `root` is (before, after), None if it stays the same.
     """
 
     where: str
@@ -45,62 +46,64 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
-    changes: tuple[Change, ...]
-    moved: tuple[Moved, ...]
+class CatalogDiff:
+    """All differences; `looked_at` is the number of jobs, reports and samples compared. JSON uses these field names."""
+
+    changes: tuple[SignatureChange, ...]
+    moved: tuple[FindingChange, ...]
     looked_at: int
 
 
-def changes(old: Catalog, new: Catalog) -> tuple[Change, ...]:
-    """In the order of the ids."""
+def compare_signatures(old: Catalog, new: Catalog) -> tuple[SignatureChange, ...]:
+    """The signatures that differ, in the order of their ids."""
     before, after = _by_id(old), _by_id(new)
-    found = []
+    changes = []
     for identifier in sorted({*before, *after}):
         one, other = before.get(identifier), after.get(identifier)
         if one is None or other is None:
-            found.append(Change(identifier, "added" if one is None else "removed"))
+            changes.append(SignatureChange(identifier, "added" if one is None else "removed"))
             continue
         parts = tuple(name for name, part in _PARTS if part(one) != part(other))
         if parts or one.revision != other.revision:
-            found.append(Change(identifier, "changed", parts, one.revision, other.revision))
-    return tuple(found)
+            changes.append(SignatureChange(identifier, "changed", parts, one.revision, other.revision))
+    return tuple(changes)
 
 
-def samples(old: Catalog, new: Catalog, to_evidence: ToEvidence) -> tuple[list[Moved], int]:
-    """Every sample of both catalogs: which signatures match it now and then. The second value is how many were looked
-    at.
-    """
+def compare_samples(old: Catalog, new: Catalog, to_evidence: EvidenceReader) -> tuple[list[FindingChange], int]:
+    """Compare the signatures that match each sample of both catalogs. The second value is the number of samples."""
     left, right = Matcher(old), Matcher(new)
-    moved = []
-    seen: set[tuple[str, str, str | None]] = set()
+    samples: dict[tuple[str, str, str | None], tuple[object, Sample]] = {}
     for signature in (*old.signatures, *new.signatures):
-        for inside, sample in numbered(signature):
-            key = (signature.id, sample.text, sample.kind)
-            if key in seen:
-                continue
-            seen.add(key)
-            evidence = sample_evidence(sample, to_evidence)
-            where = f"{signature.id} {inside[1]} sample: {sample.text.strip().splitlines()[-1][:80]}"
-            moved += compared(where, left.evaluate(evidence), right.evaluate(evidence))
-    return moved, len(seen)
+        for key_path, sample in list_samples(signature):
+            samples.setdefault((signature.id, sample.text, sample.kind), (key_path[1], sample))
+    changes = []
+    for (identifier, _, _), (group, sample) in samples.items():
+        evidence = read_sample(sample, to_evidence)
+        where = f"{identifier} {group} sample: {sample.text.strip().splitlines()[-1][:80]}"
+        changes += compare_findings(where, left.evaluate(evidence), right.evaluate(evidence))
+    return changes, len(samples)
 
 
-def compared(
+def compare_findings(
     where: str, before: Iterable[str], after: Iterable[str], roots: tuple[str, str] | None = None
-) -> list[Moved]:
-    """Nothing if both are the same."""
+) -> list[FindingChange]:
+    """The change between two sets of findings and roots (before, after); empty if both are the same."""
     gone, new = set(before) - set(after), set(after) - set(before)
     root = roots if roots is not None and roots[0] != roots[1] else None
-    return [Moved(where, tuple(sorted(gone)), tuple(sorted(new)), root)] if gone or new or root else []
+    return [FindingChange(where, tuple(sorted(gone)), tuple(sorted(new)), root)] if gone or new or root else []
 
 
-def stored(
-    where: str, findings: Sequence[Mapping[str, object]], texts: Sequence[str], new: Catalog, to_evidence: ToEvidence
-) -> list[Moved]:
-    """A stored report: which of its findings the new catalog would not make again from the evidence that was kept.
+def compare_report(
+    where: str,
+    findings: Sequence[Mapping[str, object]],
+    texts: Sequence[str],
+    new: Catalog,
+    to_evidence: EvidenceReader,
+) -> list[FindingChange]:
+    """Compare a stored report with what the new catalog finds in its evidence.
 
     `findings` have `signature` and `fingerprint`; `texts` are all pieces of evidence of the report, known and unknown.
-    A finding whose fingerprint is that of the new catalog is the same without looking.
+    A finding whose fingerprint the new catalog still has stays the same without matching.
     """
     known = _by_id(new)
     matched = Matcher(new).evaluate([fact for text in texts for fact in to_evidence(text)])
@@ -112,7 +115,7 @@ def stored(
         and one.status != "deprecated"
         and (one.fingerprint == finding.get("fingerprint") or one.id in matched)
     }
-    return compared(where, before, {*same, *(name for name in matched if known[name].role != "noise")})
+    return compare_findings(where, before, {*same, *(name for name in matched if known[name].role != "noise")})
 
 
 def _by_id(catalog: Catalog) -> dict[str, Signature]:

@@ -1,4 +1,4 @@
-"""The causal graph of a catalog: who leads to whom, thinned to what a person can read, and what is odd in it."""
+"""The causal graph of a catalog: which signature leads to which, thinned so that a person can read it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from triage.catalog.model import Signature
 
-WEAK = "other-ranks"  # two ranks may well complain about each other, so these edges may close a circle
+WEAK_SCOPE = "other-ranks"  # two ranks may well complain about each other, so these edges may close a cycle
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow:
+class GraphEdge:
     """`cause` leads to `effect` within `scope`."""
 
     cause: str
@@ -20,132 +20,129 @@ class Arrow:
     window: float | None = None
 
     @property
-    def strong(self) -> bool:
-        return self.scope != WEAK
+    def is_strong(self) -> bool:
+        """Whether the edge stays on one rank, host or job, so that it must not close a cycle."""
+        return self.scope != WEAK_SCOPE
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Signatures in the order of their ids, the arrows between them, and how many arrows were left out as implied."""
+    """Signatures in the order of their ids, the edges between them, and how many implied edges were left out."""
 
     nodes: tuple[Signature, ...]
-    arrows: tuple[Arrow, ...]
-    implied: int = 0
+    edges: tuple[GraphEdge, ...]
+    implied_count: int = 0
 
 
-def graph(signatures: Iterable[Signature], *, every: bool = False) -> Graph:
-    """All signatures but rows of tables, which would hide them. Without `every`, an arrow that follows from others is
-    left out.
+def build_graph(signatures: Iterable[Signature], *, with_implied: bool = False) -> Graph:
+    """The graph of all signatures except rows of tables, which would hide the others.
 
-    (a to b to c implies a to c.)
+    Implied edges are left out unless `with_implied`: a to b to c implies a to c.
     """
-    nodes = tuple(
-        sorted((signature for signature in signatures if not signature.table), key=lambda signature: signature.id)
-    )
-    arrows = _arrows(nodes)
-    if every:
-        return Graph(nodes, arrows)
-    kept = _thinned(nodes, arrows)
-    return Graph(nodes, kept, len(arrows) - len(kept))
+    nodes = tuple(sorted((one for one in signatures if not one.table), key=lambda signature: signature.id))
+    edges = _list_edges(nodes)
+    shown = edges if with_implied else _remove_implied(nodes, edges)
+    return Graph(nodes, shown, len(edges) - len(shown))
 
 
-def neighbourhood(signatures: Iterable[Signature], identifier: str) -> Graph:
-    """The signature, what explains it and what it explains, with the arrows that touch it. KeyError if it is not there."""
-    known = {signature.id: signature for signature in signatures}
-    touching = tuple(arrow for arrow in _arrows(tuple(known.values())) if identifier in (arrow.cause, arrow.effect))
-    near = {identifier, *(arrow.cause for arrow in touching), *(arrow.effect for arrow in touching)}
-    return Graph(tuple(known[name] for name in sorted(near)), touching)
+def build_neighbourhood(signatures: Iterable[Signature], identifier: str) -> Graph:
+    """The signature with its causes, its effects and the edges between them and it. KeyError for an unknown id."""
+    by_id = {signature.id: signature for signature in signatures}
+    edges = tuple(edge for edge in _list_edges(tuple(by_id.values())) if identifier in (edge.cause, edge.effect))
+    near = {identifier, *(edge.cause for edge in edges), *(edge.effect for edge in edges)}
+    return Graph(tuple(by_id[name] for name in sorted(near)), edges)
 
 
-def explained_by(signatures: Iterable[Signature]) -> dict[str, list[Arrow]]:
-    """Id to the arrows that end there, in the order of their causes."""
-    found: dict[str, list[Arrow]] = {}
-    for arrow in _arrows(tuple(sorted(signatures, key=lambda signature: signature.id))):
-        found.setdefault(arrow.effect, []).append(arrow)
-    return found
+def group_edges_by_effect(signatures: Iterable[Signature]) -> dict[str, list[GraphEdge]]:
+    """Id to the edges that end there, in the order of their causes."""
+    by_effect: dict[str, list[GraphEdge]] = {}
+    for edge in _list_edges(tuple(sorted(signatures, key=lambda signature: signature.id))):
+        by_effect.setdefault(edge.effect, []).append(edge)
+    return by_effect
 
 
-def uncaused(signatures: Sequence[Signature]) -> list[str]:
-    """Symptoms to which nothing leads, though a symptom is what follows from something; deprecated ones do not count."""
-    reached = explained_by(signatures)
-    living = (signature for signature in signatures if signature.status != "deprecated")
-    return sorted(signature.id for signature in living if signature.role == "symptom" and signature.id not in reached)
+def find_uncaused_symptoms(signatures: Sequence[Signature]) -> list[str]:
+    """Ids of symptoms to which no signature leads, although a symptom has a cause; without deprecated ones."""
+    caused = group_edges_by_effect(signatures)
+    symptoms = (one for one in signatures if one.role == "symptom" and one.status != "deprecated")
+    return sorted(signature.id for signature in symptoms if signature.id not in caused)
 
 
-def order(names: Iterable[str], arrows: Iterable[Arrow]) -> tuple[list[str], set[Arrow]]:
-    """The names, causes first, and the arrows that run against the order because they close a circle (weak ones, if
-    that is enough).
+def order_causes_first(names: Iterable[str], edges: Iterable[GraphEdge]) -> tuple[list[str], set[GraphEdge]]:
+    """The names in an order with causes first, and the edges against that order, which close a cycle.
+
+    Only weak edges run against the order where that is enough to break all cycles.
     """
     ordered = sorted(names)
-    all_of_them = sorted(arrows, key=lambda arrow: (arrow.cause, arrow.effect))
-    ways = _reach(ordered, all_of_them)
-    against = {arrow for arrow in all_of_them if not arrow.strong and arrow.cause in ways[arrow.effect]}
-    forward = [arrow for arrow in all_of_them if arrow not in against]
-    sequence = _depth_first(ordered, forward)
+    edges = sorted(edges, key=lambda edge: (edge.cause, edge.effect))
+    reachable = _find_reachable(ordered, edges)
+    backward = {edge for edge in edges if not edge.is_strong and edge.cause in reachable[edge.effect]}
+    forward = [edge for edge in edges if edge not in backward]
+    sequence = _order_depth_first(ordered, forward)
     place = {name: number for number, name in enumerate(sequence)}
-    return sequence, against | {arrow for arrow in forward if place[arrow.cause] >= place[arrow.effect]}
+    return sequence, backward | {edge for edge in forward if place[edge.cause] >= place[edge.effect]}
 
 
-def _arrows(nodes: Sequence[Signature]) -> tuple[Arrow, ...]:
+def _list_edges(nodes: Sequence[Signature]) -> tuple[GraphEdge, ...]:
+    """The edges between two different nodes, one for each pair."""
     known = {node.id for node in nodes}
-    found = {
-        (node.id, edge.signature): Arrow(node.id, edge.signature, edge.scope, edge.window)
+    by_pair = {
+        (node.id, edge.signature): GraphEdge(node.id, edge.signature, edge.scope, edge.window)
         for node in nodes
-        for edge in node.leads_to
+        for edge in node.causal_edges
     }
-    return tuple(arrow for arrow in found.values() if arrow.effect in known and arrow.effect != arrow.cause)
+    return tuple(edge for edge in by_pair.values() if edge.effect in known and edge.effect != edge.cause)
 
 
-def _thinned(nodes: Sequence[Signature], arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
-    """The transitive reduction of what runs forward, and what runs against it."""
+def _remove_implied(nodes: Sequence[Signature], edges: Sequence[GraphEdge]) -> tuple[GraphEdge, ...]:
+    """The transitive reduction of the forward edges, and all backward edges."""
     names = [node.id for node in nodes]
-    _, against = order(names, arrows)
-    forward = [arrow for arrow in arrows if arrow not in against]
-    ways = _reach(names, forward)
-    effects: dict[str, set[str]] = {name: set() for name in names}
-    for arrow in forward:
-        effects[arrow.cause].add(arrow.effect)
-    implied = {(name, far) for name in names for near in effects[name] for far in ways[near]}
-    return tuple(arrow for arrow in arrows if arrow in against or (arrow.cause, arrow.effect) not in implied)
+    _, backward = order_causes_first(names, edges)
+    forward = [edge for edge in edges if edge not in backward]
+    reachable = _find_reachable(names, forward)
+    effects = _list_effects(names, forward)
+    implied = {(name, far) for name in names for near in effects[name] for far in reachable[near]}
+    return tuple(edge for edge in edges if edge in backward or (edge.cause, edge.effect) not in implied)
 
 
-def _reach(names: Sequence[str], arrows: Iterable[Arrow]) -> Mapping[str, set[str]]:
-    """Name to all that can be reached from it (itself only through a circle)."""
+def _list_effects(names: Iterable[str], edges: Iterable[GraphEdge]) -> dict[str, list[str]]:
     effects: dict[str, list[str]] = {name: [] for name in names}
-    for arrow in arrows:
-        effects[arrow.cause].append(arrow.effect)
-    reached = {}
-    for name in names:
-        seen: set[str] = set()
+    for edge in edges:
+        effects[edge.cause].append(edge.effect)
+    return effects
+
+
+def _find_reachable(names: Sequence[str], edges: Iterable[GraphEdge]) -> Mapping[str, set[str]]:
+    """Name to all names that can be reached from it (itself only through a cycle)."""
+    effects = _list_effects(names, edges)
+    reachable: dict[str, set[str]] = {name: set() for name in names}
+    for name, reached in reachable.items():
         pending = list(effects[name])
         while pending:
             current = pending.pop()
-            if current not in seen:
-                seen.add(current)
+            if current not in reached:
+                reached.add(current)
                 pending += effects[current]
-        reached[name] = seen
-    return reached
+    return reachable
 
 
-def _depth_first(names: Sequence[str], arrows: Iterable[Arrow]) -> list[str]:
-    """A topological order where there is one; a circle is cut where it is met."""
-    effects: dict[str, list[str]] = {name: [] for name in names}
-    for arrow in arrows:
-        effects[arrow.cause].append(arrow.effect)
-    done: list[str] = []
-    seen: set[str] = set()
+def _order_depth_first(names: Sequence[str], edges: Iterable[GraphEdge]) -> list[str]:
+    """A topological order if there is one; a cycle is cut where the search meets it."""
+    effects = _list_effects(names, edges)
+    finished: list[str] = []
+    visited: set[str] = set()
     for start in reversed(names):
-        if start in seen:
+        if start in visited:
             continue
-        seen.add(start)
+        visited.add(start)
         pending = [(start, iter(effects[start]))]
         while pending:
             name, rest = pending[-1]
-            following = next((effect for effect in rest if effect not in seen), None)
+            following = next((effect for effect in rest if effect not in visited), None)
             if following is None:
-                done.append(name)
+                finished.append(name)
                 pending.pop()
             else:
-                seen.add(following)
+                visited.add(following)
                 pending.append((following, iter(effects[following])))
-    return done[::-1]
+    return finished[::-1]

@@ -1,40 +1,33 @@
-"""From a pattern to strings of which every match must contain at least one.
+"""Find literals of a pattern: sets of strings of which every match contains at least one.
 
 The scan looks for these strings with one automaton before any pattern runs, so a set that misses a match loses
-evidence:
-whatever is not understood counts as a gap that promises nothing. Strings never span a line break, because the scan sees
-lines. The shape follows RE2's prefilter: a part of a pattern is either *exact* (it matches a few known strings and
-nothing
+evidence: whatever is unknown counts as a gap that promises nothing. Strings never span a line break, because the scan
+reads lines. As in RE2's prefilter, a part of a pattern is either *exact* (it matches a few known strings and nothing
 else) or a gap with candidate sets of its own.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from re import _constants as _c  # type: ignore[attr-defined]
-from typing import Any
 
-from triage.catalog.regex import parsed
+from triage.catalog.pattern_tree import Branch, Characters, Node, Repeat, parse_pattern
 
 MAX_PRODUCT = 16  # strings that a cross product may grow to
-MAX_UNION = 64  # strings that the branches of an alternation may bring together
+MAX_UNION = 64  # strings of all branches of an alternation together
 MIN_BYTES = 4
 MAX_BYTES = 64
 GOOD_LENGTH = 8  # characters; more strings are better than shorter ones
-REUSE_BYTES = 12  # a literal that another pattern needs anyway is taken if it is at least this long
-_MAX_WINDOW = 24  # parts of a concatenation that are combined with each other
+REUSE_BYTES = 12  # a literal that another pattern needs anyway is reused if it is at least this long
+_MAX_RUN = 24  # neighbouring parts that are combined with each other
 
 Cost = Callable[[str], int]
-# Letters that a case-insensitive RE2 also matches outside ASCII.
-_FOLDED = {"k": "\u212a", "s": "\u017f"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """`exact`: the only strings this part can match (None: unknown). `sets`: what every match of it contains."""
+    """`exact`: the only strings this part can match (None: unknown). `sets`: every match has a string of each."""
 
     exact: frozenset[str] | None = None
     sets: tuple[frozenset[str], ...] = ()
@@ -45,45 +38,43 @@ _NOTHING = _Part(frozenset({""}))
 
 
 def required_literals(pattern: str, cost: Cost | None = None) -> list[frozenset[str]]:
-    """Candidate sets; each match of the pattern contains a string of each set. Empty when nothing is certain.
+    """Candidate sets: each match of the pattern contains a string of each set. Empty when nothing is certain.
 
-    `cost` (0 is best) steers which strings stand for the branches of an alternation, where not every choice can be
-    listed.
+    `cost` (0 is best) decides which set of each branch of an alternation is used.
     """
     try:
-        tree = parsed(pattern)
-        part = _concatenation(_items(tree, tree.state.flags, cost or _no_cost))
-    except (re.error, OverflowError, RecursionError):
+        part = _concatenation(_to_parts(parse_pattern(pattern).items, cost or _no_cost))
+    except (ValueError, RecursionError):
         return []
-    return sorted({_cut(found) for found in part.sets}, key=lambda found: (len(found), sorted(found)))
+    return sorted(set(map(_truncate, part.sets)), key=lambda strings: (len(strings), sorted(strings)))
 
 
-def choose(candidates: Iterable[frozenset[str]], rarity: Cost, pool: Collection[str] = ()) -> frozenset[str] | None:
-    """The candidate set that opens the gate least: rarest in healthy logs, not short, fewest, then in `pool`, longest.
+def choose_literals(
+    candidates: Iterable[frozenset[str]], rarity: Cost, pool: Collection[str] = ()
+) -> frozenset[str] | None:
+    """The best candidate set: rarest in healthy logs, not short, fewest strings, then in `pool`, longest.
 
-    None when no set has only strings of MIN_BYTES or more. `rarity` counts how often a string stands in healthy logs.
+    None when no set has only strings of MIN_BYTES or more. `rarity` counts how often a string occurs in healthy logs.
     """
-    usable = [found for found in candidates if _usable(found)]
+    usable = [strings for strings in candidates if _is_usable(strings)]
     if not usable:
         return None
     known = set(pool)
-    best = min(
-        usable, key=lambda found: (*_price(found, rarity), not found <= known, -min(map(len, found)), sorted(found))
-    )
-    return frozenset(_reused(string, pool) for string in best)
+    best = min(usable, key=lambda one: (*_price(one, rarity), not one <= known, -min(map(len, one)), sorted(one)))
+    return frozenset(_reuse_from_pool(string, pool) for string in best)
 
 
-def _usable(found: frozenset[str]) -> bool:
-    return bool(found) and all(len(string.encode("utf-8", "surrogatepass")) >= MIN_BYTES for string in found)
+def _is_usable(strings: frozenset[str]) -> bool:
+    return bool(strings) and all(len(string.encode("utf-8", "surrogatepass")) >= MIN_BYTES for string in strings)
 
 
-def _price(found: frozenset[str], cost: Cost) -> tuple[int, bool, int]:
-    """What opens the gate least: rare, not so short that it is rare by chance only, few."""
-    return sum(cost(string) for string in found), min(map(len, found)) < GOOD_LENGTH, len(found)
+def _price(strings: frozenset[str], cost: Cost) -> tuple[int, bool, int]:
+    """How often the scan would stop: rare is best, then not so short that it is rare only by chance, then few."""
+    return sum(map(cost, strings)), min(map(len, strings)) < GOOD_LENGTH, len(strings)
 
 
-def _reused(string: str, pool: Collection[str]) -> str:
-    """A long enough string of the pool that `string` contains: whoever contains the one contains the other."""
+def _reuse_from_pool(string: str, pool: Collection[str]) -> str:
+    """A long enough string of the pool within `string`: a text with `string` contains it too."""
     if string in pool or len(string) <= REUSE_BYTES:
         return string
     inside = [known for known in pool if len(known) >= REUSE_BYTES and known in string]
@@ -94,75 +85,27 @@ def _no_cost(_: str) -> int:
     return 0
 
 
-def _items(tree: Iterable[tuple[Any, Any]], flags: int, cost: Cost) -> list[_Part]:
-    found: list[_Part] = []
-    before: list[tuple[Any, Any]] = []  # the characters right before
-    for is_text, nodes in itertools.groupby(tree, key=lambda node: node[0] is _c.LITERAL):
-        if is_text:
-            before = list(nodes)
-            found += _text([code for _, code in before], flags)
+def _to_parts(items: Iterable[Node], cost: Cost) -> list[_Part]:
+    """The items of a sequence as parts that follow one another."""
+    parts: list[_Part] = []
+    before: list[_Part] = []  # the known characters right before
+    for item in items:
+        if isinstance(item, Branch):
+            part = _alternation([_concatenation(_to_parts(branch.items, cost)) for branch in item.alternatives], cost)
+            if before and part.exact is None:  # with the characters in front the strings are longer
+                branches = [_concatenation([*before, *_to_parts(branch.items, cost)]) for branch in item.alternatives]
+                part = _Part(None, (*part.sets, *_alternation(branches, cost).sets))
+            parts.append(part)
+        elif isinstance(item, Characters):
+            parts.append(_GAP if item.choices is None else _exact(item.choices))
+            before = [*before, parts[-1]] if item.choices and len(item.choices) == 1 else []
             continue
-        for op, value in nodes:
-            parts = _parts(op, value, flags, cost)
-            if op is _c.BRANCH and before and parts[0].exact is None:
-                # Python's parser takes what all branches begin with out of them; with it in front they are longer.
-                whole = _alternation(
-                    [_concatenation(_items([*before, *branch], flags, cost)) for branch in value[1]], cost
-                )
-                parts = [_Part(None, (*parts[0].sets, *whole.sets))]
-            found += parts
-            before = []
-    return found
-
-
-def _text(codes: Sequence[int], flags: int) -> list[_Part]:
-    """Characters in a row: one part, unless some of them may be others too."""
-    if flags & re.IGNORECASE or any(code == 10 or 0xD800 <= code <= 0xDFFF for code in codes):
-        return [_characters([code], flags) for code in codes]
-    return [_exact(frozenset({"".join(map(chr, codes))}))]
-
-
-def _parts(op: Any, value: Any, flags: int, cost: Cost) -> list[_Part]:
-    """One node of Python's parse tree as parts that follow one another."""
-    if op is _c.IN:
-        return [_class(value, flags)]
-    if op in (_c.AT, _c.ASSERT, _c.ASSERT_NOT):
-        return [_NOTHING]
-    if op is _c.SUBPATTERN:
-        _, added, removed, inner = value
-        return [_concatenation(_items(inner, (flags | added) & ~removed, cost))]
-    if op is _c.BRANCH:
-        return [_alternation([_concatenation(_items(branch, flags, cost)) for branch in value[1]], cost)]
-    if op in (_c.MAX_REPEAT, _c.MIN_REPEAT):
-        low, high, inner = value
-        return _repeat(low, high, _concatenation(_items(inner, flags, cost)))
-    return [_GAP]
-
-
-def _characters(codes: Iterable[int], flags: int) -> _Part:
-    strings: set[str] = set()
-    for code in codes:
-        character = chr(code)
-        if character == "\n" or 0xD800 <= code <= 0xDFFF:
-            return _GAP
-        if flags & re.IGNORECASE:
-            if not character.isascii():
-                return _GAP
-            strings |= {character.lower(), character.upper(), _FOLDED.get(character.lower(), character)}
-        strings.add(character)
-    return _exact(frozenset(strings)) if 0 < len(strings) <= MAX_PRODUCT else _GAP
-
-
-def _class(items: Sequence[tuple[Any, Any]], flags: int) -> _Part:
-    codes: list[int] = []
-    for op, value in items:
-        if op is _c.LITERAL:
-            codes.append(value)
-        elif op is _c.RANGE and value[1] - value[0] < MAX_PRODUCT:
-            codes.extend(range(value[0], value[1] + 1))
+        elif isinstance(item, Repeat):
+            parts += _repeat(item.low, item.high, _concatenation(_to_parts((item.item,), cost)))
         else:
-            return _GAP
-    return _characters(codes, flags)
+            parts.append(_concatenation(_to_parts(item.items, cost)))
+        before = []
+    return parts
 
 
 def _exact(strings: frozenset[str]) -> _Part:
@@ -178,15 +121,15 @@ def _alternation(branches: list[_Part], cost: Cost) -> _Part:
     if not all(branch.sets for branch in branches):
         return _GAP
 
-    def price(found: frozenset[str]) -> tuple[bool, int, bool, int, int, list[str]]:
-        return (not _usable(found), *_price(found, cost), -min(map(len, found)), sorted(found))
+    def price(strings: frozenset[str]) -> tuple[bool, int, bool, int, int, list[str]]:
+        return (not _is_usable(strings), *_price(strings, cost), -min(map(len, strings)), sorted(strings))
 
-    chosen = _minimal(frozenset().union(*(min(branch.sets, key=price) for branch in branches)))
+    chosen = _without_superstrings(frozenset().union(*(min(branch.sets, key=price) for branch in branches)))
     return _Part(None, (chosen,)) if len(chosen) <= MAX_UNION else _GAP
 
 
-def _repeat(low: int, high: int, inner: _Part) -> list[_Part]:
-    """`x+` promises an x at its left and at its right edge, whatever stands between; `x?` is exact if x is."""
+def _repeat(low: int, high: int | None, inner: _Part) -> list[_Part]:
+    """`x+` has an x at its left and its right edge, and a gap between; `x?` is exact if x is."""
     if low == 0:
         return [_exact(inner.exact | {""})] if high == 1 and inner.exact is not None else [_GAP]
     copies = [inner] * min(low, 8)
@@ -197,16 +140,16 @@ def _concatenation(parts: list[_Part]) -> _Part:
     merged = _merge(parts)
     if not merged:
         return _NOTHING
-    sets = [found for part in merged if part.exact is None for found in part.sets]
+    sets = [strings for part in merged if part.exact is None for strings in part.sets]
     for exact, run in itertools.groupby(merged, key=lambda part: part.exact is not None):
         if exact:
-            sets.extend(_windows([part.exact or frozenset() for part in run]))
+            sets.extend(_neighbour_products([part.exact or frozenset() for part in run]))
     whole = _product([part.exact for part in merged])
     return _Part(whole, tuple(dict.fromkeys(sets)))
 
 
 def _merge(parts: list[_Part]) -> list[_Part]:
-    """Neighbours that are one known string each become one string; the empty string disappears."""
+    """Join neighbours that are one known string each; drop empty strings."""
     merged: list[_Part] = []
     for part in parts:
         if part.exact == frozenset({""}):
@@ -219,19 +162,19 @@ def _merge(parts: list[_Part]) -> list[_Part]:
     return merged
 
 
-def _windows(run: list[frozenset[str]]) -> Iterable[frozenset[str]]:
+def _neighbour_products(run: list[frozenset[str]]) -> Iterable[frozenset[str]]:
     """Every stretch of neighbouring exact parts whose cross product stays small."""
     for start in range(len(run)):
-        for stop in range(start + 1, min(len(run), start + _MAX_WINDOW) + 1):
+        for stop in range(start + 1, min(len(run), start + _MAX_RUN) + 1):
             product = _product(run[start:stop])
             if product is None:
                 break
             if "" not in product:
-                yield _minimal(product)
+                yield _without_superstrings(product)
 
 
 def _product(run: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
-    """All concatenations, or None if a part is unknown or they are too many (a single part may have more)."""
+    """All concatenations; None if a part is unknown or there are too many (a single part may have more)."""
     if len(run) == 1:
         return run[0]
     product = frozenset({""})
@@ -242,11 +185,11 @@ def _product(run: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
     return product
 
 
-def _minimal(strings: frozenset[str]) -> frozenset[str]:
-    """Without strings that contain another one of the set: the shorter one finds them too."""
+def _without_superstrings(strings: frozenset[str]) -> frozenset[str]:
+    """Drop strings that contain another one of the set: a search for the shorter one finds them too."""
     return frozenset(string for string in strings if not any(other != string and other in string for other in strings))
 
 
-def _cut(strings: frozenset[str]) -> frozenset[str]:
+def _truncate(strings: frozenset[str]) -> frozenset[str]:
     cut = (string.encode()[:MAX_BYTES].decode("utf-8", "ignore") for string in strings)
-    return _minimal(frozenset(cut))
+    return _without_superstrings(frozenset(cut))

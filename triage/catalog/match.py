@@ -1,8 +1,7 @@
-"""What a catalog says about a list of evidence.
+"""Match the signatures of a catalog against evidence.
 
-Many evidences of a job say the same, so each distinct one is tested once, and only against the leaves whose literals
-stand
-in its text. RE2 runs in time linear in the text; nothing here can hang.
+Much of a job's evidence is equal, so each distinct piece is tested once, and only against the leaves whose literals
+occur in its text. RE2 runs in time linear in the text; no pattern can hang.
 """
 
 from __future__ import annotations
@@ -14,31 +13,29 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from triage.catalog import blind
-from triage.catalog.facts import NO_CAPTURES, Captures, Fact, distinct, gather
+from triage.catalog import digit_masking, regex
+from triage.catalog.distinct_evidence import NO_CAPTURES, Captures, DistinctEvidence, add_evidence, group_evidence
+from triage.catalog.leaf_group import LeafGroup
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
-from triage.catalog.together import Together
 from triage.model.evidence import Evidence
 
-MAX_VALUES = 4096  # different values kept of one capture
-MAX_SHAPES = 20_000  # texts without their digits, whose tests are kept
+MAX_VALUES = 4096  # different values of one capture
+MAX_SHAPES = 20_000  # masked texts whose test results are remembered
 LITERAL_MEMORY = 64 * 1024 * 1024  # for the automaton of all literals
 
 _INDICES = operator.attrgetter("indices")
 ClauseLine = tuple[str, bool, int]
-_Found = defaultdict[int, defaultdict[int, dict[int, Captures]]]  # signature number to the same
-_Hits = Mapping[int, Mapping[int, Captures]]  # id of a leaf to fact number to captures
+_MutableHits = defaultdict[int, defaultdict[int, dict[int, Captures]]]  # signature number to `_Hits`
+_Hits = Mapping[int, Mapping[int, Captures]]  # id of a leaf to evidence number to captures
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A signature that holds. `indices` point into the evidence given, in its order.
+    """A signature that holds. `indices` are the places of its evidence in the list that was evaluated.
 
-    `captures` has the value of the first evidence that has one, `values` all the different ones in order. `clauses` are
-    the
-    parts of `match` from the outside in, depth by two blanks: text of the clause, whether it held, its number of hits
-    (for
-    `none`: whether nothing was dropped, and how much was).
+    `captures` has the first value of each capture, `values` all different ones in order. `clauses` are the parts of
+    `match` from the outside in, indented by two blanks a level: (text, whether it held, number of hits). For a leaf of
+    `none`: whether it dropped nothing, and how much it dropped.
     """
 
     indices: tuple[int, ...]
@@ -47,58 +44,67 @@ class Match:
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def evaluate(signature: Signature, evidence: Sequence[Evidence]) -> Match | None:
-    """Whether this one signature holds over the evidence, whatever its status."""
-    return _Plan((signature,)).run(evidence).get(signature.id)
+def evaluate_signature(signature: Signature, evidence: Sequence[Evidence]) -> Match | None:
+    """Match one signature, whatever its status; None if it does not hold."""
+    return MatchSession(MatchPlan((signature,))).add(evidence).get(signature.id)
 
 
-def explain(signature: Signature, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
+def explain_clauses(signature: Signature, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
     """The clauses of `Match`, also for a signature that does not hold. Empty for a guide."""
-    return _Plan((signature,)).clauses(evidence)
+    if signature.match is None:
+        return ()
+    groups = group_evidence(evidence)
+    hits = _empty_hits()
+    MatchPlan((signature,)).test(groups, hits)
+    lines: list[ClauseLine] = []
+    _matching_evidence(signature.match, hits.get(0, {}), groups, lines, 0)
+    return tuple(lines)
 
 
 class Matcher:
-    """All signatures of a catalog that can match (guides and deprecated ones cannot). To be built once and used often."""
+    """All signatures of a catalog that can match (guides and deprecated ones cannot). Build it once, use it often."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._plan = _Plan([signature for signature in catalog.signatures if signature.status != "deprecated"])
+        self._plan = MatchPlan([signature for signature in catalog.signatures if signature.status != "deprecated"])
 
     def evaluate(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
-        """Signature id to match, in the catalog's order; signatures that do not hold are not there."""
-        return self._plan.run(evidence)
+        """The matches by signature id, in the catalog's order; only of signatures that hold."""
+        return self.start_session().add(evidence)
 
-    def begin(self) -> Session:
-        """For evidence that comes in parts."""
-        return Session(self._plan)
+    def start_session(self) -> MatchSession:
+        """A session for evidence that comes in parts."""
+        return MatchSession(self._plan)
 
 
-class Session:
-    """Evidence in parts: each is tested once, however often more is added."""
+class MatchSession:
+    """Matches evidence that comes in parts; each piece is tested once."""
 
-    def __init__(self, plan: _Plan) -> None:
+    def __init__(self, plan: MatchPlan) -> None:
         self._plan = plan
-        self._facts: dict[Any, Fact] = {}
-        self._hits: _Found = _found()
+        self._groups: dict[Any, DistinctEvidence] = {}
+        self._hits: _MutableHits = _empty_hits()
         self._count = 0
         self._sizes: dict[int, int] = {}
         self._decided: dict[int, Match | None] = {}
 
     def add(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
-        """What the catalog says about all evidence given so far; indices count through the parts."""
-        new = gather(evidence, self._facts, self._count)
+        """The matches over all evidence added so far; indices count through the parts."""
+        new = add_evidence(evidence, self._groups, self._count)
         self._count += len(evidence)
         self._plan.test(new, self._hits)
         sizes = {owner: sum(map(len, leaves.values())) for owner, leaves in self._hits.items()}
-        # What no new fact touches is as it was, unless a known one was said again.
-        same = len(new) == len(evidence)
-        known = {owner: match for owner, match in self._decided.items() if same and sizes[owner] == self._sizes[owner]}
+        # A signature without new hits is still decided, unless known evidence occurred again.
+        all_new = len(new) == len(evidence)
+        known = {
+            owner: match for owner, match in self._decided.items() if all_new and sizes[owner] == self._sizes[owner]
+        }
         self._sizes = sizes
-        found, self._decided = self._plan.decide(list(self._facts.values()), self._hits, known)
-        return found
+        matches, self._decided = self._plan.decide(list(self._groups.values()), self._hits, known)
+        return matches
 
 
 def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
-    """The leaves that can bring evidence in, so without those under `none`."""
+    """The leaves whose evidence counts, that is all but those under `none`."""
     if isinstance(match, Leaf):
         yield match
     elif match is not None:
@@ -106,22 +112,21 @@ def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
             yield from positive_leaves(part)
 
 
-def describe(node: Clause | Leaf) -> str:
-    """One line that says what the clause asks for."""
+def describe_clause(node: Clause | Leaf) -> str:
+    """Describe the condition in one line."""
     if isinstance(node, Clause):
         return f"{node.op} of {len(node.parts)}"
-    said = [
-        f"{name} {value}" for name, value in (("kind", node.kind), ("component", node.component)) if value is not None
-    ]
-    said += [f"text /{node.text}/"] if node.text is not None else []
-    said += [f"with {name} {' or '.join(values)}" for name, values in node.values.items()]
-    said += [f"not /{node.not_text}/"] if node.not_text is not None else []
-    said += [f"{name} /{pattern}/" for name, pattern in node.fields.items()]
-    return ", ".join(said)
+    parts = [f"kind {node.kind}"] if node.kind is not None else []
+    parts += [f"component {node.component}"] if node.component is not None else []
+    parts += [f"text /{node.text}/"] if node.text is not None else []
+    parts += [f"with {name} {' or '.join(values)}" for name, values in node.values.items()]
+    parts += [f"not /{node.not_text}/"] if node.not_text is not None else []
+    parts += [f"{name} /{pattern}/" for name, pattern in node.fields.items()]
+    return ", ".join(parts)
 
 
-class _Plan:
-    """The leaves of some signatures, arranged by what an evidence must have for them to be worth a test."""
+class MatchPlan:
+    """The leaves of some signatures, indexed so that evidence is tested only against those that may match."""
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._signatures = [signature for signature in signatures if signature.match is not None]
@@ -137,199 +142,168 @@ class _Plan:
                     self._by_kind.setdefault(leaf.kind, []).append(len(self._leaves))
                 self._leaves.append((owner, leaf))
         self._literals = list(by_literal)
-        self._behind = list(by_literal.values())
-        self._blind = {number for number, (_, leaf) in enumerate(self._leaves) if blind.is_blind(leaf)}
+        self._leaves_by_literal = list(by_literal.values())
+        ignoring = (number for number, (_, leaf) in enumerate(self._leaves) if digit_masking.ignores_digits(leaf))
+        self._ignores_digits = set(ignoring)
         self._shapes: dict[tuple[str, str, bytes], _Shape] = {}
-        self._together: dict[frozenset[int], Together] = {}
-        self._present: dict[bool, Callable[[bytes], Iterable[int]]] = {}
-
-    def run(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
-        return Session(self).add(evidence)
+        self._leaf_groups: dict[frozenset[int], LeafGroup] = {}
+        self._find_literals: Callable[[bytes], Iterable[int]] | None = None
 
     def decide(
-        self, facts: Sequence[Fact], hits: Mapping[int, _Hits], known: Mapping[int, Match | None]
+        self, groups: Sequence[DistinctEvidence], hits: Mapping[int, _Hits], known: Mapping[int, Match | None]
     ) -> tuple[dict[str, Match], dict[int, Match | None]]:
-        """Which signatures hold, given where their leaves do; and the same by number. `known` are decided already, as
-        far as they yield to none.
+        """Which signatures hold, from the hits of their leaves; the second value has all decisions by number.
+
+        `known` are decisions that are still valid, except for signatures that yield to others.
         """
         decided: dict[int, Match | None] = {}
-        found: dict[int, Match] = {}
-        # Those that yield come last: what they yield to is known then.
+        matches: dict[int, Match] = {}
+        # Signatures that yield come last: the matches they yield to are known by then.
         for owner in sorted(hits, key=lambda number: (bool(self._signatures[number].yields_to), number)):
             signature = self._signatures[owner]
-            given = {
-                index
-                for name in signature.yields_to
-                if (at := self._numbers.get(name, -1)) in found
-                for index in found[at].indices
-            }
             if owner in known and not signature.yields_to:
                 match = known[owner]
             else:
-                match = _decide(signature.match, _without(hits[owner], given, facts), facts)
+                numbers = (self._numbers.get(name, -1) for name in signature.yields_to)
+                taken = {index for number in numbers if number in matches for index in matches[number].indices}
+                match = _decide(signature.match, _drop_yielded(hits[owner], taken, groups), groups)
             decided[owner] = match
             if match is not None:
-                found[owner] = match
-        return {self._signatures[owner].id: found[owner] for owner in sorted(found)}, decided
+                matches[owner] = match
+        return {self._signatures[owner].id: matches[owner] for owner in sorted(matches)}, decided
 
-    def clauses(self, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
-        facts = distinct(evidence)
-        hits: _Found = _found()
-        self.test(facts, hits)
-        lines: list[ClauseLine] = []
-        for owner, signature in enumerate(self._signatures):
-            if signature.match is not None:
-                _holding(signature.match, hits.get(owner, {}), facts, lines, 0)
-        return tuple(lines)
-
-    def test(self, facts: Sequence[Fact], hits: _Found) -> None:
-        """Add to `hits`: signature number to leaf to the facts that it matches, with their captures."""
-        alike: defaultdict[tuple[str, str, bytes], list[Fact]] = defaultdict(list)
-        for fact in facts:
-            alike[fact.kind, fact.component, blind.masked(fact.bytes)].append(fact)
-        for key, same in alike.items():
+    def test(self, groups: Sequence[DistinctEvidence], hits: _MutableHits) -> None:
+        """Add to `hits`: signature number to leaf to the evidence that it matches, with captures."""
+        by_shape: defaultdict[tuple[str, str, bytes], list[DistinctEvidence]] = defaultdict(list)
+        for group in groups:
+            by_shape[group.kind, group.component, digit_masking.mask_digits(group.bytes)].append(group)
+        for key, same in by_shape.items():
             shape = self._shapes.get(key)
             if shape is None:
-                shape = self._shape(same[0], key[2])
+                shape = self._test_shape(same[0], key[2])
                 if len(self._shapes) < MAX_SHAPES:
                     self._shapes[key] = shape
-            for owner, leaf, spans in shape.holding:
-                hits[owner][leaf].update(
-                    (fact.number, _cut(fact.bytes, spans) if spans else NO_CAPTURES) for fact in same
+            for owner, leaf_id, spans in shape.matches:
+                hits[owner][leaf_id].update(
+                    (group.number, _cut_captures(group.bytes, spans) if spans else NO_CAPTURES) for group in same
                 )
-            if shape.open is not None:
-                for fact in same:
-                    for owner, asked, captures in shape.open.holding(fact):
-                        hits[owner][id(asked)][fact.number] = captures
+            if shape.digit_leaves is not None:
+                for group in same:
+                    for owner, leaf, captures in shape.digit_leaves.find_matches(group):
+                        hits[owner][id(leaf)][group.number] = captures
 
-    def _shape(self, fact: Fact, zeros: bytes) -> _Shape:
-        """What holds for all texts that differ from this one only in digits: which leaves match, and which have to be
-        asked for each.
-        """
-        holding, asked = [], []
-        for number in sorted(self._candidates(zeros, fact.kind, masked=True)):
+    def _test_shape(self, group: DistinctEvidence, masked: bytes) -> _Shape:
+        """Test the leaves that ignore digits, and collect the others that may match."""
+        matches, digit_leaves = [], []
+        for number in sorted(self._candidates(masked, group.kind)):
             owner, leaf = self._leaves[number]
-            if leaf.kind not in (None, fact.kind) or leaf.component not in (None, fact.component):
+            if leaf.kind not in (None, group.kind) or leaf.component not in (None, group.component):
                 continue
-            if number not in self._blind:
-                asked.append(number)
-            elif (spans := blind.spans(leaf, zeros)) is not None:
-                holding.append((owner, id(leaf), spans))
-        numbers = frozenset(asked)
-        if numbers not in self._together:
-            self._together[numbers] = Together([self._leaves[number] for number in asked])
-        return _Shape(tuple(holding), self._together[numbers] if asked else None)
+            if number not in self._ignores_digits:
+                digit_leaves.append(number)
+            elif (spans := digit_masking.find_group_spans(leaf, masked)) is not None:
+                matches.append((owner, id(leaf), spans))
+        numbers = frozenset(digit_leaves)
+        if numbers not in self._leaf_groups:
+            self._leaf_groups[numbers] = LeafGroup([self._leaves[number] for number in digit_leaves])
+        return _Shape(tuple(matches), self._leaf_groups[numbers] if digit_leaves else None)
 
-    def _candidates(self, text: bytes, kind: str, *, masked: bool = False) -> set[int]:
-        """The leaves with a literal in the text (both with their digits replaced by 0 if `masked`), and those that have
-        none to look for.
-        """
-        present = self._present.get(masked)
-        if present is None:
-            literals = [blind.masked_literal(literal) for literal in self._literals] if masked else self._literals
-            present = self._present[masked] = _finder(literals)
-        numbers = {number for found in present(text) for number in self._behind[found]}
+    def _candidates(self, masked: bytes, kind: str) -> set[int]:
+        """Numbers of the leaves with a literal in a masked text, and of those without literals."""
+        if self._find_literals is None:
+            self._find_literals = _build_literal_finder(list(map(digit_masking.mask_literal, self._literals)))
+        numbers = {number for literal in self._find_literals(masked) for number in self._leaves_by_literal[literal]}
         numbers.update(self._by_kind.get(kind, ()), self._by_kind.get(None, ()))
         return numbers
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Texts that differ only in digits. `holding`: signature number, id of a leaf that matches all of them, and where
-    its groups are; `open`:
-    the leaves that have to be asked for each text.
+    """Test results of all texts that differ only in digits.
+
+    `matches`: signature number, id of a leaf that matches all of them, spans of its groups. `digit_leaves`: the leaves
+    that have to be tested on each text.
     """
 
-    holding: tuple[tuple[int, int, blind.Spans], ...]
-    open: Together | None
+    matches: tuple[tuple[int, int, digit_masking.GroupSpans], ...]
+    digit_leaves: LeafGroup | None
 
 
-def _found() -> _Found:
+def _empty_hits() -> _MutableHits:
     return defaultdict(lambda: defaultdict(dict))
 
 
-def _cut(text: bytes, spans: blind.Spans) -> Captures:
+def _cut_captures(text: bytes, spans: digit_masking.GroupSpans) -> Captures:
     return {name: text[start:end].decode("utf-8", "replace") for name, (start, end) in spans.items()}
 
 
-def _finder(literals: Sequence[str]) -> Callable[[bytes], Iterable[int]]:
-    """Which of the literals stand in a text, in one pass: 30 times faster than to ask for each."""
-    if not literals:
-        return lambda text: ()
-    import re2  # type: ignore[import-untyped, unused-ignore]
-
-    options = re2.Options()
-    options.log_errors = False
-    options.literal = True
-    options.max_mem = LITERAL_MEMORY
-    automaton = re2.Set.SearchSet(options)
-    try:
-        for literal in literals:
-            automaton.Add(literal)
-        automaton.Compile()
-    except re2.error:  # too many for the memory: slow, but right
-        needles = [literal.encode("utf-8", "replace") for literal in literals]
-        return lambda text: [number for number, needle in enumerate(needles) if needle in text]
-    return lambda text: automaton.Match(text) or ()  # RE2 says None for nothing
+def _build_literal_finder(literals: Sequence[str]) -> Callable[[bytes], Iterable[int]]:
+    """A function that finds the literals in a text in one pass, 30 times faster than one search each."""
+    find = regex.build_set_search(literals, LITERAL_MEMORY, literal=True) if literals else lambda text: ()
+    if find is not None:
+        return find
+    needles = [literal.encode("utf-8", "replace") for literal in literals]  # too many for the memory
+    return lambda text: [number for number, needle in enumerate(needles) if needle in text]
 
 
-def _without(hits: _Hits, given: set[int], facts: Sequence[Fact]) -> _Hits:
-    """The hits without facts all of whose evidence is given to others."""
-    if not given:
+def _drop_yielded(hits: _Hits, taken: set[int], groups: Sequence[DistinctEvidence]) -> _Hits:
+    """The hits without evidence whose every index is taken by the signatures that this one yields to."""
+    if not taken:
         return hits
-    kept = {
-        leaf: {number: found for number, found in of.items() if not given.issuperset(facts[number].indices)}
-        for leaf, of in hits.items()
+    remaining = {
+        leaf: {number: captures for number, captures in of_leaf.items() if not taken.issuperset(groups[number].indices)}
+        for leaf, of_leaf in hits.items()
     }
-    return {leaf: of for leaf, of in kept.items() if of}
+    return {leaf: of_leaf for leaf, of_leaf in remaining.items() if of_leaf}
 
 
-def _decide(match: Clause | Leaf | None, hits: _Hits, facts: Sequence[Fact]) -> Match | None:
+def _decide(match: Clause | Leaf | None, hits: _Hits, groups: Sequence[DistinctEvidence]) -> Match | None:
     clauses: list[ClauseLine] = []
-    kept = sorted(_holding(match, hits, facts, clauses, 0)) if match is not None else []
-    if not kept:
+    numbers = sorted(_matching_evidence(match, hits, groups, clauses, 0)) if match is not None else []
+    if not numbers:
         return None
-    values = _values(match, hits, kept)
+    values = _collect_values(match, hits, numbers)
     return Match(
-        indices=tuple(sorted(chain.from_iterable(map(_INDICES, map(facts.__getitem__, kept))))),
-        captures={name: found[0] for name, found in values.items()},
+        indices=tuple(sorted(chain.from_iterable(map(_INDICES, map(groups.__getitem__, numbers))))),
+        captures={name: of_name[0] for name, of_name in values.items()},
         clauses=tuple(clauses),
         values=values,
     )
 
 
-def _values(match: Clause | Leaf | None, hits: _Hits, kept: Iterable[int]) -> dict[str, tuple[str, ...]]:
+def _collect_values(match: Clause | Leaf | None, hits: _Hits, numbers: Iterable[int]) -> dict[str, tuple[str, ...]]:
     values: dict[str, dict[str, None]] = {}
-    leaves = [found for leaf in positive_leaves(match) if (found := hits.get(id(leaf))) and any(found.values())]
-    for number in kept:
-        for found in leaves:
-            for name, value in found.get(number, NO_CAPTURES).items():
+    leaves = [of_leaf for leaf in positive_leaves(match) if (of_leaf := hits.get(id(leaf))) and any(of_leaf.values())]
+    for number in numbers:
+        for of_leaf in leaves:
+            for name, value in of_leaf.get(number, NO_CAPTURES).items():
                 known = values.setdefault(name, {})
                 if len(known) < MAX_VALUES:
                     known[value] = None
     return {name: tuple(known) for name, known in values.items()}
 
 
-def _holding(
-    node: Clause | Leaf, hits: _Hits, facts: Sequence[Fact], clauses: list[ClauseLine], depth: int
+def _matching_evidence(
+    node: Clause | Leaf, hits: _Hits, groups: Sequence[DistinctEvidence], clauses: list[ClauseLine], depth: int
 ) -> set[int]:
-    """The facts that the node brings in; its line, and those of its parts, are added to `clauses`."""
+    """Numbers of the evidence that the node matches; add its line, and those of its parts, to `clauses`."""
     place = len(clauses)
     clauses.append(("", False, 0))
     if isinstance(node, Leaf):
-        kept = set(hits.get(id(node), ()))
+        numbers = set(hits.get(id(node), ()))
     else:
-        parts = [_holding(part, hits, facts, clauses, depth + 1) for part in node.parts]
+        parts = [_matching_evidence(part, hits, groups, clauses, depth + 1) for part in node.parts]
         dropped: set[int] = set()
         for leaf in node.none:
-            hit = {number for part in parts for number in part if facts[number].test(leaf) is not None}
-            clauses.append((f"{'  ' * (depth + 1)}none: {describe(leaf)}", not hit, _count(hit, facts)))
+            hit = {number for part in parts for number in part if groups[number].test(leaf) is not None}
+            line = f"{'  ' * (depth + 1)}none: {describe_clause(leaf)}"
+            clauses.append((line, not hit, _count_evidence(hit, groups)))
             dropped |= hit
         parts = [part - dropped for part in parts]
-        kept = set().union(*parts) if node.op == "any" or all(parts) else set()
-    clauses[place] = ("  " * depth + describe(node), bool(kept), _count(kept, facts))
-    return kept
+        numbers = set().union(*parts) if node.op == "any" or all(parts) else set()
+    clauses[place] = ("  " * depth + describe_clause(node), bool(numbers), _count_evidence(numbers, groups))
+    return numbers
 
 
-def _count(numbers: Iterable[int], facts: Sequence[Fact]) -> int:
-    return sum(map(len, map(_INDICES, map(facts.__getitem__, numbers))))
+def _count_evidence(numbers: Iterable[int], groups: Sequence[DistinctEvidence]) -> int:
+    return sum(map(len, map(_INDICES, map(groups.__getitem__, numbers))))

@@ -1,4 +1,4 @@
-"""What a signature is, once loaded: frozen, with nothing but data."""
+"""Signatures and the catalog as frozen data, with nothing but data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from triage.model.diagnosis import Role, Severity
 from triage.model.evidence import Warning as Note
 
+# Names of the attributes of `Signature` that differ from the keys of the YAML file; JSON output uses the file's keys.
+FILE_KEYS = {"causal_edges": "leads_to", "indicates": "tells"}
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Conditions on one Evidence; all that are given must hold.
+    """Conditions on one piece of evidence; all that are set must hold.
 
     `text` is searched (RE2 dialect) in the evidence's text, its named groups become captures; `not_text` must not be
     found. `fields` maps a field name to a pattern that must match the whole value; an absent field does not match.
-    `literals` is filled in when a catalog is loaded: any text that `text` matches contains one of them (empty: not
-    known).
-    `values` comes from a table of codes: one of the places where `text` is found must capture one of these values by
-    name.
+    `literals` is filled in when a catalog is loaded: any text that `text` matches contains one of them (empty:
+    unknown). `values` comes from a table of codes: one match of `text` must capture one of these values by name.
     """
 
     kind: str | None = None
@@ -32,7 +33,10 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """`any` (one holds) and `all` (each holds somewhere in the job) and `none` (drops evidence that it matches) nest."""
+    """A combination of conditions; clauses nest.
+
+    `any`: one part holds. `all`: each part holds somewhere in the job. `none`: evidence that a leaf matches is dropped.
+    """
 
     op: str  # "any" | "all"
     parts: tuple[Leaf | Clause, ...]
@@ -40,13 +44,12 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """`signature` is explained by the one that holds the edge, within `scope`: same-rank, same-host, other-ranks,
-    any-rank.
+class CausalEdge:
+    """An effect of the signature that owns the edge.
 
-    With a `window` (seconds) the effect must begin no later than that after the cause began; where one of them has no
-    time,
-    or their clocks cannot be compared, the window is not looked at.
+    `signature` is the effect. `scope` says where it appears: same-rank, same-host, other-ranks or any-rank. With a
+    `window` (seconds) the effect must begin no later than that after the cause; the window is ignored where a time is
+    missing or clocks cannot be compared.
     """
 
     signature: str
@@ -56,9 +59,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text as it stands in a log. With `kind` it is an evidence as given, for facts that no single text can show.
+    """A log text that a signature must match, or must not match.
 
-    `also` are the other signatures that match it and may.
+    With `kind` the sample is a piece of evidence itself, for facts that no single text can show. `also` are the other
+    signatures that may match it too.
     """
 
     text: str
@@ -72,6 +76,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
+    """One failure mode: how to recognise it, what it causes and what to do about it."""
+
     id: str
     revision: int
     title: str
@@ -80,11 +86,10 @@ class Signature:
     severity: Severity
     match: Clause | Leaf | None  # None for role `guide`
     path: str = ""
-    blames: str | None = None
-    tells: str | None = (
-        None  # waiting, peer-lost, ending, outside, own-failure, killed, link, node-lost: see docs/signatures.md
-    )
-    leads_to: tuple[Edge, ...] = ()
+    blames: str | None = None  # the capture that names the rank at fault
+    # What it indicates about its rank: waiting, peer-lost, ending, outside, … (see docs/signatures.md).
+    indicates: str | None = None
+    causal_edges: tuple[CausalEdge, ...] = ()
     applies_to: Mapping[str, str] = field(default_factory=dict)
     meaning: str = ""
     impact: str = ""
@@ -97,22 +102,23 @@ class Signature:
     samples_match: tuple[Sample, ...] = ()
     samples_no_match: tuple[Sample, ...] = ()
     fingerprint: str = ""
-    replaced_by: str | None = None  # of a deprecated signature: the one that took its place
+    replaced_by: str | None = None  # the successor of a deprecated signature
     table: str = ""  # the table of codes that this signature is a row of
-    yields_to: tuple[str, ...] = ()  # where one of these matches the same evidence, this one says nothing
+    yields_to: tuple[str, ...] = ()  # evidence that one of these matches does not count for this signature
 
     @property
     def domain(self) -> str:
+        """The first part of the id: `nccl` of `nccl.remote-error`."""
         return self.id.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """`windows` are short pieces of the literals and of the generic triggers, for a fast search (scan/windows.py).
+    """All signatures of a run, with what the scan needs to find their evidence.
 
-    `literals` are what the scan must look for so that no leaf of any signature can be missed.
-
-    `warnings` say which files were skipped, and which patterns the scan cannot look for.
+    `literals` are the strings that the scan looks for, so that no leaf of any signature is missed. `windows` are short
+    pieces of the literals and of the generic triggers, for a fast search (scan/windows.py). `warnings` name skipped
+    files and patterns that the scan cannot look for.
     """
 
     version: str

@@ -1,6 +1,6 @@
-"""Is every clause proved? Each part of a signature's `match` is taken away in turn; then some check must fail.
+"""Find parts of signatures that no check verifies: remove each part in turn; then some check must fail.
 
-A clause whose loss nobody notices is either of no use, or the sample that shows its use is missing.
+A part whose removal no check notices is either useless, or it lacks a sample that needs it.
 """
 
 from __future__ import annotations
@@ -9,111 +9,113 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from triage.catalog import gate, lock
-from triage.catalog.case import Case, ToEvidence, numbered, sample_evidence
-from triage.catalog.match import describe, evaluate
+from triage.catalog import literal_selection, lock
+from triage.catalog.check_context import CheckContext, EvidenceReader, list_samples, read_sample
+from triage.catalog.match import describe_clause, evaluate_signature
 from triage.catalog.model import Clause, Leaf, Sample, Signature
 from triage.model.evidence import Evidence
-
-Shown = Sequence[tuple[str, Sample, bool, Sequence[Evidence]]]  # whose sample, the sample, must it match, its evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`signature` without the part that `what` names."""
+    """`signature` is the original without the part that `what` names."""
 
     what: str
     signature: Signature
 
 
-def mutants(signature: Signature) -> Iterator[Mutant]:
-    """Without one clause, one key of a leaf, or one edge."""
+def list_mutants(signature: Signature) -> Iterator[Mutant]:
+    """The signature without one clause, one key of a leaf, or one edge."""
     if signature.match is not None:
-        for what, match in _without(signature.match):
+        for what, match in _remove_parts(signature.match):
             yield Mutant(f"match: {what}", dataclasses.replace(signature, match=match))
-    for index, edge in enumerate(signature.leads_to):
-        rest = signature.leads_to[:index] + signature.leads_to[index + 1 :]
-        yield Mutant(f"leads_to: {edge.signature}", dataclasses.replace(signature, leads_to=rest))
+    for index, edge in enumerate(signature.causal_edges):
+        rest = signature.causal_edges[:index] + signature.causal_edges[index + 1 :]
+        yield Mutant(f"leads_to: {edge.signature}", dataclasses.replace(signature, causal_edges=rest))
 
 
-def survivors(
-    case: Case, to_evidence: ToEvidence, wanted: Callable[[int], bool] = lambda number: True
+def find_survivors(
+    context: CheckContext, to_evidence: EvidenceReader, is_selected: Callable[[int], bool] = lambda number: True
 ) -> Iterator[tuple[Signature, str]]:
-    """The parts of the checked signatures whose loss no check notices; only the mutants whose number is `wanted` are
-    tried.
+    """The parts of the checked signatures whose removal no check notices.
+
+    Mutants are numbered from 1; only those whose number `is_selected` accepts are tried.
     """
-    shown = [
-        (signature.id, sample, inside[1] == "match", sample_evidence(sample, to_evidence))
-        for signature in case.whole.values()
-        for inside, sample in numbered(signature)
+    samples = [
+        _ReadSample(signature.id, sample, key_path[1] == "match", read_sample(sample, to_evidence))
+        for signature in context.all_signatures.values()
+        for key_path, sample in list_samples(signature)
     ]
-    own: dict[str, list[tuple[str, Sample, bool, Sequence[Evidence]]]] = {}
-    for one in shown:
-        own.setdefault(one[0], []).append(one)
-    records = {
-        path: lock.read(Path(path).parent.parent) for path in {signature.path for signature in case.checked.values()}
-    }
+    paths = {signature.path for signature in context.checked.values()}
+    locks = {path: lock.read_lock(Path(path).parent.parent) for path in paths}
     number = 0
-    for identifier in sorted(case.checked):
-        signature = case.whole[identifier]
-        for mutant in mutants(signature):
+    for identifier in sorted(context.checked):
+        signature = context.all_signatures[identifier]
+        entry = locks[signature.path].get(identifier)
+        for mutant in list_mutants(signature):
             number += 1
-            promised = records[signature.path].get(identifier)
-            if wanted(number) and not noticed(mutant, own.get(identifier, ()), shown, case.healthy, promised):
+            if is_selected(number) and not _is_noticed(mutant, samples, context.healthy_text, entry):
                 yield signature, mutant.what
 
 
-def noticed(mutant: Mutant, own: Shown, samples: Shown, healthy: str, promised: lock.Entry | None) -> str:
-    """The check that fails, or nothing."""
+class _ReadSample(NamedTuple):
+    """A sample with the signature that it belongs to, and the evidence extracted from it."""
+
+    owner: str
+    sample: Sample
+    must_match: bool
+    evidence: Sequence[Evidence]
+
+
+def _is_noticed(mutant: Mutant, samples: Sequence[_ReadSample], healthy: str, entry: lock.LockEntry | None) -> bool:
+    """Whether a check fails for the mutant: the lock file, its own samples, the literals, or another's sample."""
     signature = mutant.signature
     if mutant.what.startswith("leads_to"):
-        return "record" if promised is not None and lock.entry(signature) != promised else ""
-    if not all(_proves(signature, sample, wanted, evidence) for _, sample, wanted, evidence in own):
-        return "own samples"
-    if gate.equip([signature], healthy)[2]:
-        return "scan"
-    foreign = (shown for shown in samples if shown[0] != signature.id and signature.id not in shown[1].also)
-    return "cross table" if any(evaluate(signature, evidence) for _, _, _, evidence in foreign) else ""
+        return entry is not None and lock.make_entry(signature) != entry
+    own = (sample for sample in samples if sample.owner == signature.id)
+    if not all(_is_satisfied(signature, sample) for sample in own):
+        return True
+    if literal_selection.assign_literals([signature], healthy)[2]:
+        return True
+    foreign = (one for one in samples if one.owner != signature.id and signature.id not in one.sample.also)
+    return any(evaluate_signature(signature, one.evidence) for one in foreign)
 
 
-def _proves(signature: Signature, sample: Sample, wanted: bool, evidence: Sequence[Evidence]) -> bool:
-    match = evaluate(signature, evidence)
-    if match is None or not wanted:
-        return (match is not None) == wanted
-    return all(match.captures.get(name) == value for name, value in sample.captures.items())
+def _is_satisfied(signature: Signature, read: _ReadSample) -> bool:
+    match = evaluate_signature(signature, read.evidence)
+    if match is None or not read.must_match:
+        return (match is not None) == read.must_match
+    return all(match.captures.get(name) == value for name, value in read.sample.captures.items())
 
 
-def _without(node: Clause | Leaf) -> Iterator[tuple[str, Clause | Leaf]]:
+def _remove_parts(node: Clause | Leaf) -> Iterator[tuple[str, Clause | Leaf]]:
     if isinstance(node, Leaf):
-        yield from _thinner(node)
+        yield from _remove_leaf_keys(node)
         return
     for index, part in enumerate(node.parts):
         rest = node.parts[:index] + node.parts[index + 1 :]
         if rest:
-            yield f"{node.op} {index}: {describe(part)}", dataclasses.replace(node, parts=rest)
-        for what, changed in _without(part):
-            put = (*node.parts[:index], changed, *node.parts[index + 1 :])
-            yield f"{node.op} {index}: {what}", dataclasses.replace(node, parts=put)
+            yield f"{node.op} {index}: {describe_clause(part)}", dataclasses.replace(node, parts=rest)
+        for what, changed in _remove_parts(part):
+            parts = (*node.parts[:index], changed, *node.parts[index + 1 :])
+            yield f"{node.op} {index}: {what}", dataclasses.replace(node, parts=parts)
     for index, leaf in enumerate(node.none):
-        rest_none = node.none[:index] + node.none[index + 1 :]
-        yield f"none {index}: {describe(leaf)}", dataclasses.replace(node, none=rest_none)
-        for what, thin in _thinner(leaf):
-            yield (
-                f"none {index}: {what}",
-                dataclasses.replace(node, none=(*node.none[:index], thin, *node.none[index + 1 :])),
-            )
+        before, after = node.none[:index], node.none[index + 1 :]
+        yield f"none {index}: {describe_clause(leaf)}", dataclasses.replace(node, none=before + after)
+        for what, thin in _remove_leaf_keys(leaf):
+            yield f"none {index}: {what}", dataclasses.replace(node, none=(*before, thin, *after))
 
 
-def _thinner(leaf: Leaf) -> list[tuple[str, Leaf]]:
-    """The leaf without one of its keys, as long as it still asks for something that can hold."""
+def _remove_leaf_keys(leaf: Leaf) -> list[tuple[str, Leaf]]:
+    """The leaf without one of its keys, as long as a condition that can hold is left."""
     thinner: list[tuple[str, Leaf]] = []
-    if leaf.kind is not None:
-        thinner.append((f"kind {leaf.kind}", dataclasses.replace(leaf, kind=None)))
-    if leaf.component is not None:
-        thinner.append((f"component {leaf.component}", dataclasses.replace(leaf, component=None)))
-    if leaf.not_text is not None:
-        thinner.append((f"not_text {leaf.not_text}", dataclasses.replace(leaf, not_text=None)))
+    for key in ("kind", "component", "not_text"):
+        value = getattr(leaf, key)
+        if value is not None:
+            without_key: dict[str, Any] = {key: None}
+            thinner.append((f"{key} {value}", dataclasses.replace(leaf, **without_key)))
     if leaf.text is not None:
         thinner.append((f"text {leaf.text}", dataclasses.replace(leaf, text=None, values={}, literals=())))
     for name in leaf.fields:

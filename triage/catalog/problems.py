@@ -1,4 +1,4 @@
-"""What is wrong with a signature file, where, and how to mend it."""
+"""Problems of signature files: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from dataclasses import dataclass
 # Codes of the warnings that a loaded catalog carries.
 SKIPPED = "catalog-skipped"
 WEAK = "catalog-weak-pattern"
+# What a rule says about one signature: severity, key path in its file, message, hint.
+Remark = tuple[str, tuple[str | int, ...], str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One remark. `severity` is error, warning or info; `line` and `column` are 1-based, None when there is no place."""
+    """One problem of a file.
+
+    `severity` is error, warning or info. `line` and `column` are 1-based; None when no place is known.
+    """
 
     severity: str
     path: str

@@ -1,29 +1,27 @@
-"""A signature file from the facts of a cluster: the pattern derived, the samples taken over, the words left to the
-expert.
-"""
+"""Write a signature file from the evidence of a cluster: derived pattern, its samples, texts left to the curator."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from triage.base.errors import OptionError
-from triage.catalog.derive import Derived, derive
-from triage.catalog.match import evaluate
-from triage.catalog.model import Leaf, Sample, Signature
-from triage.catalog.new import SCHEMA, claim
-from triage.evidence import from_text
+from triage.catalog.derive import derive_pattern
+from triage.catalog.match import evaluate_signature
+from triage.catalog.model import Clause, Leaf, Signature
+from triage.catalog.skeleton import SCHEMA, write_signature_file
+from triage.evidence import extract_text
 from triage.model.evidence import Evidence
 
-SAMPLES = 3
-NEGATIVES = 5
-SAMPLE_CHARACTERS = 2000
+MAX_SAMPLES = 3
+MAX_NEGATIVES = 5
+MAX_SAMPLE_CHARACTERS = 2000
 TODO = "TODO: "
 
 _FILE = """\
 # yaml-language-server: $schema=../{schema}
-# Made of cluster {cluster}; read the pattern, then say in your words what stands behind each TODO.
+# Written from cluster {cluster}. Check the pattern, then replace each TODO by your own text.
 id: {id}
 revision: 1
 title: {title}
@@ -49,14 +47,14 @@ samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
-    """The text of the file, and which facts of other failures its pattern matches too (none, if it is good)."""
+class PromotedSignature:
+    """The text of the file, and the first lines of other failures that its pattern matches too (should be none)."""
 
     text: str
     conflicts: tuple[str, ...]
 
 
-def promote(
+def promote_cluster(
     identifier: str,
     title: str,
     cluster: str,
@@ -64,124 +62,113 @@ def promote(
     others: Sequence[Evidence],
     directory: Path,
     known: Sequence[str],
-) -> tuple[Path, Promoted]:
-    """Write `<directory>/<domain>/<slug>.yaml` from the facts of a cluster; `others` are facts of near clusters, which
-    it must not match.
+) -> tuple[Path, PromotedSignature]:
+    """Write `<directory>/<domain>/<slug>.yaml` from the evidence of a cluster, and return its path.
 
-    Raises OptionError for an id that cannot be used, a file that is there, and facts of which no pattern can be made.
+    `others` is evidence of similar clusters, which the pattern must not match. OptionError for an unusable id, an
+    existing file, and evidence without text.
     """
-    drafted = draft(identifier, title, cluster, members, others)
-    return claim(identifier, directory, known, title, drafted.text), drafted
+    drafted = draft_signature(identifier, title, cluster, members, others)
+    return write_signature_file(identifier, directory, known, title, drafted.text), drafted
 
 
-def draft(
+def draft_signature(
     identifier: str, title: str, cluster: str, members: Sequence[Evidence], others: Sequence[Evidence]
-) -> Promoted:
-    """The text of the file."""
-    leaves = _leaves(members)
+) -> PromotedSignature:
+    """Write the text of the file."""
+    leaves = _derive_leaves(members)
     if not leaves:
-        raise OptionError(
-            f"{cluster} holds no line of which a pattern could be made",
-            hint="`triage clusters show` shows what it holds",
-        )
-    signature = _signature(identifier, [leaf for leaf, _ in leaves])
-    missed = [fact.text for fact in members if evaluate(signature, [fact]) is None]
+        message = f"cluster {cluster} has no text to derive a pattern from"
+        raise OptionError(message, hint="`triage clusters show` shows its evidence")
+    signature = Signature(identifier, 1, "", "experimental", "cause", "fatal", Clause("any", tuple(leaves)))
+    missed = [item.text for item in members if evaluate_signature(signature, [item]) is None]
     assert not missed, f"the derived pattern misses {missed[0]!r}"
-    conflicts = tuple(
-        dict.fromkeys(fact.text.split("\n", 1)[0] for fact in others if evaluate(signature, [fact]) is not None)
-    )
-    negatives = [fact for fact in others if evaluate(signature, [fact]) is None]
+    matched = [item for item in others if evaluate_signature(signature, [item]) is not None]
+    negatives = [item for item in others if item not in matched]
     text = _FILE.format(
         schema=SCHEMA,
         cluster=cluster,
         id=identifier,
-        title=_quoted(title),
-        leaves="".join(_leaf(leaf) for leaf, _ in leaves),
-        meaning=_quoted(TODO + "what it means, in a sentence or two"),
-        summary=_quoted(TODO + "one sentence that says what to do"),
-        origin=_quoted(f"cluster {cluster}"),
-        match="".join(_sample(signature, fact) for fact in _distinct(members, SAMPLES)),
-        no_match=_negatives(signature, negatives),
+        title=_double_quote(title),
+        leaves="".join(map(_format_leaf, leaves)),
+        meaning=_double_quote(TODO + "what it means, in a sentence or two"),
+        summary=_double_quote(TODO + "one sentence that says what to do"),
+        origin=_double_quote(f"cluster {cluster}"),
+        match="".join(_format_sample(signature, item) for item in _select_distinct(members, MAX_SAMPLES)),
+        no_match=_format_negatives(signature, negatives),
     )
-    return Promoted(text, conflicts)
+    return PromotedSignature(text, tuple(dict.fromkeys(_first_line(item) for item in matched)))
 
 
-def _leaves(members: Sequence[Evidence]) -> list[tuple[Leaf, Derived]]:
-    """One condition a kind and component: facts that look alike share one."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for fact in members:
-        line = fact.text.split("\n", 1)[0].strip()
+def _derive_leaves(members: Sequence[Evidence]) -> list[Leaf]:
+    """One leaf for each kind and component."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for item in members:
+        line = _first_line(item).strip()
         if line:
-            groups.setdefault((fact.kind, fact.component), []).append(line)
-    made = []
-    for (kind, _), lines in groups.items():
-        derived = derive(lines)
-        made.append((Leaf(kind=kind, text=derived.pattern), derived))
-    return made
+            lines.setdefault((item.kind, item.component), []).append(line)
+    return [Leaf(kind=kind, text=derive_pattern(alike)) for (kind, _), alike in lines.items()]
 
 
-def _signature(identifier: str, leaves: Sequence[Leaf]) -> Signature:
-    from triage.catalog.model import Clause
-
-    return Signature(identifier, 1, "", "experimental", "cause", "fatal", Clause("any", tuple(leaves)))
+def _first_line(item: Evidence) -> str:
+    return item.text.split("\n", 1)[0]
 
 
-def _leaf(leaf: Leaf) -> str:
-    return f"    - kind: {leaf.kind}\n      text: {_single(leaf.text or '')}\n"
+def _format_leaf(leaf: Leaf) -> str:
+    return f"    - kind: {leaf.kind}\n      text: {_single_quote(leaf.text or '')}\n"
 
 
-def _distinct(facts: Sequence[Evidence], limit: int) -> list[Evidence]:
-    return list({fact.text: fact for fact in facts}.values())[:limit]
+def _select_distinct(evidence: Sequence[Evidence], limit: int) -> list[Evidence]:
+    return list({item.text: item for item in evidence}.values())[:limit]
 
 
-def _sample(signature: Signature, fact: Evidence) -> str:
-    """The excerpt where the readers make of it what they made of the log, else the fact as it is."""
-    match = evaluate(signature, [fact])
-    captures = "".join(
-        f"        {name}: {_quoted(value)}\n" for name, value in (match.captures if match else {}).items() if value
+def _format_sample(signature: Signature, item: Evidence) -> str:
+    """The excerpt if reading it as a log gives the same captures; otherwise the evidence itself."""
+    match = evaluate_signature(signature, [item])
+    captures = _format_mapping(
+        "captures", {name: value for name, value in match.captures.items() if value} if match else {}
     )
-    for text in (fact.excerpt, fact.text):
-        again = evaluate(signature, from_text(text)) if text and len(text) <= SAMPLE_CHARACTERS else None
-        if again is not None and match is not None and again.captures == match.captures:
-            return f"    - text: {_quoted(text)}\n" + (f"      captures:\n{captures}" if captures else "")
-    fields = "".join(f"        {name}: {_quoted(value)}\n" for name, value in fact.fields.items())
+    for text in (item.excerpt, item.text):
+        if match is not None and text and len(text) <= MAX_SAMPLE_CHARACTERS:
+            of_log = evaluate_signature(signature, extract_text(text))
+            if of_log is not None and of_log.captures == match.captures:
+                return f"    - text: {_double_quote(text)}\n{captures}"
     return (
-        f"    - text: {_quoted(fact.text[:SAMPLE_CHARACTERS])}\n      kind: {fact.kind}\n"
-        + (f"      component: {_quoted(fact.component)}\n" if fact.component else "")
-        + (f"      fields:\n{fields}" if fields else "")
-        + (f"      captures:\n{captures}" if captures else "")
+        f"    - text: {_double_quote(item.text[:MAX_SAMPLE_CHARACTERS])}\n      kind: {item.kind}\n"
+        + (f"      component: {_double_quote(item.component)}\n" if item.component else "")
+        + _format_mapping("fields", item.fields)
+        + captures
     )
 
 
-def _negatives(signature: Signature, others: Sequence[Evidence]) -> str:
-    """Lines of other clusters that look like it."""
-    samples: list[Sample] = []
-    for fact in _distinct(others, 4 * NEGATIVES):
-        line = fact.text.split("\n", 1)[0][:400]
-        if line.strip() and evaluate(signature, from_text(line)) is None:
-            samples.append(Sample(line, why="another cluster"))
-    rows = "".join(f"\n    - {{text: {_quoted(item.text)}, why: {_quoted(item.why)}}}" for item in samples[:NEGATIVES])
-    return rows or " []"
+def _format_mapping(key: str, values: Mapping[str, str]) -> str:
+    rows = "".join(f"        {name}: {_double_quote(value)}\n" for name, value in values.items())
+    return f"      {key}:\n{rows}" if rows else ""
 
 
-def _quoted(text: str) -> str:
-    """A YAML double-quoted scalar; what is not printable is written as an escape."""
-    return '"' + "".join(_escaped(sign) for sign in text.encode("utf-8", "replace").decode()) + '"'
+def _format_negatives(signature: Signature, others: Sequence[Evidence]) -> str:
+    """Lines of similar clusters that the signature must not match."""
+    candidates = [_first_line(item)[:400] for item in _select_distinct(others, 4 * MAX_NEGATIVES)]
+    lines = [one for one in candidates if one.strip() and evaluate_signature(signature, extract_text(one)) is None]
+    rows = (f'\n    - {{text: {_double_quote(line)}, why: "another cluster"}}' for line in lines[:MAX_NEGATIVES])
+    return "".join(rows) or " []"
 
 
-def _escaped(sign: str) -> str:
-    if sign in ('"', "\\"):
-        return "\\" + sign
-    if sign == "\n":
+def _double_quote(text: str) -> str:
+    """A YAML double-quoted scalar, with escapes for unprintable characters."""
+    return '"' + "".join(map(_escape_character, text.encode("utf-8", "replace").decode())) + '"'
+
+
+def _escape_character(character: str) -> str:
+    if character in ('"', "\\"):
+        return "\\" + character
+    if character == "\n":
         return "\\n"
-    if sign.isprintable():
-        return sign
-    return f"\\u{ord(sign):04x}" if ord(sign) < 0x10000 else f"\\U{ord(sign):08x}"
+    if character.isprintable():
+        return character
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
 
 
-def _single(text: str) -> str:
-    """A YAML single-quoted scalar, in which backslashes are themselves."""
-    return "'" + text.replace("'", "''") + "'" if text.isprintable() else _quoted(text)
-
-
-__all__ = ["Promoted", "Sample", "draft", "promote"]
+def _single_quote(text: str) -> str:
+    """A YAML single-quoted scalar, in which backslashes stay as they are."""
+    return "'" + text.replace("'", "''") + "'" if text.isprintable() else _double_quote(text)

@@ -1,152 +1,142 @@
-"""One YAML file to one `Signature`, or to everything that is wrong with it."""
+"""Read a YAML file into its signatures, or into everything that is wrong with it."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from triage.catalog import codec, marked, schema, tables
-from triage.catalog.model import Clause, Edge, Leaf, Sample, Signature
+from triage.catalog import code_tables, codec, schema, yaml_document
+from triage.catalog.model import Clause, Leaf, Sample, Signature
 from triage.catalog.problems import Problem
 
-_FORMS = {
-    tables.CODE: "write the code as it is printed, of letters, digits and -",
-    schema.ID: "<domain>.<slug>, in lower case, words joined by -",
+_FORM_HINTS = {
+    code_tables.CODE: "write the code as logs print it, with letters, digits and -",
+    schema.ID: "write <domain>.<slug> in lower case, words joined by -",
     schema.BOUNDS: 'write bounds such as ">=2.4, <3"',
-    schema.NAME: "letters, digits and _, not beginning with a digit",
-    schema.URL: "write a whole address, https://…",
+    schema.NAME: "use letters, digits and _, and no digit at the start",
+    schema.URL: "write a full address, https://…",
     schema.WINDOW: "write a number and a unit, such as 90s, 30m, 2h or 1d",
+}
+# Errors of pydantic about the type of a value, and what the author of a file should write.
+_TYPE_HINTS = {
+    "string_type": "a text",
+    "dict_type": "a mapping",
+    "list_type": "a list (lines that begin with `- `)",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
 }
 
 
-def read(path: str | Path, shown: str | None = None) -> tuple[Signature | None, list[Problem]]:
-    """The signature of the file (None if it cannot be used) and all its errors. `shown` is the name to report."""
-    return _one(read_all(path, shown), shown or str(path))
+def read_signature(path: str | Path) -> tuple[Signature | None, list[Problem]]:
+    """Read a file that is not a table: its signature (None if unusable), and all its errors."""
+    return _require_single(*read_signatures(path), str(path))
 
 
-def parse(text: str, name: str) -> tuple[Signature | None, list[Problem]]:
-    """The same for a text that is already there."""
-    return _one(parse_all(text, name), name)
+def parse_signature(text: str, name: str) -> tuple[Signature | None, list[Problem]]:
+    """Parse the text of a file called `name`; otherwise like `read_signature`."""
+    return _require_single(*parse_signatures(text, name), name)
 
 
-def read_all(path: str | Path, shown: str | None = None) -> tuple[list[Signature], list[Problem]]:
-    """The signatures of the file, many if it is a table of codes, none if it cannot be used, and all its errors."""
-    name = shown or str(path)
-    try:
-        text = _text(Path(path))
-    except (OSError, ValueError) as error:
-        return [], [
-            Problem("error", name, None, None, f"cannot be read: {_reason(error)}", "give a readable UTF-8 text file")
-        ]
-    return parse_all(text, name)
-
-
-def parse_all(text: str, name: str) -> tuple[list[Signature], list[Problem]]:
-    """The same for a text that is already there."""
-    document = marked.parse(text)
-    problems = [Problem("error", name, *place, message, hint) for place, message, hint in document.remarks]
-    if document.value is None:
-        return [], problems or [Problem("error", name, 1, 1, "the file is empty", "start with `id:`")]
-    if not isinstance(document.value, dict):
-        return [], [*problems, Problem("error", name, 1, 1, "the file is not a mapping", "start with `id:`")]
-    try:
-        if tables.KEY in document.value:
-            found = tables.expand(tables.TableFile.model_validate(document.value), name)
-        else:
-            found = [_signature(schema.SignatureFile.model_validate(document.value), name)]
-    except ValidationError as error:
-        problems += [_problem(detail, document, name) for detail in error.errors(include_url=False)]
-        return [], sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
-    return ([] if problems else found), problems
-
-
-def _one(found: tuple[list[Signature], list[Problem]], name: str) -> tuple[Signature | None, list[Problem]]:
-    signatures, problems = found
+def _require_single(
+    signatures: list[Signature], problems: list[Problem], name: str
+) -> tuple[Signature | None, list[Problem]]:
     if signatures and signatures[0].table:
         return None, [Problem("error", name, 1, 1, "the file is a table of codes", "name one of its rows by its id")]
     return (signatures[0] if signatures else None), problems
 
 
-def places(path: str | Path) -> marked.Marked:
-    """The file's tree with its places, for remarks about a file that was read before."""
+def read_signatures(path: str | Path) -> tuple[list[Signature], list[Problem]]:
+    """Read the signatures of a file (several for a table of codes, none if it is unusable), and all its errors."""
     try:
-        return marked.parse(_text(Path(path)))
+        text = _read_text(Path(path))
+    except (OSError, ValueError) as error:
+        message = f"cannot be read: {_describe_error(error)}"
+        return [], [Problem("error", str(path), None, None, message, "give a readable UTF-8 text file")]
+    return parse_signatures(text, str(path))
+
+
+def parse_signatures(text: str, name: str) -> tuple[list[Signature], list[Problem]]:
+    """Parse the text of a file called `name`; otherwise like `read_signatures`."""
+    document = yaml_document.parse_yaml(text)
+    problems = [Problem("error", name, *position, message, hint) for position, message, hint in document.remarks]
+    if document.value is None:
+        return [], problems or [Problem("error", name, 1, 1, "the file is empty", "start with `id:`")]
+    if not isinstance(document.value, dict):
+        return [], [*problems, Problem("error", name, 1, 1, "the file is not a mapping", "start with `id:`")]
+    try:
+        if code_tables.KEY in document.value:
+            signatures = code_tables.expand_table(code_tables.TableFile.model_validate(document.value), name)
+        else:
+            signatures = [_to_signature(schema.SignatureFile.model_validate(document.value), name)]
+    except ValidationError as error:
+        problems += [_to_problem(detail, document, name) for detail in error.errors(include_url=False)]
+        return [], sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+    return ([] if problems else signatures), problems
+
+
+def read_document(path: str | Path) -> yaml_document.YamlDocument:
+    """The file's tree with its positions; empty if it cannot be read."""
+    try:
+        return yaml_document.parse_yaml(_read_text(Path(path)))
     except (OSError, ValueError):
-        return marked.Marked()
+        return yaml_document.YamlDocument()
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("not a regular file")
-        content = file.read(marked.MAX_BYTES + 1)
-    if len(content) > marked.MAX_BYTES:
-        raise ValueError(f"larger than {marked.MAX_BYTES // 1024} KiB")
+        content = file.read(yaml_document.MAX_BYTES + 1)
+    if len(content) > yaml_document.MAX_BYTES:
+        raise ValueError(f"larger than {yaml_document.MAX_BYTES // 1024} KiB")
     return content.decode("utf-8-sig")
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8"
     return str(getattr(error, "strerror", None) or error)
 
 
-def _problem(detail: Any, document: marked.Marked, name: str) -> Problem:
+def _to_problem(detail: Any, document: yaml_document.YamlDocument, name: str) -> Problem:
     location = tuple(part for part in detail["loc"] if part != "[key]")
-    message, hint = _say(detail, location)
+    message, hint = _explain_error(detail, location)
     inner = ".".join(str(part) for part in location)
-    return Problem("error", name, *document.place(location), f"{inner}: {message}" if inner else message, hint)
+    return Problem("error", name, *document.locate(location), f"{inner}: {message}" if inner else message, hint)
 
 
-def _say(detail: Any, location: tuple[Any, ...]) -> tuple[str, str]:
-    """Pydantic's error in the words of someone who writes YAML."""
+def _explain_error(detail: Any, location: tuple[Any, ...]) -> tuple[str, str]:
+    """Pydantic's error as a message and a hint for the author of a YAML file."""
     kind, context = detail["type"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return "unknown key", _did_you_mean(str(location[-1]))
+        return "unknown key", _suggest_key(str(location[-1]))
     if kind == "missing":
         return "is missing", f"add `{location[-1]}:`"
     if kind == "literal_error":
         return f"{detail['input']!r} is not allowed here", f"one of {context['expected']}"
     if kind == "string_pattern_mismatch":
-        return f"{detail['input']!r} has not the right form", _FORMS.get(
-            context["pattern"], f"it must match {context['pattern']}"
-        )
-    if kind in (
-        "string_type",
-        "dict_type",
-        "list_type",
-        "model_type",
-        "model_attributes_type",
-        "int_parsing",
-        "int_type",
-    ):
-        wanted = {
-            "string": "a text",
-            "dict": "a mapping",
-            "list": "a list (lines that begin with `- `)",
-            "int": "a whole number",
-        }
-        return (
-            f"{_shape(detail['input'])} stands here",
-            f"write {wanted.get(kind.partition('_')[0], 'a mapping')}, or leave the key out",
-        )
+        hint = _FORM_HINTS.get(context["pattern"], f"it must match {context['pattern']}")
+        return f"{detail['input']!r} does not have the right form", hint
+    if kind in _TYPE_HINTS:
+        return f"found {_describe_shape(detail['input'])}", f"write {_TYPE_HINTS[kind]}, or leave the key out"
     return str(detail["msg"]), str(context.get("hint", ""))
 
 
-def _shape(value: object) -> str:
+def _describe_shape(value: object) -> str:
     if value is None:
         return "nothing"
     return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "a text"
 
 
-def _did_you_mean(key: str) -> str:
+def _suggest_key(key: str) -> str:
     models = (
         schema.SignatureFile,
         schema.Condition,
@@ -154,16 +144,16 @@ def _did_you_mean(key: str) -> str:
         schema.Edge,
         schema.NoMatchSample,
         schema.Samples,
-        tables.TableFile,
-        tables.Row,
+        code_tables.TableFile,
+        code_tables.Row,
     )
     known = sorted({field for model in models for field in model.model_fields})
     close = difflib.get_close_matches(key, known, n=1)
     return f"did you mean `{close[0]}`?" if close else "remove it; the keys are in signatures/schema.json"
 
 
-def _signature(file: schema.SignatureFile, name: str) -> Signature:
-    match = _condition(file.match) if file.match else None
+def _to_signature(file: schema.SignatureFile, name: str) -> Signature:
+    match = _to_condition(file.match) if file.match else None
     return Signature(
         id=file.id,
         revision=file.revision,
@@ -174,8 +164,8 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
         match=match,
         path=name,
         blames=file.blames,
-        leads_to=tuple(Edge(edge.signature, edge.scope, schema.seconds(edge.window)) for edge in file.leads_to),
-        tells=file.tells,
+        causal_edges=schema.to_edges(file.leads_to),
+        indicates=file.tells,
         applies_to=dict(file.applies_to),
         meaning=file.meaning.strip(),
         impact=file.impact.strip(),
@@ -185,28 +175,27 @@ def _signature(file: schema.SignatureFile, name: str) -> Signature:
         origin=file.origin,
         falsepositives=tuple(file.falsepositives),
         references=tuple(file.references),
-        samples_match=tuple(_sample(sample) for sample in file.samples.match),
-        samples_no_match=tuple(_sample(sample, sample.why) for sample in file.samples.no_match),
-        fingerprint=codec.fingerprint(match),
+        samples_match=tuple(_to_sample(sample) for sample in file.samples.match),
+        samples_no_match=tuple(_to_sample(sample, sample.why) for sample in file.samples.no_match),
+        fingerprint=codec.compute_fingerprint(match),
         replaced_by=file.replaced_by,
     )
 
 
-def _sample(sample: schema.MatchSample, why: str = "") -> Sample:
+def _to_sample(sample: schema.MatchSample, why: str = "") -> Sample:
     return Sample(
         sample.text, dict(sample.captures), why, sample.kind, sample.component, dict(sample.fields), tuple(sample.also)
     )
 
 
-def _condition(condition: schema.Condition) -> Clause | Leaf:
-    """`none` beside a leaf's keys becomes an `any` of that one leaf."""
-    none = tuple(_leaf(leaf) for leaf in condition.none)
+def _to_condition(condition: schema.Condition) -> Clause | Leaf:
+    """A leaf with `none` beside its keys becomes an `any` of that one leaf."""
+    none = tuple(map(_to_leaf, condition.none))
     parts = condition.any if condition.any is not None else condition.all
     if parts is not None:
-        return Clause("any" if condition.any is not None else "all", tuple(_condition(part) for part in parts), none)
-    return Clause("any", (_leaf(condition),), none) if none else _leaf(condition)
+        return Clause("any" if condition.any is not None else "all", tuple(map(_to_condition, parts)), none)
+    return Clause("any", (_to_leaf(condition),), none) if none else _to_leaf(condition)
 
 
-def _leaf(leaf: schema.Leaf) -> Leaf:
-    fields: Mapping[str, str] = dict(leaf.fields)
-    return Leaf(leaf.kind, leaf.component, leaf.text, leaf.not_text, fields)
+def _to_leaf(leaf: schema.Leaf) -> Leaf:
+    return Leaf(leaf.kind, leaf.component, leaf.text, leaf.not_text, dict(leaf.fields))

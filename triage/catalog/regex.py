@@ -1,8 +1,7 @@
-"""The pattern dialect: what RE2 and Python's own parser both read, and read the same way.
+"""The pattern dialect: what RE2 and Python's `re` both read, and read the same way.
 
-RE2 runs the patterns in linear time, so no contributed file can hang an ingest; Python's parser finds the literals in
-them
-(see `literals`). A construct that only one of them knows, or that they read differently, is refused by name.
+RE2 runs the patterns in linear time, so no contributed file can hang an ingest. A construct that only one of the two
+knows, or that they read differently, is refused by name: signatures stay portable, and `pattern_tree` stays small.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from re import _parser  # type: ignore[attr-defined]
+from collections.abc import Callable, Iterable
 from typing import Any
 
 MAX_PATTERN = 2000  # characters; a longer one belongs into several leaves
 CACHED_PATTERNS = 4096
 
 # How RE2 refuses what `re` knows: the construct as written, its name, and what to write instead.
-_REFUSED = (
+_NOT_IN_RE2 = (
     (r"\(\?=", "look-ahead (?=…)", "match the text that follows, or use another leaf in an `all`"),
     (r"\(\?!", "negative look-ahead (?!…)", "use `not_text`, or a leaf under `none`"),
     (r"\(\?<=", "look-behind (?<=…)", "match the text before it, outside the capture"),
@@ -31,7 +30,7 @@ _REFUSED = (
     (r"\\Z", r"\Z", "use $, which is the end of the text in RE2"),
 )
 # What RE2 accepts but `re` does not, or reads otherwise.
-_FOREIGN = (
+_NOT_IN_PYTHON = (
     (r"\[\[[:.=]", "POSIX class [[:…:]]", r"use \d, \w, \s or a class like [a-z]"),
     (r"\(\?<[A-Za-z_]", "group (?<name>…)", "write (?P<name>…)"),
     (r"\\[pP]", r"Unicode class \p", "use a class like [^ ]"),
@@ -41,41 +40,39 @@ _FOREIGN = (
 
 
 class PatternError(ValueError):
-    """The pattern cannot be used; `hint` says how to mend it."""
+    """The pattern cannot be used; `hint` says how to fix it."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
         self.hint = hint
 
 
-def verify(pattern: str) -> None:
-    """Raise PatternError unless both RE2 and Python's parser accept the pattern."""
+def verify_pattern(pattern: str) -> None:
+    """Raise PatternError unless both RE2 and Python accept the pattern."""
     if not pattern:
         raise PatternError("the pattern is empty and would match everything", "write the text to look for")
     if len(pattern) > MAX_PATTERN:
-        raise PatternError(
-            f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN} are read",
-            "split it into leaves under `any`",
-        )
-    bare = _without_classes_and_escapes(pattern)
-    for construct, name, hint in _FOREIGN:
+        message = f"the pattern has {len(pattern)} characters; at most {MAX_PATTERN} are allowed"
+        raise PatternError(message, "split it into leaves under `any`")
+    bare = _blank_classes_and_escapes(pattern)
+    for construct, name, hint in _NOT_IN_PYTHON:
         if re.search(construct, pattern if construct.startswith(r"\[\[") else bare):
-            raise PatternError(f"{name} is not part of the common dialect", hint)
+            raise PatternError(f"{name} is not common to RE2 and Python", hint)
     try:
-        compiled(pattern)
+        compile_pattern(pattern)
     except ValueError as error:
-        raise _refusal(bare, str(error)) from None
+        raise _explain_refusal(bare, str(error)) from None
     try:
-        parsed(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as "possible nested set"
+            re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise PatternError(
-            f"Python's parser does not read the pattern: {error}", "use only what RE2 and Python share"
-        ) from None
+        raise PatternError(f"Python does not read the pattern: {error}", "use only what RE2 and Python share") from None
 
 
 @functools.lru_cache(maxsize=CACHED_PATTERNS)
-def compiled(pattern: str) -> Any:
-    """The RE2 object of the pattern, for texts as str or as UTF-8 bytes. ValueError with RE2's words if it refuses."""
+def compile_pattern(pattern: str) -> Any:
+    """The RE2 object of the pattern, for texts as str or as UTF-8 bytes. ValueError with RE2's reason if it refuses."""
     import re2  # type: ignore[import-untyped, unused-ignore]
 
     options = re2.Options()
@@ -87,28 +84,43 @@ def compiled(pattern: str) -> Any:
         raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
 
 
-@functools.lru_cache(maxsize=CACHED_PATTERNS)
-def parsed(pattern: str) -> Any:
-    """Python's parse tree of the pattern. re.error, OverflowError or RecursionError if it does not read it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _parser.parse(pattern)
+def build_set_search(
+    patterns: Iterable[str], max_memory: int, *, literal: bool = False
+) -> Callable[[bytes], Iterable[int]] | None:
+    """A function that returns the numbers of the patterns that match in a text, in one pass; None if RE2 cannot.
+
+    `max_memory` in bytes bounds the automaton. With `literal` the patterns are plain strings.
+    """
+    import re2  # type: ignore[import-untyped, unused-ignore]
+
+    options = re2.Options()
+    options.log_errors = False
+    options.literal = literal
+    options.max_mem = max_memory
+    automaton = re2.Set.SearchSet(options)
+    try:
+        for pattern in patterns:
+            automaton.Add(pattern)
+        automaton.Compile()
+    except re2.error:
+        return None
+    return lambda text: automaton.Match(text) or ()  # None if nothing matches
 
 
 @functools.lru_cache(maxsize=CACHED_PATTERNS)
-def named_groups(pattern: str) -> tuple[tuple[str, int], ...]:
-    """The names and numbers of the groups of a pattern that `verify` has passed."""
-    return tuple(compiled(pattern).groupindex.items())
+def list_named_groups(pattern: str) -> tuple[tuple[str, int], ...]:
+    """The names and numbers of the groups of a pattern that `verify_pattern` has passed."""
+    return tuple(compile_pattern(pattern).groupindex.items())
 
 
-def _refusal(bare: str, reason: str) -> PatternError:
-    for construct, name, hint in _REFUSED:
+def _explain_refusal(bare: str, reason: str) -> PatternError:
+    for construct, name, hint in _NOT_IN_RE2:
         if re.search(construct, bare):
             return PatternError(f"{name} is not possible in RE2", hint)
     return PatternError(f"RE2 refuses the pattern: {reason}", "see github.com/google/re2/wiki/Syntax")
 
 
-def _without_classes_and_escapes(pattern: str) -> str:
+def _blank_classes_and_escapes(pattern: str) -> str:
     r"""The pattern with character classes and escaped punctuation blanked, so that `\(\?=` is not taken for a
     look-ahead."""
     return re.sub(r"\\[^A-Za-z0-9]|\[\^?\]?(?:\\.|[^\]\\])*\]", "_", pattern, flags=re.DOTALL)

@@ -1,6 +1,4 @@
-"""What triage makes of a signature file: what stops the scan for it, how each of its samples is read, and what explains
-it.
-"""
+"""Explain a signature file: the literals that the scan looks for, how each sample is read, and what explains it."""
 
 from __future__ import annotations
 
@@ -10,17 +8,24 @@ from pathlib import Path
 
 from triage.base.errors import CatalogError
 from triage.catalog import regex
-from triage.catalog.case import Case, ToEvidence, ingest_evidence, numbered, prepare, sample_evidence
-from triage.catalog.graph import Arrow, explained_by
-from triage.catalog.match import ClauseLine, describe, evaluate, explain, positive_leaves
+from triage.catalog.check_context import (
+    EvidenceReader,
+    default_reader,
+    list_samples,
+    load_context,
+    read_sample,
+)
+from triage.catalog.graph import GraphEdge, group_edges_by_effect
+from triage.catalog.match import ClauseLine, describe_clause, evaluate_signature, explain_clauses, positive_leaves
 from triage.catalog.model import Leaf, Sample, Signature
 from triage.model.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A leaf in words, the literals of which one must stand in a line with how often healthy logs hold them, and its
-    captures.
+class LeafStudy:
+    """A leaf in words, its literals with how often healthy logs contain them, and its captures.
+
+    A line must contain one of the literals, or the scan does not stop at it.
     """
 
     text: str
@@ -29,12 +34,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A sample, called as in its file: should it match, does it, what the readers made of it, and which clauses held
-    over that.
+class SampleStudy:
+    """A sample, named as in its file, with its evidence and the clauses and captures of the match.
+
+    `expected`: whether it must match. `matched`: whether it does.
     """
 
-    called: str
+    name: str
     expected: bool
     matched: bool
     evidence: tuple[Evidence, ...]
@@ -43,49 +49,51 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """A signature as triage understands it; `explained_by` are the edges of others that end here."""
+class SignatureStudy:
+    """A signature, its leaves and samples; `explained_by` are the edges of other signatures to it."""
 
     signature: Signature
-    wanted: tuple[Wanted, ...]
-    samples: tuple[Tried, ...]
-    explained_by: tuple[Arrow, ...]
+    leaves: tuple[LeafStudy, ...]
+    samples: tuple[SampleStudy, ...]
+    explained_by: tuple[GraphEdge, ...]
 
 
-def study(path: Path, identifier: str | None = None, to_evidence: ToEvidence | None = None) -> Study:
-    """The signature of the file, or the row `identifier` of a table, beside the shipped catalog.
+def study_signature(
+    path: Path, identifier: str | None = None, to_evidence: EvidenceReader | None = None
+) -> SignatureStudy:
+    """Study the signature of the file, or the row `identifier` of a table, together with the shipped catalog.
 
-    CatalogError when the file cannot be used, or is a table and no row of it is named.
+    CatalogError when the file cannot be used, or is a table and `identifier` is None.
     """
-    case, problems = prepare([path], None)
-    wrong = [problem for problem in problems if problem.severity == "error"]
-    if wrong:
-        raise CatalogError("\n".join(map(str, wrong)), hint="mend these places, then try again")
-    if identifier is None and len(case.checked) > 1:
-        raise CatalogError(
-            f"{path} is a table of {len(case.checked)} codes", hint=f"name a row by its id, such as {min(case.checked)}"
-        )
-    signature = case.whole[identifier or next(iter(case.checked))]
-    read = to_evidence or ingest_evidence()
-    return Study(
+    context, problems = load_context([path], None)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        raise CatalogError("\n".join(map(str, errors)), hint="fix the reported lines, then try again")
+    if identifier is None and len(context.checked) > 1:
+        hint = f"name a row by its id, such as {min(context.checked)}"
+        raise CatalogError(f"{path} is a table of {len(context.checked)} codes", hint=hint)
+    signature = context.all_signatures[identifier or next(iter(context.checked))]
+    read = to_evidence or default_reader()
+    samples = (
+        _study_sample(signature, ".".join(map(str, key_path)), key_path[1] == "match", sample, read)
+        for key_path, sample in list_samples(signature)
+    )
+    return SignatureStudy(
         signature,
-        tuple(_wanted(leaf, case) for leaf in positive_leaves(signature.match)),
-        tuple(
-            _tried(signature, ".".join(map(str, inside)), inside[1] == "match", sample, read)
-            for inside, sample in numbered(signature)
-        ),
-        tuple(explained_by(case.whole.values()).get(signature.id, ())),
+        tuple(_study_leaf(leaf, context.healthy_text) for leaf in positive_leaves(signature.match)),
+        tuple(samples),
+        tuple(group_edges_by_effect(context.all_signatures.values()).get(signature.id, ())),
     )
 
 
-def _wanted(leaf: Leaf, case: Case) -> Wanted:
-    captures = tuple(name for name, _ in regex.named_groups(leaf.text)) if leaf.text else ()
-    return Wanted(describe(leaf), tuple((literal, case.healthy.count(literal)) for literal in leaf.literals), captures)
+def _study_leaf(leaf: Leaf, healthy: str) -> LeafStudy:
+    captures = tuple(name for name, _ in regex.list_named_groups(leaf.text)) if leaf.text else ()
+    literals = tuple((literal, healthy.count(literal)) for literal in leaf.literals)
+    return LeafStudy(describe_clause(leaf), literals, captures)
 
 
-def _tried(signature: Signature, called: str, expected: bool, sample: Sample, read: ToEvidence) -> Tried:
-    evidence = tuple(sample_evidence(sample, read))
-    match = evaluate(signature, evidence)
-    return Tried(
-        called, expected, match is not None, evidence, explain(signature, evidence), match.captures if match else {}
-    )
+def _study_sample(signature: Signature, name: str, expected: bool, sample: Sample, read: EvidenceReader) -> SampleStudy:
+    evidence = tuple(read_sample(sample, read))
+    match = evaluate_signature(signature, evidence)
+    clauses = explain_clauses(signature, evidence)
+    return SampleStudy(name, expected, match is not None, evidence, clauses, match.captures if match else {})

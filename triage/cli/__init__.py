@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line (default: the process's own) and give its exit status; no exception leaves it."""
+    """Run one command line (default: of this process) and return its exit status; raises nothing."""
     from triage.cli import failure
 
     try:

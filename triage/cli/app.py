@@ -1,4 +1,4 @@
-"""The commands and their order. A command's module imports what it needs when it is called, so that help is instant."""
+"""The command line. A command imports what it needs when it is called, so that help is fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typer.main import get_command
 
 import triage
 from triage.cli import (
-    catalog,
     collect,
     core,
     env,
@@ -21,7 +20,6 @@ from triage.cli import (
     find,
     flight,
     ingest,
-    late,
     mcp,
     repro,
     serve,
@@ -31,6 +29,7 @@ from triage.cli import (
     timeline,
     watch,
 )
+from triage.cli.lazy_commands import GROUPS
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
@@ -54,20 +53,10 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("mcp", mcp.mcp),
     ("serve", serve.serve),
 )
-GROUPS: tuple[tuple[str, typer.Typer], ...] = (
-    ("catalog", catalog.group),
-    ("clusters", late.clusters),
-    ("db", late.db),
-    ("config", late.config),
-    ("token", late.token),
-    ("outbox", late.outbox),
-    ("post", late.post),
-    ("bot", late.bot),
-)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"triage {triage.__version__}")
         raise typer.Exit
 
@@ -75,7 +64,7 @@ def _version(wanted: bool) -> None:
 def _root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Find the rank and the line where a multi-rank training job began to fail.
@@ -83,16 +72,16 @@ def _root(
     \b
     Examples:
       triage ingest job_logs/                  diagnose a job
-      triage ingest job.tar.gz --format json   the same for a program
+      triage ingest job.tar.gz --format json   the same as JSON
       triage explain job_logs/ -s ID           why a signature did not match
       triage env job_logs/                     settings that differ between ranks
-      triage split job.log -o by-rank/         one file a rank
-      triage timeline job_logs/ --around 5m    what happened to which rank
+      triage split job.log -o by-rank/         one file per rank
+      triage timeline job_logs/ --around 5m    what happened on which rank
       triage flight dumps/                     which rank missed which collective
       triage stacks rank*.txt                  where each rank of a hung job is
       triage catalog show cuda.out-of-memory   what a signature means
 
-    `triage COMMAND --help` says more.
+    `triage COMMAND --help` shows the options of a command.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
@@ -100,10 +89,9 @@ def _root(
 
 
 def build(only: str = "") -> typer.Typer:
-    """The application, or the one command of it that is called: reading the options of all takes longer than a small
-    job.
+    """Build the application, or only the command that is called: reading all options takes longer than a small job.
 
-    Plain help, for rich would take longer to import than the help takes to read.
+    Help is plain text, because importing rich takes longer than showing the help.
     """
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_root)
@@ -117,14 +105,14 @@ def build(only: str = "") -> typer.Typer:
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; usage errors and what the commands raise come out as exceptions."""
-    given = sys.argv[1:] if argv is None else list(argv)
-    called = given[0] if given and given[0] in dict([*COMMANDS, *GROUPS]) else ""
+    """Run a command line and return its exit status. Usage errors and errors of commands are raised."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    called = arguments[0] if arguments and arguments[0] in dict([*COMMANDS, *GROUPS]) else ""
     command: Any = get_command(build(called))
     try:
-        status = command.main(given, prog_name="triage", standalone_mode=False)
+        status = command.main(arguments, prog_name="triage", standalone_mode=False)
     except typer.Abort:
         raise KeyboardInterrupt from None
-    if status == failure.INTERRUPTED:
+    if status == failure.EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     return status if isinstance(status, int) else 0

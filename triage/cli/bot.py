@@ -1,4 +1,4 @@
-"""`triage bot`: the worker of the outbox together with the ear for buttons and commands."""
+"""`triage bot`: run the notification worker together with the server for buttons and commands."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ import typer
 from triage.base.errors import OptionError
 from triage.cli import options
 
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
+Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")]
+Listen = Annotated[bool, typer.Option("--listen/--no-listen", help="Receive buttons and commands, or only send.")]
 
-def slack(
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen to.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")
-    ] = 8322,
-    listen: Annotated[
-        bool, typer.Option("--listen/--no-listen", help="Hear buttons and commands. Without it, only send.")
-    ] = True,
-    store: options.StoreFile = None,
-) -> None:
-    """Keep Slack as the store says: posts, edits, digests; buttons and /triage.
 
-    Slack calls POST /hooks/slack, through your proxy with TLS. Where `triage serve` runs, it hears at the same path:
-    use --no-listen here.
+def slack(host: Host = "127.0.0.1", port: Port = 8322, listen: Listen = True, store: options.StoreFile = None) -> None:
+    """Run the Slack bot: notifications, edits, digests; buttons and /triage.
+
+    Slack calls POST /hooks/slack, through your proxy with TLS. `triage serve` accepts the same calls at the same path:
+    if it runs, use --no-listen here.
 
     \b
     Examples:
@@ -33,45 +28,40 @@ def slack(
     """
     import contextlib
 
-    from triage.bots import bots, digests
+    from triage.bots import build_bots, digests
     from triage.bots.slack.actions import Actions
-    from triage.bots.slack.listen import listening
+    from triage.bots.slack.listen import serve_callbacks
     from triage.bots.work import run
     from triage.cli import streams
-    from triage.cli.config import loaded
+    from triage.cli.config import load_settings
 
-    settings = loaded({"store.path": store}).settings
+    settings = load_settings({"store.path": store}).settings
     secret = settings.slack.signing_secret.get_secret_value()
     if not settings.slack.token.get_secret_value():
-        raise OptionError(
-            "the bot has no token",
-            hint="set TRIAGE_SLACK_TOKEN to the app's xoxb-… token; docs/slack.md leads through it",
-        )
+        hint = "set TRIAGE_SLACK_TOKEN to the xoxb-… token of the app; docs/slack.md shows how"
+        raise OptionError("TRIAGE_SLACK_TOKEN is not set", hint=hint)
     if listen and not secret:
-        raise OptionError(
-            "buttons and commands cannot be told from forged ones",
-            hint="set TRIAGE_SLACK_SIGNING_SECRET, or give --no-listen",
-        )
-    made = bots(settings)
+        hint = "set it to verify calls from Slack, or use --no-listen"
+        raise OptionError("TRIAGE_SLACK_SIGNING_SECRET is not set", hint=hint)
+    bots = build_bots(settings)
     with (
-        options.stored(settings.store.path, create=True) as opened,
-        options.stopped() as stop,
+        options.open_store(settings.store.path, create=True) as opened,
+        options.stop_on_signal() as stop,
         contextlib.ExitStack() as stack,
     ):
         if listen:
             actions = Actions(settings.slack, settings.web.public_url)
             try:
-                address = stack.enter_context(listening(host, port, secret, opened, actions))
+                address = stack.enter_context(serve_callbacks(host, port, secret, opened, actions))
             except OSError as error:
-                raise OptionError(
-                    f"cannot listen to {host}:{port}: {error.strerror}", hint="give --port another one"
-                ) from None
-            streams.deliver(f"triage hears Slack at {address}\n")
+                message = f"cannot listen on {host}:{port}: {error.strerror}"
+                raise OptionError(message, hint="use another port with --port") from None
+            streams.write_output(f"listening for Slack at {address}\n")
         run(
             opened,
-            made,
+            bots,
             stop,
-            tick=lambda now: digests.due(opened, settings.routing, now),
+            tick=lambda now: digests.write_due_digests(opened, settings.routing, now),
             give_up_days=settings.routing.give_up_days,
         )
 

@@ -1,4 +1,4 @@
-"""`triage clusters`: what a curator does with failures that no signature knows."""
+"""`triage clusters`: curate failures that no signature matches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triage.base.errors import OptionError
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.clusters import Near
+    from triage.clusters import NearestCluster
     from triage.model.evidence import Evidence
     from triage.model.store import Cluster
     from triage.store import Store
@@ -32,28 +32,58 @@ class State(str, Enum):  # noqa: UP042
 
 
 class Engine(str, Enum):  # noqa: UP042
+    """How near clusters are found."""
+
     letters = "letters"
     meaning = "meaning"
     none = "none"
 
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The cluster, like u-7f3a9c, or its name.", show_default=False)]
-Because = Annotated[str, typer.Option("--because", "-b", metavar="TEXT", help="Why.", show_default=False)]
-Format = Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")]
+Because = Annotated[str, typer.Option("--because", "-b", metavar="TEXT", help="The reason.", show_default=False)]
+StateOption = Annotated[State, typer.Option("--state", help="Only this state; waiting means open or named.")]
+Near = Annotated[Engine, typer.Option("--near", help="Find near clusters by letters, by meaning, or not at all.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="What it is, in a few words.", show_default=False)]
+Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="What is known about it.", show_default=False)]
+Target = Annotated[
+    str | None, typer.Argument(metavar="[CLUSTER]", help="The target; default: a new cluster.", show_default=False)
+]
+SameClusters = Annotated[
+    list[str], typer.Argument(metavar="ID ID...", help="Clusters of the same failure.", show_default=False)
+]
+Keys = Annotated[
+    list[str],
+    typer.Option("--key", "-k", metavar="KEY", help="A fingerprint to move; may be repeated.", show_default=False),
+]
+Other = Annotated[str, typer.Argument(metavar="OTHER", help="A cluster of another failure.", show_default=False)]
+NewSignature = Annotated[
+    str, typer.Argument(metavar="SIGNATURE", help="The id of the new signature: <domain>.<slug>.", show_default=False)
+]
+Title = Annotated[
+    str | None,
+    typer.Option(
+        "--title", "-t", metavar="TEXT", help="What happened. Default: the cluster's name.", show_default=False
+    ),
+]
+
+LogOf = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="Only of this cluster or incident.", show_default=False)
+]
+EntryNumber = Annotated[
+    int, typer.Argument(metavar="N", help="The number of the entry in the log.", show_default=False)
+]
 
 
 def list_(
-    state: Annotated[State, typer.Option("--state", help="Which; waiting are open and named ones.")] = State.waiting,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most so many.")] = 50,
-    format: Annotated[  # noqa: A002
-        options.TableFormat, typer.Option("--format", "-f", help="How to write it.")
-    ] = options.TableFormat.text,
+    state: StateOption = State.waiting,
+    limit: options.Limit = 50,
+    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
-    """List clusters by what matters: growing, recent, many jobs, many ranks.
+    """List clusters, the most important first: growing, recent, many jobs, many ranks.
 
     \b
     Examples:
@@ -64,35 +94,31 @@ def list_(
     from triage.render import clusters
     from triage.store.clusters import OPEN, STATES
 
-    streams.check(output)
+    streams.check_output(output)
     states = {State.waiting: OPEN, State.all: STATES}.get(state, (state.value,))
-    with options.stored(store) as opened:
-        found = opened.clusters.listed(states=states, limit=limit)
-    if format is options.TableFormat.json:
-        streams.deliver(clusters.listing_as_json(found), output, utf8=True)
-    elif format is options.TableFormat.csv:
-        streams.deliver(clusters.listing_as_csv(found), output, utf8=True)
-    else:
-        streams.deliver(
-            clusters.listing(found, width=streams.width(width, output), color=streams.color(color.value, output)),
-            output,
-        )
+    with options.open_store(store) as opened:
+        rows = opened.clusters.list_clusters(states=states, limit=limit)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: clusters.listing_as_json(rows),
+        csv=lambda: clusters.listing_as_csv(rows),
+        text=lambda: clusters.listing(rows, **streams.text_style(width, color.value, output)),
+    )
 
 
 def show(
     id: Id,  # noqa: A002
-    engine: Annotated[
-        Engine, typer.Option("--near", help="How near clusters are found: by letters, by meaning, or not at all.")
-    ] = Engine.letters,
-    format: Format = options.PlainFormat.text,  # noqa: A002
+    engine: Near = Engine.letters,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Show a cluster: fingerprints and why, lines, near clusters, incidents, log.
+    """Show a cluster: fingerprints, lines, near clusters, incidents, log.
 
-    Near clusters are only ranked, with the words that stand on one side only; `merge` or `reject` decides.
+    Near clusters are suggestions, with the words in which they differ; decide with `merge` or `reject`.
 
     \b
     Examples:
@@ -103,118 +129,104 @@ def show(
     from triage.render import clusters
     from triage.store.search import Filter
 
-    streams.check(output)
-    with options.stored(store) as opened:
-        found = opened.clusters.get(id)
-        exemplars = opened.clusters.exemplars(found.id)
-        members = opened.search.listed(Filter(cluster=found.id), limit=20)
-        log = opened.audit.listed(subject=found.id)
-        near, note = _near(opened, found.id, engine)
-        page = clusters.Page(found, exemplars, members, log, opened.clusters.reasons(found.id), near, note)
-    if format is options.PlainFormat.json:
-        streams.deliver(clusters.page_as_json(page), output, utf8=True)
-    else:
-        streams.deliver(
-            clusters.page(page, width=streams.width(width, output), color=streams.color(color.value, output)), output
-        )
+    streams.check_output(output)
+    with options.open_store(store) as opened:
+        cluster = opened.clusters.get(id)
+        exemplars = opened.clusters.list_exemplars(cluster.id)
+        members = opened.search.list_incidents(Filter(cluster=cluster.id), limit=20)
+        entries = opened.audit.list_entries(subject=cluster.id)
+        near, note = _find_near(opened, cluster.id, engine)
+        reasons = opened.clusters.list_reasons(cluster.id)
+    details = clusters.ClusterDetails(cluster, exemplars, members, entries, reasons, near, note)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: clusters.page_as_json(details),
+        text=lambda: clusters.page(details, **streams.text_style(width, color.value, output)),
+    )
 
 
-def _near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[Near, Cluster]], str]:
-    """The near clusters; without the package that letters need a note says so, and meaning, which was asked for, is an
-    error.
+def _find_near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[NearestCluster, Cluster]], str]:
+    """Return near clusters and a note.
+
+    Without the package for letters, the default, the note says so; for meaning, which was asked for, it is an error.
     """
-    from triage.clusters.suggest import tfidf
+    from triage.clusters.suggestions import tfidf
 
     if engine is Engine.none:
         return [], ""
     if engine is Engine.meaning:
         from triage.clusters import meaning
 
-        found = opened.clusters.near(cluster, similarity=meaning.similarity)
+        near = opened.clusters.find_near(cluster, similarity=meaning.similarity)
     else:
         try:
-            found = opened.clusters.near(cluster, similarity=tfidf)
+            near = opened.clusters.find_near(cluster, similarity=tfidf)
         except OptionError as error:
             return [], f"{error.message} ({error.hint})"
-    return [(item, opened.clusters.get(item.cluster)) for item in found], ""
+    return [(item, opened.clusters.get(item.cluster)) for item in near], ""
 
 
 def name(
     id: Id,  # noqa: A002
-    words: Annotated[str, typer.Argument(metavar="NAME", help="What it is, in a few words.", show_default=False)],
-    note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="What is known about it.", show_default=False)
-    ] = "",
+    name: NewName,
+    note: Note = "",
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Give a cluster a name; every incident in it is known by it.
+    """Give a cluster a name; every incident in it gets this name.
 
     \b
     Example:
       triage clusters name u-7f3a9c "Tokenizer file is gone"
     """
-    with options.stored(store) as opened:
-        entry = opened.moves.name(id, words, actor=options.actor(by), note=note)
-        _done(f"{opened.clusters.id(id)} is called {words!r}", entry)
+    with options.open_store(store) as opened:
+        entry = opened.cluster_actions.name(id, name, actor=options.actor_name(by), note=note)
+        _confirm(f"cluster {opened.clusters.find_id(id)} named {name!r}", entry)
 
 
 def assign(
     incident: options.IncidentId,
-    into: Annotated[
-        str | None,
-        typer.Argument(metavar="[CLUSTER]", help="Where it belongs; none: a new cluster.", show_default=False),
-    ] = None,
+    into: Target = None,
     because: Because = "",
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Put an incident's failure into another cluster, or into a new one.
+    """Move the failure of an incident to another cluster, or to a new one.
 
-    All incidents with the same fingerprint go with it, those to come too.
+    All incidents with the same fingerprint move too, also future ones.
 
     \b
     Examples:
       triage clusters assign i-4f2a9c u-7f3a9c
       triage clusters assign i-4f2a9c
     """
-    with options.stored(store) as opened:
-        entry, target = opened.moves.assign(
-            opened.incidents.number(incident), into, actor=options.actor(by), because=because
-        )
-        _done(f"it is in {target}", entry)
+    with options.open_store(store) as opened:
+        number, actor = opened.incidents.find_number(incident), options.actor_name(by)
+        entry, target = opened.cluster_actions.assign(number, into, actor=actor, because=because)
+        _confirm(f"moved to {target}", entry)
 
 
-def merge(
-    ids: Annotated[list[str], typer.Argument(metavar="ID ID...", help="Clusters that are one.", show_default=False)],
-    because: Because = "",
-    by: options.By = None,
-    store: options.StoreFile = None,
-) -> None:
-    """Make several clusters one. The oldest id stays, the others lead to it.
+def merge(ids: SameClusters, because: Because = "", by: options.By = None, store: options.StoreFile = None) -> None:
+    """Merge several clusters. The oldest id stays, the others point to it.
 
     \b
     Example:
       triage clusters merge u-7f3a9c u-00c41d
     """
-    with options.stored(store) as opened:
-        entry, kept = opened.moves.merge(ids, actor=options.actor(by), because=because)
-        _done(f"they are {kept}", entry)
+    with options.open_store(store) as opened:
+        entry, target = opened.cluster_actions.merge(ids, actor=options.actor_name(by), because=because)
+        _confirm(f"merged into {target}", entry)
 
 
 def split(
     id: Id,  # noqa: A002
-    key: Annotated[
-        list[str],
-        typer.Option(
-            "--key", "-k", metavar="KEY", help="A fingerprint that leaves; may be repeated.", show_default=False
-        ),
-    ],
+    key: Keys,
     because: Because = "",
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Move fingerprints of a cluster into a new one, for good.
+    """Move fingerprints of a cluster to a new one, permanently.
 
     `triage clusters show` lists the fingerprints.
 
@@ -222,37 +234,34 @@ def split(
     Example:
       triage clusters split u-7f3a9c --key 1:9a41
     """
-    with options.stored(store) as opened:
-        entry, new = opened.moves.split(id, key, actor=options.actor(by), because=because)
-        _done(f"they are {new}", entry)
+    with options.open_store(store) as opened:
+        entry, target = opened.cluster_actions.split(id, key, actor=options.actor_name(by), because=because)
+        _confirm(f"moved to {target}", entry)
 
 
 def reject(
-    one: Id,
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="Another that it is not.", show_default=False)],
-    because: Because = "",
-    by: options.By = None,
-    store: options.StoreFile = None,
+    one: Id, other: Other, because: Because = "", by: options.By = None, store: options.StoreFile = None
 ) -> None:
-    """Say that two clusters are not one, so that nobody suggests it again.
+    """Record that two clusters differ, so that they are not suggested again.
 
     \b
     Example:
       triage clusters reject u-7f3a9c u-00c41d --because "another file"
     """
-    with options.stored(store) as opened:
-        _done("they stay apart", opened.moves.reject(one, other, actor=options.actor(by), because=because))
+    with options.open_store(store) as opened:
+        entry = opened.cluster_actions.reject(one, other, actor=options.actor_name(by), because=because)
+        _confirm("the clusters stay separate", entry)
 
 
 def ignore(id: Id, because: Because = "", by: options.By = None, store: options.StoreFile = None) -> None:  # noqa: A002
-    """Take a cluster out of the list; it is still counted.
+    """Hide a cluster from the list; it is still counted.
 
     \b
     Example:
       triage clusters ignore u-7f3a9c --because "students' sandbox"
     """
-    with options.stored(store) as opened:
-        _done("it is ignored", opened.moves.ignore(id, actor=options.actor(by), because=because))
+    with options.open_store(store) as opened:
+        _confirm("cluster ignored", opened.cluster_actions.ignore(id, actor=options.actor_name(by), because=because))
 
 
 def reopen(id: Id, because: Because = "", by: options.By = None, store: options.StoreFile = None) -> None:  # noqa: A002
@@ -262,71 +271,59 @@ def reopen(id: Id, because: Because = "", by: options.By = None, store: options.
     Example:
       triage clusters reopen u-7f3a9c
     """
-    with options.stored(store) as opened:
-        _done("it is open", opened.moves.reopen(id, actor=options.actor(by), because=because))
+    with options.open_store(store) as opened:
+        _confirm("cluster reopened", opened.cluster_actions.reopen(id, actor=options.actor_name(by), because=because))
 
 
 def promote(
     id: Id,  # noqa: A002
-    signature: Annotated[
-        str, typer.Argument(metavar="SIGNATURE", help="The id to give it: <domain>.<slug>.", show_default=False)
-    ],
-    title: Annotated[
-        str | None,
-        typer.Option(
-            "--title", "-t", metavar="TEXT", help="What happened. Default: the cluster's name.", show_default=False
-        ),
-    ] = None,
-    directory: Annotated[
-        Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to put it into.")
-    ] = Path("signatures"),
+    signature: NewSignature,
+    title: Title = None,
+    directory: options.SignatureDirectory = Path("signatures"),
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Make a signature file of a cluster, with pattern and samples.
+    """Write a signature file for a cluster, with pattern and samples.
 
-    The pattern is what its lines share; lines of near clusters become samples that must not match. `catalog check` is
-    run on the file.
-    What is left to you are the words. Exit status: 0, or 1 when the pattern also matches another cluster.
+    The pattern is what the lines of the cluster share; lines of near clusters become samples that must not match. The
+    file is checked like with `catalog check`. Fill in the texts yourself. Exit status: 0, or 1 if the pattern also
+    matches another cluster.
 
     \b
     Example:
       triage clusters promote u-7f3a9c data.tokenizer-gone
     """
-    from triage.catalog.check import check
-    from triage.catalog.promote import promote as write
+    from triage.catalog.check import check_files
+    from triage.catalog.promote import promote_cluster
     from triage.cli import lookup, streams
-    from triage.render import problems
+    from triage.render import catalog_problems
 
-    streams.check(None)
-    with options.stored(store) as opened:
+    streams.check_output(None)
+    with options.open_store(store) as opened:
         cluster = opened.clusters.get(id)
-        members = [fact for _, _, facts in opened.clusters.exemplars(cluster.id) for fact in facts]
-        others = _others(opened, cluster.id)
-        known = [item.id for item in lookup.load([directory] if directory.is_dir() else ())]
-        words = (title or cluster.name or cluster.title)[:80].strip()
-        path, made = write(signature, words, cluster.id, members, others, directory, known)
-        entry = opened.moves.promote(cluster.id, signature, actor=options.actor(by))
-    found = [problem for problem in check([path]) if problem.severity != "info"]
-    streams.deliver(f"{path}\n" + problems.WRITERS["text"](found))
-    if made.conflicts:
-        streams.deliver(
-            "its pattern also matches other clusters:\n" + "".join(f"  {line}\n" for line in made.conflicts[:8])
-        )
-    _done("say what stands behind TODO, check it again, then `triage retriage` finds it in the past", entry)
-    if made.conflicts:
+        members = [fact for _, _, facts in opened.clusters.list_exemplars(cluster.id) for fact in facts]
+        others = _list_other_facts(opened, cluster.id)
+        taken = [item.id for item in lookup.load_signatures([directory] if directory.is_dir() else ())]
+        text = (title or cluster.name or cluster.title)[:80].strip()
+        path, promotion = promote_cluster(signature, text, cluster.id, members, others, directory, taken)
+        entry = opened.cluster_actions.promote(cluster.id, signature, actor=options.actor_name(by))
+    problems = [problem for problem in check_files([path]) if problem.severity != "info"]
+    streams.write_output(f"{path}\n" + catalog_problems.WRITERS["text"](problems))
+    if promotion.conflicts:
+        lines = "".join(f"  {line}\n" for line in promotion.conflicts[:8])
+        streams.write_output(f"its pattern also matches other clusters:\n{lines}")
+    _confirm("replace each TODO, check the file again, then run `triage retriage` to update past incidents", entry)
+    if promotion.conflicts:
         raise typer.Exit(1)
 
 
 def log(
-    id: Annotated[  # noqa: A002
-        str | None, typer.Argument(metavar="[ID]", help="Only of this cluster or incident.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most so many.")] = 50,
-    format: Format = options.PlainFormat.text,  # noqa: A002
+    id: LogOf = None,  # noqa: A002
+    limit: options.Limit = 50,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     store: options.StoreFile = None,
 ) -> None:
-    """Show who decided what, the latest first.
+    """Show the log of decisions, the latest first.
 
     \b
     Example:
@@ -335,26 +332,28 @@ def log(
     from triage.cli import streams
     from triage.render import clusters
 
-    streams.check(None)
-    with options.stored(store) as opened:
-        found = opened.audit.listed(subject=id, limit=limit)
-    if format is options.PlainFormat.json:
-        streams.deliver(clusters.log_as_json(found), utf8=True)
-    else:
-        streams.deliver("\n".join(clusters.entries(found) or ["nothing was decided"]) + "\n")
+    streams.check_output(None)
+    with options.open_store(store) as opened:
+        entries = opened.audit.list_entries(subject=id, limit=limit)
+    streams.write_format(
+        format.value,
+        None,
+        json=lambda: clusters.log_as_json(entries),
+        text=lambda: "\n".join(clusters.entries(entries) or ["no decisions yet"]) + "\n",
+    )
 
 
 def rekey(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    format: Format = options.PlainFormat.text,  # noqa: A002
+    dry_run: options.DryRun = False,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Give stored clusters the fingerprints of new rules, and tell what no longer fits.
+    """Update the fingerprints of stored clusters to new rules.
 
-    Ids stay and nothing is merged or parted. One fingerprint in several clusters, and one that is several now, are told
-    with what to do.
-    The first ingest with new rules does the same; this shows it before, and what is still to decide afterwards.
+    Ids stay, and nothing is merged or split. Shows fingerprints that are now in several clusters or became several,
+    with what to do. The first ingest with new rules does the same; this command shows it before, and what is left to
+    decide.
 
     \b
     Examples:
@@ -364,42 +363,42 @@ def rekey(
     from triage.cli import streams
     from triage.render import clusters
 
-    streams.check(None)
-    with options.stored(store) as opened:
-        found = opened.clusters.rekey(actor=options.actor(by), dry_run=dry_run)
-    if format is options.PlainFormat.json:
-        streams.deliver(clusters.rekeyed_as_json(found, dry_run), utf8=True)
-    else:
-        streams.deliver(clusters.rekeyed(found, dry_run))
+    streams.check_output(None)
+    with options.open_store(store) as opened:
+        result = opened.clusters.rekey(actor=options.actor_name(by), dry_run=dry_run)
+    streams.write_format(
+        format.value,
+        None,
+        json=lambda: clusters.rekeyed_as_json(result, dry_run),
+        text=lambda: clusters.rekeyed(result, dry_run),
+    )
 
 
-def undo(
-    number: Annotated[int, typer.Argument(metavar="N", help="The number of the entry in the log.", show_default=False)],
-    by: options.By = None,
-    store: options.StoreFile = None,
-) -> None:
-    """Take a decision back. Later ones that build on it must go first.
+def undo(number: EntryNumber, by: options.By = None, store: options.StoreFile = None) -> None:
+    """Undo a decision. Undo later decisions that build on it first.
 
     \b
     Example:
       triage clusters undo 12
     """
-    with options.stored(store) as opened:
-        _done(f"entry {number} is taken back", opened.moves.undo(number, actor=options.actor(by)))
+    with options.open_store(store) as opened:
+        _confirm(f"entry {number} undone", opened.cluster_actions.undo(number, actor=options.actor_name(by)))
 
 
-def _others(opened: Store, cluster: str) -> list[Evidence]:
-    """Facts of the other clusters; those that share the most words with this one first."""
-    mine = {word for key in opened.clusters.get(cluster).keys for word in key.headline.split()}
-    near = sorted(opened.clusters.keys(), key=lambda item: (-len(mine & set(item[0].headline.split())), item[0].key))
+def _list_other_facts(opened: Store, cluster: str) -> list[Evidence]:
+    """Return facts of other clusters, those that share the most words with this one first."""
+    own = {word for key in opened.clusters.get(cluster).keys for word in key.headline.split()}
+    near = sorted(
+        opened.clusters.list_keys(), key=lambda item: (-len(own & set(item[0].headline.split())), item[0].key)
+    )
     names = list(dict.fromkeys(name for _, name in near if name != cluster))[:50]
-    return [fact for name in names for _, _, facts in opened.clusters.exemplars(name) for fact in facts]
+    return [fact for name in names for _, _, facts in opened.clusters.list_exemplars(name) for fact in facts]
 
 
-def _done(said: str, entry: int) -> None:
+def _confirm(message: str, entry: int) -> None:
     from triage.cli import streams
 
-    streams.deliver(f"{said} (entry {entry}; `triage clusters undo {entry}` takes it back)\n")
+    streams.write_output(f"{message} (entry {entry}; undo it with `triage clusters undo {entry}`)\n")
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (

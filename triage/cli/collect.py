@@ -1,4 +1,4 @@
-"""`triage collect`: a bundle of a hanging job's processes on this node."""
+"""`triage collect`: bundle what shows why a job hangs on this node."""
 
 from __future__ import annotations
 
@@ -7,36 +7,31 @@ from typing import Annotated
 
 import typer
 
-_SHOWN = 20
+_MAX_LISTED = 20
+Bundle = Annotated[
+    Path, typer.Option("--output", "-o", metavar="OUT.tar.zst", help="The bundle to write.", show_default=False)
+]
+Pids = Annotated[
+    list[int] | None,
+    typer.Option("--pid", metavar="PID", min=1, help="A process; may be repeated.", show_default=False),
+]
+Match = Annotated[
+    str | None,
+    typer.Option("--match", metavar="PATTERN", help="Processes whose command line matches.", show_default=False),
+]
+Seconds = Annotated[int, typer.Option("--seconds", metavar="N", min=1, max=3600, help="Start no tool after this time.")]
+Mib = Annotated[
+    int, typer.Option("--mib", metavar="N", min=1, max=4096, help="Maximum content in MiB, before compression.")
+]
 
 
-def collect(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT.tar.zst", help="The bundle to write.", show_default=False)
-    ],
-    pid: Annotated[
-        list[int] | None,
-        typer.Option("--pid", metavar="PID", min=1, help="A process; may be repeated.", show_default=False),
-    ] = None,
-    match: Annotated[
-        str | None,
-        typer.Option("--match", metavar="PATTERN", help="Processes whose command line matches.", show_default=False),
-    ] = None,
-    seconds: Annotated[
-        int, typer.Option("--seconds", metavar="N", min=1, max=3600, help="Start no tool after so long.")
-    ] = 60,
-    mib: Annotated[
-        int, typer.Option("--mib", metavar="N", min=1, max=4096, help="At most so much content, before compression.")
-    ] = 64,
-) -> None:
-    """Gather on this node what tells why a job hangs, while it does.
+def collect(output: Bundle, pid: Pids = None, match: Match = None, seconds: Seconds = 60, mib: Mib = 64) -> None:
+    """Collect on this node what shows why a job hangs, while it hangs.
 
-    For each rank: stacks by py-spy and gdb, states of its threads, open files, environment without secrets; of the
-    node: dmesg,
-    nvidia-smi, npu-smi; and the last MiB of the logs that the ranks write. Says what it could not get and why. Without
-    --pid and
-    without --match it takes the processes to which a launcher gave a RANK. Tools stop a process for a moment; nothing
-    is changed.
+    For each rank: stacks from py-spy and gdb, states of its threads, open files, environment without secrets. For the
+    node: dmesg, nvidia-smi, npu-smi, and the last MiB of the logs of the ranks. Lists what is missing and why. Without
+    --pid and --match it takes the processes with a RANK from a launcher. Tools stop a process for a moment; nothing is
+    changed.
 
     \b
     Examples:
@@ -44,20 +39,25 @@ def collect(
       triage collect --match train.py -o node1.tar.zst
       triage ingest node1.tar.zst node2.tar.zst
 
-    Exit status: 0 a bundle was written; 2 there is no such process, or the file cannot be written.
+    Exit status: 0 the bundle was written; 2 no such process, or the file cannot be written.
     """
-    from triage import collect as room
     from triage.cli import progress
-    from triage.cli.streams import to_stderr
-    from triage.render.safe import safe_line
+    from triage.cli.streams import write_stderr
+    from triage.collect import collect as write_bundle
+    from triage.render.sanitize import sanitize_line
 
-    with progress.status(quiet=False) as line:
-        done = room.collect(
-            output, pid or (), match, seconds=float(seconds), most=mib << 20, report=lambda name: line(safe_line(name))
+    with progress.status_line(quiet=False) as show:
+        result = write_bundle(
+            output,
+            pid or (),
+            match,
+            seconds=float(seconds),
+            max_bytes=mib << 20,
+            report=lambda name: show(sanitize_line(name)),
         )
-    to_stderr(f"{output}: {len(done.names)} pieces, {done.size / 1e6:.1f} MB before compression\n")
-    for name, why in done.missing[:_SHOWN]:
-        to_stderr(f"  not: {safe_line(f'{name}: {why}')}\n")
-    if len(done.missing) > _SHOWN:
-        to_stderr(f"  not: {len(done.missing) - _SHOWN} more, listed in COLLECTED.md of the bundle\n")
-    to_stderr(f"  try: triage ingest {safe_line(str(output))}\n")
+    write_stderr(f"{output}: {len(result.names)} files, {result.size / 1e6:.1f} MB before compression\n")
+    for name, reason in result.missing[:_MAX_LISTED]:
+        write_stderr(f"  missing: {sanitize_line(f'{name}: {reason}')}\n")
+    if len(result.missing) > _MAX_LISTED:
+        write_stderr(f"  missing: {len(result.missing) - _MAX_LISTED} more, listed in COLLECTED.md of the bundle\n")
+    write_stderr(f"  try: triage ingest {sanitize_line(str(output))}\n")

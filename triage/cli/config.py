@@ -1,38 +1,36 @@
-"""`triage config`: what is set, and where it was set."""
+"""`triage config`: show the settings and where each value comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.settings import Loaded
+    from triage.settings import LoadedSettings
 
 
-def loaded(given: Mapping[str, Any] | None = None) -> Loaded:
-    """The settings, with options of the command line laid over them. Raises OptionError, also where pydantic-settings
-    is missing.
+def load_settings(overrides: Mapping[str, Any] | None = None) -> LoadedSettings:
+    """Load the settings, overridden by options of the command line.
+
+    Raises OptionError, also if pydantic-settings is not installed.
     """
     from triage.base.errors import OptionError
 
     try:
         from triage.settings import load
     except ModuleNotFoundError as error:
-        raise OptionError(f"this needs the package {error.name}", hint="pip install 'triage-kb[web]'") from None
-    return load(given)
+        hint = "pip install 'triage-kb[web]'"
+        raise OptionError(f"the package {error.name} is not installed", hint=hint) from None
+    return load(overrides)
 
 
 def show(
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")
-    ] = options.PlainFormat.text,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
 ) -> None:
-    """Show every setting with its value and where the value comes from. Secrets are not shown.
+    """Show every setting with its value and the origin of the value. Secrets are not shown.
 
     \b
     Examples:
@@ -43,24 +41,18 @@ def show(
 
     from triage.cli import streams
 
-    streams.check(output)
-    found = loaded()
-    rows = found.rows()
+    streams.check_output(output)
+    loaded = load_settings()
+    rows = loaded.rows()
     if format is options.PlainFormat.json:
         items = [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]
-        text = (
-            json.dumps(
-                {"schema": "triage.config/1", "file": str(found.file) if found.file else None, "settings": items},
-                indent=2,
-            )
-            + "\n"
-        )
+        document = {"schema": "triage.config/1", "file": str(loaded.file) if loaded.file else None, "settings": items}
+        text = json.dumps(document, indent=2)
     else:
-        wide = max(len(name) for name, _, _ in rows)
-        lines = [f"{name:<{wide}} = {json.dumps(value)}  # {origin}" for name, value, origin in rows]
-        head = f"file: {found.file}" if found.file else "no configuration file"
-        text = "\n".join([head, *lines]) + "\n"
-    streams.deliver(text, output, utf8=True)
+        name_width = max(len(name) for name, _, _ in rows)
+        lines = [f"{name:<{name_width}} = {json.dumps(value)}  # {origin}" for name, value, origin in rows]
+        text = "\n".join([f"file: {loaded.file}" if loaded.file else "no configuration file", *lines])
+    streams.write_output(f"{text}\n", output, utf8=True)
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("show", show),)

@@ -1,11 +1,8 @@
-"""`triage catalog new`, `explain`, `test` and `rate`: the way of a new signature from a log to a catalog that knows it."""
+"""`triage catalog new`, `explain`, `test`, `rate` and `mutate`: write and test your own signatures."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -18,7 +15,6 @@ from triage.cli import options
 
 if TYPE_CHECKING:
     from triage.catalog.trial import Trial
-    from triage.pipeline import Options
 
 
 class Role(str, Enum):  # noqa: UP042
@@ -32,117 +28,126 @@ class Role(str, Enum):  # noqa: UP042
     guide = "guide"
 
 
+NewId = Annotated[
+    str, typer.Argument(metavar="ID", help="<domain>.<slug>, like cuda.out-of-memory.", show_default=False)
+]
+Title = Annotated[
+    str | None,
+    typer.Option("--title", "-t", metavar="TEXT", help="What happened, in at most 80 characters.", show_default=False),
+]
+RoleOption = Annotated[Role, typer.Option("--role", "-r", help="Does it start a failure, or follow from one?")]
+
+FileOrId = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|ID",
+        help="A signature file, or the id of a signature in the catalog.",
+        autocompletion=options.complete_signature_ids,
+        show_default=False,
+    ),
+]
+LogPaths = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE", help="The log: files, directories or archives of one job.", show_default=False),
+]
+TestedSignature = Annotated[
+    str | None,
+    typer.Option(
+        "--signature",
+        "-s",
+        metavar="PATH|ID",
+        help="The signature to test: its file, or its id. Default: all.",
+        autocompletion=options.complete_signature_ids,
+        show_default=False,
+    ),
+]
+JobDirectories = Annotated[
+    list[Path], typer.Argument(metavar="DIR", help="Directories in which each entry is a job.", show_default=False)
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a diagnosis differs from its TRUTH.yaml.")]
+FeedbackStore = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", help="Also count the feedback in this store.", show_default=False),
+]
+
+Every = Annotated[int, typer.Option("--every", metavar="N", min=1, help="Try only every N-th part, for a quick look.")]
+
+
 def new(
-    id: Annotated[  # noqa: A002
-        str, typer.Argument(metavar="ID", help="<domain>.<slug>, like cuda.out-of-memory.", show_default=False)
-    ],
-    title: Annotated[
-        str | None,
-        typer.Option(
-            "--title", "-t", metavar="TEXT", help="What happened, in at most 80 characters.", show_default=False
-        ),
-    ] = None,
-    role: Annotated[
-        Role, typer.Option("--role", "-r", help="Can it begin a failure, or does it follow from one?")
-    ] = Role.cause,
-    directory: Annotated[
-        Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to put it into.")
-    ] = Path("signatures"),
+    id: NewId,  # noqa: A002
+    title: Title = None,
+    role: RoleOption = Role.cause,
+    directory: options.SignatureDirectory = Path("signatures"),
 ) -> None:
-    """Write the skeleton of a signature file, with comments that teach.
+    """Write the skeleton of a signature file, with explaining comments.
 
     \b
     Example:
       triage catalog new storage.mount-gone --title "The mount is gone"
     """
-    from triage.catalog import files, load
-    from triage.catalog.new import new as write
-    from triage.catalog.read import read_all
+    from triage.catalog import load, signature_files
+    from triage.catalog.read import read_signatures
+    from triage.catalog.skeleton import write_skeleton
     from triage.cli import streams
 
-    streams.check(None)
+    streams.check_output(None)
     taken = {signature.id for signature in load.load(strict=False).signatures}
-    for path in files.files(directory) if directory.is_dir() else ():
-        taken |= {signature.id for signature in read_all(path)[0]}
-    path = write(id, directory, taken, title=title, role=role.value)
-    streams.deliver(f"{path}\nFill it in; `triage catalog check {path}` names what is missing.\n")
+    for path in signature_files.list_signature_files(directory) if directory.is_dir() else ():
+        taken |= {signature.id for signature in read_signatures(path)[0]}
+    path = write_skeleton(id, directory, taken, title=title, role=role.value)
+    streams.write_output(f"{path}\nFill it in; `triage catalog check {path}` shows what is missing.\n")
 
 
 def explain(
-    signature: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|ID",
-            help="A signature file, or the id of a signature that the catalog holds.",
-            autocompletion=options.signature_ids,
-            show_default=False,
-        ),
-    ],
+    signature: FileOrId,
     catalog: options.Catalogs = None,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
-    ] = options.PlainFormat.text,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
-    """Say what triage makes of a signature file, and why its samples match or not.
+    """Explain how triage reads a signature file, and why its samples match or not.
 
-    Shows the words at which the scan stops for each pattern, how the readers take each sample apart, which clauses hold
-    there
-    with which captures, what the signature explains and what explains it. Exit status: 0, or 1 when a sample is not as
-    it must be.
+    Shows the literals that the scan looks for in each pattern, how each sample is parsed, which clauses match with
+    which captures, and the causal edges. Exit status: 0, or 1 if a sample has an unexpected result.
 
     \b
     Examples:
       triage catalog explain my-signatures/cuda/new-mode.yaml
       triage catalog explain gpu.xid-79
     """
-    from triage.catalog.study import study
+    from triage.catalog.study import study_signature
     from triage.cli import lookup, streams
-    from triage.render import study as written
+    from triage.render import signature_explanation
 
-    streams.check(output)
-    identifier = None if lookup.is_file(signature) else signature
-    path = signature if identifier is None else lookup.named(identifier, lookup.load(catalog)).path
-    found = study(Path(path), identifier)
-    if format is options.PlainFormat.json:
-        streams.deliver(written.as_json(found), output, utf8=True)
-    else:
-        streams.deliver(
-            written.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
-        )
-    if any(tried.matched != tried.expected for tried in found.samples):
+    streams.check_output(output)
+    identifier = None if lookup.is_signature_file(signature) else signature
+    path = signature
+    if identifier is not None:
+        path = lookup.find_signature(identifier, lookup.load_signatures(catalog)).path
+    study = study_signature(Path(path), identifier)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: signature_explanation.as_json(study),
+        text=lambda: signature_explanation.as_text(study, **streams.text_style(width, color.value, output)),
+    )
+    if any(sample.matched != sample.expected for sample in study.samples):
         raise typer.Exit(1)
 
 
-def attempt(
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="The log: files, directories or archives of one job.", show_default=False),
-    ],
-    signature: Annotated[
-        str | None,
-        typer.Option(
-            "--signature",
-            "-s",
-            metavar="PATH|ID",
-            help="The signature to try: its file, or its id. Default: all.",
-            autocompletion=options.signature_ids,
-            show_default=False,
-        ),
-    ] = None,
+def try_signature(
+    paths: LogPaths,
+    signature: TestedSignature = None,
     catalog: options.Catalogs = None,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
-    ] = options.PlainFormat.text,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
-    """Try a signature on a log: which lines match, what is captured.
+    """Test a signature on a log: which lines match, what is captured.
 
-    Exit status: 0, or 1 when the signature that is named does not match.
+    Exit status: 0, or 1 if the given signature does not match.
 
     \b
     Examples:
@@ -151,43 +156,34 @@ def attempt(
       triage catalog test my.log
     """
     from triage.cli import streams
-    from triage.render import trial
+    from triage.render import signature_trial
 
-    streams.check(output)
-    found = _tried(paths, signature, list(catalog or ()))
-    if format is options.PlainFormat.json:
-        streams.deliver(trial.as_json(found), output, utf8=True)
-    else:
-        streams.deliver(
-            trial.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
-        )
-    if found.failed:
+    streams.check_output(output)
+    trial = _run_trial(paths, signature, list(catalog or ()))
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: signature_trial.as_json(trial),
+        text=lambda: signature_trial.as_text(trial, **streams.text_style(width, color.value, output)),
+    )
+    if trial.failed:
         raise typer.Exit(1)
 
 
 def rate(
-    directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Directories in which each entry is a job.", show_default=False)
-    ],
+    directories: JobDirectories,
     catalog: options.Catalogs = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a job disagrees with its truth.")] = False,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write the tables.")
-    ] = options.PlainFormat.text,
+    strict: Strict = False,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     quiet: options.Quiet = False,
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            "--store", metavar="FILE", help="Also count what people said about this store.", show_default=False
-        ),
-    ] = None,
+    store: FeedbackStore = None,
 ) -> None:
-    """Say how the catalog does on many jobs: known, unknown, clean.
+    """Rate the catalog on many jobs: known, unknown, clean.
 
-    Each entry of DIR is a job. Where an entry holds `job` and TRUTH.yaml, the answer is compared with that truth.
+    Each entry of DIR is a job. If an entry contains `job` and TRUTH.yaml, the diagnosis is compared with that truth.
 
     \b
     Examples:
@@ -195,114 +191,88 @@ def rate(
       triage catalog rate samples/jobs --strict
     """
     from triage import pipeline
-    from triage.catalog.rate import rate as judge
-    from triage.cli import streams
-    from triage.render import rating
+    from triage.catalog.rating import rate_jobs
+    from triage.cli import progress, streams
+    from triage.render import catalog_rating
 
-    streams.check(output)
-    chosen = pipeline.Options(catalogs=tuple(catalog or ()))
-    with _counted(quiet) as count:
-        found = judge(directories, lambda path: pipeline.ingest([str(path)], chosen), count)
+    streams.check_output(output)
+    pipeline_options = pipeline.Options(catalogs=tuple(catalog or ()))
+    with progress.counter(quiet, "job") as count:
+        rating = rate_jobs(directories, lambda path: pipeline.ingest([str(path)], pipeline_options), count)
     if store is not None:
-        with options.stored(store) as opened:
-            found = replace(found, said=tuple(opened.feedback.counts()))
-    if format is options.PlainFormat.json:
-        streams.deliver(rating.as_json(found), output, utf8=True)
-    else:
-        streams.deliver(
-            rating.as_text(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
-        )
-    agree, judged = found.judged()
+        with options.open_store(store) as opened:
+            rating = replace(rating, feedback=tuple(opened.feedback.counts()))
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: catalog_rating.as_json(rating),
+        text=lambda: catalog_rating.as_text(rating, **streams.text_style(width, color.value, output)),
+    )
+    agree, judged = rating.count_agreements()
     if strict and agree < judged:
         raise typer.Exit(1)
 
 
-def mutate(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False),
-    ] = None,
-    every: Annotated[
-        int, typer.Option("--every", metavar="N", min=1, help="Try only each N-th part, for a quick look.")
-    ] = 1,
-    quiet: options.Quiet = False,
-) -> None:
-    """Take each clause and edge of a signature away: does a check notice?
+def mutate(paths: options.SignaturePaths = None, every: Every = 1, quiet: options.Quiet = False) -> None:
+    """Remove each clause and edge of a signature: does a check notice?
 
-    A part that nobody misses is of no use, or lacks the sample that proves it. Exit status: 1 when there is such a
-    part.
+    A part that no check misses is useless, or lacks a sample that proves it. Exit status: 1 if there is such a part.
 
     \b
     Examples:
       triage catalog mutate signatures/cuda/out-of-memory.yaml
       triage catalog mutate --every 20
     """
-    from triage.catalog.case import ingest_evidence, prepare
-    from triage.catalog.mutate import mutants, survivors
-    from triage.cli import streams
+    from triage.catalog.check_context import default_reader, load_context
+    from triage.catalog.mutate import find_survivors, list_mutants
+    from triage.cli import progress, streams
 
-    streams.check(None)
-    case, problems = prepare(paths or (), None)
+    streams.check_output(None)
+    context, problems = load_context(paths or (), None)
     if any(problem.severity == "error" for problem in problems):
         raise OptionError("some of the files cannot be read", hint="run `triage catalog check` first")
-    total = sum(1 for identifier in case.checked for _ in mutants(case.whole[identifier]))
-    with _counted(quiet, "part") as count:
+    total = sum(1 for identifier in context.checked for _ in list_mutants(context.all_signatures[identifier]))
+    with progress.counter(quiet, "part", every=100) as count:
 
-        def wanted(number: int) -> bool:
-            if count is not None and number % 100 == 1:
-                count(number, total)
+        def is_selected(number: int) -> bool:
+            if count is not None:
+                count(number - 1, total)
             return number % every == 0
 
         lines = [
-            f"{signature.path}: {signature.id}: not missed: {what}"
-            for signature, what in survivors(case, ingest_evidence(), wanted)
+            f"{signature.path}: {signature.id}: no check notices: {part}"
+            for signature, part in find_survivors(context, default_reader(), is_selected)
         ]
-    lines.append(f"{len(lines)} of {total // every} parts are not missed by any check")
-    streams.deliver("\n".join(lines) + "\n")
+    lines.append(f"{len(lines)} of {total // every} removed parts were not noticed by any check")
+    streams.write_output("\n".join(lines) + "\n")
     if len(lines) > 1:
         raise typer.Exit(1)
 
 
-@contextmanager
-def _counted(quiet: bool, what: str = "job") -> Iterator[Callable[[int, int], None] | None]:
-    """`job 3 of 50` on standard error, for a person who waits."""
-    from triage.cli.streams import is_terminal, to_stderr
-
-    if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
-        yield None
-        return
-    try:
-        yield lambda done, total: to_stderr(f"\r{what} {done + 1} of {total}\x1b[K")
-    finally:
-        to_stderr("\r\x1b[K")
-
-
-def _tried(paths: list[str], wanted: str | None, catalogs: list[Path]) -> Trial:
-    """What an ingest with these catalogs (and the file that is named) says about the log."""
+def _run_trial(paths: list[str], signature: str | None, catalogs: list[Path]) -> Trial:
+    """Diagnose the log with these catalogs, and with the signature file if one is given."""
     from triage import pipeline
-    from triage.catalog.trial import trial
+    from triage.catalog.trial import build_trial
     from triage.cli import lookup
 
     if "-" in paths:
-        raise OptionError(
-            "standard input can be read only once, and a trial reads the log twice", hint="write it to a file first"
-        )
-    identifier = wanted
-    if wanted is not None and lookup.is_file(wanted):
-        identifier = lookup.id_in(Path(wanted))
-        catalogs = [*catalogs, Path(wanted)]
-    known = lookup.load(catalogs)
+        raise OptionError("a test reads the log twice, standard input only once", hint="write it to a file first")
+    identifier = signature
+    if signature is not None and lookup.is_signature_file(signature):
+        identifier = lookup.read_signature_id(Path(signature))
+        catalogs = [*catalogs, Path(signature)]
+    signatures = lookup.load_signatures(catalogs)
     if identifier is not None:
-        lookup.named(identifier, known)
-    chosen: Options = pipeline.Options(catalogs=tuple(catalogs))
-    named = pipeline.explain(paths, identifier, chosen) if identifier is not None else None
-    return trial(pipeline.ingest(paths, chosen), known, named)
+        lookup.find_signature(identifier, signatures)
+    pipeline_options = pipeline.Options(catalogs=tuple(catalogs))
+    explanation = pipeline.explain(paths, identifier, pipeline_options) if identifier is not None else None
+    return build_trial(pipeline.ingest(paths, pipeline_options), signatures, explanation)
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("new", new),
     ("explain", explain),
-    ("test", attempt),
+    ("test", try_signature),
     ("rate", rate),
     ("mutate", mutate),
 )

@@ -1,4 +1,4 @@
-"""`triage db`: the store as a file."""
+"""`triage db`: maintain the store."""
 
 from __future__ import annotations
 
@@ -12,13 +12,27 @@ import typer
 from triage.base.errors import InputError, OptionError
 from triage.cli import options
 
-Format = Annotated[options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")]
+OlderThan = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="AGE", help="Delete older failures: 180d.", show_default=False),
+]
+MaxSize = Annotated[
+    str | None,
+    typer.Option("--max-size", metavar="BYTES", help="Delete the oldest until it fits: 500M.", show_default=False),
+]
+ExportFile = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="Output of `triage db export`; - reads standard input.", show_default=False),
+]
 
 
-def check(format: Format = options.PlainFormat.text, store: options.StoreFile = None) -> None:  # noqa: A002
-    """Prove the store: pages, references, index, rows.
+def check(
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    store: options.StoreFile = None,
+) -> None:
+    """Check the store: pages, references, index, rows.
 
-    Exit status: 0 when it is sound, 1 when not.
+    Exit status: 0 the store is sound, 1 it is damaged.
 
     \b
     Example:
@@ -26,42 +40,34 @@ def check(format: Format = options.PlainFormat.text, store: options.StoreFile = 
     """
     from triage.base.errors import StoreError
     from triage.cli import streams
-    from triage.render.incidents import dumped
-    from triage.store import Store, care
+    from triage.render.incidents import dump_json
+    from triage.store import Store, maintenance
 
-    streams.check(None)
+    streams.check_output(None)
     facts: dict[str, object] = {}
     try:
         with Store.open(store, create=False) as opened:
-            wrong = care.check(opened.connections)
-            facts = {} if wrong else care.facts(opened.connections)
+            problems = maintenance.check_store(opened.connections)
+            facts = {} if problems else maintenance.summarize(opened.connections)
     except StoreError as error:
-        if "no store yet" in error.message:
+        if error.path is not None and not Path(error.path).exists():
             raise
-        wrong = [f"{error}; {error.hint}"]
-    if format is options.PlainFormat.json:
-        streams.deliver(dumped({"schema": "triage.check/1", "sound": not wrong, "wrong": wrong, **facts}), utf8=True)
-    else:
-        said = ", ".join(f"{name} {value}" for name, value in facts.items())
-        streams.deliver("".join(f"{line}\n" for line in wrong) if wrong else f"sound ({said})\n")
-    if wrong:
+        problems = [f"{error}; {error.hint}"]
+    summary = ", ".join(f"{name} {value}" for name, value in facts.items())
+    streams.write_format(
+        format.value,
+        None,
+        json=lambda: dump_json({"schema": "triage.check/1", "sound": not problems, "wrong": problems, **facts}),
+        text=lambda: "".join(f"{line}\n" for line in problems) or f"sound ({summary})\n",
+    )
+    if problems:
         raise typer.Exit(1)
 
 
-def vacuum(
-    older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", metavar="AGE", help="Forget what failed before: 180d.", show_default=False),
-    ] = None,
-    max_size: Annotated[
-        str | None,
-        typer.Option("--max-size", metavar="BYTES", help="Forget the oldest until it fits: 500M.", show_default=False),
-    ] = None,
-    store: options.StoreFile = None,
-) -> None:
-    """Make the store small again; with a limit, forget the oldest.
+def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: options.StoreFile = None) -> None:
+    """Shrink the store; with a limit, delete the oldest incidents.
 
-    Incidents that somebody spoke about are never forgotten, and clusters keep their names, lines and counts.
+    Incidents with feedback are never deleted, and clusters keep their names, lines and counts.
 
     \b
     Examples:
@@ -69,24 +75,27 @@ def vacuum(
       triage db vacuum --older-than 180d --max-size 1G
     """
     from triage.cli import streams
-    from triage.render.words import plural, size
-    from triage.store import care
+    from triage.render.phrases import format_bytes, format_count
+    from triage.store import maintenance
 
-    streams.check(None)
-    days = _days(older_than) if older_than is not None else None
-    most = options.byte_count(max_size, "--max-size") if max_size is not None else None
-    with options.stored(store) as opened:
-        done = care.prune(opened.connections, opened.incidents, days=days, size=most)
-        if not done.incidents:
-            care.vacuum(opened.connections)
+    streams.check_output(None)
+    days = _parse_days(older_than) if older_than is not None else None
+    limit = options.parse_size(max_size, "--max-size") if max_size is not None else None
+    with options.open_store(store) as opened:
+        result = maintenance.prune(opened.connections, opened.incidents, days=days, size=limit)
+        if not result.incidents:
+            maintenance.vacuum(opened.connections)
         after = opened.connections.path.stat().st_size
-    streams.deliver(f"{plural(done.incidents, 'incident')} forgotten, {size(done.before)} before, {size(after)} now\n")
+    streams.write_output(
+        f"{format_count(result.incidents, 'incident')} deleted, "
+        f"{format_bytes(result.before)} before, {format_bytes(after)} now\n"
+    )
 
 
 def export(output: options.Output = None, store: options.StoreFile = None) -> None:
-    """Write all that the store knows as JSON Lines; no tokens, no tasks.
+    """Write the store as JSON Lines, without tokens and tasks.
 
-    Of a damaged store it writes what can be read, and the last line says what could not.
+    Writes what can be read of a damaged store; the last line lists what could not be read.
 
     \b
     Example:
@@ -95,42 +104,35 @@ def export(output: options.Output = None, store: options.StoreFile = None) -> No
     from triage.cli import streams
     from triage.store import transfer
 
-    streams.check(output)
-    with options.stored(store) as opened:
-        streams.deliver("".join(transfer.export(opened.connections)), output, utf8=True)
+    streams.check_output(output)
+    with options.open_store(store) as opened:
+        streams.write_output("".join(transfer.export_lines(opened.connections)), output, utf8=True)
 
 
-def import_(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="What `triage db export` wrote; - reads standard input.", show_default=False
-        ),
-    ],
-    store: options.StoreFile = None,
-) -> None:
-    """Take in what another store exported. What is here already stays.
+def import_(file: ExportFile, store: options.StoreFile = None) -> None:
+    """Import what another store exported. Existing rows stay.
 
     \b
     Example:
       triage db import knowledge.jsonl
     """
     from triage.cli import streams
-    from triage.render.words import plural
+    from triage.render.phrases import format_count
     from triage.store import transfer
 
-    streams.check(None)
-    with options.stored(store, create=True) as opened:
-        added = transfer.load(opened.connections, _lines(file), name=file)
-    said = ", ".join(plural(count, kind) for kind, count in added.items())
-    streams.deliver(f"{said or 'nothing new'}\n")
+    streams.check_output(None)
+    with options.open_store(store, create=True) as opened:
+        added = transfer.import_lines(opened.connections, _read_lines(file), name=file)
+    streams.write_output(
+        (", ".join(format_count(count, kind) for kind, count in added.items()) or "nothing new") + "\n"
+    )
 
 
 def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
-    """Bring a store of an older version up to date.
+    """Update a store of an older version.
 
-    Every command brings the tables up to date when it opens the store, and the first ingest the fingerprints; this one
-    does nothing else.
+    Every command updates the tables when it opens the store, and the first ingest updates the fingerprints; this
+    command does both and nothing else.
 
     \b
     Example:
@@ -140,19 +142,20 @@ def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
     from triage.render import clusters
     from triage.store import migrations
 
-    with options.stored(store) as opened:
-        done = opened.clusters.rekey(actor=options.actor(by))
-        streams.deliver(f"version {migrations.version(opened.connections.get())}\n{clusters.rekeyed(done, False)}")
+    with options.open_store(store) as opened:
+        result = opened.clusters.rekey(actor=options.actor_name(by))
+        version = migrations.schema_version(opened.connections.get())
+        streams.write_output(f"version {version}\n{clusters.rekeyed(result, False)}")
 
 
-def _days(text: str) -> float:
+def _parse_days(text: str) -> float:
     match = re.fullmatch(r"(\d{1,5})\s*([hdw]?)", text.strip())
     if match is None:
-        raise OptionError(f"--older-than {text!r} is no age", hint="write 180d, 26w or 12h")
+        raise OptionError(f"--older-than {text!r} is not an age", hint="write 180d, 26w or 12h")
     return int(match[1]) * {"h": 1 / 24, "d": 1, "": 1, "w": 7}[match[2]]
 
 
-def _lines(name: str) -> Iterator[str]:
+def _read_lines(name: str) -> Iterator[str]:
     import sys
 
     if name == "-":
@@ -162,9 +165,8 @@ def _lines(name: str) -> Iterator[str]:
         with Path(name).open(encoding="utf-8", errors="replace") as file:
             yield from file
     except OSError as error:
-        raise InputError(
-            f"cannot read {name}: {error.strerror}", hint="give the file that `triage db export -o FILE` wrote"
-        ) from None
+        hint = "give the file that `triage db export -o FILE` wrote"
+        raise InputError(f"cannot read {name}: {error.strerror}", hint=hint) from None
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (

@@ -1,4 +1,4 @@
-"""`triage env`: settings and versions of the ranks side by side."""
+"""`triage env`: compare settings and versions of the ranks."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ import typer
 
 from triage.cli import options
 
+Rules = Annotated[
+    Path | None,
+    typer.Option("--rules", metavar="FILE", help="Your own rules, used with the shipped ones.", show_default=False),
+]
+Fail = Annotated[bool, typer.Option("--fail", help="Exit with 1 if an error or a warning is found.")]
+
 
 def env(
     paths: options.Paths,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
-    ] = options.PlainFormat.text,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
-    rules: Annotated[
-        Path | None,
-        typer.Option(
-            "--rules", metavar="FILE", help="Rules of your own, laid over the shipped ones.", show_default=False
-        ),
-    ] = None,
-    fail: Annotated[
-        bool, typer.Option("--fail", help="Exit with 1 when something of severity error or warning was found.")
-    ] = False,
+    rules: Rules = None,
+    fail: Fail = False,
     workers: options.Workers = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -32,11 +29,9 @@ def env(
 ) -> None:
     """Compare the settings and versions of the ranks.
 
-    Reads what logs state (NCCL's "set by environment" lines, exports, banners) and dumps of one rank or node each: env,
-    printenv,
-    /proc/PID/environ, pip freeze, nvidia-smi, npu-smi, torch.utils.collect_env. Says what differs between ranks that
-    must agree,
-    what is set on some only, what is dangerous, and which devices are not well. Values of secrets are never shown.
+    Reads what logs contain (NCCL's "set by environment" lines, exports, banners) and dumps of one rank or node each:
+    env, printenv, /proc/PID/environ, pip freeze, nvidia-smi, npu-smi, torch.utils.collect_env. Shows settings that
+    differ between ranks or are missing on some, dangerous settings, and unhealthy devices. Secrets are never shown.
 
     \b
     Examples:
@@ -44,20 +39,21 @@ def env(
       srun --ntasks-per-node=1 bash -c 'env > env.$(hostname)' && triage env env.*
       triage env before_the_run/ --fail && srun train.sh
 
-    Exit status: 0 it worked; 1 with --fail when something grave was found; 2 the input or the options cannot be used.
+    Exit status: 0 success; 1 with --fail for an error or a warning; 2 unusable input or options.
     """
     from triage.cli import progress, streams
     from triage.render import environment
 
-    streams.check(output)
+    streams.check_output(output)
     from triage import pipeline
 
-    with progress.shown(quiet) as callback:
-        found = pipeline.audit(paths, pipeline.Options(workers=workers, fork=True, settings=rules), callback)
-    if format is options.PlainFormat.json:
-        streams.deliver(environment.as_json(found), output, utf8=True)
-    else:
-        columns, painted = streams.width(width, output), streams.color(color.value, output)
-        streams.deliver(environment.as_text(found, width=columns, color=painted), output)
-    if fail and any(item.severity in ("fatal", "error", "warning") for item in found.deviations):
+    with progress.progress_bar(quiet) as callback:
+        audit = pipeline.audit(paths, pipeline.Options(workers=workers, fork=True, settings=rules), callback)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: environment.as_json(audit),
+        text=lambda: environment.as_text(audit, **streams.text_style(width, color.value, output)),
+    )
+    if fail and any(deviation.severity in ("fatal", "error", "warning") for deviation in audit.deviations):
         raise typer.Exit(1)

@@ -8,23 +8,23 @@ import typer
 
 from triage.cli import options
 
+SignatureOption = Annotated[
+    str,
+    typer.Option(
+        "--signature",
+        "-s",
+        metavar="ID",
+        help="The signature to explain.",
+        autocompletion=options.complete_signature_ids,
+        show_default=False,
+    ),
+]
+
 
 def explain(
     paths: options.Paths,
-    signature: Annotated[
-        str,
-        typer.Option(
-            "--signature",
-            "-s",
-            metavar="ID",
-            help="The signature to ask about.",
-            autocompletion=options.signature_ids,
-            show_default=False,
-        ),
-    ],
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write the answer.")
-    ] = options.PlainFormat.text,
+    signature: SignatureOption,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
@@ -32,9 +32,9 @@ def explain(
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
-    """Say why one signature did or did not decide about a job.
+    """Explain why one signature did or did not decide about a job.
 
-    Shows which clause held on how many lines, what the signature rests on, and the lines that came near.
+    Shows which clauses match on how many lines, the evidence, and the lines that almost match.
 
     \b
     Examples:
@@ -42,16 +42,17 @@ def explain(
       triage explain job_logs/ -s my.rule --catalog my-signatures/
     """
     from triage.cli import streams
-    from triage.cli.ingest import pipeline_options
+    from triage.cli.ingest import build_options
     from triage.render import explanation
 
-    streams.check(output)
-    chosen = pipeline_options(catalog, workers, chunk_size)
+    streams.check_output(output)
+    pipeline_options = build_options(catalog, workers, chunk_size)
     from triage import pipeline
 
-    answer = pipeline.explain(paths, signature, chosen)
-    if format is options.PlainFormat.json:
-        streams.deliver(explanation.as_json(answer), output, utf8=True)
-        return
-    columns, painted = streams.width(width, output), streams.color(color.value, output)
-    streams.deliver(explanation.as_text(answer, width=columns, color=painted), output)
+    result = pipeline.explain(paths, signature, pipeline_options)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: explanation.as_json(result),
+        text=lambda: explanation.as_text(result, **streams.text_style(width, color.value, output)),
+    )

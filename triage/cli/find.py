@@ -1,4 +1,4 @@
-"""`triage list`, `search`, `similar` and `stats`: what the store remembers, found again."""
+"""`triage list`, `search`, `similar` and `stats`: search the stored incidents."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.catalog.model import Signature as Entry
+    from triage.catalog.model import Signature
     from triage.model.store import Cluster
     from triage.store import Store
-    from triage.store.search import Filter, Hit
+    from triage.store.search import Filter, SearchHit
 
-CLUSTERS = 2000  # of more than these, those that matter most are compared by meaning
+MAX_CLUSTERS = 2000  # clusters that are compared by meaning, the most important ones first
 
-Format = Annotated[options.TableFormat, typer.Option("--format", "-f", help="How to write it.")]
-Verdict = Annotated[options.Verdict | None, typer.Option("--verdict", help="Only these.", show_default=False)]
-Signature = Annotated[
+VerdictOption = Annotated[
+    options.Verdict | None, typer.Option("--verdict", help="Only this verdict.", show_default=False)
+]
+SignatureOption = Annotated[
     str | None,
     typer.Option(
         "--signature",
         "-s",
         metavar="ID",
         help="Only where this signature matched.",
-        autocompletion=options.signature_ids,
+        autocompletion=options.complete_signature_ids,
         show_default=False,
     ),
 ]
-Cluster = Annotated[
+ClusterOption = Annotated[
     str | None, typer.Option("--cluster", metavar="ID", help="Only of this cluster.", show_default=False)
 ]
 Domain = Annotated[
@@ -44,43 +45,48 @@ Host = Annotated[
     str | None, typer.Option("--host", metavar="NAME", help="Only jobs that ran on this host.", show_default=False)
 ]
 Rank = Annotated[
-    int | None, typer.Option("--rank", metavar="N", help="Only where this rank began it.", show_default=False)
+    int | None, typer.Option("--rank", metavar="N", help="Only with this rank as root cause.", show_default=False)
 ]
 Since = Annotated[
     str | None, typer.Option("--since", metavar="WHEN", help="Failed since: 7d, 12h, 2025-11-21.", show_default=False)
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", metavar="WHEN", help="Failed before, written likewise.", show_default=False)
+    str | None, typer.Option("--until", metavar="WHEN", help="Failed before, in the same form.", show_default=False)
 ]
 JobName = Annotated[
     str | None,
     typer.Option("--job", metavar="TEXT", help="Only jobs with this in their name or path.", show_default=False),
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most so many.")]
+Wrong = Annotated[bool, typer.Option("--wrong", help="Only diagnoses that were marked as wrong.")]
+After = Annotated[
+    str | None,
+    typer.Option("--after", metavar="PLACE", help="Continue after a page (`next` in JSON).", show_default=False),
+]
+ListText = Annotated[
+    list[str] | None, typer.Argument(metavar="[TEXT]...", help="Words to search for.", show_default=False)
+]
+SearchText = Annotated[
+    list[str],
+    typer.Argument(metavar="TEXT...", help='Words to search for; "quoted" words stay together.', show_default=False),
+]
+Meaning = Annotated[bool, typer.Option("--meaning", help="Search by meaning; needs the extra torch.")]
 
 
 def list_(
-    text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Words that they must hold.", show_default=False)
-    ] = None,
-    verdict: Verdict = None,
-    signature: Signature = None,
-    cluster: Cluster = None,
+    text: ListText = None,
+    verdict: VerdictOption = None,
+    signature: SignatureOption = None,
+    cluster: ClusterOption = None,
     domain: Domain = None,
     host: Host = None,
     rank: Rank = None,
     since: Since = None,
     until: Until = None,
     job: JobName = None,
-    wrong: Annotated[
-        bool, typer.Option("--wrong", help="Only those of which somebody said that they are wrong.")
-    ] = False,
-    limit: Limit = 50,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="PLACE", help="Go on where a page ended (`next` in JSON).", show_default=False),
-    ] = None,
-    format: Format = options.TableFormat.text,  # noqa: A002
+    wrong: Wrong = False,
+    limit: options.Limit = 50,
+    after: After = None,
+    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -97,33 +103,27 @@ def list_(
     from triage.cli import streams
     from triage.render import incidents
 
-    streams.check(output)
-    with options.stored(store) as opened:
-        wanted = _filter(locals())
-        found = opened.search.listed(wanted, limit=limit, after=after)
-        total = opened.search.count(wanted)
-        cursor = opened.search.cursor(found[-1]) if len(found) == limit else None
-    if format is options.TableFormat.json:
-        streams.deliver(incidents.listing_as_json(found, total, cursor), output, utf8=True)
-    elif format is options.TableFormat.csv:
-        streams.deliver(incidents.listing_as_csv(found), output, utf8=True)
-    else:
-        streams.deliver(
-            incidents.listing(
-                found, total, width=streams.width(width, output), color=streams.color(color.value, output)
-            ),
-            output,
-        )
+    streams.check_output(output)
+    with options.open_store(store) as opened:
+        condition = _build_filter(locals())
+        rows = opened.search.list_incidents(condition, limit=limit, after=after)
+        total = opened.search.count_incidents(condition)
+        cursor = opened.search.cursor_after(rows[-1]) if len(rows) == limit else None
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: incidents.listing_as_json(rows, total, cursor),
+        csv=lambda: incidents.listing_as_csv(rows),
+        text=lambda: incidents.listing(rows, total, **streams.text_style(width, color.value, output)),
+    )
 
 
 def search(
-    text: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help='Words; "in quotes" they stay together.', show_default=False)
-    ],
-    meaning: Annotated[bool, typer.Option("--meaning", help="By what is meant; needs the extra torch.")] = False,
-    limit: Limit = 20,
+    text: SearchText,
+    meaning: Meaning = False,
+    limit: options.Limit = 20,
     catalog: options.Catalogs = None,
-    format: Format = options.TableFormat.text,  # noqa: A002
+    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
@@ -131,9 +131,9 @@ def search(
 ) -> None:
     """Search signatures, guides and stored incidents.
 
-    What has all the words comes first; when nothing has, what has some of them. The last word may go on.
-    With --meaning a description in your own words finds signatures, guides and clusters, and the incidents that they
-    caused.
+    Results with all words come first; if there are none, results with some of the words. The last word may be the
+    start of a longer one. With --meaning, a description in your own words finds signatures, guides and clusters, and
+    the incidents they caused.
 
     \b
     Examples:
@@ -144,43 +144,44 @@ def search(
     """
     from triage.cli import lookup, streams
     from triage.render import incidents
-    from triage.store import meaning as meant
+    from triage.store import meaning_search
     from triage.store.clusters import STANDING
 
-    streams.check(output)
-    words = " ".join(text)
-    known = lookup.load(catalog)
-    found: list[Hit] = []
-    with _stored_if_any(store) as opened:
+    streams.check_output(output)
+    query = " ".join(text)
+    signatures = lookup.load_signatures(catalog)
+    hits: list[SearchHit] = []
+    with _open_store_if_any(store) as opened:
         if meaning:
-            clusters = [] if opened is None else opened.clusters.listed(states=STANDING, limit=CLUSTERS)
-            causes = meant.causes(known, clusters, words, limit)
-            found = [] if opened is None else opened.search.caused([item.id for item in causes], limit=limit)
-            others = [_row(item) for item in causes]
+            clusters = [] if opened is None else opened.clusters.list_clusters(states=STANDING, limit=MAX_CLUSTERS)
+            causes = meaning_search.search_by_meaning(signatures, clusters, query, limit)
+            hits = [] if opened is None else opened.search.list_by_cause([item.id for item in causes], limit=limit)
+            others = [_as_row(item) for item in causes]
         else:
-            numbers, found = meant.everywhere(meant.index(known), opened.search if opened else None, words, limit)
-            others = [_row(known[number]) for number in numbers]
-    if format is options.TableFormat.json:
-        streams.deliver(incidents.hits_as_json(found, others, words), output, utf8=True)
-    elif format is options.TableFormat.csv:
-        streams.deliver(incidents.hits_as_csv(found, others), output, utf8=True)
-    else:
-        columns, painted = streams.width(width, output), streams.color(color.value, output)
-        streams.deliver(incidents.hits(found, others, words, width=columns, color=painted), output)
+            index = meaning_search.build_index(signatures)
+            numbers, hits = meaning_search.search_text(index, opened.search if opened else None, query, limit)
+            others = [_as_row(signatures[number]) for number in numbers]
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: incidents.hits_as_json(hits, others, query),
+        csv=lambda: incidents.hits_as_csv(hits, others),
+        text=lambda: incidents.hits(hits, others, query, **streams.text_style(width, color.value, output)),
+    )
 
 
 def similar(
     id: options.IncidentId,  # noqa: A002
-    limit: Limit = 20,
-    format: Format = options.TableFormat.text,  # noqa: A002
+    limit: options.Limit = 20,
+    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Find incidents with the same cause, and what was done then.
+    """Find incidents with the same cause, with their feedback.
 
-    Those that somebody spoke about come first, then those on the same host, then the latest.
+    Incidents with feedback come first, then those on the same host, then the latest.
 
     \b
     Example:
@@ -189,38 +190,38 @@ def similar(
     from triage.cli import streams
     from triage.render import incidents
 
-    streams.check(output)
-    with options.stored(store) as opened:
-        found = opened.search.similar(id, limit=limit)
-    if format is options.TableFormat.json:
-        streams.deliver(incidents.similar_as_json(id, found), output, utf8=True)
-    elif format is options.TableFormat.csv:
-        streams.deliver(incidents.similar_as_csv(found), output, utf8=True)
-    else:
-        columns, painted = streams.width(width, output), streams.color(color.value, output)
-        streams.deliver(incidents.similar(id, found, width=columns, color=painted), output)
+    streams.check_output(output)
+    with options.open_store(store) as opened:
+        rows = opened.search.find_similar(id, limit=limit)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: incidents.similar_as_json(id, rows),
+        csv=lambda: incidents.similar_as_csv(rows),
+        text=lambda: incidents.similar(id, rows, **streams.text_style(width, color.value, output)),
+    )
 
 
 def stats(
-    verdict: Verdict = None,
-    signature: Signature = None,
-    cluster: Cluster = None,
+    verdict: VerdictOption = None,
+    signature: SignatureOption = None,
+    cluster: ClusterOption = None,
     domain: Domain = None,
     host: Host = None,
     rank: Rank = None,
     since: Since = None,
     until: Until = None,
     job: JobName = None,
-    limit: Limit = 20,
-    format: Format = options.TableFormat.text,  # noqa: A002
+    limit: options.Limit = 20,
+    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Count incidents by cause, week, and hosts and devices that return.
+    """Count incidents by cause and week, and list hosts that fail repeatedly.
 
-    A host or device comes back when it was to blame more than once.
+    A host or device is listed if it was the root cause more than once.
 
     \b
     Examples:
@@ -230,54 +231,51 @@ def stats(
     from triage.cli import streams
     from triage.render import incidents
 
-    streams.check(output)
-    with options.stored(store) as opened:
-        found = opened.search.sums(_filter(locals()), limit=limit)
-    if format is options.TableFormat.json:
-        streams.deliver(incidents.sums_as_json(found), output, utf8=True)
-    elif format is options.TableFormat.csv:
-        streams.deliver(incidents.sums_as_csv(found), output, utf8=True)
-    else:
-        streams.deliver(
-            incidents.sums(found, width=streams.width(width, output), color=streams.color(color.value, output)), output
-        )
+    streams.check_output(output)
+    with options.open_store(store) as opened:
+        totals = opened.search.compute_stats(_build_filter(locals()), limit=limit)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: incidents.sums_as_json(totals),
+        csv=lambda: incidents.sums_as_csv(totals),
+        text=lambda: incidents.sums(totals, **streams.text_style(width, color.value, output)),
+    )
 
 
-def _filter(given: dict[str, object]) -> Filter:
-    """The filter from the options of a command, by their names."""
+def _build_filter(arguments: dict[str, Any]) -> Filter:
+    """Return the filter of a command from its arguments by name."""
     from triage.store.search import Filter
 
     now = time.time()
-    values: dict[str, Any] = {
-        name: given.get(name) for name in ("signature", "cluster", "domain", "host", "rank", "job")
-    }
-    values |= {
-        name: options.moment(str(given[name]), now) for name in ("since", "until") if given.get(name) is not None
-    }
-    verdict, text = given.get("verdict"), given.get("text")
+    values = {name: arguments[name] for name in ("signature", "cluster", "domain", "host", "rank", "job")}
+    for name in ("since", "until"):
+        if arguments[name] is not None:
+            values[name] = options.parse_time(arguments[name], now)
+    verdict, text = arguments["verdict"], arguments.get("text")
     return Filter(
-        verdict=verdict.value if isinstance(verdict, options.Verdict) else None,
-        text=" ".join(text) if isinstance(text, list) and text else None,
-        wrong=bool(given.get("wrong")),
+        verdict=verdict.value if verdict is not None else None,
+        text=" ".join(text) if text else None,
+        wrong=arguments.get("wrong", False),
         **values,
     )
 
 
 @contextmanager
-def _stored_if_any(given: Path | None) -> Iterator[Store | None]:
-    """The store, or None where there is none yet: the catalog can be searched all the same."""
-    from triage.store import Store, place
+def _open_store_if_any(path: Path | None) -> Iterator[Store | None]:
+    """Open the store, or yield None if there is none yet: the catalog can be searched without it."""
+    from triage.store import Store, store_path
 
-    path = place(given)
-    if path is None or (given is None and not path.exists()):
+    location = store_path(path)
+    if location is None or (path is None and not location.exists()):
         yield None
         return
-    with Store.open(given, create=False) as opened:
+    with Store.open(path, create=False) as opened:
         yield opened
 
 
-def _row(item: Entry | Cluster) -> tuple[str, str, str]:
-    """(kind, id, title)"""
+def _as_row(item: Signature | Cluster) -> tuple[str, str, str]:
+    """Return (kind, id, title)."""
     from triage.model.store import Cluster
 
     if isinstance(item, Cluster):

@@ -1,4 +1,4 @@
-"""`triage ingest`: what a job left behind → the diagnosis."""
+"""`triage ingest`: diagnose what a job left behind."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def ingest(
     paths: options.Paths,
-    format: options.Chosen = options.Format.text,  # noqa: A002
+    format: options.ReportFormat = options.Format.text,  # noqa: A002
     output: options.Output = None,
-    fail_on: options.Failing = None,
+    fail_on: options.FailOnOption = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
     chunk_size: options.ChunkSize = "256K",
@@ -27,10 +27,10 @@ def ingest(
     link: options.Link = "",
     quiet: options.Quiet = False,
     store: options.StoreFile = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Remember nothing of it.")] = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis.")] = False,
     notify: options.Notify = False,
 ) -> None:
-    """Find where a job began to fail, what it is and what to do.
+    """Find where a job began to fail, what the failure is and what to do.
 
     Give everything the job left behind: logs of all ranks, archives, scheduler and kernel logs. Several paths are one
     job.
@@ -45,62 +45,74 @@ def ingest(
       triage ingest job_logs/ --format github --fail-on any
       triage ingest job_logs/ --fail-on unknown || notify-the-team
 
-    Exit status: 0 it worked, whatever it found; 1 with --fail-on when that was found; 2 the input or the options cannot
-    be used.
+    Exit status: 0 success, whatever was found; 1 found what --fail-on asks for; 2 unusable input or options.
     """
     import gc
 
     from triage.cli import progress, streams
     from triage.render import render
 
-    gc.disable()  # a short-lived process whose data holds hardly a circle: collecting would only cost time
-    streams.check(output)
-    chosen = pipeline_options(catalog, workers, chunk_size)
+    gc.disable()  # a short process that creates hardly any reference cycles
+    streams.check_output(output)
+    pipeline_options = build_options(catalog, workers, chunk_size)
     from triage import pipeline
 
-    with progress.shown(quiet) as callback:
-        diagnosis = pipeline.ingest(paths, chosen, callback)
+    with progress.progress_bar(quiet) as callback:
+        diagnosis = pipeline.ingest(paths, pipeline_options, callback)
     if notify:
-        from triage.cli.notify import told
+        from triage.cli.notify import store_and_notify
 
-        diagnosis = told(diagnosis, store, no_store)
+        diagnosis = store_and_notify(diagnosis, store, no_store)
     elif not no_store:
-        diagnosis = remembered(diagnosis, store)
-    shown = render(
-        diagnosis, format.value, width=streams.width(width, output), color=streams.color(color.value, output), link=link
-    )
-    streams.deliver(shown, output, utf8=format in options.UTF8)
+        diagnosis = store_diagnosis(diagnosis, store)
+    text = render(diagnosis, format.value, link=link, **streams.text_style(width, color.value, output))
+    write_report(diagnosis, text, format, output, link, fail_on)
+
+
+def write_report(
+    diagnosis: Diagnosis,
+    text: str,
+    format: options.Format,  # noqa: A002
+    output: Path | None,
+    link: str,
+    fail_on: options.FailOn | None,
+) -> None:
+    """Write the report, and the workflow files for GitHub. Exits with 1 if `fail_on` asks for the verdict."""
+    from triage.cli import streams
+
+    streams.write_output(text, output, utf8=format in options.UTF8)
     if format is options.Format.github:
         from triage.cli import workflow
 
-        workflow.tell(diagnosis, link)
-    if options.found(diagnosis.verdict, fail_on):
+        workflow.write_workflow_files(diagnosis, link)
+    if options.is_failing(diagnosis.verdict, fail_on):
         raise typer.Exit(1)
 
 
-def pipeline_options(catalog: list[Path] | None, workers: int | None, chunk_size: str) -> Options:
-    """The options as the pipeline takes them. Raises OptionError for a chunk size that is none."""
-    size = options.byte_count(chunk_size)
+def build_options(catalog: list[Path] | None, workers: int | None, chunk_size: str) -> Options:
+    """Return the options of the pipeline. Raises OptionError for an invalid chunk size."""
+    size = options.parse_size(chunk_size)
     from triage.pipeline import Options
 
     return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True)
 
 
-def remembered(diagnosis: Diagnosis, given: Path | None) -> Diagnosis:
-    """Store it, and give it with the clusters of the store. A store that cannot be used is a warning: the diagnosis is
-    what counts now.
+def store_diagnosis(diagnosis: Diagnosis, store: Path | None) -> Diagnosis:
+    """Store the diagnosis and return it with the clusters of the store.
+
+    A store that cannot be used is only a warning, because the diagnosis matters more.
     """
     import dataclasses
 
     from triage.base.errors import StoreError
     from triage.model.evidence import Warning
-    from triage.store import Store, place
+    from triage.store import Store, store_path
 
-    if place(given) is None:
+    if store_path(store) is None:
         return diagnosis
     try:
-        with Store.open(given) as store:
-            return store.incidents.add(diagnosis).diagnosis
+        with Store.open(store) as opened:
+            return opened.incidents.add(diagnosis).diagnosis
     except StoreError as error:
-        note = Warning("not-stored", error.path, f"not remembered, because {error.message}; {error.hint}")
-        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, note))
+        warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
+        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning))

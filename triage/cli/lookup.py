@@ -1,4 +1,4 @@
-"""Signatures by their id, for the commands that take one."""
+"""Find signatures by id, for the commands that take one."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ if TYPE_CHECKING:
     from triage.catalog.model import Signature
 
 
-def load(catalogs: Sequence[Path] | None) -> Sequence[Signature]:
-    """The shipped signatures with these directories laid over them. Raises CatalogError for a file that cannot be used."""
-    from triage.catalog.load import load as read
+def load_signatures(catalogs: Sequence[Path] | None) -> Sequence[Signature]:
+    """Return the shipped signatures, extended by these directories. Raises CatalogError for an unusable file."""
+    from triage.catalog.load import load
 
-    return read(tuple(catalogs or ())).signatures
+    return load(tuple(catalogs or ())).signatures
 
 
-def named(identifier: str, known: Sequence[Signature]) -> Signature:
-    """The signature of this id. Raises OptionError with the ids that come near."""
-    for signature in known:
+def find_signature(identifier: str, signatures: Sequence[Signature]) -> Signature:
+    """Return the signature with this id. Raises OptionError that suggests similar ids."""
+    for signature in signatures:
         if signature.id == identifier:
             return signature
     import difflib
 
-    near = difflib.get_close_matches(identifier, [signature.id for signature in known], n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`triage catalog list` names them all"
+    near = difflib.get_close_matches(identifier, [signature.id for signature in signatures], n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`triage catalog list` lists all ids"
     raise OptionError(f"the catalog has no signature {identifier}", hint=hint)
 
 
-def is_file(text: str) -> bool:
-    """Is it the path of a signature file, and no id?"""
+def is_signature_file(text: str) -> bool:
+    """Return whether the text is the path of a signature file, not an id."""
     return text.endswith((".yaml", ".yml"))
 
 
-def id_in(path: Path) -> str:
-    """The id that a signature file gives. Raises CatalogError with everything that is wrong with the file."""
-    from triage.catalog.read import read
+def read_signature_id(path: Path) -> str:
+    """Return the id in a signature file. Raises CatalogError with all problems of the file."""
+    from triage.catalog.read import read_signature
 
-    signature, problems = read(path)
+    signature, problems = read_signature(path)
     if signature is None:
-        raise CatalogError("\n".join(map(str, problems)), hint="mend these places, then try again")
+        raise CatalogError("\n".join(map(str, problems)), hint="fix the reported lines, then try again")
     return signature.id

@@ -1,4 +1,4 @@
-"""`triage mcp`: the same answers for an assistant, over standard input and output."""
+"""`triage mcp`: serve the tools of triage over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ import typer
 from triage.base.errors import OptionError
 from triage.cli import options
 
+Roots = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Read only below this directory; may be repeated. Default: the current directory.",
+        show_default=False,
+    ),
+]
+AllowWrite = Annotated[bool, typer.Option("--allow-write", help="Also offer `ingest`, which writes into the store.")]
+
 
 def mcp(
-    root: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--root",
-            metavar="DIR",
-            help="Read only below this directory; may be repeated. Default: the current directory.",
-            show_default=False,
-        ),
-    ] = None,
-    allow_write: Annotated[
-        bool, typer.Option("--allow-write", help="Also offer `ingest`, which writes into the store.")
-    ] = False,
+    root: Roots = None,
+    allow_write: AllowWrite = False,
     catalog: options.Catalogs = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Answer an assistant over the Model Context Protocol.
+    """Serve tools for an assistant over the Model Context Protocol.
 
-    Tools: diagnose, search, similar, incident, explain, signature; with --allow-write also ingest. Log text comes
-    marked as
-    untrusted. An assistant starts this command itself; docs/mcp.md shows how to tell it.
+    Tools: diagnose, search, similar, incident, explain, signature; with --allow-write also ingest. Log text is marked
+    as untrusted. The assistant starts this command itself; docs/mcp.md shows how to configure it.
 
     \b
     Examples:
       triage mcp --root /shared/logs
       triage mcp --allow-write --store team.db
     """
-    from triage.assistant.answers import Answers
-    from triage.assistant.server import server
     from triage.base.options import Options
+    from triage.mcp.server import build_server
+    from triage.mcp.tools import Tools
 
     roots = tuple(path.resolve() for path in root or [Path()])
     for path in roots:
         if not path.is_dir():
-            raise OptionError(f"--root {path} is no directory", hint="give a directory that holds logs")
-    server(Answers(roots, Options(catalogs=tuple(catalog or ())), store), allow_write=allow_write).run("stdio")
+            raise OptionError(f"--root {path} is not a directory", hint="give a directory of logs")
+    tools = Tools(roots, Options(catalogs=tuple(catalog or ())), store)
+    build_server(tools, allow_write=allow_write).run("stdio")

@@ -1,6 +1,4 @@
-"""`--notify`: a diagnosis is stored together with the posts about it, and what is due is sent at once, or while a watch
-goes on.
-"""
+"""Store a diagnosis and notify the routes: at once for `--notify`, or in a thread while a watch runs."""
 
 from __future__ import annotations
 
@@ -21,104 +19,99 @@ from triage.model.watch import Episode
 
 if TYPE_CHECKING:
     from triage.settings import Settings
-    from triage.settings.routing import Routing
+    from triage.settings.notifications import RoutingSettings
     from triage.store import Store
 
 
-def told(diagnosis: Diagnosis, store: Path | None, no_store: bool) -> Diagnosis:
-    """The diagnosis as stored. What could not be sent now waits in the outbox, and the report says so. Raises
-    OptionError without routes.
+def store_and_notify(diagnosis: Diagnosis, store: Path | None, no_store: bool) -> Diagnosis:
+    """Store the diagnosis, notify the routes, and return it as stored.
+
+    Notifications that could not be sent wait in the outbox, and the report gets a warning. Raises OptionError without
+    routes.
     """
-    from triage.bots import bots
-    from triage.bots.announce import remember
-    from triage.bots.work import work
+    from triage.bots import build_bots
+    from triage.bots.announce import store_and_announce
+    from triage.bots.work import deliver_due
+    from triage.render.phrases import format_count
     from triage.store import Store
 
-    settings = _settings(store, no_store)
+    settings = _load_settings(store, no_store)
     with Store.open(settings.store.path) as opened:
-        stored = remember(opened, diagnosis, settings.routing)
-        done = work(opened, bots(settings), give_up_days=settings.routing.give_up_days)
-    if not done.later and not done.dead:
+        stored = store_and_announce(opened, diagnosis, settings.routing)
+        counts = deliver_due(opened, build_bots(settings), give_up_days=settings.routing.give_up_days)
+    waiting = counts.later + counts.dead
+    if not waiting:
         return stored.diagnosis
-    said = f"{done.later + done.dead} posts did not arrive yet; `triage outbox list` shows them"
-    return dataclasses.replace(stored.diagnosis, warnings=(*stored.diagnosis.warnings, Warning("not-told", None, said)))
+    message = f"{format_count(waiting, 'notification')} not delivered yet; `triage outbox list` shows them"
+    warnings = (*stored.diagnosis.warnings, Warning("not-told", None, message))
+    return dataclasses.replace(stored.diagnosis, warnings=warnings)
 
 
-class Telling:
-    """What a watch says of failures, as posts: one message an attempt, edited while the answer changes."""
+class WatchNotifier:
+    """Notifies the routes of the events of a watch: one message per attempt, edited when the diagnosis changes."""
 
-    def __init__(self, store: Store, routing: Routing, paths: Sequence[str]) -> None:
+    def __init__(self, store: Store, routing: RoutingSettings, paths: Sequence[str]) -> None:
         self._store = store
         self._routing = routing
-        whole = os.path.commonpath([os.path.abspath(path) for path in paths])
-        self._job = os.path.basename(whole.rstrip("/")) or whole, whole if len(paths) > 1 else paths[0]
+        common = os.path.commonpath([os.path.abspath(path) for path in paths])
+        self._job = os.path.basename(common.rstrip("/")) or common, common if len(paths) > 1 else paths[0]
         self._name = "watch:" + hashlib.sha256("\0".join(sorted(map(os.path.abspath, paths))).encode()).hexdigest()[:16]
 
-    def tell(self, diagnosis: Diagnosis, attempt: int, first: float) -> None:
-        """`first`: when something was said of this attempt first; it tells this job from others under the same paths."""
-        self._announce(diagnosis, None, attempt, first)
+    def notify_failure(self, diagnosis: Diagnosis, attempt: int, first_at: float) -> None:
+        """Notify of a failure. `first_at`, the time of the first report, tells jobs under the same paths apart."""
+        self._announce(diagnosis, None, attempt, first_at)
 
-    def pace(self, episode: Episode) -> None:
-        """What is out of step, and when it no longer is: one message an episode."""
+    def notify_pace(self, episode: Episode) -> None:
+        """Notify of pace problems and of their end: one message per episode."""
         from triage.bots.announce import announce_pace
-        from triage.bots.pace import Pace
+        from triage.bots.pace import PaceReport
 
-        announce_pace(
-            self._store,
-            f"{self._name}:{episode.began:.3f}/pace",
-            Pace(*self._job, episode),
-            self._routing,
-            now=time.time(),
-        )
+        topic = f"{self._name}:{episode.began_at:.3f}/pace"
+        announce_pace(self._store, topic, PaceReport(*self._job, episode), self._routing, now=time.time())
 
-    def keep(self, diagnosis: Diagnosis, attempt: int, first: float) -> None:
-        """The job is over: it becomes an incident, and the message one about it."""
+    def store(self, diagnosis: Diagnosis, attempt: int, first_at: float) -> None:
+        """Store the diagnosis of a job that is over; the message becomes that of the incident."""
         with self._store.connections.write():
             stored = self._store.incidents.add(diagnosis)
-            self._announce(stored.diagnosis, stored.id, attempt, first)
+            self._announce(stored.diagnosis, stored.id, attempt, first_at)
 
-    def _announce(self, diagnosis: Diagnosis, incident: str | None, attempt: int, first: float) -> None:
+    def _announce(self, diagnosis: Diagnosis, incident: str | None, attempt: int, first_at: float) -> None:
         from triage.bots.announce import Topic, announce
 
-        announce(
-            self._store,
-            Topic(f"{self._name}:{first:.3f}/{attempt}", incident, diagnosis),
-            self._routing,
-            now=time.time(),
-        )
+        topic = Topic(f"{self._name}:{first_at:.3f}/{attempt}", incident, diagnosis)
+        announce(self._store, topic, self._routing, now=time.time())
 
 
 @contextlib.contextmanager
-def telling(paths: Sequence[str], store: Path | None, no_store: bool) -> Iterator[Telling]:
-    """Posts are sent by a thread while the block runs, and what is due once more at its end. Raises OptionError without
-    routes.
-    """
-    from triage.bots import bots
-    from triage.bots.work import run, work
+def watch_notifier(paths: Sequence[str], store: Path | None, no_store: bool) -> Iterator[WatchNotifier]:
+    """Yield a notifier while a thread delivers; deliver once more at the end. Raises OptionError without routes."""
+    from triage.bots import build_bots
+    from triage.bots.work import deliver_due, run
     from triage.store import Store
 
-    settings = _settings(store, no_store)
-    made, days = bots(settings), settings.routing.give_up_days
+    settings = _load_settings(store, no_store)
+    bots, days = build_bots(settings), settings.routing.give_up_days
     stop = threading.Event()
     with Store.open(settings.store.path) as opened:
         worker = threading.Thread(
-            target=run, args=(opened, made, stop), kwargs={"give_up_days": days, "every": 0.2}, daemon=True
+            target=run, args=(opened, bots, stop), kwargs={"give_up_days": days, "every": 0.2}, daemon=True
         )
         worker.start()
         try:
-            yield Telling(opened, settings.routing, paths)
+            yield WatchNotifier(opened, settings.routing, paths)
         finally:
             stop.set()
             worker.join()
-            work(opened, made, give_up_days=days)
+            deliver_due(opened, bots, give_up_days=days)
 
 
-def _settings(store: Path | None, no_store: bool) -> Settings:
-    from triage.cli.config import loaded
+def _load_settings(store: Path | None, no_store: bool) -> Settings:
+    from triage.cli.config import load_settings
 
-    settings = loaded({"store.path": store}).settings
+    settings = load_settings({"store.path": store}).settings
     if no_store:
-        raise OptionError("--notify needs the store, where posts wait until they arrive", hint="leave out --no-store")
+        raise OptionError("--notify needs the store for its outbox", hint="leave out --no-store")
     if not settings.routing.routes:
-        raise OptionError("no route says to whom", hint="write [[routing.routes]] into the settings, see docs/slack.md")
+        hint = "write [[routing.routes]] into the settings, see docs/slack.md"
+        raise OptionError("--notify needs a route, and the settings have none", hint=hint)
     return settings

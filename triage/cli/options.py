@@ -1,4 +1,4 @@
-"""Options that several commands share, their values, and the completion of signature ids."""
+"""Options that several commands share, the parsers of their values, and the completion of signature ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class Format(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
-    """The formats of `triage.render.NAMES`; a test holds them together, for importing them here would cost time."""
+    """The formats of `triage.render.NAMES`; importing them here would cost time, so a test compares the two."""
 
     text = "text"
     json = "json"
@@ -36,59 +36,64 @@ class Format(str, Enum):  # noqa: UP042 - typer shows the value of this form in 
     slack = "slack"
 
 
-UTF8 = (
-    Format.json,
-    Format.html,
-    Format.gitlab,
-    Format.codequality,
-    Format.junit,
-    Format.sarif,
-    Format.slack,
-)  # whatever the terminal's
+# Formats that are UTF-8 in any terminal.
+UTF8 = (Format.json, Format.html, Format.gitlab, Format.codequality, Format.junit, Format.sarif, Format.slack)
 
 
 class PlainFormat(str, Enum):  # noqa: UP042
+    """Formats of most commands."""
+
     text = "text"
     json = "json"
 
 
 class CheckFormat(str, Enum):  # noqa: UP042
+    """Formats of `triage catalog check`."""
+
     text = "text"
     json = "json"
     github = "github"
 
 
 class TableFormat(str, Enum):  # noqa: UP042
+    """Formats of commands that list rows."""
+
     text = "text"
     json = "json"
     csv = "csv"
 
 
 class Verdict(str, Enum):  # noqa: UP042
+    """Verdicts to filter by."""
+
     known = "known"
     unknown = "unknown"
     clean = "clean"
 
 
 class FailOn(str, Enum):  # noqa: UP042
+    """Verdicts that `--fail-on` turns into exit status 1."""
+
     known = "known"
     unknown = "unknown"
     any = "any"
 
 
 class Color(str, Enum):  # noqa: UP042
+    """When text is coloured."""
+
     auto = "auto"
     always = "always"
     never = "never"
 
 
-def found(verdict: str, fail_on: FailOn | None) -> bool:
-    """Does `--fail-on` ask for this verdict?"""
+def is_failing(verdict: str, fail_on: FailOn | None) -> bool:
+    """Return whether `--fail-on` asks for this verdict."""
     return fail_on is not None and verdict != "clean" and fail_on.value in ("any", verdict)
 
 
-def signature_ids(incomplete: str) -> list[str]:
-    """Ids of the shipped catalog for the shell; a catalog that cannot be read completes nothing."""
+def complete_signature_ids(incomplete: str) -> list[str]:
+    """Return the ids of the shipped catalog that start like this, for shell completion; none if it cannot be read."""
     from triage.catalog.load import load
 
     try:
@@ -97,75 +102,80 @@ def signature_ids(incomplete: str) -> list[str]:
         return []
 
 
-def byte_count(text: str, option: str = "--chunk-size") -> int:
-    """`1048576`, `1M`, `64KiB`: a positive number of bytes, units of 1024. Raises OptionError."""
+def parse_size(text: str, option: str = "--chunk-size") -> int:
+    """Parse `1048576`, `1M` or `64KiB` into a positive number of bytes (units of 1024). Raises OptionError."""
     match = re.fullmatch(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    count = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not 0 < count <= 1 << 40:
+    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not 0 < size <= 1 << 40:
         raise OptionError(f"{option} {text!r} is not a number of bytes", hint="write 1048576, 1M or 64K")
-    return count
+    return size
 
 
-def rank_set(text: str | None) -> frozenset[int] | None:
-    """`3,5-7` as numbers. Raises OptionError."""
+def parse_ranks(text: str | None) -> frozenset[int] | None:
+    """Parse `3,5-7` into rank numbers. Raises OptionError."""
     if text is None:
         return None
-    found: set[int] = set()
+    ranks: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
-            raise OptionError(f"--rank {text!r} names no ranks", hint="write 3 or 3,5-7")
-        found.update(range(first, last + 1))
-    return frozenset(found)
+            raise OptionError(f"--rank {text!r} is not a list of ranks", hint="write 3 or 3,5-7")
+        ranks.update(range(first, last + 1))
+    return frozenset(ranks)
 
 
-def seconds(text: str | None, option: str = "--around") -> float | None:
-    """`90`, `30s`, `5m`, `1.5h` in seconds. Raises OptionError."""
+def parse_duration(text: str | None, option: str = "--around") -> float | None:
+    """Parse `90`, `30s`, `5m`, `1.5h` or `2d` into seconds. Raises OptionError."""
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([smhd]?)\s*", text)
     if match is None:
-        raise OptionError(f"{option} {text!r} is no time", hint="write 30s, 5m or 1h")
+        raise OptionError(f"{option} {text!r} is not a duration", hint="write 30s, 5m or 1h")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
-def moment(text: str, now: float) -> float:
-    """`7d`, `12h`, `2w`, `2025-11-21`, `2025-11-21T03:00Z` as seconds; without a zone it is UTC. Raises OptionError."""
-    ago = re.fullmatch(r"(\d{1,5})\s*([mhdw])", text.strip())
-    if ago is not None:
-        return now - int(ago[1]) * {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}[ago[2]]
+def parse_time(text: str, now: float) -> float:
+    """Parse an age (`7d`, `12h`, `2w`) or a time (`2025-11-21`, `2025-11-21T03:00Z`) into seconds since 1970.
+
+    A time without a zone is UTC. Raises OptionError.
+    """
+    age = re.fullmatch(r"(\d{1,5})\s*([mhdw])", text.strip())
+    if age is not None:
+        return now - int(age[1]) * {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}[age[2]]
     from datetime import UTC, datetime
 
     try:
         when = datetime.fromisoformat(text.strip())
         return (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise OptionError(f"{text!r} is no time", hint="write 7d, 12h, 2w, 2025-11-21 or 2025-11-21T03:00Z") from None
+        raise OptionError(
+            f"{text!r} is not a time", hint="write 7d, 12h, 2w, 2025-11-21 or 2025-11-21T03:00Z"
+        ) from None
 
 
-def actor(given: str | None) -> str:
-    """Who decides: the option, else the user of this machine."""
+def actor_name(option: str | None) -> str:
+    """Return who acts: the option, else the user of this machine."""
     import getpass
 
     try:
-        return " ".join((given or getpass.getuser()).split())[:80] or "unknown"
+        return " ".join((option or getpass.getuser()).split())[:80] or "unknown"
     except (OSError, KeyError):
         return "unknown"
 
 
 @contextmanager
-def stored(given: Path | None, *, create: bool = False) -> Iterator[Store]:
-    """The store, open for a command that cannot do without it."""
+def open_store(path: Path | None, *, create: bool = False) -> Iterator[Store]:
+    """Open the store for a command that needs it."""
     from triage.store import Store
 
-    with Store.open(given, create=create) as opened:
-        yield opened
+    with Store.open(path, create=create) as store:
+        yield store
 
 
 @contextmanager
-def stopped() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set, for commands that go on until they are told to stop."""
+def stop_on_signal() -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM and SIGINT set, for commands that run until they are stopped."""
     import signal
     import threading
 
@@ -189,11 +199,11 @@ Catalogs = Annotated[
     typer.Option(
         "--catalog",
         metavar="DIR",
-        help="Signatures of your own, laid over the shipped ones; may be repeated.",
+        help="Your own signatures, used with the shipped ones; may be repeated.",
         show_default=False,
     ),
 ]
-Chosen = Annotated[
+ReportFormat = Annotated[
     Format,
     typer.Option(
         "--format",
@@ -202,16 +212,18 @@ Chosen = Annotated[
         help="text, json, markdown, html, github, gitlab, codequality, junit, sarif or slack.",
     ),
 ]
-Failing = Annotated[
-    FailOn | None, typer.Option("--fail-on", help="Exit with 1 when such a failure was found.", show_default=False)
+PlainFormatOption = Annotated[PlainFormat, typer.Option("--format", "-f", help="Output format.")]
+TableFormatOption = Annotated[TableFormat, typer.Option("--format", "-f", help="Output format.")]
+FailOnOption = Annotated[
+    FailOn | None, typer.Option("--fail-on", help="Exit with 1 if this verdict is found.", show_default=False)
 ]
-Notify = Annotated[bool, typer.Option("--notify", help="Tell those whom the settings route it to.")]
+Notify = Annotated[bool, typer.Option("--notify", help="Notify the routes of the settings.")]
 Link = Annotated[
     str,
     typer.Option(
         "--link",
         metavar="URL",
-        help="Where the whole report can be read; for gitlab, slack and summaries.",
+        help="Address of the full report; for gitlab, slack and summaries.",
         show_default=False,
     ),
 ]
@@ -222,7 +234,7 @@ Output = Annotated[
     ),
 ]
 ColorOption = Annotated[
-    Color, typer.Option("--color", help="Colours in text; auto asks the terminal, NO_COLOR and CLICOLOR.")
+    Color, typer.Option("--color", help="Colour of text; auto follows terminal, NO_COLOR and CLICOLOR.")
 ]
 Width = Annotated[
     int | None,
@@ -238,25 +250,36 @@ Width = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        "--workers", metavar="N", min=1, max=1024, help="Workers that read. Default: one a core.", show_default=False
+        "--workers", metavar="N", min=1, max=1024, help="Reader processes. Default: one per core.", show_default=False
     ),
 ]
 ChunkSize = Annotated[
     str,
     typer.Option(
-        "--chunk-size", metavar="BYTES", help="Bytes read at a time, with K, M or G. Never changes the answer."
+        "--chunk-size", metavar="BYTES", help="Bytes read at a time, with K, M or G. Does not change the result."
     ),
 ]
 Ranks = Annotated[
     str | None,
     typer.Option("--rank", "-r", metavar="RANKS", help="Only these ranks, like 3 or 3,5-7.", show_default=False),
 ]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="Maximum number of rows.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 SignatureId = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Its id, like cuda.out-of-memory.", autocompletion=signature_ids, show_default=False
+        metavar="ID",
+        help="Signature id, like cuda.out-of-memory.",
+        autocompletion=complete_signature_ids,
+        show_default=False,
     ),
+]
+SignaturePaths = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH", help="Files or directories. Default: the shipped catalog.", show_default=False),
+]
+SignatureDirectory = Annotated[
+    Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to write to.")
 ]
 StoreFile = Annotated[
     Path | None,
@@ -269,6 +292,7 @@ StoreFile = Annotated[
 ]
 IncidentId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="The incident: its id, its job's id, or their first digits.", show_default=False),
+    typer.Argument(metavar="ID", help="The incident: its id, its job's id, or the start of one.", show_default=False),
 ]
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so. Default: you.", show_default=False)]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who acts. Default: you.", show_default=False)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]

@@ -1,4 +1,4 @@
-"""`triage outbox`: what waits to be told to others, and what became of it."""
+"""`triage outbox`: list and control the notifications that wait to be sent."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 class State(str, Enum):  # noqa: UP042
+    """The states of a notification."""
+
     waiting = "waiting"
     taken = "taken"
     sent = "sent"
@@ -23,25 +25,27 @@ class State(str, Enum):  # noqa: UP042
     dropped = "dropped"
 
 
+StateOption = Annotated[
+    State | None,
+    typer.Option("--state", metavar="STATE", help="waiting, taken, sent, dead or dropped.", show_default=False),
+]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
 Numbers = Annotated[
     list[int] | None,
-    typer.Argument(metavar="[NUMBER...]", help="Numbers that `triage outbox list` shows.", show_default=False),
+    typer.Argument(metavar="[NUMBER...]", help="Numbers from `triage outbox list`.", show_default=False),
 ]
+Dead = Annotated[bool, typer.Option("--dead", help="All dead notifications.")]
+Follow = Annotated[bool, typer.Option("--follow", help="Continue until interrupted, with digests.")]
 
 
 def list_(
-    state: Annotated[
-        State | None,
-        typer.Option("--state", metavar="STATE", help="waiting, taken, sent, dead or dropped.", show_default=False),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=10_000, help="So many at most.")] = 100,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")
-    ] = options.PlainFormat.text,
+    state: StateOption = None,
+    limit: Limit = 100,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     store: options.StoreFile = None,
 ) -> None:
-    """List the posts, the newest first.
+    """List notifications, the newest first.
 
     waiting: due at the time shown; taken: being sent; dead: given up, with the reason; dropped: by a person.
 
@@ -51,108 +55,97 @@ def list_(
       triage outbox list --state dead --format json
     """
     from triage.cli import streams
-    from triage.render import posts
+    from triage.render import outbox
 
-    streams.check(output)
-    with options.stored(store) as opened:
-        found = opened.outbox.listed(state=state.value if state else None, limit=limit)
-    if format is options.PlainFormat.json:
-        streams.deliver(posts.as_json(found), output, utf8=True)
-    else:
-        streams.deliver(
-            posts.as_text(found, width=streams.width(None, output), color=streams.color("auto", output)), output
-        )
+    streams.check_output(output)
+    with options.open_store(store) as opened:
+        posts = opened.outbox.list_posts(state=state.value if state else None, limit=limit)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: outbox.as_json(posts),
+        text=lambda: outbox.as_text(posts, **streams.text_style(None, "auto", output)),
+    )
 
 
-def retry(
-    numbers: Numbers = None,
-    dead: Annotated[bool, typer.Option("--dead", help="All dead letters.")] = False,
-    store: options.StoreFile = None,
-) -> None:
-    """Make posts due at once, also those that were given up or dropped.
+def retry(numbers: Numbers = None, dead: Dead = False, store: options.StoreFile = None) -> None:
+    """Make notifications due now, also dead and dropped ones.
 
     \b
     Examples:
       triage outbox retry 17 18
       triage outbox retry --dead
     """
-    with options.stored(store) as opened:
-        _each(opened, _chosen(opened, numbers, dead), opened.outbox.retry, "due now")
+    with options.open_store(store) as opened:
+        _change_each(opened, _select(opened, numbers, dead), opened.outbox.retry, "due now")
 
 
-def drop(
-    numbers: Numbers = None,
-    dead: Annotated[bool, typer.Option("--dead", help="All dead letters.")] = False,
-    store: options.StoreFile = None,
-) -> None:
-    """Never send these posts.
+def drop(numbers: Numbers = None, dead: Dead = False, store: options.StoreFile = None) -> None:
+    """Never send these notifications.
 
     \b
     Example:
       triage outbox drop 17
     """
-    with options.stored(store) as opened:
-        _each(opened, _chosen(opened, numbers, dead), opened.outbox.drop, "dropped")
+    with options.open_store(store) as opened:
+        _change_each(opened, _select(opened, numbers, dead), opened.outbox.drop, "dropped")
 
 
-def send(
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until interrupted, digests included.")] = False,
-    store: options.StoreFile = None,
-) -> None:
-    """Send what is due to Slack and to webhooks, as the settings say.
+def send(follow: Follow = False, store: options.StoreFile = None) -> None:
+    """Send due notifications to Slack and webhooks, as the settings say.
 
-    `triage bot slack` does the same and also hears buttons and commands. Several may run at once.
+    `triage bot slack` does the same and also receives buttons and commands. Several may run at once.
 
     \b
     Examples:
       triage outbox send
       triage outbox send --follow
     """
-    from triage.bots import bots, digests
-    from triage.bots.work import run, work
+    from triage.bots import build_bots
+    from triage.bots.digests import write_due_digests
+    from triage.bots.work import deliver_due, run
     from triage.cli import streams
-    from triage.cli.config import loaded
+    from triage.cli.config import load_settings
 
-    settings = loaded({"store.path": store}).settings
-    made = bots(settings)
-    with options.stored(settings.store.path, create=True) as opened:
+    settings = load_settings({"store.path": store}).settings
+    bots, days = build_bots(settings), settings.routing.give_up_days
+    with options.open_store(settings.store.path, create=True) as opened:
         if follow:
-            with options.stopped() as stop:
+            with options.stop_on_signal() as stop:
                 run(
                     opened,
-                    made,
+                    bots,
                     stop,
-                    tick=lambda now: digests.due(opened, settings.routing, now),
-                    give_up_days=settings.routing.give_up_days,
+                    tick=lambda now: write_due_digests(opened, settings.routing, now),
+                    give_up_days=days,
                 )
             return
-        digests.due(opened, settings.routing)
-        done = work(opened, made, give_up_days=settings.routing.give_up_days)
-    streams.deliver(f"{done.sent} sent, {done.later} to be tried again, {done.dead} dead\n")
-    if done.dead:
+        write_due_digests(opened, settings.routing)
+        counts = deliver_due(opened, bots, give_up_days=days)
+    streams.write_output(f"{counts.sent} sent, {counts.later} to be tried again, {counts.dead} dead\n")
+    if counts.dead:
         raise typer.Exit(1)
 
 
-def _chosen(store: Store, numbers: list[int] | None, dead: bool) -> list[int]:
+def _select(store: Store, numbers: list[int] | None, dead: bool) -> list[int]:
     if bool(numbers) == dead:
-        raise OptionError("which posts?", hint="give their numbers, or --dead")
-    return [post.id for post in store.outbox.listed(state="dead", limit=100_000)] if dead else list(numbers or [])
+        raise OptionError("no notifications selected", hint="give their numbers, or --dead")
+    return [post.id for post in store.outbox.list_posts(state="dead", limit=100_000)] if dead else list(numbers or [])
 
 
-def _each(store: Store, numbers: list[int], act: Callable[[int], Any], said: str) -> None:
+def _change_each(store: Store, numbers: list[int], change: Callable[[int], Any], done: str) -> None:
     from triage.cli import streams
 
-    streams.check(None)
+    streams.check_output(None)
     for number in numbers:
-        if not act(number):
-            known = store.outbox.post(number)
-            if known is None:
-                raise NotFoundError(f"the outbox has no post {number}", hint="`triage outbox list` shows those it has")
-            raise OptionError(
-                f"post {number} is {known.state}",
-                hint="what was sent stays sent; what is being sent can be tried again later",
-            )
-    streams.deliver(f"{len(numbers)} {said}\n")
+        if not change(number):
+            post = store.outbox.get(number)
+            if post is None:
+                hint = "`triage outbox list` shows all notifications"
+                raise NotFoundError(f"the outbox has no notification {number}", hint=hint)
+            hint = "a sent notification cannot be changed; one that is being sent can be tried again later"
+            raise OptionError(f"notification {number} is {post.state}", hint=hint)
+    streams.write_output(f"{len(numbers)} {done}\n")
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (

@@ -1,4 +1,4 @@
-"""`triage post`: one report to one place, now, without an outbox. For CI."""
+"""`triage post`: post one report to one place, without the outbox. For CI."""
 
 from __future__ import annotations
 
@@ -31,25 +31,30 @@ Key = Annotated[
 ]
 Number = Annotated[
     int | None,
-    typer.Option("--number", metavar="N", min=1, help="The request. Default: that of this CI job.", show_default=False),
+    typer.Option(
+        "--number", metavar="N", min=1, help="The request. Default: the one of this CI job.", show_default=False
+    ),
 ]
-OnFailure = Annotated[
-    bool, typer.Option("--only-failures", help="A clean job makes no new comment, but edits one that is there.")
+OnlyFailures = Annotated[
+    bool, typer.Option("--only-failures", help="For a clean job, edit an existing comment but add none.")
 ]
+Repository = Annotated[
+    str, typer.Option("--repo", metavar="OWNER/NAME", help="Default: GITHUB_REPOSITORY.", show_default=False)
+]
+Project = Annotated[str, typer.Option("--project", metavar="ID", help="Default: CI_PROJECT_ID.", show_default=False)]
+Url = Annotated[str, typer.Option("--url", metavar="URL", help="Where to post.", show_default=False)]
 
 
 def github(
     report: Report,
     number: Number = None,
-    repo: Annotated[
-        str, typer.Option("--repo", metavar="OWNER/NAME", help="Default: GITHUB_REPOSITORY.", show_default=False)
-    ] = "",
+    repo: Repository = "",
     key: Key = "",
     link: options.Link = "",
-    only_failures: OnFailure = False,
+    only_failures: OnlyFailures = False,
     store: options.StoreFile = None,
 ) -> None:
-    """Comment on a pull request; posted again, the comment is edited.
+    """Comment on a pull request; posting again edits the comment.
 
     Needs GITHUB_TOKEN with `pull-requests: write`. Outside of a pull request nothing is posted.
 
@@ -59,45 +64,36 @@ def github(
       triage post github report.json --repo team/model --number 7
     """
     from triage.bots import forges
-    from triage.render import github as written
+    from triage.render import github as rendering
 
     environment = os.environ
-    where = number or _pull(environment.get("GITHUB_EVENT_PATH", ""), environment.get("GITHUB_REF", ""))
+    target = number or _find_pull_request(environment.get("GITHUB_EVENT_PATH", ""), environment.get("GITHUB_REF", ""))
     repository = repo or environment.get("GITHUB_REPOSITORY", "")
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
-    if where is None:
-        _nowhere("this is no run of a pull request")
+    if target is None:
+        _report_nothing_posted("this run has no pull request")
         return
     if not token or "/" not in repository:
-        raise OptionError(
-            "GITHUB_TOKEN or the repository is not known",
-            hint="set GITHUB_TOKEN, and give --repo OWNER/NAME outside of a workflow",
-        )
-    named = (
-        key or "/".join(filter(None, (environment.get("GITHUB_WORKFLOW"), environment.get("GITHUB_JOB")))) or "triage"
-    )
-    forge = forges.github(environment.get("GITHUB_API_URL") or "https://api.github.com", token, repository, where)
-    diagnosis = _diagnosis(report, store)
-    _deliver(
-        forge,
-        written.marker(named),
-        written.comment(diagnosis, named, link=link or _run_url()),
-        only_failures and diagnosis.verdict == "clean",
-    )
+        hint = "set GITHUB_TOKEN, and give --repo OWNER/NAME outside of a workflow"
+        raise OptionError("GITHUB_TOKEN or the repository is missing", hint=hint)
+    job = "/".join(filter(None, (environment.get("GITHUB_WORKFLOW"), environment.get("GITHUB_JOB"))))
+    key = key or job or "triage"
+    forge = forges.github(environment.get("GITHUB_API_URL") or "https://api.github.com", token, repository, target)
+    diagnosis = _load_diagnosis(report, store)
+    body = rendering.comment(diagnosis, key, link=link or _run_url())
+    _post_comment(forge, rendering.marker(key), body, only_failures and diagnosis.verdict == "clean")
 
 
 def gitlab(
     report: Report,
     number: Number = None,
-    project: Annotated[
-        str, typer.Option("--project", metavar="ID", help="Default: CI_PROJECT_ID.", show_default=False)
-    ] = "",
+    project: Project = "",
     key: Key = "",
     link: options.Link = "",
-    only_failures: OnFailure = False,
+    only_failures: OnlyFailures = False,
     store: options.StoreFile = None,
 ) -> None:
-    """Write a note on a merge request; posted again, the note is edited.
+    """Write a note on a merge request; posting again edits the note.
 
     Needs GITLAB_TOKEN with scope `api` (a project's access token). Outside of a merge request nothing is posted.
 
@@ -106,34 +102,27 @@ def gitlab(
       triage post gitlab report.json
     """
     from triage.bots import forges
-    from triage.render import github as marked
-    from triage.render import gitlab as written
+    from triage.render import gitlab as rendering
+    from triage.render.github import marker
 
     environment = os.environ
-    asked = environment.get("CI_MERGE_REQUEST_IID", "")
-    where = number or (int(asked) if asked.isdecimal() else None)
-    if where is None:
-        _nowhere("this is no pipeline of a merge request")
+    iid = environment.get("CI_MERGE_REQUEST_IID", "")
+    target = number or (int(iid) if iid.isdecimal() else None)
+    if target is None:
+        _report_nothing_posted("this pipeline has no merge request")
         return
-    token, of = environment.get("GITLAB_TOKEN", ""), project or environment.get("CI_PROJECT_ID", "")
-    if not token or not of:
-        raise OptionError(
-            "GITLAB_TOKEN or the project is not known",
-            hint="set GITLAB_TOKEN, and give --project outside of a pipeline",
-        )
-    named = key or environment.get("CI_JOB_NAME", "") or "triage"
-    forge = forges.gitlab(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4", token, of, where)
-    diagnosis = _diagnosis(report, store)
-    body = written.note(diagnosis, named, link=link or environment.get("CI_JOB_URL", ""))
-    _deliver(forge, marked.marker(named), body, only_failures and diagnosis.verdict == "clean")
+    token, project = environment.get("GITLAB_TOKEN", ""), project or environment.get("CI_PROJECT_ID", "")
+    if not token or not project:
+        hint = "set GITLAB_TOKEN, and give --project outside of a pipeline"
+        raise OptionError("GITLAB_TOKEN or the project is missing", hint=hint)
+    key = key or environment.get("CI_JOB_NAME", "") or "triage"
+    forge = forges.gitlab(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4", token, project, target)
+    diagnosis = _load_diagnosis(report, store)
+    body = rendering.note(diagnosis, key, link=link or environment.get("CI_JOB_URL", ""))
+    _post_comment(forge, marker(key), body, only_failures and diagnosis.verdict == "clean")
 
 
-def webhook(
-    report: Report,
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="Where to post.", show_default=False)],
-    link: options.Link = "",
-    store: options.StoreFile = None,
-) -> None:
+def webhook(report: Report, url: Url, link: options.Link = "", store: options.StoreFile = None) -> None:
     """Post the report as signed JSON; the key is TRIAGE_WEBHOOK_SECRET.
 
     \b
@@ -148,72 +137,72 @@ def webhook(
     secret = os.environ.get("TRIAGE_WEBHOOK_SECRET", "")
     if not secret:
         raise OptionError("TRIAGE_WEBHOOK_SECRET is not set", hint="set it to the key that the receiver knows")
-    diagnosis = _diagnosis(report, store)
-    body = bot.payload(diagnosis, incident=None, link=link, topic=diagnosis.job.id, repeats=[])
+    diagnosis = _load_diagnosis(report, store)
+    body = bot.build_payload(diagnosis, incident=None, link=link, topic=diagnosis.job.id, repeats=[])
     delivery = hashlib.sha256(body).hexdigest()[:32]
 
     def send() -> str:
         bot.send(url, secret, body, delivery)
         return delivery
 
-    _said(forges.patiently(send))
+    _report_posted(forges.retry(send))
 
 
-def _deliver(forge: Any, marker: str, body: str, only_edit: bool) -> None:
+def _post_comment(forge: Any, marker: str, body: str, only_edit: bool) -> None:
     from triage.bots import forges
 
-    _said(forges.patiently(lambda: forges.comment(forge, marker, body, only_edit=only_edit)))
+    _report_posted(forges.retry(lambda: forges.comment(forge, marker, body, only_edit=only_edit)))
 
 
-def _diagnosis(report: str, store: Any) -> Diagnosis:
+def _load_diagnosis(report: str, store: Any) -> Diagnosis:
     from triage.cli import streams
     from triage.cli.show import is_incident
     from triage.render import json
 
     if is_incident(report):
-        with options.stored(store) as opened:
+        with options.open_store(store) as opened:
             return opened.incidents.get(report).diagnosis
-    return json.read(streams.read(report), None if report == "-" else report)
+    return json.read(streams.read_report_text(report), None if report == "-" else report)
 
 
-def _pull(event: str, ref: str) -> int | None:
-    """The pull request of a workflow run: from its event, else from refs/pull/7/merge."""
+def _find_pull_request(event_path: str, ref: str) -> int | None:
+    """Return the pull request of a workflow run: from its event, else from refs/pull/7/merge."""
     import json
     import re
     from pathlib import Path
 
     try:
-        told = json.loads(Path(event).read_text(encoding="utf-8")) if event else {}
+        event = json.loads(Path(event_path).read_text(encoding="utf-8")) if event_path else {}
     except (OSError, ValueError):
-        told = {}
-    if isinstance(told, dict):
-        for of in (
-            told.get("pull_request"),
-            (told.get("issue") or {}) if "pull_request" in (told.get("issue") or {}) else None,
-        ):
-            if isinstance(of, dict) and isinstance(of.get("number"), int):
-                return int(of["number"])
-    found = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", ref)
-    return int(found[1]) if found else None
+        event = {}
+    if isinstance(event, dict):
+        issue = event.get("issue") or {}
+        for item in (event.get("pull_request"), issue if "pull_request" in issue else None):
+            if isinstance(item, dict) and isinstance(item.get("number"), int):
+                return int(item["number"])
+    match = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", ref)
+    return int(match[1]) if match else None
 
 
 def _run_url() -> str:
     environment = os.environ
-    if not environment.get("GITHUB_RUN_ID"):
+    run = environment.get("GITHUB_RUN_ID")
+    if not run:
         return ""
-    return f"{environment.get('GITHUB_SERVER_URL', 'https://github.com')}/{environment.get('GITHUB_REPOSITORY', '')}/actions/runs/{environment['GITHUB_RUN_ID']}"
+    server = environment.get("GITHUB_SERVER_URL", "https://github.com")
+    return f"{server}/{environment.get('GITHUB_REPOSITORY', '')}/actions/runs/{run}"
 
 
-def _nowhere(why: str) -> None:
+def _report_nothing_posted(reason: str) -> None:
     from triage.cli import streams
 
-    streams.to_stderr(f"triage: nothing is posted, because {why}; --number names a request\n")
+    streams.write_stderr(f"triage: nothing posted, because {reason}; give its number with --number\n")
 
 
-def _said(receipt: str) -> None:
+def _report_posted(receipt: str) -> None:
     from triage.cli import streams
 
-    streams.deliver(f"{receipt or 'nothing to edit'}\n")
+    streams.write_output(f"{receipt or 'nothing to edit'}\n")
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("github", github), ("gitlab", gitlab), ("webhook", webhook))

@@ -1,15 +1,13 @@
-"""A bar on standard error while bytes are read: only for a person, only when it takes long enough to wonder."""
+"""Draw progress on standard error: only on a terminal, and only for work that takes noticeable time."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from triage.cli.streams import is_terminal, to_stderr
+from triage.cli.streams import shows_progress, write_stderr
 
 if TYPE_CHECKING:
     from triage.pipeline import Progress
@@ -20,47 +18,50 @@ CELLS = 24
 
 
 class Bar:
-    """Takes the pipeline's progress and draws at most ten times a second, from half a second on."""
+    """A progress bar for the pipeline: drawn at most ten times a second, after half a second."""
 
-    def __init__(self, write: Callable[[str], None] = to_stderr, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, write: Callable[[str], None] = write_stderr, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._write = write
         self._clock = clock
-        self._started = clock()
-        self._drawn = self._started + QUIET_SECONDS - STEP_SECONDS
-        self._visible = False
+        self._started_at = clock()
+        self._drawn_at = self._started_at + QUIET_SECONDS - STEP_SECONDS
+        self._is_visible = False
 
     def __call__(self, progress: Progress) -> None:
         now = self._clock()
-        if now - self._drawn < STEP_SECONDS:
+        if now - self._drawn_at < STEP_SECONDS:
             return
-        self._drawn = now
-        self._visible = True
-        self._write("\r" + line(progress.stage, progress.done, progress.total, now - self._started) + "\x1b[K")
+        self._drawn_at = now
+        self._is_visible = True
+        text = format_progress(progress.stage, progress.done, progress.total, now - self._started_at)
+        self._write(f"\r{text}\x1b[K")
 
     def close(self) -> None:
-        """Leave the line as if it had never been there."""
-        if self._visible:
+        """Erase the bar."""
+        if self._is_visible:
             self._write("\r\x1b[K")
-            self._visible = False
+            self._is_visible = False
 
 
-def line(stage: str, done: int, total: int | None, seconds: float) -> str:
-    """`scan [######......] 1.2 GB of 4.8 GB, 25%, 410.0 MB/s`; without a total, only what is done and the rate."""
-    from triage.render.words import size
+def format_progress(stage: str, done: int, total: int | None, seconds: float) -> str:
+    """Return `scan [######......] 1.2 GB of 4.8 GB, 25%, 410.0 MB/s`; without a total, bytes and rate."""
+    from triage.render.phrases import format_bytes
 
-    rate = f"{size(round(done / seconds))}/s" if seconds > 0 else ""
+    rate = f", {format_bytes(round(done / seconds))}/s" if seconds > 0 else ""
     if not total:
-        return ", ".join(part for part in (f"{stage} {size(done)}", rate) if part)
+        return f"{stage} {format_bytes(done)}{rate}"
     share = min(max(done / total, 0.0), 1.0)
     filled = int(share * CELLS)
     bar = "#" * filled + "." * (CELLS - filled)
-    return ", ".join(part for part in (f"{stage} [{bar}] {size(done)} of {size(total)}", f"{share:.0%}", rate) if part)
+    return f"{stage} [{bar}] {format_bytes(done)} of {format_bytes(total)}, {share:.0%}{rate}"
 
 
 @contextmanager
-def shown(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """The callback for the pipeline; None when nobody looks or quiet was asked for."""
-    if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+def progress_bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Yield a progress callback for the pipeline, or None without a terminal or with --quiet."""
+    if not shows_progress(quiet):
         yield None
         return
     bar = Bar()
@@ -71,21 +72,36 @@ def shown(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
 
 
 @contextmanager
-def status(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A line on standard error that is written over again and again, for a person only; it is gone when something else
-    is printed.
-    """
-    if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+def status_line(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a function that overwrites one line on standard error; it does nothing without a terminal."""
+    if not shows_progress(quiet):
         yield lambda _: None
         return
     try:
-        yield lambda text: to_stderr(f"\r{text}\x1b[K\r")
+        yield lambda text: write_stderr(f"\r{text}\x1b[K\r")
     finally:
-        to_stderr("\r\x1b[K")
+        write_stderr("\r\x1b[K")
 
 
-def counted(stage: str, callback: Callable[[Progress], None] | None) -> Callable[[int, int], None] | None:
-    """The callback as one that takes the bytes done and the bytes in all."""
+@contextmanager
+def counter(quiet: bool, noun: str, *, every: int = 1) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a callback (done, total) that shows `job 3 of 50`, or None without a terminal or with --quiet."""
+    if not shows_progress(quiet):
+        yield None
+        return
+
+    def show(done: int, total: int) -> None:
+        if done % every == 0:
+            write_stderr(f"\r{noun} {done + 1} of {total}\x1b[K")
+
+    try:
+        yield show
+    finally:
+        write_stderr("\r\x1b[K")
+
+
+def as_byte_callback(stage: str, callback: Callable[[Progress], None] | None) -> Callable[[int, int], None] | None:
+    """Return a progress callback as a function of (bytes done, bytes in total)."""
     if callback is None:
         return None
 
@@ -95,3 +111,7 @@ def counted(stage: str, callback: Callable[[Progress], None] | None) -> Callable
         callback(Progress(stage, done, total))
 
     return report
+
+
+def ignore(done: int, total: int) -> None:
+    """Take progress that nobody watches."""

@@ -1,4 +1,4 @@
-"""`triage split`: mixed logs → one file a rank."""
+"""`triage split`: split mixed logs into one file per rank."""
 
 from __future__ import annotations
 
@@ -10,37 +10,33 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.ranks.splitting import Result
+    from triage.split import Result
 
-
-_SHOWN = 8
+_MAX_LISTED = 8
+OutputDirectory = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to; created if missing.")
+]
+KeepPrefix = Annotated[bool, typer.Option("--keep-prefix", help="Keep the prefixes that launchers put before lines.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Write to a directory that is not empty; an earlier split is replaced.")
+]
 
 
 def split(
     paths: options.Paths,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to; made if it is not there.")
-    ],
+    output: OutputDirectory,
     rank: options.Ranks = None,
-    keep_prefix: Annotated[
-        bool, typer.Option("--keep-prefix", help="Leave what launchers put before each line.")
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Write to a directory that is not empty; an earlier split there is replaced."),
-    ] = False,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write the summary.")
-    ] = options.PlainFormat.text,
+    keep_prefix: KeepPrefix = False,
+    force: Force = False,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     workers: options.Workers = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write what every rank wrote to a file of its own.
+    """Write the lines of every rank to a file of its own.
 
-    Lines are told apart by what launchers, schedulers and containers put before them, which comes off; the rest stays
-    byte for byte. Files of
-    one rank are merged by their stamps. Lines that nothing gives to a writer go to nobody.log, or to
-    nobody.HOST.log where their file is named after a host.
+    The prefixes of launchers, schedulers and containers show which rank wrote a line. They are removed; the rest stays
+    byte for byte. Files of one rank are merged by timestamp. Lines without a known writer go to nobody.log, or to
+    nobody.HOST.log if their file is named after a host.
 
     \b
     Examples:
@@ -48,42 +44,44 @@ def split(
       triage split logs/ -o by-rank/ --rank 3,5-7
       kubectl logs trainer-0 | triage split - -o by-rank/ --keep-prefix
 
-    Exit status: 0 it worked; 2 the input or the options cannot be used.
+    Exit status: 0 success; 2 unusable input or options.
     """
     from triage.cli import progress, streams
-    from triage.intake import Intake
-    from triage.ranks import splitting
+    from triage.pipeline.intake import Intake
+    from triage.split import Options
+    from triage.split import split as split_sources
 
-    chosen = splitting.Options(options.rank_set(rank), keep_prefix, force, workers)
-    with progress.shown(quiet) as callback:
-        result = splitting.split(paths, output, chosen, progress.counted("split", callback), Intake([], paths).is_aside)
+    split_options = Options(options.parse_ranks(rank), keep_prefix, force, workers)
+    with progress.progress_bar(quiet) as callback:
+        advance = progress.as_byte_callback("split", callback)
+        result = split_sources(paths, output, split_options, advance, Intake([], paths).skip)
     if format is options.PlainFormat.json:
-        streams.deliver(_json(result), None, utf8=True)
+        streams.write_output(_as_json(result), None, utf8=True)
     elif not quiet:
-        streams.to_stderr(_text(result, output))
+        streams.write_stderr(_as_text(result, output))
 
 
-def _text(result: Result, output: Path) -> str:
-    from triage.ranks.splitting import names
-    from triage.render.safe import safe_line
-    from triage.render.words import size
+def _as_text(result: Result, output: Path) -> str:
+    from triage.render.phrases import format_bytes, format_count
+    from triage.render.sanitize import sanitize_line
+    from triage.split import output_files
 
     ranks = [file for file in result.files if file.rank is not None]
-    rate = f", {size(round(result.bytes / result.seconds))}/s" if result.seconds else ""
-    lines = [f"{result.lines:,} lines ({size(result.bytes)}) in {result.seconds:.1f} s{rate}"]
-    lines.append(f"{len(ranks):,} ranks, {sum(file.lines for file in ranks):,} lines, in {safe_line(str(output))}")
+    rate = f", {format_bytes(round(result.bytes / result.seconds))}/s" if result.seconds else ""
+    lines = [f"{format_count(result.lines, 'line')} ({format_bytes(result.bytes)}) in {result.seconds:.1f} s{rate}"]
+    rank_lines = format_count(sum(file.lines for file in ranks), "line")
+    lines.append(f"{format_count(len(ranks), 'rank')}, {rank_lines}, in {sanitize_line(str(output))}")
     others = [file for file in result.files if file.rank is None]
-    lines += [f"{file.name}: {file.lines:,} lines" for file in others[-_SHOWN:]]
-    if len(others) > _SHOWN:
-        lines.append(f"and {len(others) - _SHOWN:,} more writers whose rank nothing says: see {names.INDEX}")
-    lines += [
-        safe_line(f"warning: {(warning.source + ': ') if warning.source else ''}{warning.message}")
-        for warning in result.warnings
-    ]
+    lines += [f"{file.name}: {format_count(file.lines, 'line')}" for file in others[-_MAX_LISTED:]]
+    if len(others) > _MAX_LISTED:
+        lines.append(f"and {len(others) - _MAX_LISTED:,} more writers without a known rank: see {output_files.INDEX}")
+    for warning in result.warnings:
+        where = f"{warning.source}: " if warning.source else ""
+        lines.append(sanitize_line(f"warning: {where}{warning.message}"))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _json(result: Result) -> str:
+def _as_json(result: Result) -> str:
     import dataclasses
     import json
 

@@ -10,33 +10,34 @@ import typer
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.artifacts.stacks.board import Told
+    from triage.artifacts.stacks.comparison import DumpState
     from triage.model.evidence import Evidence, Warning
-    from triage.ranks.last import Word
+    from triage.records.activity import Activity
 
 
 class StacksFormat(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
+    """Formats of `triage stacks`."""
+
     text = "text"
     json = "json"
     svg = "svg"
 
 
+FormatOption = Annotated[StacksFormat, typer.Option("--format", "-f", help="Output format.")]
+
+
 def stacks(
     paths: options.Paths,
-    format: Annotated[  # noqa: A002
-        StacksFormat, typer.Option("--format", "-f", help="How to write the answer.")
-    ] = StacksFormat.text,
+    format: FormatOption = StacksFormat.text,  # noqa: A002
     output: options.Output = None,
     color: options.ColorOption = options.Color.auto,
     width: options.Width = None,
 ) -> None:
-    """Show what the ranks of a hung job are doing, and which are elsewhere.
+    """Show what the ranks of a hung job are doing, and which ones differ.
 
-    Reads dumps of live processes by py-spy (text or JSON, native frames and locals or not), gdb, pstack, eu-stack,
-    faulthandler (also
-    inside logs), strace, /proc (wait channels, kernel stacks) and ps, groups the ranks by their stack, and says which
-    ranks are not where
-    most of them wait. The format svg draws all stacks merged into one tree.
+    Reads dumps of live processes by py-spy (text or JSON, with or without native frames and locals), gdb, pstack,
+    eu-stack, faulthandler (also inside logs), strace, /proc (wait channels, kernel stacks) and ps. Groups the ranks by
+    stack and names the ranks that are not where most of them wait. The format svg draws all stacks as one tree.
 
     \b
     Examples:
@@ -44,84 +45,84 @@ def stacks(
       triage stacks rank*.txt
       triage stacks job_logs/ --format svg -o stacks.svg
 
-    A rank is known by the file's name (rank3.txt). Exit status: 0 it worked; 2 there is no dump, or the options cannot
-    be used.
+    The file name (rank3.txt) tells the rank. Exit status: 0 success; 2 no dump, or unusable options.
     """
-    from triage.artifacts.stacks.board import assemble
+    from triage.artifacts.stacks.comparison import compare_stacks
     from triage.cli import streams
-    from triage.render import stacks as render
+    from triage.render import stacks as rendering
 
-    streams.check(output)
-    told, warnings = _read(paths)
-    found = assemble(told)
-    if format is StacksFormat.json:
-        streams.deliver(render.as_json(found, warnings), output, utf8=True)
-    elif format is StacksFormat.svg:
-        streams.deliver(render.as_svg(found), output, utf8=True)
-    else:
-        columns, painted = streams.width(width, output), streams.color(color.value, output)
-        streams.deliver(render.as_text(found, warnings, width=columns, color=painted), output)
+    streams.check_output(output)
+    states, warnings = _read_stacks(paths)
+    comparison = compare_stacks(states)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: rendering.as_json(comparison, warnings),
+        svg=lambda: rendering.as_svg(comparison),
+        text=lambda: rendering.as_text(comparison, warnings, **streams.text_style(width, color.value, output)),
+    )
 
 
-def _read(paths: list[str]) -> tuple[list[Told], list[Warning]]:
-    """All dumps below the paths. Raises InputError when there is none."""
+def _read_stacks(paths: list[str]) -> tuple[list[DumpState], list[Warning]]:
+    """Read all dumps below the paths. Raises InputError if there is none."""
     from triage import sources
-    from triage.artifacts.interface import ArtifactError, damaged
-    from triage.artifacts.stacks.conclude import latest, told_of
-    from triage.artifacts.stacks.reader import MOST_BYTES, fact, processes
+    from triage.artifacts.interface import ArtifactError, damaged_warning
+    from triage.artifacts.stacks.inference import drop_outdated, to_dump_state
+    from triage.artifacts.stacks.reader import MAX_BYTES, parse_processes, to_evidence
     from triage.base.errors import InputError
     from triage.model.evidence import Warning
     from triage.ranks.identity import JobMap
 
-    found: list[Evidence] = []
-    words: list[tuple[str, Word]] = []
-    listed = sources.discover(paths)
-    warnings = list(listed.warnings)
-    for file in listed.files:
+    facts: list[Evidence] = []
+    last_activity: list[tuple[str, Activity]] = []
+    discovered = sources.discover(paths)
+    warnings = list(discovered.warnings)
+    for file in discovered.files:
         for source, stream in sources.streams(file, sources.Limits(), warnings.append):
             try:
                 if source.kind in ("py-spy", "live-stacks"):
-                    found.extend(map(fact, processes(_content(source.path, stream, MOST_BYTES), source.name)))
+                    facts.extend(
+                        map(to_evidence, parse_processes(_read_content(source.path, stream, MAX_BYTES), source.name))
+                    )
                 elif source.kind == "text":
-                    facts, said = _in_log(_content(source.path, stream, MOST_BYTES), source.name)
-                    found.extend(facts)
-                    words.extend((source.name, word) for word in said)
+                    stacks, activities = _read_log(_read_content(source.path, stream, MAX_BYTES), source.name)
+                    facts.extend(stacks)
+                    last_activity.extend((source.name, activity) for activity in activities)
             except ArtifactError as error:
-                warnings.append(damaged(source, error))
-    if not found:
-        hint = "take one of every rank: `py-spy dump --native --pid PID > rank0.txt`"
-        raise InputError("no stacks of live processes in it", hint=hint, path=", ".join(paths[:3]))
+                warnings.append(damaged_warning(source, error))
+    if not facts:
+        hint = "dump every rank: `py-spy dump --native --pid PID > rank0.txt`"
+        raise InputError("contains no stacks of live processes", hint=hint, path=", ".join(paths[:3]))
     job = JobMap()
-    for each in found:
+    for each in facts:
         job.learn(each.source, each.origin)
-    job.settle()
-    kept = latest(found, job.complete, words)
-    message = "left out, because its rank went on after it printed its stack"
+    job.resolve()
+    current = drop_outdated(facts, job.complete, last_activity)
+    message = "left out, because the rank continued after it printed this stack"
     warnings += [
-        Warning("stack-outdated", name, message) for name in sorted({each.source for each in found if each not in kept})
+        Warning("stack-outdated", name, message)
+        for name in sorted({each.source for each in facts if each not in current})
     ]
-    return [told_of(each, job.complete) for each in kept], warnings
+    return [to_dump_state(each, job.complete) for each in current], warnings
 
 
-def _in_log(data: bytes, name: str) -> tuple[list[Evidence], list[Word]]:
-    """The stacks in a log where processes printed them of themselves (faulthandler), or somebody pasted them, and its
-    last words.
-    """
-    from triage.evidence import from_text
-    from triage.ranks.last import words
-    from triage.ranks.layouts import layout_of
+def _read_log(data: bytes, name: str) -> tuple[list[Evidence], list[Activity]]:
+    """Return the stacks in a log (printed by faulthandler or pasted) and its last activity."""
+    from triage.evidence import extract_text
+    from triage.ranks.layouts import detect_layout
+    from triage.records.activity import read_activity
 
     if not any(mark in data for mark in (b"hread 0x", b"(LWP ", b"#0  0x")):
         return [], []
     stacks = [
         fact
-        for fact in from_text(data.decode("utf-8", "replace"), name)
-        if fact.kind == "stack" and "state" in fact.fields
+        for fact in extract_text(data.decode("utf-8", "replace"), name)
+        if fact.kind == "stack" and fact.detail is not None
     ]
-    return stacks, words(data, 0, 1970, layout_of(data)) if stacks else []
+    return stacks, read_activity(data, 0, 1970, detect_layout(data)) if stacks else []
 
 
-def _content(path: str | None, stream: object, limit: int) -> bytes:
+def _read_content(path: str | None, stream: object, limit: int) -> bytes:
     if stream is not None:
         data: bytes = stream.read(limit)  # type: ignore[attr-defined]
         return data

@@ -1,6 +1,6 @@
-"""Where a report goes: standard output or a file, in an encoding that it can be written in, in colour or not.
+"""Write reports to standard output or to a file, in an encoding and style that the target supports.
 
-A reader that went away (`triage … | head`) is no error. A stream that cannot be written to is one.
+A reader that closed the pipe (`triage … | head`) is not an error. A target that cannot be written is one.
 """
 
 from __future__ import annotations
@@ -9,84 +9,85 @@ import contextlib
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, TextIO, TypedDict
 
 from triage.base.errors import OptionError
 
-# What the text report itself uses beyond ASCII; log text that cannot be encoded is written as escapes.
+# Replacements for the non-ASCII characters of the text report; other characters become escapes.
 _PLAIN = str.maketrans({"…": "...", "·": "-", "×": "x"})
 STDOUT = Path("-")
 
 
-def check(output: Path | None) -> None:
-    """Raise OptionError before the work when the report could not be written after it."""
+class TextStyle(TypedDict):
+    """The arguments of a text renderer that depend on where the text goes."""
+
+    width: int | None
+    color: bool
+
+
+def check_output(output: Path | None) -> None:
+    """Raise OptionError before the work if the report could not be written after it."""
     if output is None or output == STDOUT:
         if sys.stdout is None:
-            raise OptionError(
-                "standard output is closed, the report has no place to go", hint="write it to a file with -o FILE"
-            )
+            raise OptionError("standard output is closed", hint="write the report to a file with -o FILE")
         return
     try:
         _check_file(output)
     except OSError as error:
-        raise OptionError(f"cannot write {output}: {error.strerror}", hint="give -o another file") from None
+        raise OptionError(f"cannot write {output}: {error.strerror}", hint="give another file with -o") from None
 
 
 def _check_file(output: Path) -> None:
     if output.is_dir():
-        raise OptionError(f"cannot write {output}: it is a directory", hint="give -o the name of a file")
+        raise OptionError(f"cannot write {output}: it is a directory", hint="give a file name with -o")
     parent = output.parent
     if not parent.is_dir():
-        raise OptionError(f"cannot write {output}: there is no directory {parent}", hint=f"mkdir -p {parent}")
+        raise OptionError(f"cannot write {output}: the directory {parent} does not exist", hint=f"mkdir -p {parent}")
     if not os.access(output if output.exists() else parent, os.W_OK):
-        raise OptionError(f"cannot write {output}: permission denied", hint="give -o a file that you may write")
+        raise OptionError(f"cannot write {output}: permission denied", hint="give a writable file with -o")
 
 
-def deliver(text: str, output: Path | None = None, *, utf8: bool = False) -> None:
-    """Write the report. `utf8` is for formats that have one encoding; files are always UTF-8.
+def write_output(text: str, output: Path | None = None, *, utf8: bool = False) -> None:
+    """Write a report. `utf8` is for formats with a fixed encoding; files are always UTF-8.
 
-    Raises OptionError when the place cannot be written.
+    Raises OptionError when the target cannot be written.
     """
     if output is not None and output != STDOUT:
-        _to_file(text, output)
+        _write_file(text, output)
         return
     stream = sys.stdout
     if stream is None:
-        check(None)
+        check_output(None)
     try:
-        _write(stream, encoded(text, "utf-8" if utf8 else stream.encoding))
+        _write_stream(stream, _encode(text, "utf-8" if utf8 else stream.encoding))
     except BrokenPipeError:
-        _abandon(stream)
+        _discard(stream)
     except OSError as error:
-        _abandon(stream)
-        raise OptionError(
-            f"cannot write to standard output: {error.strerror}", hint="write it to a file with -o FILE"
-        ) from None
+        _discard(stream)
+        hint = "write the report to a file with -o FILE"
+        raise OptionError(f"cannot write to standard output: {error.strerror}", hint=hint) from None
 
 
-def encoded(text: str, encoding: str | None) -> bytes:
-    """The text in bytes of the encoding; what it lacks is replaced by plainer signs, then by escapes."""
-    codec = encoding or "utf-8"
-    try:
-        return text.encode(codec)
-    except UnicodeEncodeError:
-        return text.translate(_PLAIN).encode(codec, "backslashreplace")
+def write_format(name: str, output: Path | None, **writers: Callable[[], str]) -> None:
+    """Write the report in the format `name`, made by the writer of this name. All formats but text are UTF-8."""
+    write_output(writers[name](), output, utf8=name != "text")
 
 
-def to_stderr(text: str) -> None:
-    """A message for the person; when nobody can read it, nothing happens."""
+def write_stderr(text: str) -> None:
+    """Write a message to standard error, if it is open."""
     stream = sys.stderr
     if stream is None:
         return
     try:
-        _write(stream, encoded(text, stream.encoding))
+        _write_stream(stream, _encode(text, stream.encoding))
     except OSError:
-        _abandon(stream)
+        _discard(stream)
 
 
-def read(name: str) -> str:
-    """The text of a report; `-` is standard input. Raises OptionError when it cannot be read."""
+def read_report_text(name: str) -> str:
+    """Return the text of a report; `-` is standard input. Raises OptionError when it cannot be read."""
     hint = "give the file that `triage ingest PATH --format json -o FILE` wrote, or - for standard input"
     try:
         if name == "-":
@@ -103,17 +104,27 @@ def read(name: str) -> str:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Does a person see this stream? A closed one nobody sees."""
+    """Return whether the stream is an open terminal."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
         return False
 
 
-def color(wanted: str, output: Path | None) -> bool:
+def shows_progress(quiet: bool) -> bool:
+    """Return whether progress lines can be drawn on standard error."""
+    return not quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+
+
+def text_style(width: int | None, color: str, output: Path | None) -> TextStyle:
+    """Return width and color for a text renderer, from the options and the target."""
+    return {"width": text_width(width, output), "color": use_color(color, output)}
+
+
+def use_color(option: str, output: Path | None) -> bool:
     """`always` and `never` decide; else NO_COLOR, then CLICOLOR_FORCE, then CLICOLOR and whether it is a terminal."""
-    if wanted != "auto":
-        return wanted == "always"
+    if option != "auto":
+        return option == "always"
     environment = os.environ
     if environment.get("NO_COLOR"):
         return False
@@ -124,10 +135,10 @@ def color(wanted: str, output: Path | None) -> bool:
     return output in (None, STDOUT) and is_terminal(sys.stdout)
 
 
-def width(wanted: int | None, output: Path | None) -> int | None:
-    """What was asked for, else the terminal's columns (120 at most, for long lines are hard to read), else None."""
-    if wanted is not None:
-        return wanted
+def text_width(option: int | None, output: Path | None) -> int | None:
+    """Return the width option, else the terminal's columns (at most 120, for legible lines), else None."""
+    if option is not None:
+        return option
     if output not in (None, STDOUT) or not is_terminal(sys.stdout):
         return None
     import shutil
@@ -135,7 +146,15 @@ def width(wanted: int | None, output: Path | None) -> int | None:
     return min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
-def _write(stream: TextIO, data: bytes) -> None:
+def _encode(text: str, encoding: str | None) -> bytes:
+    codec = encoding or "utf-8"
+    try:
+        return text.encode(codec)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(codec, "backslashreplace")
+
+
+def _write_stream(stream: TextIO, data: bytes) -> None:
     stream.flush()
     buffer = getattr(stream, "buffer", None)
     if buffer is None:
@@ -145,38 +164,36 @@ def _write(stream: TextIO, data: bytes) -> None:
     stream.flush()
 
 
-def _to_file(text: str, output: Path) -> None:
-    """Through a file beside it, so that a full disk does not leave half a report; a device is written as it is."""
-    check(output)
-    data = encoded(text, "utf-8")
+def _write_file(text: str, output: Path) -> None:
+    """Write through a temporary file, so that a full disk leaves no half report; write devices directly."""
+    check_output(output)
+    data = _encode(text, "utf-8")
     try:
         if output.exists() and not stat.S_ISREG(output.stat().st_mode):
             output.write_bytes(data)
             return
-        target = Path(os.path.realpath(output))
-        _replace(target, data)
+        _replace_file(Path(os.path.realpath(output)), data)
     except OSError as error:
-        raise OptionError(
-            f"cannot write {output}: {error.strerror}", hint="give -o a file on a disk with room, that you may write"
-        ) from None
+        hint = "give -o a writable file on a disk with free space"
+        raise OptionError(f"cannot write {output}: {error.strerror}", hint=hint) from None
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace_file(target: Path, data: bytes) -> None:
     if not os.access(target.parent, os.W_OK):
         target.write_bytes(data)
         return
-    beside = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
     try:
-        beside.write_bytes(data)
+        temporary.write_bytes(data)
         if target.exists():
-            beside.chmod(stat.S_IMODE(target.stat().st_mode))
-        beside.replace(target)
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _abandon(stream: IO[str]) -> None:
-    """Let the interpreter flush what is left into nothing when it ends."""
+def _discard(stream: IO[str]) -> None:
+    """Send the rest of the stream to /dev/null, so that the interpreter can flush it at exit."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -1,4 +1,4 @@
-"""`triage timeline`: what happened to which rank, in the order of the clocks."""
+"""`triage timeline`: what happened on which rank, in the order of time."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import typer
 
 from triage.cli import options
 
+Around = Annotated[
+    str | None,
+    typer.Option(
+        "--around",
+        metavar="TIME",
+        help="Only this long before and after the failure: 30s, 5m, 1h.",
+        show_default=False,
+    ),
+]
+
 
 def timeline(
     paths: options.Paths,
-    around: Annotated[
-        str | None,
-        typer.Option(
-            "--around",
-            metavar="TIME",
-            help="Only this long before and after the failure: 30s, 5m, 1h.",
-            show_default=False,
-        ),
-    ] = None,
+    around: Around = None,
     rank: options.Ranks = None,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write the timeline.")
-    ] = options.PlainFormat.text,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     output: options.Output = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
@@ -33,7 +33,7 @@ def timeline(
 ) -> None:
     """Show failures and the last line of every rank in one order.
 
-    Ranks that say the same within a second are told together. What has no time comes last.
+    Equal lines of several ranks within a second are one row. Events without a time come last.
 
     \b
     Examples:
@@ -41,26 +41,22 @@ def timeline(
       triage timeline job_logs/ --around 5m --rank 3,5-7
       triage timeline job.tar.gz --format json
 
-    Exit status: 0 it worked; 2 the input or the options cannot be used.
+    Exit status: 0 success; 2 unusable input or options.
     """
-    window, ranks = options.seconds(around), options.rank_set(rank)
+    window, ranks = options.parse_duration(around), options.parse_ranks(rank)
     from triage.cli import progress, streams
     from triage.render import timeline as rendering
 
-    streams.check(output)
+    streams.check_output(output)
     from triage import pipeline
-    from triage.diagnose.timeline import cut
+    from triage.diagnose.timeline import cut_timeline
 
-    with progress.shown(quiet) as callback:
-        told = cut(
-            pipeline.timeline(
-                paths, pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True), callback
-            ),
-            window,
-            ranks,
-        )
-    if format is options.PlainFormat.json:
-        streams.deliver(rendering.as_json(told), output, utf8=True)
-    else:
-        columns, painted = streams.width(width, output), streams.color(color.value, output)
-        streams.deliver(rendering.as_text(told, width=columns, color=painted), output)
+    pipeline_options = pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True)
+    with progress.progress_bar(quiet) as callback:
+        selected = cut_timeline(pipeline.timeline(paths, pipeline_options, callback), window, ranks)
+    streams.write_format(
+        format.value,
+        output,
+        json=lambda: rendering.as_json(selected),
+        text=lambda: rendering.as_text(selected, **streams.text_style(width, color.value, output)),
+    )

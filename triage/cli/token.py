@@ -1,15 +1,19 @@
-"""`triage token`: who may use the service from afar."""
+"""`triage token`: manage access tokens of the service."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triage.cli import options
 
+if TYPE_CHECKING:
+    from triage.store.tokens import Token
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The person or program that uses it.", show_default=False)]
 Scopes = Annotated[
     list[str] | None,
     typer.Option(
@@ -20,18 +24,18 @@ Scopes = Annotated[
         show_default=False,
     ),
 ]
+Expires = Annotated[
+    str, typer.Option("--expires", metavar="TIME", help="How long it is valid, like 90d or 12h; or never.")
+]
+TokenName = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name, its number, or how it begins.", show_default=False)
+]
 
 
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what will use it.", show_default=False)],
-    scope: Scopes = None,
-    expires: Annotated[
-        str, typer.Option("--expires", metavar="TIME", help="How long it may be used, like 90d or 12h; never.")
-    ] = "365d",
-    by: options.By = None,
-    store: options.StoreFile = None,
+    name: Name, scope: Scopes = None, expires: Expires = "365d", by: options.By = None, store: options.StoreFile = None
 ) -> None:
-    """Make a token and print it. It is shown this once; the store keeps a hash.
+    """Create a token and print it. It is shown only once; the store keeps a hash.
 
     \b
     Examples:
@@ -41,77 +45,40 @@ def create(
     """
     from triage.base.errors import OptionError
     from triage.cli import streams
-    from triage.cli.failure import say
+    from triage.cli.failure import print_error
 
     try:
-        until = None if expires == "never" else time.time() + (options.seconds(expires) or 0.0)
+        until = None if expires == "never" else time.time() + (options.parse_duration(expires) or 0.0)
     except OptionError:
-        raise OptionError(f"--expires {expires!r} is no time", hint="write 90d, 12h or never") from None
-    streams.check(None)
-    with options.stored(store, create=True) as opened:
-        secret, made = opened.tokens.create(name, scope or ["read"], actor=options.actor(by), expires_at=until)
-    streams.deliver(secret + "\n")
-    say(f"token {made.id} for {made.name}: {', '.join(made.scopes)}; it is not shown again")
+        raise OptionError(f"--expires {expires!r} is not a duration", hint="write 90d, 12h or never") from None
+    streams.check_output(None)
+    with options.open_store(store, create=True) as opened:
+        secret, token = opened.tokens.create(name, scope or ["read"], actor=options.actor_name(by), expires_at=until)
+    streams.write_output(secret + "\n")
+    print_error(f"token {token.id} for {token.name}: {', '.join(token.scopes)}; it is not shown again")
 
 
 def list_(
-    every: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write it.")
-    ] = options.PlainFormat.text,
+    every: Annotated[bool, typer.Option("--all", help="Include revoked tokens.")] = False,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
     store: options.StoreFile = None,
 ) -> None:
-    """List tokens: what they may do, until when, and when they were last used.
+    """List tokens with their scopes, expiry and last use.
 
     \b
     Example:
       triage token list
     """
-    import json
-
     from triage.cli import streams
-    from triage.render.layout import Paint
-    from triage.render.table import as_text, day, iso
 
-    streams.check(None)
-    with options.stored(store) as opened:
-        found = opened.tokens.listed(revoked=every)
-    if format is options.PlainFormat.json:
-        names = ("created_at", "expires_at", "used_at", "revoked_at")
-        items = [
-            {
-                "id": t.id,
-                "name": t.name,
-                "prefix": t.prefix,
-                "scopes": list(t.scopes),
-                **{name: iso(getattr(t, name)) for name in names},
-            }
-            for t in found
-        ]
-        streams.deliver(json.dumps({"schema": "triage.tokens/1", "tokens": items}, indent=2) + "\n", utf8=True)
-        return
-    now = time.time()
-    rows = [
-        (
-            *(str(t.id), t.prefix + "…", ",".join(t.scopes)),
-            *(day(at) if at else "never" for at in (t.expires_at, t.used_at)),
-            "revoked" if t.revoked_at else "usable" if t.alive(now) else "expired",
-            t.name,
-        )
-        for t in found
-    ]
-    head = ("number", "begins with", "scopes", "expires", "last used", "state", "name")
-    streams.deliver("\n".join(as_text(head, rows, 120, Paint(False)) if rows else ["no tokens"]) + "\n")
+    streams.check_output(None)
+    with options.open_store(store) as opened:
+        tokens = opened.tokens.list_tokens(revoked=every)
+    streams.write_format(format.value, None, json=lambda: _as_json(tokens), text=lambda: _as_text(tokens))
 
 
-def revoke(
-    token: Annotated[
-        str, typer.Argument(metavar="NAME", help="Its name, its number, or how it begins.", show_default=False)
-    ],
-    by: options.By = None,
-    store: options.StoreFile = None,
-) -> None:
-    """Switch a token off, and the sessions that were opened with it.
+def revoke(token: TokenName, by: options.By = None, store: options.StoreFile = None) -> None:
+    """Revoke a token and end the sessions that were opened with it.
 
     \b
     Example:
@@ -119,10 +86,46 @@ def revoke(
     """
     from triage.cli import streams
 
-    streams.check(None)
-    with options.stored(store) as opened:
-        gone = opened.tokens.revoke(token, actor=options.actor(by))
-    streams.deliver(f"token {gone.id} ({gone.name}) is revoked\n")
+    streams.check_output(None)
+    with options.open_store(store) as opened:
+        revoked = opened.tokens.revoke(token, actor=options.actor_name(by))
+    streams.write_output(f"token {revoked.id} ({revoked.name}) is revoked\n")
+
+
+def _as_json(tokens: Sequence[Token]) -> str:
+    import json
+
+    from triage.render.table import iso
+
+    items = [
+        {
+            **{name: getattr(token, name) for name in ("id", "name", "prefix")},
+            "scopes": list(token.scopes),
+            **{name: iso(getattr(token, name)) for name in ("created_at", "expires_at", "used_at", "revoked_at")},
+        }
+        for token in tokens
+    ]
+    return json.dumps({"schema": "triage.tokens/1", "tokens": items}, indent=2) + "\n"
+
+
+def _as_text(tokens: Sequence[Token]) -> str:
+    from triage.render.table import as_text, day
+    from triage.render.terminal import Paint
+
+    if not tokens:
+        return "no tokens\n"
+    now = time.time()
+    rows = [
+        (
+            *(str(token.id), token.prefix + "…", ",".join(token.scopes)),
+            *(day(at) if at else "never" for at in (token.expires_at, token.used_at)),
+            "revoked" if token.revoked_at else "valid" if token.is_valid(now) else "expired",
+            token.name,
+        )
+        for token in tokens
+    ]
+    head = ("number", "begins with", "scopes", "expires", "last used", "state", "name")
+    return "\n".join(as_text(head, rows, 120, Paint(False))) + "\n"
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("create", create), ("list", list_), ("revoke", revoke))

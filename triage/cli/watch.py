@@ -1,72 +1,74 @@
-"""`triage watch`: follow a job that runs, and say what fails the moment it shows."""
+"""`triage watch`: follow a running job and report failures when they occur."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triage.base.errors import InputError
 from triage.cli import options
 
 if TYPE_CHECKING:
-    from triage.cli.notify import Telling
-    from triage.model.watch import Episode, News
+    import threading
+
+    from triage.cli.notify import WatchNotifier
+    from triage.model.watch import Episode, WatchEvent
+    from triage.watch.hook import Hook
     from triage.watch.loop import Watch
+
+Exec = Annotated[
+    str | None,
+    typer.Option(
+        "--exec", metavar="CMD", help="Run this for every event, with its JSON on standard input.", show_default=False
+    ),
+]
+Stall = Annotated[float, typer.Option("--stall", min=2, metavar="N", help="No progress for N usual steps is a stall.")]
+StallLeast = Annotated[
+    str, typer.Option("--stall-least", metavar="TIME", help="Minimum time of a stall, because of checkpoints.")
+]
+Poll = Annotated[str, typer.Option("--poll", metavar="TIME", help="How often to look for new lines.")]
+StopAfter = Annotated[
+    str | None,
+    typer.Option("--stop-after", metavar="TIME", help="Exit after this time without new lines.", show_default=False),
+]
+StateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        help="File that remembers what was reported. Default: in the user's state directory.",
+        show_default=False,
+    ),
+]
+NoState = Annotated[bool, typer.Option("--no-state", help="Remember nothing for a restart.")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis when the job is over.")]
 
 
 def watch(
     paths: options.Paths,
-    format: Annotated[  # noqa: A002
-        options.PlainFormat, typer.Option("--format", "-f", help="How to write events; JSON is one line each.")
-    ] = options.PlainFormat.text,
-    run: Annotated[
-        str | None,
-        typer.Option(
-            "--exec",
-            metavar="CMD",
-            help="Run this for every event, with its JSON on standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    stall: Annotated[
-        float, typer.Option("--stall", min=2, metavar="N", help="No progress for N times the usual step is a stall.")
-    ] = 30.0,
-    stall_least: Annotated[
-        str,
-        typer.Option("--stall-least", metavar="TIME", help="But never sooner than this: checkpoints take their time."),
-    ] = "3m",
-    poll: Annotated[str, typer.Option("--poll", metavar="TIME", help="How often to look.")] = "0.25s",
-    stop_after: Annotated[
-        str | None,
-        typer.Option(
-            "--stop-after", metavar="TIME", help="End when nothing was written for so long.", show_default=False
-        ),
-    ] = None,
-    memory: Annotated[
-        Path | None,
-        typer.Option(
-            "--state",
-            metavar="FILE",
-            help="Where to remember what was said. Default: the user's state directory.",
-            show_default=False,
-        ),
-    ] = None,
-    no_memory: Annotated[bool, typer.Option("--no-state", help="Remember nothing over a restart.")] = False,
+    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    command: Exec = None,
+    stall: Stall = 30.0,
+    stall_least: StallLeast = "3m",
+    poll: Poll = "0.25s",
+    stop_after: StopAfter = None,
+    state: StateFile = None,
+    no_state: NoState = False,
     catalog: options.Catalogs = None,
     store: options.StoreFile = None,
-    no_store: Annotated[
-        bool, typer.Option("--no-store", help="Remember nothing of a failure when it is over.")
-    ] = False,
+    no_store: NoStore = False,
     notify: options.Notify = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Follow the logs of a job that runs; say failures, silent ranks and stalls when they show.
+    """Follow the logs of a running job; report failures, silent ranks and stalls.
 
-    Reads what is there, then what is added: new files, rotated ones, restarts. A failure is said within two seconds and
-    revised at most twice. Before any error: ranks that stop while others go on, steps that become slow, no progress.
+    Reads the existing lines, then new ones: new files, rotated files, restarts. A failure is reported within two
+    seconds and revised at most twice. Problems without an error are reported too: ranks that stop while others
+    continue, steps that become slow, no progress.
 
     \b
     Examples:
@@ -76,101 +78,128 @@ def watch(
       triage watch /shared/logs/run-42 --format json --stop-after 2h
       triage watch job.log --stall 100 --stall-least 20m
 
-    Exit status: 0 it was ended (Ctrl-C, SIGTERM, --stop-after); 2 the input or the options cannot be used.
+    Exit status: 0 ended by Ctrl-C, SIGTERM or --stop-after; 2 unusable input or options.
     """
-    from triage.base.errors import InputError
     from triage.base.options import Options
-    from triage.cli.ingest import remembered
-    from triage.cli.notify import telling as notifying
-    from triage.watch import memory as kept
+    from triage.cli.notify import watch_notifier
+    from triage.watch import state_file
     from triage.watch.follow import Follower
     from triage.watch.hook import Hook
     from triage.watch.loop import Watch
-    from triage.watch.pace import Limits, Pace
+    from triage.watch.pace import Limits, PaceMonitor
 
-    pause = options.seconds(poll, "--poll") or 0.25
-    watched = Watch(
-        Follower(paths, Options(catalogs=tuple(catalog or ()))),
-        Pace(Limits(stall, options.seconds(stall_least, "--stall-least") or 0.0), poll=2 * pause),
-    )
-    place = None if no_memory else memory or kept.place(paths)
-    if place is not None:
-        watched.follower.find(watched.clock())
-        watched.recall(kept.load(place, watched.follower.files))
-
-    def warn(sentence: str) -> None:
-        typer.echo(f"warning: {sentence}", err=True)
-
-    hook = Hook(run, warn) if run else None
-    telling: Telling | None = None
-    episode: Episode | None = None
-
-    def tell(events: list[News]) -> None:
-        from triage.render import watch as render
-
-        nonlocal episode
-        if events:  # a watch that is killed while it tells tells it again, as the same message
-            keep(event.attempt for event in events if event.diagnosis is not None)
-        for event in events:
-            typer.echo(render.json(event) if format is options.PlainFormat.json else render.text(event), nl=False)
-            if hook:
-                hook(render.json(event))
-            if telling is not None and event.diagnosis is not None:
-                telling.tell(event.diagnosis, event.attempt, watched.policy.said[event.attempt].first)
-        if watched.episode is not episode and telling is not None and watched.episode is not None:
-            telling.pace(watched.episode)
-        episode = watched.episode
-        if events:
-            keep()
-
-    def keep(unsure: Iterable[int] = ()) -> None:
-        nonlocal place
-        try:
-            if place is not None:
-                kept.save(place, watched.follower.files, watched.memory(unsure))
-        except InputError as error:  # what is to be told matters more
-            warn(f"{error}; {error.hint}")
-            place = None
-
+    interval = options.parse_duration(poll, "--poll") or 0.25
+    max_idle = options.parse_duration(stop_after, "--stop-after")
+    limits = Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0)
+    pace = PaceMonitor(limits, poll=2 * interval)
+    watched = Watch(Follower(paths, Options(catalogs=tuple(catalog or ()))), pace)
+    state_path = None if no_state else state or state_file.default_path(paths)
+    if state_path is not None:
+        watched.follower.find_files(watched.clock())
+        watched.restore(state_file.load(state_path, watched.follower.files))
+    reporter = _Reporter(watched, format, state_path, Hook(command, _warn) if command else None)
     with contextlib.ExitStack() as stack:
+        stop = stack.enter_context(options.stop_on_signal())
         if notify:
-            telling = stack.enter_context(notifying(paths, store, no_store))
-        _follow(watched, tell, pause, options.seconds(stop_after, "--stop-after"), quiet)
-        if hook:
-            hook.wait()
-        if watched.last is None or no_store:
+            reporter.notifier = stack.enter_context(watch_notifier(paths, store, no_store))
+        _follow(watched, reporter, stop, interval, max_idle, quiet)
+        reporter.finish(store, no_store)
+
+
+class _Reporter:
+    """Prints events, passes them to the hook and the notifier, and saves the state of the watch."""
+
+    def __init__(
+        self,
+        watched: Watch,
+        format: options.PlainFormat,  # noqa: A002
+        state_path: Path | None,
+        hook: Hook | None,
+    ) -> None:
+        self.notifier: WatchNotifier | None = None
+        self._watched = watched
+        self._format = format
+        self._state_path = state_path
+        self._hook = hook
+        self._episode: Episode | None = None
+
+    def report(self, events: list[WatchEvent]) -> None:
+        """Report new events and a changed pace episode."""
+        if events:  # a watch that is killed while it reports will repeat the report, as the same message
+            self._save_state(event.attempt for event in events if event.diagnosis is not None)
+        for event in events:
+            self._report_event(event)
+        episode = self._watched.episode
+        if self.notifier is not None and episode is not None and episode is not self._episode:
+            self.notifier.notify_pace(episode)
+        self._episode = episode
+        if events:
+            self._save_state()
+
+    def finish(self, store: Path | None, no_store: bool) -> None:
+        """Wait for the hook and store the diagnosis of the job."""
+        from triage.cli.ingest import store_diagnosis
+
+        if self._hook is not None:
+            self._hook.wait()
+        diagnosis, announced = self._watched.last, self._watched.policy.announced
+        if diagnosis is None or no_store:
             return
-        attempt = max(watched.policy.said, default=None)
-        if telling is not None and attempt is not None:
-            telling.keep(watched.last, attempt, watched.policy.said[attempt].first)
+        if self.notifier is not None and announced:
+            attempt = max(announced)
+            self.notifier.store(diagnosis, attempt, announced[attempt].first_at)
         else:
-            remembered(watched.last, store)
+            store_diagnosis(diagnosis, store)
+
+    def _report_event(self, event: WatchEvent) -> None:
+        from triage.render import watch as rendering
+
+        as_json = self._format is options.PlainFormat.json
+        typer.echo(rendering.as_json(event) if as_json else rendering.as_text(event), nl=False)
+        if self._hook is not None:
+            self._hook(rendering.as_json(event))
+        if self.notifier is not None and event.diagnosis is not None:
+            first_at = self._watched.policy.announced[event.attempt].first_at
+            self.notifier.notify_failure(event.diagnosis, event.attempt, first_at)
+
+    def _save_state(self, unconfirmed: Iterable[int] = ()) -> None:
+        from triage.watch import state_file
+
+        try:
+            if self._state_path is not None:
+                state_file.save(self._state_path, self._watched.follower.files, self._watched.state(unconfirmed))
+        except InputError as error:  # the reports matter more than the state
+            _warn(f"{error}; {error.hint}")
+            self._state_path = None
+
+
+def _warn(message: str) -> None:
+    typer.echo(f"warning: {message}", err=True)
 
 
 def _follow(
-    watched: Watch, tell: Callable[[list[News]], None], pause: float, patience: float | None, quiet: bool
+    watched: Watch,
+    reporter: _Reporter,
+    stop: threading.Event,
+    interval: float,
+    max_idle: float | None,
+    quiet: bool,
 ) -> None:
-    """Look again and again until a signal, or until nothing was written for `patience` seconds."""
-    import signal
-    import threading
-
+    """Look for new lines until a signal comes, or until there were none for `max_idle` seconds."""
     from triage.cli import progress
 
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    with progress.status(quiet) as say:
-        while not stop.wait(pause):
-            tell(watched.step())
-            say(_status(watched))
-            if patience is not None and watched.idle >= patience:
+    with progress.status_line(quiet) as show:
+        while not stop.wait(interval):
+            reporter.report(watched.step())
+            show(_format_status(watched))
+            if max_idle is not None and watched.idle >= max_idle:
                 break
-    tell(watched.end())
+    reporter.report(watched.end())
 
 
-def _status(watched: Watch) -> str:
+def _format_status(watched: Watch) -> str:
     files = watched.follower.files.values()
-    size = sum(file.place for file in files) / 1e6
+    size = sum(file.position for file in files) / 1e6
     usual = watched.pace.usual
-    step = f", step {watched.pace.front} at {usual:.1f} s each" if usual is not None else ""
+    step = f", step {watched.pace.front}, {usual:.1f} s each" if usual is not None else ""
     return f"watching {len(files):,} files, {size:,.0f} MB{step}"

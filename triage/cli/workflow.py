@@ -1,7 +1,7 @@
-"""The files by which a step of a GitHub workflow tells more than its output: GITHUB_STEP_SUMMARY and GITHUB_OUTPUT.
+"""Write the files of a GitHub workflow step: GITHUB_STEP_SUMMARY and GITHUB_OUTPUT.
 
-Both are appended to, for other commands of the step may have written there; a summary above 1 MiB would be dropped
-whole, with theirs.
+Both are appended to, because other commands of the step may have written there. GitHub drops a summary above 1 MiB as a
+whole.
 """
 
 from __future__ import annotations
@@ -17,43 +17,41 @@ if TYPE_CHECKING:
     from triage.model.diagnosis import Diagnosis
 
 
-def tell(diagnosis: Diagnosis, link: str = "") -> None:
-    """Write the summary and the outputs `verdict`, `signature`, `title`, `ranks` and `hosts`; outside of a workflow
-    nothing.
-    """
+def write_workflow_files(diagnosis: Diagnosis, link: str = "") -> None:
+    """Write the summary and the outputs `verdict`, `signature`, `title`, `ranks`, `hosts`; nothing elsewhere."""
     from triage.render import github
 
     summary, outputs = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
     if summary:
-        room = github.SUMMARY - _size(summary) - 1
+        room = github.SUMMARY - _file_size(summary) - 1
         if room > 1000:
             _append(summary, github.summary(diagnosis, link=link, limit=room))
     if outputs:
-        _append(outputs, "".join(_output(name, value) for name, value in values(diagnosis).items()))
+        _append(outputs, "".join(_format_output(name, value) for name, value in output_values(diagnosis).items()))
 
 
-def values(diagnosis: Diagnosis) -> dict[str, str]:
-    """What later steps may want to ask for, each on one line."""
-    from triage.render.safe import safe_line
-    from triage.render.words import headline
+def output_values(diagnosis: Diagnosis) -> dict[str, str]:
+    """Return the outputs for later steps, each on one line."""
+    from triage.render.phrases import headline
+    from triage.render.sanitize import sanitize_line
 
     root = diagnosis.root_cause
     return {
         "verdict": diagnosis.verdict,
         "signature": (root.signature or root.cluster or "") if root is not None else "",
-        "title": safe_line(headline(diagnosis)),
+        "title": sanitize_line(headline(diagnosis)),
         "ranks": ",".join(map(str, root.ranks)) if root is not None else "",
-        "hosts": ",".join(map(safe_line, root.hosts)) if root is not None else "",
+        "hosts": ",".join(map(sanitize_line, root.hosts)) if root is not None else "",
     }
 
 
-def _output(name: str, value: str) -> str:
-    """With a delimiter that nobody can guess, so that no text of a log sets another output."""
-    mark = f"triage-{secrets.token_hex(8)}"
-    return f"{name}<<{mark}\n{value}\n{mark}\n"
+def _format_output(name: str, value: str) -> str:
+    """Return one output with a random delimiter, so that no log text can set another output."""
+    delimiter = f"triage-{secrets.token_hex(8)}"
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
-def _size(path: str) -> int:
+def _file_size(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:
@@ -65,7 +63,5 @@ def _append(path: str, text: str) -> None:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise OptionError(
-            f"cannot write {path}: {error.strerror}",
-            hint="it is named by GITHUB_STEP_SUMMARY or GITHUB_OUTPUT; unset it",
-        ) from None
+        hint = "GITHUB_STEP_SUMMARY or GITHUB_OUTPUT names this file; unset it"
+        raise OptionError(f"cannot write {path}: {error.strerror}", hint=hint) from None

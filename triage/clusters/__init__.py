@@ -1,12 +1,12 @@
-"""Failures that no signature knows, gathered: fingerprints, assignment, suggestions, and patterns drawn from members.
+"""Clusters of failures that no signature knows: fingerprints, assignment, merge suggestions, patterns of members.
 
-It stands left of `diagnose`, which names the cluster of a failure that it cannot explain.
+`diagnose` uses it to name the cluster of an unknown failure.
 """
 
 from __future__ import annotations
 
-from triage.clusters.assign import Clusters, Known
-from triage.clusters.fingerprint import fingerprint, name
-from triage.clusters.model import Assignment, Near
+from triage.clusters.assign import Clusters, KnownKey
+from triage.clusters.fingerprint import fingerprint, name_cluster
+from triage.clusters.model import Assignment, NearestCluster
 
-__all__ = ["Assignment", "Clusters", "Known", "Near", "fingerprint", "name"]
+__all__ = ["Assignment", "Clusters", "KnownKey", "NearestCluster", "fingerprint", "name_cluster"]

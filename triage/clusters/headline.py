@@ -1,4 +1,4 @@
-"""The one line of a failure that says what happened: wrappers taken off, boilerplate passed over."""
+"""The one line of a failure that says what happened, without wrappers and boilerplate."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from triage.base.lazy_re import lazy_re
 from triage.clusters.rules import Rules
 from triage.model.evidence import Evidence
 
-_LIMIT = 8000
-_HEADLINE = 2000
-_DEEPEST = 8
+_MOST_TEXT = 8000
+_MOST_HEADLINE = 2000
+_MOST_UNWRAPS = 8
 _ANSI = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-# A first line that only announces what the next ones say: `ValidationError: 2 errors:` or `Exception:`.
+# A first line that only introduces the next ones: `ValidationError: 2 errors:` or `Exception:`.
 _OPEN = lazy_re(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
 _TYPE = lazy_re(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*\b)")
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """`text` before masking, empty when the failure has none; `component` who really spoke; `trail` what was done."""
+    """`text` before masking, empty when the failure has none; `component` that wrote it; `trail` of the steps."""
 
     text: str
     component: str
     trail: tuple[str, ...]
 
 
-def headline(fact: Evidence, rules: Rules) -> Headline:
-    """The headline of one fact."""
-    text = _ANSI.sub("", fact.text[:_LIMIT]).strip()
+def extract_headline(fact: Evidence, rules: Rules) -> Headline:
+    """Return the headline of one fact."""
+    text = _ANSI.sub("", fact.text[:_MOST_TEXT]).strip()
     component = fact.component
     trail: list[str] = []
-    for _ in range(_DEEPEST):
+    for _ in range(_MOST_UNWRAPS):
         for rule in rules.unwraps:
             match = rule.pattern.search(text) if rule.needs in text else None
             inner = match[rule.group].strip() if match else ""
@@ -42,17 +42,17 @@ def headline(fact: Evidence, rules: Rules) -> Headline:
                 break
         else:
             break
-    line = _first(text, rules, trail)
-    return Headline(_TYPE.sub("", line)[:_HEADLINE], component, tuple(trail))
+    line = _first_line(text, rules, trail)
+    return Headline(_TYPE.sub("", line)[:_MOST_HEADLINE], component, tuple(trail))
 
 
-def _first(text: str, rules: Rules, trail: list[str]) -> str:
-    """The first line that is no footer, with the next where it only opens a list."""
+def _first_line(text: str, rules: Rules, trail: list[str]) -> str:
+    """Return the first line that is no footer, with the next ones where it only introduces them."""
     lines = []
     for line in filter(None, (line.strip() for line in text.split("\n"))):
         footer = next((rule.id for rule in rules.footers if rule.pattern.search(line)), None)
         if footer:
-            trail.append(f"passed over a line: {footer}")
+            trail.append(f"skipped a line: {footer}")
             continue
         lines.append(line)
         if not _OPEN.search(line) or len(lines) == 3:

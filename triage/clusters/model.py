@@ -1,4 +1,4 @@
-"""Where a failure belongs, and what came near."""
+"""The cluster of a failure, and the nearest other one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ How = Literal["exact", "nested", "new", "unanchored"]
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """The nearest cluster that was not chosen: how near (0 to 1), and the words that stand on one side only."""
+class NearestCluster:
+    """The nearest cluster that was not chosen: its score (0 to 1), and the words that only one of the two has."""
 
     cluster: str
     score: float
@@ -20,10 +20,10 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The cluster of a failure and why. `joins` are other clusters that this failure shows to be the same as `cluster`."""
+    """The cluster of a failure and why. `joins` are other clusters that this failure shows to be the same one."""
 
     cluster: str
     how: How
     why: tuple[str, ...]
     joins: tuple[str, ...] = ()
-    runner_up: Near | None = None
+    runner_up: NearestCluster | None = None

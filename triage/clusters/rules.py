@@ -1,4 +1,4 @@
-"""The rules of the fingerprint, read from rules.toml beside this file: data that a person can mend."""
+"""The rules of the fingerprint, read from rules.toml, which people can edit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ FILE = Path(__file__).with_name("rules.toml")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`pattern` and what a match of it gives: the named `group` (unwrap, code); tried only on a text that holds
-    `needs`.
-    """
+    """One rule: a match of `pattern` gives its named `group` (unwrap, code); only texts with `needs` are tried."""
 
     id: str
     pattern: re.Pattern[str]
@@ -29,7 +27,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`masks` is one pattern whose group numbers name the replacement in `replacements`; an empty one keeps the text."""
+    """All rules. `masks` is one pattern; its groups name the entries of `replacements`, of which an empty one keeps the
+    text.
+    """
 
     version: int
     unwraps: tuple[Rule, ...]
@@ -43,20 +43,20 @@ class Rules:
 
 
 @functools.cache
-def rules() -> Rules:
-    """The shipped rules."""
-    return read(FILE)
+def load_rules() -> Rules:
+    """Return the shipped rules."""
+    return read_rules(FILE)
 
 
-def read(path: Path) -> Rules:
-    """The rules in a file. Raises CatalogError naming file and line of what is wrong."""
+def read_rules(path: Path) -> Rules:
+    """Return the rules in a file. Raises CatalogError with the file and the line of an error."""
     import tomllib
 
     text = path.read_text(encoding="utf-8")
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise CatalogError(f"not TOML: {error}", path=str(path), hint="mend the line that is named") from error
+        raise CatalogError(f"not TOML: {error}", path=str(path), hint="fix the reported line") from error
     kinds = {
         kind: [_rule(path, text, entry) for entry in data.get(kind, ())]
         for kind in ("unwrap", "footer", "code", "mask")
@@ -89,7 +89,7 @@ def _rule(path: Path, text: str, entry: Mapping[str, Any]) -> Rule:
         pattern = re.compile(entry["pattern"])
     except (KeyError, re.error) as error:
         raise CatalogError(
-            f"rule {name!r} has no usable pattern: {error}", path=str(path), line=line, hint="mend the pattern"
+            f"rule {name!r} has no usable pattern: {error}", path=str(path), line=line, hint="fix the pattern"
         ) from error
     return Rule(
         name,

@@ -1,6 +1,4 @@
-"""New rules, old clusters: the kept examples get keys under the new rules, and what no longer fits is said, never
-changed in silence.
-"""
+"""New rules for old clusters: stored examples get new keys, and conflicts are reported, not resolved."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from triage.model.diagnosis import Fingerprint
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A kept failure of a cluster: the key it had, and its fingerprint under the new rules."""
+    """A stored failure of a cluster: the key it had, and its fingerprint under the new rules."""
 
     cluster: str
     key: str
@@ -22,11 +20,11 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """`keys` are to be added to their clusters beside the old ones, each with one old key that it comes from.
+    """What new rules change.
 
-    `collisions`: a new key that several clusters have: a merge to propose. `divergences`: an old key whose examples
-    have several new
-    ones: a split to propose, since one name now stands for failures that the rules tell apart.
+    `keys` are to be added to their clusters, each with an old key that it comes from. `collisions`: a new key that
+    several clusters have, so they may be merged. `divergences`: an old key whose examples have several new keys, so the
+    cluster may be split.
     """
 
     version: int
@@ -35,8 +33,8 @@ class Upgrade:
     divergences: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
 
-def rekeyed(examples: Iterable[Example], version: int) -> Upgrade:
-    """What the examples' keys under the rules of `version` make of the clusters. Their order changes nothing."""
+def rekey_examples(examples: Iterable[Example], version: int) -> Upgrade:
+    """Return what the keys of the examples under the rules of `version` change. Their order does not matter."""
     origins: dict[tuple[str, str], tuple[str, Fingerprint]] = {}
     clusters: dict[str, set[str]] = defaultdict(set)
     splits: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -50,6 +48,6 @@ def rekeyed(examples: Iterable[Example], version: int) -> Upgrade:
     return Upgrade(
         version,
         tuple((cluster, new, key) for (cluster, _), (key, new) in sorted(origins.items(), key=lambda item: item[0])),
-        tuple((key, tuple(sorted(held))) for key, held in sorted(clusters.items()) if len(held) > 1),
+        tuple((key, tuple(sorted(names))) for key, names in sorted(clusters.items()) if len(names) > 1),
         tuple((cluster, key, tuple(sorted(new))) for (cluster, key), new in sorted(splits.items()) if len(new) > 1),
     )

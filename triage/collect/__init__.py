@@ -1,5 +1,5 @@
-"""What a diagnosis needs, gathered on a node while the job still hangs: bounded in time and size, without secrets."""
+"""Collect what a diagnosis needs on a node while the job hangs: limited in time and size, without secrets."""
 
-from triage.collect.bundle import Collected, collect
+from triage.collect.bundle import CollectedBundle, collect
 
-__all__ = ["Collected", "collect"]
+__all__ = ["CollectedBundle", "collect"]

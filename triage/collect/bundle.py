@@ -1,4 +1,4 @@
-"""The bundle: pieces in the order of their worth, within a time and a size, and a list of what could not be had."""
+"""Write the bundle: the most useful files first, limited in time and size, and a list of what is missing."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from triage.base.errors import OptionError
-from triage.collect import logs, steps
-from triage.collect.processes import Target, targets
-from triage.collect.steps import Missing
+from triage.collect import logs, probes
+from triage.collect.probes import Unavailable
+from triage.collect.processes import Target, find_targets
 
-PIECE_S = 15.0
-GDB_S = 40.0
-"""gdb reads the symbols of all libraries first, and those of a deep-learning framework are many."""
-Take = Callable[[Target, float], str]
-# In this order over all processes: the stacks of every rank before anything else of one, and what takes longest after
-# all that is cheap.
-_PIECES: tuple[tuple[str, Take], ...] = (
-    ("py-spy.txt", steps.py_spy),
-    ("environ.txt", steps.environ),
-    ("status.txt", steps.status),
-    ("files.txt", steps.files),
+PROBE_SECONDS = 15.0
+GDB_SECONDS = 40.0  # gdb first reads the symbols of all libraries, and a deep-learning framework has many
+Probe = Callable[[Target, float], str]
+# Each probe runs on all processes before the next one: the stacks of every rank come first, slow probes last.
+_FIRST: tuple[tuple[str, Probe], ...] = (
+    ("py-spy.txt", probes.py_spy),
+    ("environ.txt", probes.environ),
+    ("status.txt", probes.status),
+    ("files.txt", probes.files),
 )
-_LAST = (("gdb.txt", steps.gdb),)
+_LAST = (("gdb.txt", probes.gdb),)
 
 
 @dataclass
-class Collected:
-    """What got into the bundle, and what did not and why. `report` is told each piece when it is begun."""
+class CollectedBundle:
+    """The files in the bundle, and the missing ones with the reasons. `report` is called before each file."""
 
     names: list[str] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
@@ -46,48 +46,46 @@ def collect(
     match: str | None = None,
     *,
     seconds: float = 60.0,
-    most: int = 64 << 20,
+    max_bytes: int = 64 << 20,
     report: Callable[[str], None] = lambda _: None,
-) -> Collected:
-    """Write the bundle. `most` bounds its content before compression in bytes, `seconds` the time until the last tool
-    is started.
+) -> CollectedBundle:
+    """Write the bundle. `max_bytes` limits its content before compression, `seconds` the start of the last tool.
 
-    Raises InputError when no process is found, OptionError when `output` cannot be written.
+    Raises InputError if no process is found, OptionError if `output` cannot be written.
     """
-    chosen = targets(pids, match)
-    done = Collected(report=report)
+    targets = find_targets(pids, match)
+    bundle = CollectedBundle(report=report)
     deadline = time.monotonic() + seconds
-    beside = output.with_name(f".{output.name}.{os.getpid()}")
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            _write(file, _pieces(chosen, done, deadline), done, most)
-        os.replace(beside, output)
+            _write(file, _collect_files(targets, bundle, deadline), bundle, max_bytes)
+        os.replace(temporary, output)
     except OSError as error:
-        raise OptionError(
-            f"{output} cannot be written: {error.strerror}", hint="give -o a place where you may write"
-        ) from error
+        message = f"{output} cannot be written: {error.strerror}"
+        raise OptionError(message, hint="give a writable place with -o") from error
     finally:
-        beside.unlink(missing_ok=True)
-    return done
+        temporary.unlink(missing_ok=True)
+    return bundle
 
 
-def _write(file: io.BufferedIOBase | object, pieces: Iterator[tuple[str, str]], done: Collected, most: int) -> None:
+def _write(file: IO[bytes], files: Iterator[tuple[str, str]], bundle: CollectedBundle, max_bytes: int) -> None:
     import zstandard
 
     with (
         zstandard.ZstdCompressor(level=6).stream_writer(file, closefd=False) as stream,
         tarfile.open(fileobj=stream, mode="w|") as archive,
-    ):  # type: ignore[arg-type]
-        for name, text in pieces:
+    ):
+        for name, text in files:
             data = text.encode()
-            if done.size + len(data) > most:
-                done.missing.append((name, f"the bundle would be larger than {most >> 20} MiB"))
+            if bundle.size + len(data) > max_bytes:
+                bundle.missing.append((name, f"the bundle would be larger than {max_bytes >> 20} MiB"))
                 continue
             _add(archive, name, data)
-            done.names.append(name)
-            done.size += len(data)
-        _add(archive, "COLLECTED.md", _listing(done).encode())
+            bundle.names.append(name)
+            bundle.size += len(data)
+        _add(archive, "COLLECTED.md", _format_contents(bundle).encode())
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
@@ -96,71 +94,78 @@ def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
     archive.addfile(member, io.BytesIO(data))
 
 
-def _pieces(chosen: Sequence[Target], done: Collected, deadline: float) -> Iterator[tuple[str, str]]:
-    """Names and texts, as they become known."""
-    where = os.uname().nodename.partition(".")[0]
-    yield from _of_processes(_PIECES, chosen, where, done, deadline)
-    left = min(PIECE_S, deadline - time.monotonic())
-    yield from _tried(f"{where}/dmesg.txt", lambda: steps.kernel(chosen, left), done)
-    for name, command in steps.NODE.items():
-        left = min(PIECE_S, deadline - time.monotonic())
-        yield from _tried(
-            f"{where}/{name}", lambda command=command, left=left: steps.run(command, left)[-steps.TAIL :], done
-        )  # type: ignore[misc]
-    yield from _logs(chosen, where, done)
-    yield from _of_processes(_LAST, chosen, where, done, deadline)
+def _collect_files(targets: Sequence[Target], bundle: CollectedBundle, deadline: float) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each file, as it is collected."""
+    host = os.uname().nodename.partition(".")[0]
+    yield from _probe_processes(_FIRST, targets, host, bundle, deadline)
+    kernel_log = partial(probes.kernel, targets, _time_left(deadline, PROBE_SECONDS))
+    yield from _try(f"{host}/dmesg.txt", kernel_log, bundle)
+    for name, command in probes.NODE.items():
+        yield from _try(f"{host}/{name}", partial(probes.node, command, _time_left(deadline, PROBE_SECONDS)), bundle)
+    yield from _collect_logs(targets, host, bundle)
+    yield from _probe_processes(_LAST, targets, host, bundle, deadline)
 
 
-def _of_processes(
-    pieces: Sequence[tuple[str, Take]], chosen: Sequence[Target], where: str, done: Collected, deadline: float
+def _probe_processes(
+    named_probes: Sequence[tuple[str, Probe]],
+    targets: Sequence[Target],
+    host: str,
+    bundle: CollectedBundle,
+    deadline: float,
 ) -> Iterator[tuple[str, str]]:
-    for piece, take in pieces:
-        for target in chosen:
-            name = f"{where}/{target.folder}/{piece}"
-            left = min(GDB_S if take is steps.gdb else PIECE_S, deadline - time.monotonic())
-            yield from _tried(name, lambda take=take, target=target, left=left: take(target, left), done)  # type: ignore[misc]
+    for name, probe in named_probes:
+        limit = GDB_SECONDS if probe is probes.gdb else PROBE_SECONDS
+        for target in targets:
+            file = f"{host}/{target.folder}/{name}"
+            yield from _try(file, partial(probe, target, _time_left(deadline, limit)), bundle)
 
 
-def _logs(chosen: Sequence[Target], where: str, done: Collected) -> Iterator[tuple[str, str]]:
-    """The tail of each log once; two containers may have different ones of the same name."""
-    seen: set[tuple[int, int]] = set()
+def _time_left(deadline: float, limit: float) -> float:
+    return min(limit, deadline - time.monotonic())
+
+
+def _collect_logs(targets: Sequence[Target], host: str, bundle: CollectedBundle) -> Iterator[tuple[str, str]]:
+    """Yield the tail of each log once; two containers may have different logs of the same name."""
+    inodes: set[tuple[int, int]] = set()
     names: set[str] = set()
-    for target in chosen:
-        for log in logs.of(target):
+    for target in targets:
+        for log in logs.find_logs(target):
             if not isinstance(log, logs.Log):
-                done.missing.append((f"{where}/{target.folder}/{log[0]}", log[1]))
+                bundle.missing.append((f"{host}/{target.folder}/{log[0]}", log[1]))
                 continue
             try:
-                status = log.place.stat()
+                status = log.path.stat()
             except OSError:
                 continue
-            if (status.st_dev, status.st_ino) in seen:
+            if (status.st_dev, status.st_ino) in inodes:
                 continue
-            seen.add((status.st_dev, status.st_ino))
-            name = f"{where}/logs/" + os.path.normpath(log.name).lstrip("/")
+            inodes.add((status.st_dev, status.st_ino))
+            name = f"{host}/logs/" + os.path.normpath(log.name).lstrip("/")
             if name in names:
                 name = name.replace("/logs/", f"/logs/{target.folder}/", 1)
             names.add(name)
-            yield from _tried(name, lambda log=log: steps.tail(log), done)  # type: ignore[misc]
+            yield from _try(name, partial(probes.tail, log), bundle)
 
 
-def _tried(name: str, take: Callable[[], str], done: Collected) -> Iterator[tuple[str, str]]:
-    done.report(name)
+def _try(name: str, probe: Callable[[], str], bundle: CollectedBundle) -> Iterator[tuple[str, str]]:
+    bundle.report(name)
     try:
-        text = take()
-    except Missing as reason:
-        done.missing.append((name, str(reason)))
+        text = probe()
+    except Unavailable as reason:
+        bundle.missing.append((name, str(reason)))
     else:
         yield name, text
 
 
-def _listing(done: Collected) -> str:
+def _format_contents(bundle: CollectedBundle) -> str:
+    """Return COLLECTED.md; `triage.pipeline.intake` reads its second list."""
     lines = [
         "# What `triage collect` gathered",
         "",
-        *(f"- {name}" for name in done.names),
+        *(f"- {name}" for name in bundle.names),
         "",
         "# What it could not get",
         "",
+        *(f"- {name}: {reason}" for name, reason in bundle.missing),
     ]
-    return "\n".join([*lines, *(f"- {name}: {why}" for name, why in done.missing)]) + "\n"
+    return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
-"""Which files a process writes its logs to: its output, other open logs, and what NCCL and HCCL were told to write.
+"""Find the log files of a process: its output, other open logs, and the logs of NCCL and HCCL.
 
-Patterns: NCCL's NCCL_DEBUG_FILE knows `%h` (host name up to the first dot), `%p` (pid) and `%%`. CANN writes
+NCCL_DEBUG_FILE may contain `%h` (host name up to the first dot), `%p` (pid) and `%%`. CANN writes
 `{debug,run,security}/{plog,device-N}/*-PID_TIME.log` below ASCEND_PROCESS_LOG_PATH, ASCEND_WORK_PATH/log or
 ~/ascend/log.
 """
@@ -15,84 +15,80 @@ from pathlib import Path
 from typing import NamedTuple
 
 from triage.base.lazy_re import lazy_re
-from triage.collect.processes import PROC, Target, parent
+from triage.collect.processes import PROC, Target, find_parent
 
-_OPEN = lazy_re(r"\.(?:log|out|err|txt)(?:\.\d+)?$")
-_MOST_OPEN, _MOST_HCCL, _ANCESTORS = 16, 16, 4
-_CANN = ("*/plog/*-{pid}_*.log", "*/device-*/*-{pid}_*.log", "*-{pid}_*.log")
+_LOG_NAME = lazy_re(r"\.(?:log|out|err|txt)(?:\.\d+)?$")
+_MAX_OPEN, _MAX_HCCL, _MAX_ANCESTORS = 16, 16, 4
+_CANN_PATTERNS = ("*/plog/*-{pid}_*.log", "*/device-*/*-{pid}_*.log", "*-{pid}_*.log")
 
 
 class Log(NamedTuple):
-    """A log by the name that its process has for it, and where it can be opened here. `owner`: only a file of this user
-    may be read.
-    """
+    """A log: its name for the process, and the path to open it here. Only a file of `owner` may be read."""
 
     name: str
-    place: Path
+    path: Path
     owner: int | None = None
 
 
-Found = Log | tuple[str, str]
-"""A log, or what was looked for and why it is not there."""
+LogOrReason = Log | tuple[str, str]
+"""A log, or the kind of a missing log and the reason."""
 
 
-def of(target: Target) -> Iterator[Found]:
-    """The logs of a process."""
+def find_logs(target: Target) -> Iterator[LogOrReason]:
+    """Yield the logs of a process."""
     try:
         owner = PROC.joinpath(str(target.pid)).stat().st_uid
         os.listdir(PROC / str(target.pid) / "fd")
     except OSError as error:
-        yield "logs", f"which files it writes cannot be seen: {error.strerror}"
+        yield "logs", f"its open files cannot be listed: {error.strerror}"
         return
     yield from _outputs(target.pid)
     yield from _opened(target.pid)
-    told = target.environ or {}
-    if pattern := told.get("NCCL_DEBUG_FILE"):
-        yield from _nccl(target, pattern, owner)
-    yield from _hccl(target, told, owner)
+    environ = target.environ or {}
+    if pattern := environ.get("NCCL_DEBUG_FILE"):
+        yield from _find_nccl_log(target, pattern, owner)
+    yield from _find_hccl_logs(target, environ, owner)
 
 
-def _outputs(pid: int) -> Iterator[Found]:
-    """Standard output and error; where they go to a pipe, the output of the nearest ancestor that has a file."""
-    lost: set[str] = set()
+def _outputs(pid: int) -> Iterator[LogOrReason]:
+    """Yield standard output and error; for a pipe, the output of the nearest ancestor that writes to a file."""
+    others: set[str] = set()
     for number in ("1", "2"):
         link, reader = _link(pid, number), pid
-        for _ in range(_ANCESTORS):
-            above = parent(reader) if link.startswith("pipe:") else None
-            if not above:
+        for _ in range(_MAX_ANCESTORS):
+            ancestor = find_parent(reader) if link.startswith("pipe:") else None
+            if not ancestor:
                 break
-            reader, link = above, _link(above, number)
-        if _is_file(place := PROC / str(reader) / "fd" / number):
-            yield Log(link, place)
+            reader, link = ancestor, _link(ancestor, number)
+        if _is_file(path := PROC / str(reader) / "fd" / number):
+            yield Log(link, path)
         elif link:
-            lost.add("a pipe" if link.startswith("pipe:") else "a socket" if link.startswith("socket:") else link)
-    if lost:
-        yield (
-            "output",
-            f"its standard output or error goes to {' and '.join(sorted(lost))}, not to a file; add what the launcher kept of it",
-        )
+            others.add("a pipe" if link.startswith("pipe:") else "a socket" if link.startswith("socket:") else link)
+    if others:
+        targets = " and ".join(sorted(others))
+        yield "output", f"its standard output or error goes to {targets}, not to a file; add the log of the launcher"
 
 
-def _opened(pid: int) -> Iterator[Found]:
-    """Other files that are open for writing and called like logs."""
+def _opened(pid: int) -> Iterator[LogOrReason]:
+    """Yield other files that are open for writing and have the name of a log."""
     count = 0
-    for entry in _entries(PROC / str(pid) / "fdinfo"):
+    for entry in _list_numbered(PROC / str(pid) / "fdinfo"):
         link = _link(pid, entry.name)
         if (
             int(entry.name) < 3
-            or count == _MOST_OPEN
-            or not _OPEN.search(link)
+            or count == _MAX_OPEN
+            or not _LOG_NAME.search(link)
             or not _is_file(PROC / str(pid) / "fd" / entry.name)
         ):
             continue
-        flags = re.search(r"^flags:\s*([0-7]+)", _text(entry), re.MULTILINE)
+        flags = re.search(r"^flags:\s*([0-7]+)", _read_text(entry), re.MULTILINE)
         if flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY:
             count += 1
             yield Log(link, PROC / str(pid) / "fd" / entry.name)
 
 
-def _nccl(target: Target, pattern: str, owner: int) -> Iterator[Found]:
-    where = _link(target.pid, "cwd", "") or "/"
+def _find_nccl_log(target: Target, pattern: str, owner: int) -> Iterator[LogOrReason]:
+    directory = _link(target.pid, "cwd", "") or "/"
     pids = dict.fromkeys((inner_pid(PROC / str(target.pid)), str(target.pid)))
     hosts = dict.fromkeys(
         name.partition(".")[0] for name in ((target.environ or {}).get("HOSTNAME", ""), os.uname().nodename) if name
@@ -100,52 +96,47 @@ def _nccl(target: Target, pattern: str, owner: int) -> Iterator[Found]:
     for host in hosts:
         for pid in pids:
             parts = {"%%": "%", "%h": host, "%p": pid}
-            name = os.path.join(where, re.sub("%[%hp]", lambda found: parts[found[0]], pattern))  # noqa: B023
+            name = os.path.join(directory, re.sub("%[%hp]", lambda match: parts[match[0]], pattern))  # noqa: B023
             if name.startswith("/dev/"):
                 return
-            if (place := _inside(target.pid, name)) is not None:
-                yield Log(name, place, owner)
+            if (path := _resolve(target.pid, name)) is not None:
+                yield Log(name, path, owner)
                 return
-    yield (
-        "nccl-log",
-        f"NCCL_DEBUG_FILE={pattern} leads to {name}, which is not there; NCCL writes it only where NCCL_DEBUG is set",
-    )
+    reason = f"NCCL_DEBUG_FILE={pattern} names {name}, which does not exist; NCCL writes it only if NCCL_DEBUG is set"
+    yield "nccl-log", reason
 
 
-def _hccl(target: Target, told: dict[str, str], owner: int) -> Iterator[Found]:
-    chosen = told.get("ASCEND_PROCESS_LOG_PATH") or (
-        f"{told['ASCEND_WORK_PATH']}/log" if told.get("ASCEND_WORK_PATH") else ""
-    )
-    root = os.path.join(_link(target.pid, "cwd", "") or "/", chosen or f"{told.get('HOME', '')}/ascend/log")
+def _find_hccl_logs(target: Target, environ: dict[str, str], owner: int) -> Iterator[LogOrReason]:
+    work = environ.get("ASCEND_WORK_PATH")
+    configured = environ.get("ASCEND_PROCESS_LOG_PATH") or (f"{work}/log" if work else "")
+    root = os.path.join(_link(target.pid, "cwd", "") or "/", configured or f"{environ.get('HOME', '')}/ascend/log")
     pids = dict.fromkeys((inner_pid(PROC / str(target.pid)), str(target.pid)))
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for base in (PROC / str(target.pid) / "root", Path("/")):
         top = base / root.lstrip("/")
-        for form in _CANN:
+        for pattern in _CANN_PATTERNS:
             for pid in pids:
-                for place in _globbed(top, form.format(pid=pid)):
-                    found.setdefault("/" + str(place.relative_to(base)), place)
-        if found:
+                for path in _glob_files(top, pattern.format(pid=pid)):
+                    paths.setdefault("/" + str(path.relative_to(base)), path)
+        if paths:
             break
-    for name in sorted(found, key=lambda name: (_changed(found[name]), name))[-_MOST_HCCL:]:
-        yield Log(name, found[name], owner)
-    if chosen and not found:
-        yield (
-            "hccl-log",
-            f"no log of this process lies below {root}, where ASCEND_PROCESS_LOG_PATH or ASCEND_WORK_PATH puts them",
-        )
+    for name in sorted(paths, key=lambda name: (_modified_at(paths[name]), name))[-_MAX_HCCL:]:
+        yield Log(name, paths[name], owner)
+    if configured and not paths:
+        variable = "ASCEND_PROCESS_LOG_PATH" if environ.get("ASCEND_PROCESS_LOG_PATH") else "ASCEND_WORK_PATH"
+        yield "hccl-log", f"{variable} names {root}, which has no log of this process"
 
 
-def _inside(pid: int, name: str) -> Path | None:
-    """A regular file by the name that a process has for it: its root may be another than ours."""
-    places = (PROC / str(pid) / "root" / name.lstrip("/"), Path(name))
-    return next((place for place in places if _is_file(place)), None)
+def _resolve(pid: int, name: str) -> Path | None:
+    """Return a regular file by its name for a process, whose root directory may differ."""
+    paths = (PROC / str(pid) / "root" / name.lstrip("/"), Path(name))
+    return next((path for path in paths if _is_file(path)), None)
 
 
-def inner_pid(place: Path) -> str:
-    """The pid by which a process (or thread) knows itself, in its container; `place` is its directory in /proc."""
-    found = re.search(r"^NSpid:.*?(\d+)$", _text(place / "status"), re.MULTILINE)
-    return found[1] if found else place.name
+def inner_pid(directory: Path) -> str:
+    """Return the pid of a process or thread inside its container; `directory` is its directory in /proc."""
+    match = re.search(r"^NSpid:.*?(\d+)$", _read_text(directory / "status"), re.MULTILINE)
+    return match[1] if match else directory.name
 
 
 def _link(pid: int, name: str, folder: str = "fd") -> str:
@@ -155,36 +146,36 @@ def _link(pid: int, name: str, folder: str = "fd") -> str:
         return ""
 
 
-def _is_file(place: Path) -> bool:
+def _is_file(path: Path) -> bool:
     try:
-        return stat.S_ISREG(place.stat().st_mode)
+        return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
         return False
 
 
-def _changed(place: Path) -> float:
+def _modified_at(path: Path) -> float:
     try:
-        return place.stat().st_mtime
+        return path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _globbed(top: Path, form: str) -> list[Path]:
+def _glob_files(top: Path, pattern: str) -> list[Path]:
     try:
-        return [place for place in top.glob(form) if _is_file(place)]
+        return [path for path in top.glob(pattern) if _is_file(path)]
     except OSError:
         return []
 
 
-def _entries(place: Path) -> list[Path]:
+def _list_numbered(path: Path) -> list[Path]:
     try:
-        return sorted((entry for entry in place.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name))
+        return sorted((entry for entry in path.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name))
     except OSError:
         return []
 
 
-def _text(place: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
-        return place.read_text(errors="replace")
+        return path.read_text(errors="replace")
     except OSError:
         return ""

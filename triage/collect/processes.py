@@ -1,4 +1,4 @@
-"""Which processes are meant, told by /proc."""
+"""Find the processes of a job in /proc."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from triage.base.errors import InputError, OptionError
 
 PROC = Path("/proc")
-MOST = 512
-_RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+MAX_TARGETS = 512
+_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One process. `environ` None: it may not be read."""
+    """One process. `environ` is None if it may not be read."""
 
     pid: int
     rank: int | None
@@ -26,67 +26,69 @@ class Target:
 
     @property
     def folder(self) -> str:
+        """The directory of this process in the bundle."""
         return f"rank{self.rank}.pid{self.pid}" if self.rank is not None else f"pid{self.pid}"
 
 
-def targets(pids: Sequence[int], match: str | None) -> list[Target]:
-    """The processes asked for; without a wish those that a launcher told their rank. Raises InputError when there are
-    none.
+def find_targets(pids: Sequence[int], match: str | None) -> list[Target]:
+    """Return the processes with these pids or this command line, or those with a rank from a launcher.
+
+    Raises InputError if there are none.
     """
     if not PROC.joinpath("self").exists():
-        raise InputError(
-            "this system has no /proc, so its processes cannot be looked at", hint="run it on the Linux node of the job"
-        )
+        raise InputError("this system has no /proc", hint="run it on the Linux node of the job")
     try:
         pattern = re.compile(match) if match is not None else None
     except re.error as error:
-        raise OptionError(
-            f"--match {match!r} is no regular expression: {error}", hint="write a part of the command line"
-        ) from error
+        message = f"--match {match!r} is not a regular expression: {error}"
+        raise OptionError(message, hint="write a part of the command line") from error
     if pids:
-        wanted = [_target(pid) for pid in dict.fromkeys(pids)]
-        gone = [pid for pid, target in zip(dict.fromkeys(pids), wanted, strict=True) if target is None]
-        if gone:
-            raise InputError(f"no process {', '.join(map(str, gone))}", hint="`pgrep -af python` lists those that run")
-        found = [target for target in wanted if target is not None]
+        by_pid = {pid: _read_target(pid) for pid in pids}
+        missing = [str(pid) for pid, target in by_pid.items() if target is None]
+        if missing:
+            raise InputError(f"no process {', '.join(missing)}", hint="`pgrep -af python` lists running processes")
+        selected = [target for target in by_pid.values() if target is not None]
     else:
-        ours = _ancestors()  # `sudo triage collect --match train.py` matches itself
-        running = [
-            _target(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit() and int(entry.name) not in ours
-        ]
-        alive = [target for target in running if target is not None]
-        found = [target for target in alive if (pattern.search(target.command) if pattern else _is_rank(target, alive))]
-    if not found:
-        hint = "name them: --pid PID (repeatable) or --match PART_OF_THE_COMMAND_LINE; run it on the node, as the user of the job or root"
-        raise InputError("no process of a job runs here that may be looked at", hint=hint)
-    return sorted(found, key=lambda target: (target.rank is None, target.rank or 0, target.pid))[:MOST]
+        selected = _select_running(pattern)
+    if not selected:
+        hint = "select them with --pid PID or --match PATTERN; run it on the node, as the user of the job or as root"
+        raise InputError("no readable process of a job runs here", hint=hint)
+    return sorted(selected, key=lambda target: (target.rank is None, target.rank or 0, target.pid))[:MAX_TARGETS]
 
 
-def _is_rank(target: Target, alive: Sequence[Target]) -> bool:
-    """The launcher gave it a rank, and it is not the child of such a one (a data loader's worker inherits the
-    environment).
-    """
+def _select_running(pattern: re.Pattern[str] | None) -> list[Target]:
+    own = _ancestors()  # `sudo triage collect --match train.py` matches itself
+    pids = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
+    running = [target for pid in pids if pid not in own and (target := _read_target(pid)) is not None]
+    if pattern is not None:
+        return [target for target in running if pattern.search(target.command)]
+    return [target for target in running if _is_rank(target, running)]
+
+
+def _is_rank(target: Target, running: Sequence[Target]) -> bool:
+    """Return whether a launcher gave the process its rank; a data loader worker only inherits it from its parent."""
     environ = target.environ or {}
     if target.rank is None or "WORLD_SIZE" not in environ:
         return False
-    above = parent(target.pid)
+    parent_pid = find_parent(target.pid)
     return not any(
-        other.pid == above and other.rank == target.rank and "WORLD_SIZE" in (other.environ or {}) for other in alive
+        other.pid == parent_pid and other.rank == target.rank and "WORLD_SIZE" in (other.environ or {})
+        for other in running
     )
 
 
 def _ancestors() -> set[int]:
-    """This process, and those that started it."""
-    found: set[int] = set()
+    """Return this process and its ancestors."""
+    pids: set[int] = set()
     pid: int | None = os.getpid()
-    while pid and pid not in found:
-        found.add(pid)
-        pid = parent(pid)
-    return found
+    while pid and pid not in pids:
+        pids.add(pid)
+        pid = find_parent(pid)
+    return pids
 
 
-def parent(pid: int) -> int | None:
-    """The process that started it."""
+def find_parent(pid: int) -> int | None:
+    """Return the pid of the parent process."""
     try:
         status = PROC.joinpath(str(pid), "status").read_text(errors="replace")
     except OSError:
@@ -95,17 +97,17 @@ def parent(pid: int) -> int | None:
     return int(match[1]) if match else None
 
 
-def _target(pid: int) -> Target | None:
-    place = PROC / str(pid)
+def _read_target(pid: int) -> Target | None:
+    directory = PROC / str(pid)
     try:
-        command = place.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        command = directory.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return None
     try:
-        pairs = place.joinpath("environ").read_bytes().decode(errors="replace").split("\0")
+        pairs = directory.joinpath("environ").read_bytes().decode(errors="replace").split("\0")
         environ: dict[str, str] | None = dict(pair.partition("=")[::2] for pair in pairs if "=" in pair)
     except OSError:
         environ = None
-    numbers = [(environ or {}).get(name, "") for name in _RANK]
+    numbers = [(environ or {}).get(name, "") for name in _RANK_VARIABLES]
     rank = next((int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 8), None)
     return Target(pid, rank, command, environ)

@@ -1,6 +1,4 @@
-"""What all ranks say of the same thing, side by side: settings, values that must agree, memory. Differences become
-evidence.
-"""
+"""Compare the ranks: settings, values that must agree, memory. Differences become evidence."""
 
 from __future__ import annotations
 
@@ -9,80 +7,79 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from triage.compare.devices import UNHEALTHY
-from triage.compare.environment import audit
-from triage.compare.memory import imbalanced, out_of_memory
-from triage.compare.rules import Rules, RulesError, load
-from triage.compare.said import Read, said
-from triage.compare.values import Values, diverged
-from triage.evidence.collect import Harvest
-from triage.evidence.inference import inferred
+from triage.compare.divergence import ObservedValues, infer_divergence
+from triage.compare.environment import audit_environment
+from triage.compare.logged_settings import ReadBytes, extract_logged_settings
+from triage.compare.memory import has_out_of_memory, infer_memory_imbalance
+from triage.compare.setting_rules import Rules, RulesError, load_rules
+from triage.evidence.extraction import ExtractedJob
+from triage.evidence.inference import make_inferences
 from triage.model.environment import Audit, Deviation
 from triage.model.evidence import Evidence, Source, Warning
-from triage.scan.interface import Scanned
+from triage.scan.interface import ScanResult
 
-__all__ = ["Rules", "RulesError", "inferences", "load", "look"]
+__all__ = ["ComparisonResult", "Rules", "RulesError", "compare_ranks", "load_rules"]
 
-GRAVE = ("error", "warning")
-_NAMED = 4096  # ranks of one deviation that get a fact of their own
+HARMFUL = ("error", "warning")
+_MAX_RANKS = 4096  # ranks of one deviation that get an inference of their own
 
 
-class Seen(NamedTuple):
-    """`facts` are all that were gathered but dumps of settings, `settings` what is concluded from those."""
+class ComparisonResult(NamedTuple):
+    """`facts`: all evidence except dumps of settings. `settings`: inferences from the audit of the settings."""
 
     facts: list[Evidence]
     settings: list[Evidence]
     audit: Audit
+    warnings: list[Warning]
 
 
-def look(
-    texts: Sequence[tuple[Source, Scanned]],
-    read_of: Callable[[Source, Scanned], Read],
-    gathered: Harvest,
+def compare_ranks(
+    texts: Sequence[tuple[Source, ScanResult]],
+    read_of: Callable[[Source, ScanResult], ReadBytes],
+    extracted: ExtractedJob,
     artifacts: Sequence[Evidence],
     rules: Rules,
-) -> Seen:
+) -> ComparisonResult:
     """Compare the ranks of a job."""
     dumps = [fact for fact in artifacts if fact.kind == "environment"]
-    gathered.job.sizes.update(
-        int(size) for fact in dumps if "RANK" in fact.fields and (size := fact.fields.get("WORLD_SIZE", "")).isdecimal()
-    )
-    told = dumps + said(texts, read_of, gathered.year)
-    found = audit(told, gathered.job, rules, gathered.versions)
-    gathered.warnings.extend(
-        Warning(item.rule, item.evidence[0].source, item.text) for item in found.deviations if item.rule == UNHEALTHY
-    )
-    facts = [*gathered.facts, *(fact for fact in artifacts if fact.kind != "environment")]
-    memory = out_of_memory(facts)
-    values = Values(texts, read_of, gathered, memory=memory)
-    facts += diverged(values, facts)
-    facts += imbalanced(values) if memory else []
-    return Seen(facts, inferences(found), found)
+    settings = dumps + extract_logged_settings(texts, read_of, extracted.year)
+    audit = audit_environment(settings, extracted.job, rules, extracted.versions)
+    unhealthy = [item for item in audit.deviations if item.rule == UNHEALTHY]
+    warnings = [Warning(item.rule, item.evidence[0].source, item.text) for item in unhealthy]
+    facts = [*extracted.facts, *(fact for fact in artifacts if fact.kind != "environment")]
+    ran_out_of_memory = has_out_of_memory(facts)
+    values = ObservedValues(texts, read_of, extracted, memory=ran_out_of_memory)
+    facts += infer_divergence(values, facts)
+    facts += infer_memory_imbalance(values) if ran_out_of_memory else []
+    return ComparisonResult(facts, _infer_from_audit(audit), audit, warnings)
 
 
-def inferences(found: Audit) -> list[Evidence]:
-    """What the audit found, as facts for the catalog: one for each odd rank. What is only worth knowing makes none, nor
-    does the health of a
-    device, for it was looked at some time before or after.
+def _infer_from_audit(audit: Audit) -> list[Evidence]:
+    """One inference for each odd rank of each harmful deviation.
+
+    Remarks give none. Neither does the health of a device: it was measured some time before or after the failure.
     """
     return [
-        fact
-        for deviation in found.deviations
-        if deviation.severity in GRAVE and deviation.rule != UNHEALTHY
-        for fact in _facts(deviation)
+        inference
+        for deviation in audit.deviations
+        if deviation.severity in HARMFUL and deviation.rule != UNHEALTHY
+        for inference in _infer_from_deviation(deviation)
     ]
 
 
-def _facts(deviation: Deviation) -> Iterable[Evidence]:
-    """A deviation harms somehow, or not at all: it weighs no more than silence."""
+def _infer_from_deviation(deviation: Deviation) -> Iterable[Evidence]:
+    """A deviation may or may not do harm, so it weighs no more than the absence of output."""
     text = f"{deviation.text}: {deviation.why}" if deviation.why else deviation.text
+    ranks, first = deviation.ranks[:_MAX_RANKS], deviation.evidence[0]
     places = {place.origin.rank: place for place in deviation.evidence}
-    for fact in inferred(deviation.rule, deviation.ranks[:_NAMED], text, deviation.evidence[0], ground="silence"):
-        place = places.get(fact.origin.rank, deviation.evidence[0])
-        at = {
-            "source": place.source,
-            "offset": place.offset,
-            "end": place.end,
-            "line": place.line,
-            "end_line": place.end_line,
-        }
-        yield dataclasses.replace(fact, **at, excerpt=place.excerpt)  # type: ignore[arg-type]
+    for inference in make_inferences(deviation.rule, ranks, text, first, basis="absence"):
+        place = places.get(inference.origin.rank, first)
+        yield dataclasses.replace(
+            inference,
+            source=place.source,
+            offset=place.offset,
+            end=place.end,
+            line=place.line,
+            end_line=place.end_line,
+            excerpt=place.excerpt,
+        )

@@ -1,4 +1,4 @@
-"""What the ranks were told: settings and versions side by side, what deviates, and which of it is dangerous."""
+"""Compare settings and versions of the ranks: which deviate, and which are dangerous."""
 
 from __future__ import annotations
 
@@ -8,274 +8,268 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypedDict
 
-from triage.compare.devices import unhealthy
-from triage.compare.rules import Condition, Rules
-from triage.compare.words import say_who
+from triage.base.rank_ranges import format_ranks
+from triage.compare.devices import find_unhealthy_devices
+from triage.compare.setting_rules import Condition, Rules
 from triage.evidence.settings import HEALTH
 from triage.model.diagnosis import Severity
 from triage.model.environment import Audit, Deviation
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 
-_ORDER: dict[Severity, int] = {"fatal": 0, "error": 1, "warning": 2, "info": 3}
+_SEVERITY_ORDER: dict[Severity, int] = {"fatal": 0, "error": 1, "warning": 2, "info": 3}
 _KINDS = ("rank", "host", "source")
 NOT_SET = "(not set)"
-_SHOWN = 120
-_PLACES = 8
+_MAX_VALUE_LENGTH = 120
+_MAX_PLACES = 8
+_MAX_VALUES = 4
+_MAX_NAMES = 4
+
+
+class _Affected(TypedDict):
+    ranks: tuple[int, ...]
+    hosts: tuple[str, ...]
 
 
 @dataclass
 class Writer:
-    """Everything that one rank (or, where no rank is known, host or file) says. `forms` are the ways in which it was
-    said.
+    """One rank (or, where no rank is known, host or file) with all settings that it states.
+
+    `settings` maps a name to (value, evidence), `values` a name to its value only. `forms` are the components of the
+    evidence: dump, versions, log.
     """
 
     kind: str
     rank: int | None
     host: str | None
     name: str
-    told: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
+    settings: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     forms: set[str] = field(default_factory=set)
 
     @property
-    def complete(self) -> bool:
+    def has_full_dump(self) -> bool:
+        """Whether a variable that it does not state is known to be unset."""
         return "dump" in self.forms
 
 
-def audit(facts: Iterable[Evidence], job: JobMap, rules: Rules, versions: Mapping[str, str]) -> Audit:
-    """Compare the facts of kind `environment`. `versions` are those of the job as a whole, for ranks that state none."""
-    told = list(facts)
-    writers = _writers(told, job)
+def audit_environment(facts: Iterable[Evidence], job: JobMap, rules: Rules, versions: Mapping[str, str]) -> Audit:
+    """Compare the evidence of kind `environment`. `versions` are those of the job, for ranks that state none."""
+    facts = list(facts)
+    writers = _collect_writers(facts, job)
     deviations: list[Deviation] = []
     agreed: dict[str, str] = {}
-    for name in sorted({name for writer in writers for name in writer.told}):
-        found = _differs(name, writers, rules)
-        if found is not None:
-            deviations.append(found)
-        elif (
-            rules.of(name)[0] != "own"
-            and len(
-                values := {
-                    _alike(writer.told[name][0]): writer.told[name][0] for writer in writers if name in writer.told
-                }
-            )
-            == 1
-        ):
+    for name in sorted({name for writer in writers for name in writer.settings}):
+        deviation = _compare_setting(name, writers, rules)
+        values = {_normalize(writer.values[name]): writer.values[name] for writer in writers if name in writer.values}
+        if deviation is not None:
+            deviations.append(deviation)
+        elif rules.policy_for(name)[0] != "own" and len(values) == 1:
             agreed[name] = min(values.values())
-    deviations = _packages_as_one(deviations, rules)
-    hosts = {writer.host for writer in writers if writer.host} | {
-        name for names in job.hosts.values() for name in names
-    }
-    common = {**versions, "hosts": str(len(hosts))}
-    for group in rules.groups:
-        deviations += _by_rank(
-            writers, partial(_missing, group.conditions), "determinism-incomplete", "warning", group.why
-        )
-    for danger in rules.dangers:
-        deviations += _by_rank(
-            writers, partial(_met, danger.conditions, common), "dangerous-setting", danger.severity, danger.why
-        )
-    deviations += unhealthy((fact for fact in told if fact.component != "log"), job)
-    deviations.sort(key=lambda found: (_ORDER[found.severity], found.rule != "env-mismatch", found.names, found.text))
+    deviations = _merge_packages(deviations, rules)
+    hosts = {writer.host for writer in writers if writer.host}.union(*job.hosts.values())
+    deviations += _apply_rules(writers, rules, {**versions, "hosts": str(len(hosts))})
+    deviations += find_unhealthy_devices((fact for fact in facts if fact.component != "log"), job)
+    deviations.sort(key=lambda one: (_SEVERITY_ORDER[one.severity], one.rule != "env-mismatch", one.names, one.text))
     return Audit(tuple(writer.name for writer in writers), agreed, tuple(deviations))
 
 
-def _writers(facts: Iterable[Evidence], job: JobMap) -> list[Writer]:
-    found: dict[tuple[str, str], Writer] = {}
+def _collect_writers(facts: Iterable[Evidence], job: JobMap) -> list[Writer]:
+    writers: dict[tuple[str, str], Writer] = {}
     for fact in sorted(facts, key=lambda fact: (fact.component != "dump", fact.source, fact.offset)):
         origin = job.complete(fact.source, fact.origin)
         kind = "rank" if origin.rank is not None else "host" if origin.host else "source"
         key = {"rank": f"rank {origin.rank}", "host": origin.host or "", "source": fact.source}[kind]
-        writer = found.setdefault((kind, key), Writer(kind, origin.rank, origin.host, key))
+        writer = writers.setdefault((kind, key), Writer(kind, origin.rank, origin.host, key))
         writer.forms.add(fact.component)
         for name, value in fact.fields.items():
-            if name.startswith(HEALTH):
-                continue
-            writer.values[name] = writer.told.setdefault(name, (value, fact))[0]
-    folder = _folder([writer.name for writer in found.values() if writer.kind == "source"])
-    for writer in found.values():
+            if not name.startswith(HEALTH):
+                writer.values[name] = writer.settings.setdefault(name, (value, fact))[0]
+    folder = _common_folder([writer.name for writer in writers.values() if writer.kind == "source"])
+    for writer in writers.values():
         writer.name = writer.name[len(folder) :] if writer.kind == "source" else writer.name
-    return sorted(found.values(), key=lambda writer: (_KINDS.index(writer.kind), writer.rank or 0, writer.name))
+    return sorted(writers.values(), key=_writer_order)
 
 
-def _folder(names: Sequence[str]) -> str:
-    """The folder that all are in, which need not be said."""
+def _writer_order(writer: Writer) -> tuple[int, int, str]:
+    return _KINDS.index(writer.kind), writer.rank or 0, writer.name
+
+
+def _common_folder(names: Sequence[str]) -> str:
+    """The folder that contains all files; it is left out of their names."""
     folders = [name.split("/")[:-1] for name in names]
-    same = itertools.takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
-    return "".join(f"{parts[0]}/" for parts in same) if len(names) > 1 else ""
+    shared = itertools.takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
+    return "".join(f"{parts[0]}/" for parts in shared) if len(names) > 1 else ""
 
 
-def _differs(name: str, writers: Sequence[Writer], rules: Rules) -> Deviation | None:
-    """The deviation in one name, None when all who tell of it agree (or need not)."""
-    stand, why = rules.of(name)
-    if stand == "own":
+def _compare_setting(name: str, writers: Sequence[Writer], rules: Rules) -> Deviation | None:
+    """The deviation of one setting; None if all who state it agree, or may differ."""
+    policy, why = rules.policy_for(name)
+    groups = _group_by_value(name, writers) if policy != "own" else []
+    if len(groups) < 2:
         return None
-    kind = next(
-        (kind for kind in _KINDS if sum(writer.kind == kind and name in writer.told for writer in writers) > 1), None
-    )
-    level = [writer for writer in writers if kind is None or writer.kind == kind]
-    having = [writer for writer in level if name in writer.told]
-    # That it is not set is known of a full dump; of a log only that it says nothing.
-    form = {"dump"} if name.isupper() else {"dump", "versions"} if kind != "rank" else set()
-    lacking = [writer for writer in level if name not in writer.told and name.isupper() and writer.forms & form]
-    by_value: dict[str, list[Writer]] = defaultdict(list)
-    for writer in having:
-        by_value[_alike(writer.told[name][0])].append(writer)
-    if lacking:
-        by_value[NOT_SET] = lacking
-    if len(by_value) < 2:
-        return None
-    groups = sorted(
-        by_value.values(),
-        key=lambda group: (-len(group), _KINDS.index(group[0].kind), group[0].rank or 0, group[0].name),
-    )
-    odd = [writer for group in groups[1:] for writer in group]
     values = tuple(
-        (_shown(name, group[0]), say_who(_who(group)))
-        for group in sorted(groups, key=lambda group: name not in group[0].told)
+        (_shorten(group[0].values[name] or "empty") if name in group[0].values else NOT_SET, _format_writers(group))
+        for group in sorted(groups, key=lambda group: name not in group[0].values)
     )
-    text = f"{name} is " + " and ".join(
-        f"{value if value != NOT_SET else 'not set'} on {who}" for value, who in values[:4]
-    )
-    text += f" and has {len(values) - 4} more values elsewhere" if len(values) > 4 else ""
+    stated = (f"{value if value != NOT_SET else 'not set'} on {who}" for value, who in values[:_MAX_VALUES])
+    more = len(values) - _MAX_VALUES
     return Deviation(
         rule="env-mismatch",
-        severity="error" if stand == "agree" else "info",
+        severity="error" if policy == "agree" else "info",
         names=(name,),
-        text=text,
+        text=f"{name} is {' and '.join(stated)}" + (f" and has {more} more values elsewhere" if more > 0 else ""),
         why=why,
         values=values,
-        ranks=tuple(sorted(writer.rank for writer in odd if writer.rank is not None)),
-        hosts=tuple(sorted({writer.host for writer in odd if writer.host})),
-        evidence=tuple(_place(name, group[0]) for group in groups[1 : _PLACES + 1]),
+        **_ranks_and_hosts(itertools.chain.from_iterable(groups[1:])),
+        evidence=tuple(_locate(name, group[0]) for group in groups[1 : _MAX_PLACES + 1]),
     )
 
 
-def _packages_as_one(deviations: Sequence[Deviation], rules: Rules) -> list[Deviation]:
-    """Packages that no rule names differ by the dozen between two images: they are one remark."""
-    others = [found for found in deviations if not found.names[0].isupper() and rules.of(found.names[0])[0] is None]
-    if len(others) < 2:
+def _group_by_value(name: str, writers: Sequence[Writer]) -> list[list[Writer]]:
+    """The writers with equal values of a setting, the largest group first. Those that have it unset are a group too."""
+    counts = ((kind, sum(writer.kind == kind and name in writer.values for writer in writers)) for kind in _KINDS)
+    kind = next((kind for kind, count in counts if count > 1), None)
+    level = [writer for writer in writers if kind is None or writer.kind == kind]
+    by_value: dict[str, list[Writer]] = defaultdict(list)
+    for writer in level:
+        if name in writer.values:
+            by_value[_normalize(writer.values[name])].append(writer)
+    # Only a full dump shows that a variable is not set; a log just does not mention it.
+    unset = [writer for writer in level if name not in writer.values and name.isupper() and writer.has_full_dump]
+    if unset:
+        by_value[NOT_SET] = unset
+    return sorted(by_value.values(), key=lambda group: (-len(group), _writer_order(group[0])))
+
+
+def _merge_packages(deviations: Sequence[Deviation], rules: Rules) -> list[Deviation]:
+    """Join the deviations of packages that no rule names: two images differ in dozens of them."""
+    packages = [one for one in deviations if not one.names[0].isupper() and rules.policy_for(one.names[0])[0] is None]
+    if len(packages) < 2:
         return list(deviations)
-    told = "; ".join(found.text for found in others[:_PLACES]) + (
-        f" and {len(others) - _PLACES} more" if len(others) > _PLACES else ""
-    )
-    one = dataclasses.replace(
-        others[0],
-        names=tuple(found.names[0] for found in others),
-        text=f"{len(others)} packages differ: {told}",
+    more = f" and {len(packages) - _MAX_PLACES} more" if len(packages) > _MAX_PLACES else ""
+    merged = dataclasses.replace(
+        packages[0],
+        names=tuple(one.names[0] for one in packages),
+        text=f"{len(packages)} packages differ: {'; '.join(one.text for one in packages[:_MAX_PLACES])}{more}",
         values=(),
-        ranks=tuple(sorted({rank for found in others for rank in found.ranks})),
-        hosts=tuple(sorted({host for found in others for host in found.hosts})),
-        evidence=tuple(found.evidence[0] for found in others[:_PLACES]),
+        ranks=tuple(sorted({rank for one in packages for rank in one.ranks})),
+        hosts=tuple(sorted({host for one in packages for host in one.hosts})),
+        evidence=tuple(one.evidence[0] for one in packages[:_MAX_PLACES]),
     )
-    return [*(found for found in deviations if found not in others), one]
+    return [*(one for one in deviations if one not in packages), merged]
 
 
-def _by_rank(
-    writers: Sequence[Writer], test: Callable[[Writer], str | None], rule: str, severity: Severity, why: str
-) -> list[Deviation]:
-    """A deviation for each different thing that `test` says, with all the writers of whom it says that."""
-    said: dict[str, list[Writer]] = defaultdict(list)
+def _apply_rules(writers: Sequence[Writer], rules: Rules, common: Mapping[str, str]) -> Iterable[Deviation]:
+    """Incomplete groups of settings, and dangerous settings. `common` are values that hold for all writers."""
+    for group in rules.groups:
+        describe = partial(_describe_missing, group.conditions)
+        yield from _group_by_text(writers, describe, "determinism-incomplete", "warning", group.why)
+    for danger in rules.dangers:
+        describe = partial(_describe_danger, danger.conditions, common)
+        yield from _group_by_text(writers, describe, "dangerous-setting", danger.severity, danger.why)
+
+
+def _group_by_text(
+    writers: Sequence[Writer], describe: Callable[[Writer], str | None], rule: str, severity: Severity, why: str
+) -> Iterable[Deviation]:
+    """One deviation for each different text, with all writers that it describes."""
+    by_text: dict[str, list[Writer]] = defaultdict(list)
     for writer in writers:
-        text = test(writer)
+        text = describe(writer)
         if text is not None:
-            said[text].append(writer)
-    out = []
-    for text, group in said.items():
-        names = tuple(name for name in group[0].told if name in text.replace("=", " ").replace(",", " ").split())
-        first = names[0] if names else next(iter(group[0].told))
-        out.append(
-            Deviation(
-                rule=rule,
-                severity=severity,
-                names=names,
-                text=f"{text} on {say_who(_who(group))}",
-                why=why,
-                ranks=tuple(sorted(writer.rank for writer in group if writer.rank is not None)),
-                hosts=tuple(sorted({writer.host for writer in group if writer.host})),
-                evidence=(_place(first, group[0]),),
-            )
+            by_text[text].append(writer)
+    for text, group in by_text.items():
+        mentioned = text.replace("=", " ").replace(",", " ").split()
+        names = tuple(name for name in group[0].settings if name in mentioned)
+        place = names[0] if names else next(iter(group[0].settings))
+        yield Deviation(
+            rule=rule,
+            severity=severity,
+            names=names,
+            text=f"{text} on {_format_writers(group)}",
+            why=why,
+            **_ranks_and_hosts(group),
+            evidence=(_locate(place, group[0]),),
         )
-    return out
 
 
-def _missing(conditions: Sequence[Condition], writer: Writer) -> str | None:
-    """What is left out of a group that this writer has switched on."""
-    values = writer.values
-    held = [condition for condition in conditions if condition.holds(values, complete=writer.complete)]
-    if not any(condition.starts for condition in held):
+def _describe_missing(conditions: Sequence[Condition], writer: Writer) -> str | None:
+    """The settings that a group needs and this writer lacks; None if it does not use the group or lacks nothing."""
+    values, is_complete = writer.values, writer.has_full_dump
+    met = [condition for condition in conditions if condition.holds(values, complete=is_complete)]
+    unmet = [one for one in conditions if one not in met and (one.name in values or is_complete)]
+    if not unmet or not any(condition.starts_group for condition in met):
         return None
-    left = [
-        condition for condition in conditions if condition not in held and (condition.name in values or writer.complete)
-    ]
-    if not left:
+    on = " ".join(f"{one.name}={values[one.name]}" for one in met)
+    off = (f"{one.name}={values[one.name]}" if one.name in values else f"{one.name} is not set" for one in unmet)
+    return f"{on} but {', '.join(off)}"
+
+
+def _describe_danger(conditions: Sequence[Condition], common: Mapping[str, str], writer: Writer) -> str | None:
+    """The dangerous settings, if this writer states one of them and all conditions hold."""
+    values = {**common, **writer.values}
+    if not any(condition.name in writer.values for condition in conditions):
         return None
-    on = " ".join(f"{condition.name}={values[condition.name]}" for condition in held)
-    off = ", ".join(f"{c.name}={values[c.name]}" if c.name in values else f"{c.name} is not set" for c in left)
-    return f"{on} but {off}"
-
-
-def _met(conditions: Sequence[Condition], common: Mapping[str, str], writer: Writer) -> str | None:
-    own = writer.values
-    values = {**common, **own}
-    if not any(condition.name in own for condition in conditions):
+    if not all(condition.holds(values, complete=writer.has_full_dump) for condition in conditions):
         return None
-    if not all(condition.holds(values, complete=writer.complete) for condition in conditions):
-        return None
-    return " with ".join(_named(condition, values) for condition in conditions if condition.name != "hosts")
+    return " with ".join(_describe_condition(one, values) for one in conditions if one.name != "hosts")
 
 
-def _named(condition: Condition, values: Mapping[str, str]) -> str:
-    if condition.absent:
+def _describe_condition(condition: Condition, values: Mapping[str, str]) -> str:
+    if condition.must_be_unset:
         return f"{condition.name} not set"
     value = values[condition.name]
-    if condition.what in values and condition.how != "=":
-        return f"{condition.name}={value} with {condition.what}={values[condition.what]}"
+    if condition.operand in values and condition.operator != "=":
+        return f"{condition.name}={value} with {condition.operand}={values[condition.operand]}"
     return f"{condition.name}={value}" if condition.name.isupper() else f"{condition.name.upper()} version {value}"
 
 
-def _who(group: Sequence[Writer]) -> tuple[list[int], list[str]]:
-    return [writer.rank for writer in group if writer.rank is not None], [
-        writer.name for writer in group if writer.rank is None
-    ]
+def _format_writers(writers: Sequence[Writer]) -> str:
+    """`ranks 0-3 and node7`: ranks, and hosts or files where no rank is known."""
+    ranks = [writer.rank for writer in writers if writer.rank is not None]
+    names = [writer.name for writer in writers if writer.rank is None]
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return " and ".join(filter(None, [format_ranks(ranks) if ranks else "", ", ".join(names[:_MAX_NAMES]) + more]))
 
 
-def _alike(value: str) -> str:
+def _ranks_and_hosts(writers: Iterable[Writer]) -> _Affected:
+    writers = list(writers)
+    return {
+        "ranks": tuple(sorted(writer.rank for writer in writers if writer.rank is not None)),
+        "hosts": tuple(sorted({writer.host for writer in writers if writer.host})),
+    }
+
+
+def _normalize(value: str) -> str:
     return value.strip().lower() if value.strip().lower() in ("true", "false", "info", "warn") else value.strip()
 
 
-def _shown(name: str, writer: Writer) -> str:
-    if name not in writer.told:
-        return NOT_SET
-    value = writer.told[name][0] or "empty"
-    return value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…"
+def _shorten(value: str) -> str:
+    return value if len(value) <= _MAX_VALUE_LENGTH else value[: _MAX_VALUE_LENGTH - 1] + "…"
 
 
-def _place(name: str, about: Writer) -> Evidence:
-    """The fact of this one name, about a writer: where it stands in its file, or the file in which it does not stand."""
-    if name in about.told:
-        value, fact = about.told[name]
-        said = f"{name}={value}" if name.isupper() else f"{name} {value}"
+def _locate(name: str, writer: Writer) -> Evidence:
+    """The evidence of one setting of a writer: its line, or the file in which it is missing."""
+    if name in writer.settings:
+        value, fact = writer.settings[name]
+        text = f"{name}={value}" if name.isupper() else f"{name} {value}"
     else:
-        fact = min(
-            (fact for _, fact in about.told.values()),
-            key=lambda fact: (fact.component == "log", fact.source, fact.offset),
-        )
-        said = f"{name} is not set"
-    offset, line = next(
-        ((int(parts[1]), int(parts[2])) for row in fact.excerpt.split("\n") if (parts := row.split(" "))[0] == name),
-        (fact.offset, 0),
-    )
+        facts = (fact for _, fact in writer.settings.values())
+        fact = min(facts, key=lambda fact: (fact.component == "log", fact.source, fact.offset))
+        text = f"{name} is not set"
+    rows = (row.split(" ") for row in fact.excerpt.split("\n"))
+    offset, line = next(((int(row[1]), int(row[2])) for row in rows if row[0] == name), (fact.offset, 0))
     return dataclasses.replace(
         fact,
-        text=said,
-        origin=Origin(rank=about.rank, host=about.host),
+        text=text,
+        origin=Origin(rank=writer.rank, host=writer.host),
         offset=offset,
         end=offset,
         line=line or None,
         end_line=line or None,
         fields={},
-        excerpt=said,
+        excerpt=text,
     )

@@ -1,59 +1,56 @@
-"""Memory per rank, compared beside an out-of-memory error: is one rank much fuller than the others?"""
+"""Compare memory per rank when a device ran out of memory: does one rank use much more than the others?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triage.compare.quantities import Value
-from triage.compare.values import Values, of_worth
-from triage.compare.words import say_ranks
-from triage.evidence.inference import inferred
+from triage.base.rank_ranges import format_ranks
+from triage.compare.divergence import ObservedValues, group_by_quantity, value_evidence
+from triage.compare.quantities import RankValue
+from triage.evidence.inference import make_inferences
 from triage.model.evidence import Evidence
 
-# So much more than the median, relatively and in bytes, is no accident of the moment.
-FULLER = 1.3
-AT_LEAST = 1e9
-_ORDER = ("memory allocated", "allocated", "mem allocated", "max memory allocated")
+# More than the median by this factor and by these bytes is not random.
+MIN_RATIO = 1.3
+MIN_BYTES = 1e9
+_PREFERRED_QUANTITIES = ("memory allocated", "allocated", "mem allocated", "max memory allocated")
 
 
-def out_of_memory(facts: Sequence[Evidence]) -> bool:
-    """Does any fact tell of an accelerator that ran out of memory?"""
+def has_out_of_memory(facts: Sequence[Evidence]) -> bool:
+    """Whether an accelerator ran out of memory."""
     return any("out of memory" in fact.text for fact in facts)
 
 
-def imbalanced(values: Values) -> list[Evidence]:
-    """One inference for the fullest ranks, if they are much fuller than the median; of one quantity only."""
+def infer_memory_imbalance(values: ObservedValues) -> list[Evidence]:
+    """One inference for the ranks that use much more than the median, from the first quantity that shows it."""
     import statistics
 
-    told = of_worth(values.ends, "memory")
-    for key in sorted(told, key=lambda key: (key.lower().replace("_", " ") not in _ORDER, key)):
-        last = _last(told[key])
+    by_key = group_by_quantity(values.ends, "memory")
+    for key in sorted(by_key, key=lambda key: (_plain_name(key) not in _PREFERRED_QUANTITIES, key)):
+        last = _last_values(by_key[key])
         numbers = {rank: value.number for rank, value in last.items() if value.number is not None}
         if len(numbers) < 2:
             continue
-        middle = statistics.median_low(numbers.values())
-        full = [rank for rank, number in numbers.items() if number >= FULLER * middle and number - middle >= AT_LEAST]
+        median = statistics.median_low(numbers.values())
+        full = [rank for rank, used in numbers.items() if used >= MIN_RATIO * median and used - median >= MIN_BYTES]
         if full:
             top = max(full, key=lambda rank: (numbers[rank], -rank))
-            text = (
-                f"memory use differs between ranks: rank {top} has {numbers[top] / 1e9:.2f} GB {key.lower().replace('_', ' ')}, "
-                f"the median is {middle / 1e9:.2f} GB"
-            ) + (f"; as full are {say_ranks([rank for rank in full if rank != top])}" if len(full) > 1 else "")
-            value = last[top]
-            basis = Evidence(
-                "value", "memory", value.line, value.origin, value.source, value.offset, value.offset, {}, value.line
-            )
-            return inferred("memory-imbalance", full, text, basis, quantity=key)
+            others = [rank for rank in full if rank != top]
+            text = f"Device memory use differs between ranks: rank {top} has {numbers[top] / 1e9:.2f} GB"
+            text += f" {_plain_name(key)}, the median is {median / 1e9:.2f} GB"
+            text += f"; {format_ranks(others)} also {'uses' if len(others) == 1 else 'use'} much more" if others else ""
+            return make_inferences("memory-imbalance", full, text, value_evidence(last[top]), quantity=key)
     return []
 
 
-def _last(values: Sequence[Value]) -> dict[int, Value]:
-    """The last value of each rank, at the last step that all of them tell if there is one."""
+def _plain_name(key: str) -> str:
+    return key.lower().replace("_", " ")
+
+
+def _last_values(values: Sequence[RankValue]) -> dict[int, RankValue]:
+    """The last value of each rank, at the last step that all ranks print if there is one."""
     ranks = {value.rank for value in values}
     shared = set.intersection(*({value.step for value in values if value.rank == rank} for rank in ranks)) - {None}
     step = max((step for step in shared if step is not None), default=None)
-    found: dict[int, Value] = {}
-    for value in sorted(values, key=lambda value: (value.attempt, value.source, value.offset)):
-        if step is None or value.step == step:
-            found[value.rank] = value
-    return found
+    ordered = sorted(values, key=lambda value: (value.attempt, value.source, value.offset))
+    return {value.rank: value for value in ordered if step is None or value.step == step}

@@ -1,4 +1,4 @@
-"""Reads quantities.txt, and finds in lines of a log what the ranks print of these quantities."""
+"""Read quantities.txt, and extract the values of these quantities from log lines."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from triage.base.lazy_re import lazy_re
-from triage.compare.rules import RulesError
+from triage.compare.setting_rules import RulesError
 from triage.model.evidence import Origin, Source
-from triage.ranks.last import STEP
-from triage.ranks.text import Line, Text
+from triage.records.activity import STEP
+from triage.records.text import Line, Text
 
 FILE = Path(__file__).with_name("quantities.txt")
-Worth = Literal["exact", "must", "maybe", "memory"]
+Agreement = Literal["exact", "must", "maybe", "memory"]
 _NAME = lazy_re(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|nan|inf)"
 _UNIT = r"(?: ?(?P<unit>[KMGT]i?B))"
-_LOOK_BACK = 1 << 11
-# Then this far back, the last as far as a tail can reach.
+_LOOK_BACK = 1 << 11  # bytes above a line that are searched for its step
+_SINGLE_LINES = 8  # lines for each wanted one that are searched one by one from the end
+# Bytes from the end that are searched next, the last as far as a tail can reach.
 _REACHES = (1 << 12, 1 << 13, 1 << 14, 1 << 62)
-_NEAR = 8
-Complete = Callable[[str, Origin], Origin]
+CompleteOrigin = Callable[[str, Origin], Origin]
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """What one rank printed of one quantity. `number` is None for what is compared as text; memory is in bytes."""
+class RankValue:
+    """The value of one quantity that one rank printed.
+
+    `number` is None for values that are compared as text; memory is in bytes.
+    """
 
     key: str
-    worth: Worth
+    agreement: Agreement
     rank: int
     attempt: int
     step: int | None
@@ -45,41 +48,40 @@ class Value:
     line: str
 
 
-def parse(text: str, path: str) -> dict[str, Worth]:
-    """Name to worth. Raises RulesError with file and line."""
-    names: dict[str, Worth] = {}
+def parse_quantities(text: str, path: str) -> dict[str, Agreement]:
+    """Parse lines such as `must grad norm`: name to agreement. RulesError with file and line for any other line."""
+    agreements: dict[str, Agreement] = {}
     for number, row in enumerate(text.splitlines(), 1):
-        word, _, name = row.strip().partition(" ")
+        agreement, _, name = row.strip().partition(" ")
         name = " ".join(name.split())
-        if not word or word.startswith("#"):
+        if not agreement or agreement.startswith("#"):
             continue
-        if word not in get_args(Worth) or not _NAME.fullmatch(name):
+        if agreement not in get_args(Agreement) or not _NAME.fullmatch(name):
             hint = "write exact, must, maybe or memory, and a name in small letters"
-            raise RulesError(f"{row.strip()!r} is no quantity", hint=hint, path=path, line=number)
-        names[name] = cast(Worth, word)
-    return names
+            raise RulesError(f"{row.strip()!r} is not a quantity", hint=hint, path=path, line=number)
+        agreements[name] = cast(Agreement, agreement)
+    return agreements
 
 
 @cache
-def names() -> dict[str, Worth]:
-    return parse(FILE.read_text(encoding="utf-8"), FILE.name)
+def load_quantities() -> dict[str, Agreement]:
+    """The shipped quantities: name to agreement."""
+    return parse_quantities(FILE.read_text(encoding="utf-8"), FILE.name)
 
 
 @cache
-def _worths() -> dict[str, Worth]:
-    return {name.replace(" ", ""): worth for name, worth in names().items()}
+def _agreements() -> dict[str, Agreement]:
+    return {name.replace(" ", ""): agreement for name, agreement in load_quantities().items()}
 
 
-def _spelled(name: str) -> str:
+def _spelling_pattern(name: str) -> str:
     return name.replace(" ", "[ _-]?")
 
 
 @cache
-def _told(memory: bool) -> re.Pattern[str]:
-    wanted = sorted(
-        (name for name, worth in names().items() if (worth == "memory") == memory), key=lambda name: (-len(name), name)
-    )
-    spelled = "|".join(_spelled(name) for name in wanted)
+def _value_pattern(memory: bool) -> re.Pattern[str]:
+    names = [name for name, agreement in load_quantities().items() if (agreement == "memory") == memory]
+    spelled = "|".join(map(_spelling_pattern, sorted(names, key=lambda name: (-len(name), name))))
     value = (
         f"(?P<value>{_NUMBER}){_UNIT}"
         if memory
@@ -87,103 +89,111 @@ def _told(memory: bool) -> re.Pattern[str]:
     )
     label = r"(?:(?<![\w.])(?P<of>[^\W\d]\w*(?:\.\w+)+)[ :.'\"]{1,3})?"
     return re.compile(
-        rf"(?i){label}(?<![a-z0-9])(?P<name>{spelled})['\"]?(?: ?\(\w+\))? ?(?:[:=]|is|->)? ?['\"]?{value}(?![\w.]*\w\()"
+        rf"(?i){label}(?<![a-z0-9])(?P<name>{spelled})['\"]?(?: ?\(\w+\))?"
+        rf" ?(?:[:=]|is|->)? ?['\"]?{value}(?![\w.]*\w\()"
     )
 
 
 @cache
-def gate(memory: bool) -> Any:
-    """Finds lines that may tell a quantity; over bytes, in time linear in them."""
+def quantity_pattern(memory: bool) -> Any:
+    """A pattern of lines that may contain a quantity; over bytes, in time linear in them."""
     import re2
 
-    wanted = [name for name, worth in names().items() if memory or worth != "memory"]
+    names = [name for name, agreement in load_quantities().items() if memory or agreement != "memory"]
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.case_sensitive = False
-    return re2.compile("|".join(sorted(_spelled(name) for name in wanted)).encode(), options)
+    return re2.compile("|".join(sorted(map(_spelling_pattern, names))).encode(), options)
 
 
-def observe(
+def extract_values(
     text: Text,
     source: Source,
     data: bytes,
     base: int,
-    complete: Complete,
+    complete: CompleteOrigin,
     *,
     most: int,
     last: bool,
     memory: bool = False,
-) -> list[Value]:
-    """The values in `data`, which starts at `base` of the source: of the last (or first) `most` lines that may tell
-    one.
+) -> list[RankValue]:
+    """The values in the last (or first) `most` lines of `data` that may contain one.
+
+    `data` starts at offset `base` of the source. `complete` fills in what is known of a line's origin.
     """
-    places = _ends(data, memory, most) if last else list(itertools.islice(_places(data, memory), most))
-    found: list[Value] = []
-    for start, end in places:
-        for line in text.whole(data[start:end], base + start):
-            found += _of_line(source, line, data, start, complete, memory)
-    return found
+    lines = _last_lines(data, memory, most) if last else itertools.islice(_candidate_lines(data, memory), most)
+    return [
+        value
+        for start, end in lines
+        for line in text.parse_line(data[start:end], base + start)
+        for value in _line_values(source, line, data, start, complete, memory)
+    ]
 
 
-def _ends(data: bytes, memory: bool, most: int) -> list[tuple[int, int]]:
-    """The last `most` lines. They mostly stand near the end, so some are looked at one by one before the whole text is
-    searched.
-    """
-    found: list[tuple[int, int]] = []
+def _last_lines(data: bytes, memory: bool, most: int) -> list[tuple[int, int]]:
+    """The last `most` candidate lines. Most are near the end, so single lines are searched before larger parts."""
+    lines: list[tuple[int, int]] = []
     end = len(data)
-    for _ in range(_NEAR * most):
+    for _ in range(_SINGLE_LINES * most):
         start = data.rfind(b"\n", 0, end) + 1
-        if gate(memory).search(data[start:end]):
-            found.append((start, end))
-        if not start or len(found) == most:
-            return found[::-1]
+        if quantity_pattern(memory).search(data[start:end]):
+            lines.append((start, end))
+        if not start or len(lines) == most:
+            return lines[::-1]
         end = start - 1
     for reach in _REACHES:
         start = data.rfind(b"\n", 0, max(0, len(data) - reach)) + 1
-        found = list(_places(data, memory, start))
-        if not start or len(found) >= most:
+        lines = list(_candidate_lines(data, memory, start))
+        if not start or len(lines) >= most:
             break
-    return found[-most:]
+    return lines[-most:]
 
 
-def _places(data: bytes, memory: bool, start: int = 0) -> Iterator[tuple[int, int]]:
-    done = -1
-    for match in gate(memory).finditer(data, start):
-        if match.start() >= done:
+def _candidate_lines(data: bytes, memory: bool, start: int = 0) -> Iterator[tuple[int, int]]:
+    """(start, end) of the lines that may contain a quantity, each once."""
+    line_end = -1
+    for match in quantity_pattern(memory).finditer(data, start):
+        if match.start() >= line_end:
             start = data.rfind(b"\n", 0, match.start()) + 1
             end = data.find(b"\n", match.end())
-            done = end if end >= 0 else len(data)
-            yield start, done
+            line_end = end if end >= 0 else len(data)
+            yield start, line_end
 
 
-def _of_line(source: Source, line: Line, data: bytes, start: int, complete: Complete, memory: bool) -> Iterator[Value]:
+def _line_values(
+    source: Source, line: Line, data: bytes, start: int, complete: CompleteOrigin, memory: bool
+) -> Iterator[RankValue]:
     text = line.parsed.text[:2000]
-    matches = [match for wanted in ((False, True) if memory else (False,)) for match in _told(wanted).finditer(text)]
+    matches = list(_value_pattern(False).finditer(text))
+    matches += _value_pattern(True).finditer(text) if memory else []
     if not matches:
         return
     origin = complete(source.name, line.parsed.origin)
     if origin.rank is None:
         return
-    told = STEP.search(text)
-    step = int(told[1]) if told else None
-    if (
-        step is None and line.parsed.origin.rank is None
-    ):  # the file is this rank's own: the step stands some lines above
-        above = list(STEP.finditer(data[max(0, start - _LOOK_BACK) : start].decode("utf-8", "replace")))
-        step = int(above[-1][1]) if above else None
+    steps = STEP.findall(text)[:1]
+    if not steps and line.parsed.origin.rank is None:  # the file is this rank's own: the step is some lines above
+        steps = STEP.findall(data[max(0, start - _LOOK_BACK) : start].decode("utf-8", "replace"))
     for match in matches:
-        name = re.sub(r"[ _-]+", "", match["name"].lower())
-        worth = _worths()[name]
-        key = f"{match['of']} {match['name']}" if match["of"] else match["name"]
-        unit = match["unit"] if worth == "memory" else ""
-        yield Value(
-            key, worth, origin.rank, origin.attempt, step, match["value"] + (f" {unit}" if unit else ""),
-            _number(match["value"], worth, unit), source.name, line.offset, origin, line.raw[:300],
-        )  # fmt: skip
+        agreement = _agreements()[re.sub(r"[ _-]+", "", match["name"].lower())]
+        unit = match["unit"] if agreement == "memory" else ""
+        yield RankValue(
+            key=f"{match['of']} {match['name']}" if match["of"] else match["name"],
+            agreement=agreement,
+            rank=origin.rank,
+            attempt=origin.attempt,
+            step=int(steps[-1]) if steps else None,
+            text=match["value"] + (f" {unit}" if unit else ""),
+            number=_parse_number(match["value"], agreement, unit),
+            source=source.name,
+            offset=line.offset,
+            origin=origin,
+            line=line.raw[:300],
+        )
 
 
-def _number(text: str, worth: Worth, unit: str) -> float | None:
-    if worth == "exact":
+def _parse_number(text: str, agreement: Agreement, unit: str) -> float | None:
+    if agreement == "exact":
         return None
     try:
         number = float(text)

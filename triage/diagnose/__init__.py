@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from triage.diagnose.reason import Result, diagnose
+from triage.diagnose.reason import ReasoningResult, diagnose
 
-__all__ = ["Result", "diagnose"]
+__all__ = ["ReasoningResult", "diagnose"]

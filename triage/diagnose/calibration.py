@@ -1,5 +1,6 @@
-"""From a score of evidence to the share of such answers that were right: calibration.txt, a monotone table that
-`docs/measure.py --fit` writes.
+"""From a score of evidence to the share of such answers that were right.
+
+calibration.txt is a monotone table that `docs/measure.py --fit` writes.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ Point = tuple[float, float]  # score, share of right answers
 
 
 @cache
-def points() -> tuple[Point, ...]:
-    """The table, ascending in both."""
+def load_points() -> tuple[Point, ...]:
+    """Return the table, ascending in both columns."""
     rows = (
         line.split()
         for line in TABLE.read_text(encoding="utf-8").splitlines()
@@ -24,33 +25,34 @@ def points() -> tuple[Point, ...]:
     return tuple((float(row[0]), float(row[1])) for row in rows)
 
 
-def calibrated(score: float, table: Sequence[Point] | None = None) -> float:
-    """The share for a score, in a straight line between the points of the table, and flat outside of them."""
-    known = points() if table is None else table
-    place = bisect.bisect_left(known, (score, 0.0))
-    if place in (0, len(known)):
-        return known[min(place, len(known) - 1)][1]
-    (low, below), (high, above) = known[place - 1], known[place]
+def calibrate(score: float, table: Sequence[Point] | None = None) -> float:
+    """Return the share for a score: linear between the points of the table, constant outside of them."""
+    points = load_points() if table is None else table
+    place = bisect.bisect_left(points, (score, 0.0))
+    if place in (0, len(points)):
+        return points[min(place, len(points) - 1)][1]
+    (low, below), (high, above) = points[place - 1], points[place]
     return below + (above - below) * (score - low) / (high - low)
 
 
-def fitted(claims: Iterable[tuple[float, bool]]) -> list[Point]:
-    """The monotone table nearest to (score, was it right): neighbours that are out of order are pooled. A share of few
-    claims is drawn to a half.
+def fit_table(claims: Iterable[tuple[float, bool]]) -> list[Point]:
+    """Return the monotone table nearest to (score, was it right).
+
+    Neighbours that are out of order are pooled, and the share of few claims is drawn towards a half.
     """
     counts: dict[float, tuple[int, int]] = {}
     for score, right in claims:
         number, good = counts.get(score, (0, 0))
         counts[score] = (number + 1, good + right)
-    blocks: list[tuple[float, int, int]] = []  # sum of scores, claims, right ones
+    pools: list[tuple[float, int, int]] = []  # sum of scores, claims, right ones
     for score, (number, good) in sorted(counts.items()):
-        block = (score * number, number, good)
-        while blocks and _share(blocks[-1]) >= _share(block):
-            total, more, better = blocks.pop()
-            block = (block[0] + total, block[1] + more, block[2] + better)
-        blocks.append(block)
-    return [(total / number, _share((total, number, good))) for total, number, good in blocks]
+        pool = (score * number, number, good)
+        while pools and _share(pools[-1]) >= _share(pool):
+            total, more, better = pools.pop()
+            pool = (pool[0] + total, pool[1] + more, pool[2] + better)
+        pools.append(pool)
+    return [(pool[0] / pool[1], _share(pool)) for pool in pools]
 
 
-def _share(block: tuple[float, int, int]) -> float:
-    return (block[2] + 1) / (block[1] + 2)
+def _share(pool: tuple[float, int, int]) -> float:
+    return (pool[2] + 1) / (pool[1] + 2)

@@ -1,6 +1,4 @@
-"""What began it: which of the candidates that nothing explains we would act on. Every choice leaves a sentence, also
-for those that lost.
-"""
+"""Choose the root cause among the candidates that nothing explains. Every loser gets a sentence that says why."""
 
 from __future__ import annotations
 
@@ -8,16 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.graph import EMPTY, tier
-from triage.diagnose.say import say_ranks
-from triage.diagnose.scene import LONG, Scene
+from triage.diagnose.context import LONG_SILENCE, RuleContext
+from triage.diagnose.graph import EMPTY_CONTEXT, root_tier
+from triage.model.details import ExitDetail
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The chosen root (None: nothing failed, or only symptoms), the other independent roots, and the confidence in the
-    choice.
+    """The chosen root, the other unexplained candidates, and the confidence in the choice.
+
+    `root` is None where nothing failed, or only symptoms were found.
     """
 
     root: Candidate | None
@@ -26,72 +26,73 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """Those that stand unexplained, of how many findings each is an explanation, what the ranks did last, and which of
-    them are
-    known to have ended badly."""
+class RootContest:
+    """What the rules of the choice look at.
+
+    `effects` counts by id the findings that each candidate explains; `failed_exits` are ranks whose processes failed.
+    """
 
     candidates: Sequence[Candidate]
     effects: Counter[str]
-    scene: Scene
-    ended: frozenset[int] = frozenset()
+    context: RuleContext
+    failed_exits: frozenset[int] = frozenset()
 
 
-def stated_first(contest: Contest, one: Candidate) -> float:
-    """A line that states a cause comes before what may or may not be one, that before a conclusion, that before a stop
-    from outside.
-    """
-    return tier(one) or 0
+def stated_first(contest: RootContest, one: Candidate) -> float:
+    """A line that states a cause comes before a possible cause, then an inference, then a stop from outside."""
+    return root_tier(one) or 0
 
 
-def earlier_first(contest: Contest, one: Candidate) -> float:
-    """What surely began later than another of the same strength did not begin it."""
-    level = tier(one)
-    return any(tier(other) == level and other.clearly_before(one) for other in contest.candidates)
+def earlier_first(contest: RootContest, one: Candidate) -> float:
+    """What began later for sure than another of the same strength is not the root."""
+    level = root_tier(one)
+    return any(root_tier(other) == level and other.clearly_before(one) for other in contest.candidates)
 
 
-def explains_most(contest: Contest, one: Candidate) -> float:
+def explains_most(contest: RootContest, one: Candidate) -> float:
     """What explains more of the other findings comes first."""
     return -contest.effects[one.id]
 
 
-def stopped_first(contest: Contest, one: Candidate) -> float:
-    """Where lines carry no time: ranks that report their steps, and went on long after the others had raised, did not
-    begin it.
-    """
-    level = tier(one)
-    return any(tier(other) == level and _stopped(contest.scene, other, one) for other in contest.candidates)
+def stopped_first(contest: RootContest, one: Candidate) -> float:
+    """Where lines have no time: ranks that report steps long after the others had raised are not where it began."""
+    level = root_tier(one)
+    return any(
+        root_tier(other) == level and _stopped_before(contest.context, other, one) for other in contest.candidates
+    )
 
 
-def _stopped(scene: Scene, one: Candidate, other: Candidate) -> bool:
-    """Did all ranks of the first write their last line long before those of the other, without waiting for them in a
-    collective?
-    """
+def _stopped_before(context: RuleContext, one: Candidate, other: Candidate) -> bool:
+    """Whether all ranks of the first wrote their last line long before those of the other, and not in a collective."""
     mine, theirs = set(one.ranks), set(other.ranks)
-    if not mine or not theirs or mine & theirs or not mine | theirs <= scene.last_step.keys() & scene.last_time.keys():
+    reporting = context.last_step.keys() & context.last_time.keys()
+    if not mine or not theirs or mine & theirs or not mine | theirs <= reporting:
         return False
     if any(fact.fields.get("op") for fact in one.facts):
         return False
-    last, first = (scene.last_time[rank] for rank in mine), min(scene.last_time[rank] for rank in theirs)
-    return all(clock == first[0] and when < first[1] - LONG for clock, when in last)
+    clock, first = min(context.last_time[rank] for rank in theirs)
+    return all(
+        own_clock == clock and when < first - LONG_SILENCE
+        for own_clock, when in (context.last_time[rank] for rank in mine)
+    )
 
 
-def ended_first(contest: Contest, one: Candidate) -> float:
-    """What a process said that the launcher saw fail comes before what nobody in particular said."""
-    return bool(contest.ended) and not one.ranks
+def ended_first(contest: RootContest, one: Candidate) -> float:
+    """Where the launcher saw processes fail, an error of a rank comes before one of no known rank."""
+    return bool(contest.failed_exits) and not one.ranks
 
 
-def specific_first(contest: Contest, one: Candidate) -> float:
+def specific_first(contest: RootContest, one: Candidate) -> float:
     """A known failure comes before an unknown one, a cause before an ending."""
     return -((2 if one.signature else 0) + (1 if one.role == "cause" else 0))
 
 
-def first_observed(contest: Contest, one: Candidate) -> float:
-    """Where nothing else decides: the one that torchelastic saw first. Its clock has whole seconds, so this is weak."""
-    return -any(fact.fields.get("first") == "yes" for fact in one.facts)
+def first_observed(contest: RootContest, one: Candidate) -> float:
+    """Otherwise the one that torchelastic saw first. Its clock has whole seconds, so this says little."""
+    return -any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
 
 
-CHOOSING: tuple[Callable[[Contest, Candidate], float], ...] = (
+CHOOSING: tuple[Callable[[RootContest, Candidate], float], ...] = (
     stated_first,
     earlier_first,
     explains_most,
@@ -102,61 +103,56 @@ CHOOSING: tuple[Callable[[Contest, Candidate], float], ...] = (
 )
 
 
-def decide(
-    candidates: Sequence[Candidate], without: frozenset[str] = frozenset(), scene: Scene = EMPTY
+def choose_root(
+    candidates: Sequence[Candidate], without: frozenset[str] = frozenset(), context: RuleContext = EMPTY_CONTEXT
 ) -> tuple[Candidate | None, tuple[Candidate, ...]]:
-    """The root among the unexplained candidates and the others, in order; every loser is told why."""
-    open_ones = [candidate for candidate in candidates if not candidate.explained_by and tier(candidate) is not None]
+    """Return the root among the unexplained candidates and the others, best first; each loser's `why` says why."""
+    unexplained = [one for one in candidates if not one.explained_by and root_tier(one) is not None]
     effects = Counter(name for candidate in candidates for name in candidate.explained_by)
-    contest = Contest(_strongest(open_ones), effects, scene, _ended(scene))
+    contest = RootContest(_earliest_of_many(unexplained), effects, context, _failed_exits(context))
     rules = [rule for rule in CHOOSING if rule.__name__.replace("_", "-") not in without]
-    keys = {candidate.id: tuple(rule(contest, candidate) for rule in rules) for candidate in open_ones}
-    ordered = sorted(open_ones, key=lambda candidate: (*keys[candidate.id], candidate.id))
+    keys = {candidate.id: tuple(rule(contest, candidate) for rule in rules) for candidate in unexplained}
+    ordered = sorted(unexplained, key=lambda candidate: (*keys[candidate.id], candidate.id))
     if not ordered:
         return None, ()
     root, *others = ordered
     for other in others:
-        other.why.append(_why_lost(root, other, effects, scene))
+        other.why.append(_why_lost(root, other, effects, context))
     return root, tuple(others)
 
 
-def _ended(scene: Scene) -> frozenset[int]:
-    """Ranks whose processes are known to have ended badly, and not because the launcher stopped them."""
+def _failed_exits(context: RuleContext) -> frozenset[int]:
+    """Return the ranks whose processes failed, without those that the launcher stopped."""
     return frozenset(
         fact.origin.rank
-        for fact in scene.exits
-        if fact.origin.rank is not None
-        and fact.fields.get("exitcode", "0") not in ("0", "")
-        and fact.fields.get("by") != "agent"
+        for fact in context.exits
+        if fact.origin.rank is not None and isinstance(fact.detail, ExitDetail) and fact.detail.is_own_failure
     )
 
 
-def _strongest(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Of thousands of unknown failures only the first of each level and clock need to be compared in time."""
+def _earliest_of_many(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Of thousands of unknown failures, only the first of each tier and clock need to be compared in time."""
     if len(candidates) <= 64:
         return candidates
-    first: dict[tuple[int | None, str], Candidate] = {}
+    earliest: dict[tuple[int | None, str], Candidate] = {}
     for one in candidates:
-        for clock, when in one.begin.sure.items():
-            key = (tier(one), clock)
-            if key not in first or when < first[key].begin.sure[clock]:
-                first[key] = one
-    return list({one.id: one for one in first.values()}.values())
+        for clock, when in one.start.latest.items():
+            key = (root_tier(one), clock)
+            if key not in earliest or when < earliest[key].start.latest[clock]:
+                earliest[key] = one
+    return list({one.id: one for one in earliest.values()}.values())
 
 
-def _why_lost(root: Candidate, other: Candidate, effects: Counter[str], scene: Scene) -> str:
-    if (tier(other) or 0) > (tier(root) or 0):
-        return other.lowered or f"also stands unexplained, but {root.id} is stronger evidence of a beginning"
+def _why_lost(root: Candidate, other: Candidate, effects: Counter[str], context: RuleContext) -> str:
+    if (root_tier(other) or 0) > (root_tier(root) or 0):
+        return other.demotion_reason or f"Also unexplained; {root.id} is the more likely start"
     if root.clearly_before(other):
-        common = root.began.keys() & other.began.keys()
-        return (
-            f"began {min(other.began[clock] - root.began[clock] for clock in common):.0f} s after {root.id}"
-            if common
-            else "began later"
-        )
+        mine, theirs = root.start.first, other.start.first
+        delays = [theirs[clock] - mine[clock] for clock in mine.keys() & theirs.keys()]
+        return f"Began {min(delays):.0f} s after {root.id}" if delays else f"Began after {root.id}"
     if effects[other.id] < effects[root.id]:
-        more = f"{effects[root.id]} finding{'s' if effects[root.id] != 1 else ''}"
-        return f"stands beside {root.id}, which explains more ({more}, this one {effects[other.id]})"
-    if _stopped(scene, root, other):
-        return f"{say_ranks(other.ranks)} went on for more than {LONG:.0f} s after the last line of {say_ranks(root.ranks)}"
-    return f"stands beside {root.id} with nothing in the files that puts one before the other"
+        return f"Also unexplained; {root.id} explains more findings ({effects[root.id]}, this one {effects[other.id]})"
+    if _stopped_before(context, root, other):
+        ranks = format_ranks(other.ranks)
+        return f"{ranks} went on for more than {LONG_SILENCE:.0f} s after the last line of {format_ranks(root.ranks)}"
+    return f"Also unexplained; nothing in the files shows whether this or {root.id} came first"

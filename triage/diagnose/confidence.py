@@ -1,98 +1,95 @@
-"""How sure: by the kind of evidence, by the independent voices that say the same, and less for rivals.
+"""How sure a diagnosis is: by the kind of evidence, by independent sources that confirm it, and less for rivals.
 
-The score that these give together is set by hand. What it is worth was counted, on jobs with a known truth and on
-damaged copies of them, and
-the share that was right is what is told: see calibration.txt, and docs/reasoning.md, "Confidence".
+The scores below are set by hand. What they are worth was counted, on jobs with a known truth and on damaged copies of
+them; the share that was right is the confidence (calibration.txt; docs/reasoning.md, "Confidence").
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from triage.diagnose.calibration import calibrated
+from triage.base.rank_ranges import format_ranks
+from triage.diagnose.calibration import calibrate
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.graph import tier
-from triage.diagnose.say import say_ranks
+from triage.diagnose.graph import root_tier
+from triage.diagnose.phrases import join_names
+from triage.model.details import ExitDetail, InferenceDetail
 from triage.model.evidence import Evidence
 
 LEAST, MOST = 0.1, 0.95
-# High confidence, which begins at 0.8, is for what at least two of independent origin say: of a single voice all above
-# the first is told as up
-# to the second.
-SINGLE, ALONE = 0.7, 0.79
-# A line that states a cause; what may be one, or was measured; a conclusion from silence; a stop from outside.
+# High confidence begins at 0.8 and needs two independent sources: of a single source, all above the first number is
+# squeezed up to the second.
+SINGLE, SINGLE_MOST = 0.7, 0.79
+# By tier: a line that states a cause; a possible or measured one; an inference from absence; a stop from outside.
 _BASE = {1: 0.8, 2: 0.65, 3: 0.55, 4: 0.6}
-_VOICE, _RIVAL, _UNPLACED, _UNKNOWN, _AGAINST = 0.05, 0.15, 0.05, 0.1, 0.1
-_WORDS = frozenset(("exception", "message", "terminate", "fatal-python"))
+_SOURCE_BONUS, _RIVAL, _NO_RANK, _UNKNOWN, _CONTRADICTED = 0.05, 0.15, 0.05, 0.1, 0.1
+_WRITTEN = frozenset(("exception", "message", "terminate", "fatal-python"))
+_OTHER_RANKS = "the other ranks"
 
 
-def confidence(
+def rate_confidence(
     root: Candidate,
     others: Sequence[Candidate],
     candidates: Sequence[Candidate],
-    asked: Iterable[tuple[str, Sequence[Evidence]]] = (),
+    further: Iterable[tuple[str, Sequence[Evidence]]] = (),
 ) -> float:
-    """Between 0.1 and 0.95; the reasons are added to the root's `why`."""
-    level = tier(root) or 1
-    value = _BASE[level] - (_UNKNOWN if root.signature is None else 0.0)
-    if root.inferred:
-        root.why.append("concluded from the ranks together, no line states it")
-    voices = _voices(root, candidates)
-    if len(voices) > 1:
-        root.why.append(f"said independently by {', '.join(voices)}")
-    value += _VOICE * min(3, len(voices) - 1) if voices else 0.0
-    value -= _RIVAL * min(2, sum(tier(other) == level for other in others))
-    value -= 0.0 if root.ranks else _UNPLACED
-    for rule, inferences in asked:
+    """Return a confidence of 0.1 to 0.95, and add the reasons to the root's `why`.
+
+    `others` are the other unexplained candidates, `further` the inferences of rules that fired after the first.
+    """
+    level = root_tier(root) or 1
+    score = _BASE[level] - (_UNKNOWN if root.signature is None else 0.0)
+    if root.is_inferred:
+        root.why.append("Inferred from all ranks together; no line states it")
+    sources = _independent_sources(root, candidates)
+    if len(sources) > 1:
+        root.why.append(f"Confirmed by {join_names(sources)}")
+    score += _SOURCE_BONUS * min(3, len(sources) - 1) if sources else 0.0
+    score -= _RIVAL * min(2, sum(root_tier(other) == level for other in others))
+    score -= 0.0 if root.ranks else _NO_RANK
+    for _, inferences in further:
         named = {fact.origin.rank for fact in inferences if fact.origin.rank is not None}
-        if root.inferred and named and root.ranks and not named & set(root.ranks):
-            value -= _AGAINST
-            root.why.append(
-                f"{rule} would name {say_ranks(named)} instead ({inferences[0].text}), which is weaker evidence"
-            )
-    share = calibrated(round(max(LEAST, min(MOST, value)), 2))
-    if len(voices) < 2 and share > SINGLE:
-        if share > ALONE:
-            root.why.append("nothing of another origin confirms it, so the confidence is not high")
-        share = min(ALONE, SINGLE + (share - SINGLE) * (ALONE - SINGLE) / (MOST - SINGLE))
+        if root.is_inferred and named and root.ranks and not named & set(root.ranks):
+            score -= _CONTRADICTED
+            root.why.append(f"Weaker evidence points to {format_ranks(named)} instead: {inferences[0].text}")
+    share = calibrate(round(max(LEAST, min(MOST, score)), 2))
+    if len(sources) < 2 and share > SINGLE:
+        if share > SINGLE_MOST:
+            root.why.append("Only one source shows this")
+        share = min(SINGLE_MOST, SINGLE + (share - SINGLE) * (SINGLE_MOST - SINGLE) / (MOST - SINGLE))
     return round(max(LEAST, min(MOST, share)), 2)
 
 
-def _voices(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:
-    """Who says it, each of another origin: the rank itself, its launcher, the kernel, the scheduler, a dump, the other
-    ranks.
-    """
+def _independent_sources(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:
+    """Return who shows it: its own log, its launcher, the kernel, the scheduler, a dump, the other ranks."""
     ranks, hosts = set(root.ranks), set(root.hosts)
-    lines = {
-        (fact.source, fact.offset) for fact in root.facts if fact.kind in _WORDS
-    }  # what is concluded from one of them is no voice beside it
-    told: set[str] = set()
+    own_log = {0: "its own log", 1: "this rank's log"}.get(len(ranks), "the logs of these ranks")
+    # What is inferred from one of these lines is no further source.
+    lines = {(fact.source, fact.offset) for fact in root.facts if fact.kind in _WRITTEN}
+    sources: set[str] = set()
     for candidate in candidates:
-        near = candidate is root or root.id in candidate.explained_by or candidate.id in root.explained_by
-        if not near or candidate.role == "noise":
+        is_related = candidate is root or root.id in candidate.explained_by or candidate.id in root.explained_by
+        if not is_related or candidate.role == "noise":
             continue
         for fact in candidate.facts:
             if candidate is root and fact.kind == "inference" and (fact.source, fact.offset) in lines:
                 continue
-            mine = fact.origin.rank in ranks if fact.origin.rank is not None else candidate is root
-            if fact.kind not in _WORDS:
-                told.update(_voice(fact, mine, bool(hosts) and fact.origin.host in hosts))
-            elif mine or fact.origin.rank is not None:
-                told.add("the rank itself" if mine else "the other ranks")
-    return sorted(told)
+            is_own = fact.origin.rank in ranks if fact.origin.rank is not None else candidate is root
+            if fact.kind not in _WRITTEN:
+                sources.add(_source_name(fact, is_own, bool(hosts) and fact.origin.host in hosts))
+            elif is_own or fact.origin.rank is not None:
+                sources.add(own_log if is_own else _OTHER_RANKS)
+    return sorted(sources - {""}, key=lambda name: (name == _OTHER_RANKS, name != own_log, name))
 
 
-def _voice(fact: Evidence, mine: bool, here: bool) -> Iterable[str]:
+def _source_name(fact: Evidence, is_own: bool, is_on_host: bool) -> str:
+    """Return who wrote a fact that is no line of a rank; empty where it confirms nothing about these ranks."""
     if fact.kind in ("kernel", "scheduler"):
-        return (f"the {fact.kind}",) if mine or here else ()
-    if fact.kind == "exit":
-        return ("the launcher",) if mine and fact.fields.get("by") != "agent" else ()
-    if fact.kind == "inference":
-        return (
-            ("a dump or numbers",)
-            if mine and fact.fields.get("ground") == "measured"
-            else ("the other ranks",)
-            if mine
-            else ()
-        )
-    return ()
+        return f"the {fact.kind}" if is_own or is_on_host else ""
+    if not is_own:
+        return ""
+    if isinstance(fact.detail, ExitDetail):
+        return "" if fact.detail.stopped_by_agent else "the launcher"
+    if isinstance(fact.detail, InferenceDetail):
+        return "a dump or measured values" if fact.detail.basis == "measured" else _OTHER_RANKS
+    return ""

@@ -1,95 +1,105 @@
-"""The causal graph: candidates are its nodes, `explained_by` its edges, each with the sentence that put it there. It
-never has a circle.
-"""
+"""The causal graph: candidates are its nodes, `explained_by` its edges, each with its reason. It has no circle."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from triage.catalog.model import Edge
+from triage.base.rank_ranges import format_ranks
+from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.say import say_ranks
-from triage.diagnose.scene import Scene
+from triage.diagnose.context import RuleContext
+from triage.model.details import ExceptionDetail
+from triage.model.evidence import Evidence
 
-EMPTY = Scene((), {}, frozenset(), None, frozenset())
+EMPTY_CONTEXT = RuleContext((), {}, frozenset(), None, frozenset())
+NOT_A_ROOT = 9
 
 
 @dataclass
-class Case:
-    """The candidates of one attempt and what else the rules may look at. `spoken` are the rules that changed something."""
+class CausalGraph:
+    """The candidates of one attempt, and what else the rules look at.
+
+    `ordered` has the strongest first: where two could explain each other, the one nearer to a beginning does.
+    `effects` are the candidates that general rules may explain: those with a signature, of which there are few even
+    where thousands of failures are unknown.
+    """
 
     candidates: Sequence[Candidate]
-    scene: Scene = EMPTY
-    spoken: set[str] = field(default_factory=set)
+    context: RuleContext = EMPTY_CONTEXT
 
     def __post_init__(self) -> None:
         for candidate in self.candidates:
-            candidate.time(self.scene.clocks)
+            candidate.set_clocks(self.context.clocks)
         self.by_id = {candidate.id: candidate for candidate in self.candidates}
-        # Strong ones first: where two could explain each other, the one nearer to a beginning does.
-        self.ordered = sorted(self.candidates, key=lambda c: (9 if (level := tier(c)) is None else level, c.id))
-        # Only what is not a cause of its own can be explained by the general rules; there are few of those, however
-        # many failures are unknown.
+        self.ordered = sorted(self.candidates, key=lambda candidate: (sort_tier(candidate), candidate.id))
         self.effects = [candidate for candidate in self.ordered if candidate.signature is not None]
 
-    def link(self, cause: Candidate, effect: Candidate, because: str) -> bool:
+    def add_edge(self, cause: Candidate, effect: Candidate, reason: str = "") -> None:
         """Let `cause` explain `effect`, unless it does already or would then explain itself."""
-        if effect is cause or cause.id in effect.because or self._reaches(effect, cause):
-            return False
+        if effect is cause or cause.id in effect.edge_reasons or self._reaches(effect, cause):
+            return
         effect.explained_by.append(cause.id)
-        effect.because[cause.id] = because
-        return True
+        effect.edge_reasons[cause.id] = reason
 
-    def suspect(self, candidate: Candidate, ranks: Iterable[int], because: str) -> None:
-        """Move the suspicion of a candidate to these ranks."""
+    def set_suspects(self, candidate: Candidate, ranks: Iterable[int], reason: str) -> None:
+        """Let a candidate blame these ranks."""
         candidate.suspects = tuple(sorted(set(ranks)))
-        candidate.why.append(because)
+        candidate.why.append(reason)
 
     def _reaches(self, start: Candidate, goal: Candidate) -> bool:
-        """Is `start` already an (indirect) cause of `goal`?"""
-        pending, seen = [goal], {goal.id}
+        """Whether `start` is already an (indirect) cause of `goal`."""
+        pending, visited = [goal], {goal.id}
         while pending:
             for cause_id in pending.pop().explained_by:
                 if cause_id == start.id:
                     return True
-                if cause_id in self.by_id and cause_id not in seen:
-                    seen.add(cause_id)
+                if cause_id in self.by_id and cause_id not in visited:
+                    visited.add(cause_id)
                     pending.append(self.by_id[cause_id])
         return False
 
 
-def tier(candidate: Candidate) -> int | None:
-    """How far up the chain of causes a candidate can stand; None: it cannot be a root. Lower is better."""
-    if candidate.tells == "outside":
-        return 4
-    if candidate.lowered:
+def root_tier(candidate: Candidate) -> int | None:
+    """Return how strong a root cause a candidate can be, 1 the strongest; None: it cannot be one."""
+    if candidate.indicates == "outside" or candidate.demotion_reason:
         return 4
     if candidate.signature is None:
-        return 2 if all(fact.kind == "exit" or fact.fields.get("truncated") for fact in candidate.facts) else 1
+        return 2 if all(map(_has_no_message, candidate.facts)) else 1
     if candidate.role == "cause":
-        return (2 if candidate.measured else 3) if candidate.inferred else 1
+        return (2 if candidate.is_measured else 3) if candidate.is_inferred else 1
     if candidate.role == "confirmation":
         return 2
     if candidate.role == "either":
-        return 3 if candidate.inferred else 2
+        return 3 if candidate.is_inferred else 2
     # A symptom that follows from nothing in the files, but is a failure of this very rank and not of a peer.
-    return 3 if candidate.role == "symptom" and candidate.tells == "own-failure" else None
+    return 3 if candidate.role == "symptom" and candidate.indicates == "own-failure" else None
 
 
-def holds(edge: Edge, cause: Candidate, effect: Candidate) -> bool:
-    """Does an edge of the catalog hold between these two, by its scope, its window and the order of time?"""
+def _has_no_message(fact: Evidence) -> bool:
+    return fact.kind == "exit" or (isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated)
+
+
+def sort_tier(candidate: Candidate) -> int:
+    """Return the tier of a root cause, or a number behind all tiers."""
+    tier = root_tier(candidate)
+    return NOT_A_ROOT if tier is None else tier
+
+
+def edge_holds(edge: CausalEdge, cause: Candidate, effect: Candidate) -> bool:
+    """Whether an edge of the catalog holds between these two, by its scope, its window and the order of time."""
     if not _in_scope(edge.scope, cause, effect) or effect.clearly_before(cause):
         return False
     if edge.window is None:
         return True
-    common = cause.begin.sure.keys() & effect.begin.possible.keys()
-    return not common or any(effect.begin.possible[clock] <= cause.begin.sure[clock] + edge.window for clock in common)
+    latest, earliest = cause.start.latest, effect.start.earliest
+    common = latest.keys() & earliest.keys()
+    return not common or any(earliest[clock] <= latest[clock] + edge.window for clock in common)
 
 
 def _in_scope(scope: str, cause: Candidate, effect: Candidate) -> bool:
-    theirs = effect.showing
-    mine = cause.showing if cause.suspects is None else cause.showing.union(cause.suspects)
+    theirs = effect.observed_rank_set
+    mine = cause.observed_rank_set.union(cause.suspects or ())
     if scope == "same-rank":
         return not mine or not theirs or bool(mine & theirs)
     if scope == "other-ranks":
@@ -97,10 +107,12 @@ def _in_scope(scope: str, cause: Candidate, effect: Candidate) -> bool:
     if scope == "same-host":
         return not cause.hosts or not effect.hosts or bool(set(cause.hosts) & set(effect.hosts))
     if scope == "same-group":
-        return not cause.groups or not effect.groups or bool(cause.groups & effect.groups)
+        return (
+            not cause.process_groups or not effect.process_groups or bool(cause.process_groups & effect.process_groups)
+        )
     return True
 
 
-def name(candidate: Candidate) -> str:
-    """A candidate in a sentence."""
-    return f"{candidate.id} ({say_ranks(candidate.ranks)})" if candidate.ranks else candidate.id
+def describe(candidate: Candidate) -> str:
+    """Return a candidate as part of a sentence: `gloo.connection-lost (rank 3)`."""
+    return f"{candidate.id} ({format_ranks(candidate.ranks)})" if candidate.ranks else candidate.id

@@ -1,34 +1,35 @@
-"""Whom the kernel killed for memory, where its line names a process and no file says which rank had that pid.
+"""Which rank the kernel killed for memory, where its line names a process and no file maps that pid to a rank.
 
-Pids of a container are not those of the kernel's log, and srun's lines have none. The host of the line and how its
-ranks ended say it then.
+Pids of a container are not those of the kernel's log, and srun's lines have none. Then the host of the line, and how
+the ranks of that host ended, say which rank it was.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.model.details import ExitDetail, RankBasis
 from triage.model.evidence import Evidence
-from triage.ranks.identity import JobMap, short
+from triage.ranks.identity import JobMap, short_host
 
 _KILL = lazy_re(
-    r"(?:Out of memory|cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)|oom-kill:.*?\btask=(?P<task>[^,\s]+),pid=(?P<of>\d+)"
+    r"(?:Out of memory|cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)"
+    r"|oom-kill:.*?\btask=(?P<task>[^,\s]+),pid=(?P<task_pid>\d+)"
 )
 # What the kernel calls a rank: Python's name, the one that torch gives its main thread, the names that Ray gives.
 _RANK = lazy_re(r"python[\d.]*$|pt_main_thread|ray::")
-# A launcher sees the end of a process so many seconds after the kernel killed it, at most; both by the clock of their
-# host, in whole seconds.
-_SEEN = (-2.0, 120.0)
-_SIGKILL = ("-9", "137")
+# A launcher sees the end of a process at most so many seconds after the kernel killed it, by the clock of their host.
+_DELAY = (-2.0, 120.0)
+_SIGKILL = (-9, 137)
 
 
-def process(fact: Evidence) -> tuple[str, str] | None:
-    """Pid and name of the process that this line of the kernel says was killed for memory."""
-    said = _KILL.search(fact.text) if fact.kind == "kernel" else None
-    return None if said is None else (said["pid"] or said["of"], said["name"] or said["task"])
+def killed_process(fact: Evidence) -> tuple[str, str] | None:
+    """Return pid and name of the process that this line of the kernel says was killed for memory."""
+    kill = _KILL.search(fact.text) if fact.kind == "kernel" else None
+    return None if kill is None else (kill["pid"] or kill["task_pid"], kill["name"] or kill["task"])
 
 
 def may_be_rank(name: str) -> bool:
@@ -37,73 +38,81 @@ def may_be_rank(name: str) -> bool:
 
 
 def was_killed(fact: Evidence) -> bool:
-    """An end by SIGKILL that is not the launcher's doing."""
-    told = fact.fields.get("signal") == "SIGKILL" or fact.fields.get("exitcode") in _SIGKILL
-    return fact.kind == "exit" and told and fact.fields.get("by") != "agent"
+    """Whether the fact is an end by SIGKILL that did not come from the launcher."""
+    end = fact.detail
+    return (
+        isinstance(end, ExitDetail)
+        and not end.stopped_by_agent
+        and (end.signal == "SIGKILL" or end.exit_code in _SIGKILL)
+    )
 
 
 def by_memory_kill(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """A process that the kernel killed for memory, with a pid that is of no rank in the files, is the one rank of its
-    host that died by SIGKILL,
-    or the only rank there."""
+    """A process that the kernel killed for memory, with an unknown pid, is the one rank of its host that died by
+    SIGKILL, or the only rank there.
+    """
     kills: dict[str, list[Evidence]] = defaultdict(list)
     for fact in facts:
-        if process(fact) is not None:
-            kills[short(fact.origin.host) if fact.origin.host else ""].append(fact)
-    owner = {
-        id(fact): found
-        for host, said in kills.items()
-        if (found := _owner(host, said, facts, job)) is not None
-        for fact in said
+        if killed_process(fact) is not None:
+            kills[short_host(fact.origin.host) if fact.origin.host else ""].append(fact)
+    owners = {
+        id(fact): owner
+        for host, lines in kills.items()
+        if (owner := _find_owner(host, lines, facts, job)) is not None
+        for fact in lines
     }
-    return [_of(fact, *owner[id(fact)]) if id(fact) in owner else fact for fact in facts] if owner else facts
+    return [_attributed(fact, *owners[id(fact)]) if id(fact) in owners else fact for fact in facts] if owners else facts
 
 
-def _of(fact: Evidence, rank: int, how: str) -> Evidence:
-    return dataclasses.replace(
-        fact, origin=dataclasses.replace(fact.origin, rank=rank), fields={**fact.fields, "placed": how}
-    )
+def _attributed(fact: Evidence, rank: int, basis: RankBasis) -> Evidence:
+    return dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, rank=rank), rank_basis=basis)
 
 
-def _owner(host: str, said: Sequence[Evidence], facts: Sequence[Evidence], job: JobMap) -> tuple[int, str] | None:
-    """The rank that was killed on a host (empty: the kernel's lines do not say theirs) and how that is known, if only
-    one can be meant.
+def _find_owner(
+    host: str, lines: Sequence[Evidence], facts: Sequence[Evidence], job: JobMap
+) -> tuple[int, RankBasis] | None:
+    """Return the rank that was killed on a host, and how that is known, if only one can be meant.
+
+    An empty host means that the kernel's lines do not name theirs.
     """
-    killed = {found for fact in said if (found := process(fact)) is not None}
-    whole = all(len(job.hosts.get(rank, ())) == 1 for rank in job.ranks) and not job.missing()
-    if any(fact.origin.rank is not None for fact in said) or len(killed) != 1:
+    killed = {process for fact in lines if (process := killed_process(fact)) is not None}
+    all_placed = all(len(job.hosts.get(rank, ())) == 1 for rank in job.ranks) and not job.missing_ranks()
+    if any(fact.origin.rank is not None for fact in lines) or len(killed) != 1:
         return None
-    if not host and (not whole or len(set().union(*job.hosts.values())) != 1):
+    if not host and (not all_placed or len(set().union(*job.hosts.values())) != 1):
         return None
-    ends = [fact for fact in facts if fact.kind == "exit" and fact.fields.get("by") != "agent"]
-    killing = [fact for fact in ends if was_killed(fact) and _may_be_on(host, fact, job)]
-    dead = {fact.origin.rank for fact in killing}
+    ends = [fact for fact in facts if isinstance(fact.detail, ExitDetail) and not fact.detail.stopped_by_agent]
+    kills = [fact for fact in ends if was_killed(fact) and _may_be_on(host, fact, job)]
+    dead = {fact.origin.rank for fact in kills}
     here = {rank for rank, names in job.hosts.items() if not host or host in names}
-    name = next(iter(killed))[1]
-    owners = dead or (
-        here - {fact.origin.rank for fact in ends} if whole and len(here) == 1 and may_be_rank(name) else set()
-    )
-    rank = next(iter(owners)) if len(owners) == 1 and not any(_apart(said[0], fact) for fact in killing) else None
-    if rank is None or not any(rank in ranks for ranks in job.by_pid.values()):
-        return None if rank is None else (rank, "by the exit status" if dead else "alone on its host")
-    # It is known by another pid: that is the pid in a container, or the kernel killed another process. It must have
-    # died on that very host then.
-    return (rank, "under another pid") if dead and host and may_be_rank(name) else None
+    is_rank = may_be_rank(next(iter(killed))[1])
+    alone = here - {fact.origin.rank for fact in ends} if all_placed and len(here) == 1 and is_rank else set()
+    owners = dead or alone
+    rank = next(iter(owners)) if len(owners) == 1 and not any(_at_other_time(lines[0], end) for end in kills) else None
+    if rank is None:
+        return None
+    if not _has_pid(rank, job.by_pid.values()):
+        return rank, "exit status" if dead else "only rank on its host"
+    # It is known by another pid: that is the pid in a container, or the kernel killed another process. Then it must
+    # have died on that very host.
+    return (rank, "another pid") if dead and host and is_rank else None
 
 
-def _apart(kill: Evidence, end: Evidence) -> bool:
-    """Do the stamps say that the process ended before the kernel's line, or long after it? So they do where their zones
-    differ: then nothing is sure.
-    """
+def _has_pid(rank: int, ranks_by_pid: Collection[Collection[int]]) -> bool:
+    return any(rank in ranks for ranks in ranks_by_pid)
+
+
+def _at_other_time(kill: Evidence, end: Evidence) -> bool:
+    """Whether the process ended before the kernel's line or long after it, as far as their times say."""
     if kill.origin.time is None or end.origin.time is None:
         return False
-    return not _SEEN[0] <= end.origin.time - kill.origin.time <= _SEEN[1]
+    return not _DELAY[0] <= end.origin.time - kill.origin.time <= _DELAY[1]
 
 
 def _may_be_on(host: str, fact: Evidence, job: JobMap) -> bool:
-    """Whether a process may have ended on this host: it did, or nobody says where."""
+    """Whether a process may have ended on this host: it did, or no file says where."""
     names = (
-        {short(fact.origin.host)}
+        {short_host(fact.origin.host)}
         if fact.origin.host
         else job.hosts.get(-1 if fact.origin.rank is None else fact.origin.rank)
     )

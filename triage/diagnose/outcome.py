@@ -1,5 +1,6 @@
-"""How the job ended: which ranks finished, and which failures were over before the end (handled, or of an attempt that
-was repeated).
+"""How the job ended: which ranks finished, and which failures were over before the end.
+
+Such failures were handled, or belong to an attempt that was repeated.
 """
 
 from __future__ import annotations
@@ -7,32 +8,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from triage.diagnose.facts import is_echo
+from triage.diagnose.attribution import is_final_exception
+from triage.model.details import ExceptionDetail, ExitDetail
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
-from triage.ranks.last import Word
+from triage.records.activity import Activity
 
-# Logs without a zone may be so far apart in seconds, and a node may say something of the job that late.
-_ZONES = 15 * 3600.0
-# What ends a process otherwise than by an exception.
+# Seconds: logs without a time zone may be so far apart, and a node may log about the job so late.
+_TIME_ZONES = 15 * 3600.0
+# Signals that end a process otherwise than an exception does.
 _NO_EXCEPTION = frozenset(("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTERM"))
+_NO_DETAIL = ExceptionDetail()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`finished` are the ranks that said they were done, with the time if it has one; `ends` the place of such a word
-    in each source;
-    `attempt` the last one. `everyone`: every rank that left a trace said so. `doing` is what a rank was about in its
-    last line, `spans`
-    host (None: any) to the first and last time of what ranks wrote there, `writes` path to the ranks whose last lines
-    say that they write it. `unsaid`: a
-    process ended as an exception ends one, and no exception is there that may have been its last.
+    """How the job ended.
+
+    finished: ranks that said they were done, with the time if the line has one; `everyone`: all ranks did
+    finish_offsets: source to the offset of its last such line
+    attempt: the last attempt; `died`: ranks of it whose processes failed by themselves (-1: of no known rank)
+    last_step, last_time, doing: of the last line of each rank; `doing` is a name of `records.activity`
+    spans: host (None: any) to the first and last time of what ranks wrote there
+    writes: path to the ranks whose last lines say that they write it
+    has_unlogged_exception: a process ended as by an exception, and no exception in the files can be its last
     """
 
     finished: Mapping[int, float | None]
-    ends: Mapping[str, int]
+    finish_offsets: Mapping[str, int]
     attempt: int
-    attempts: Mapping[str, int]
     last_step: Mapping[int, int]
     last_time: Mapping[int, float]
     died: frozenset[int]
@@ -40,138 +44,136 @@ class Outcome:
     doing: Mapping[int, str] = field(default_factory=dict)
     spans: Mapping[str | None, tuple[float, float]] = field(default_factory=dict)
     writes: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    unsaid: bool = False
-
-    def is_over(self, fact: Evidence) -> bool:
-        """Was this failure over before the job ended, so that it did not end it?"""
-        return bool(self.why_over(fact))
+    has_unlogged_exception: bool = False
 
     def why_over(self, fact: Evidence) -> str:
-        """Why a failure did not end the job; empty when it may have."""
-        if not self.ends and fact.kind != "kernel" and "goes_on" not in fact.fields and "aside" not in fact.fields:
+        """Return why a failure did not end the job; empty when it may have."""
+        ends = self.finish_offsets
+        detail = fact.detail if isinstance(fact.detail, ExceptionDetail) else _NO_DETAIL
+        if not ends and fact.kind != "kernel" and not detail.continued and not detail.nonfatal:
             return ""
-        if fact.origin.attempt < self.attempt and self.ends:
+        if fact.origin.attempt < self.attempt and ends:
             return "a later attempt finished"
-        if fact.source in self.ends and fact.offset < self.ends[fact.source] and not self.died:
-            return "the job says afterwards that it finished"
-        if (
-            self.everyone
-            and not self.died
-            and fact.kind in ("kernel", "scheduler", "message")
-            and fact.component != "app"
-        ):
-            return "every rank finished"
-        if fact.kind == "kernel" and self._another_day(fact):
-            return "the kernel said it long before or after this job"
-        if self._done_elsewhere(fact) and not self.died:
-            return "its rank says in another file that it finished"
-        if fact.fields.get("aside") == "ignored":
-            return "Python ignored it and went on"
-        if fact.fields.get("aside") == "thread" and self.ends and not self.died:
-            return "it ended a thread only, and the job finished"
-        if fact.fields.get("goes_on") == "yes" and fact.kind == "exception" and not self._ended_by(fact.origin.rank):
-            return "its rank went on making progress"
+        if not self.died:
+            if fact.source in ends and fact.offset < ends[fact.source]:
+                return "the job finished afterwards"
+            if self.everyone and fact.kind in ("kernel", "scheduler", "message") and fact.component != "app":
+                return "every rank finished"
+        if fact.kind == "kernel" and self._is_of_other_time(fact):
+            return "the kernel logged it long before or after this job"
+        if not self.died and self._finished_elsewhere(fact):
+            return "its rank finished, as another file shows"
+        if detail.nonfatal == "ignored":
+            return "Python ignored it"
+        if detail.nonfatal == "thread" and ends and not self.died:
+            return "it ended only a thread, and the job finished"
+        if detail.continued and not self._ended_by_exception(fact.origin.rank):
+            return "its rank made progress afterwards"
         return ""
 
-    def _done_elsewhere(self, fact: Evidence) -> bool:
-        """The exception is in stderr.log and the last word in stdout.log: only the stamps, if any, could say that it
-        came later.
-        """
+    def _finished_elsewhere(self, fact: Evidence) -> bool:
+        """Whether its rank finished by another file: only the times, if any, can show that the failure came later."""
         rank, when = fact.origin.rank, fact.origin.time
-        if (
-            fact.kind not in ("exception", "message")
-            or rank is None
-            or rank not in self.finished
-            or fact.source in self.ends
-        ):
+        if fact.kind not in ("exception", "message") or rank is None or rank not in self.finished:
+            return False
+        if fact.source in self.finish_offsets:
             return False
         done = self.finished[rank]
         return done is None or when is None or when <= done
 
-    def _another_day(self, fact: Evidence) -> bool:
-        """Farther from all that the ranks of that host wrote than zones of clocks can be apart."""
+    def _is_of_other_time(self, fact: Evidence) -> bool:
+        """Whether it is farther from all that ranks of its host wrote than time zones can explain."""
         span, when = self.spans.get(fact.origin.host) or self.spans.get(None), fact.origin.time
-        return span is not None and when is not None and not span[0] - _ZONES <= when <= span[1] + _ZONES
+        return span is not None and when is not None and not span[0] - _TIME_ZONES <= when <= span[1] + _TIME_ZONES
 
-    def _ended_by(self, rank: int | None) -> bool:
-        return self.unsaid if rank is None else rank in self.died
+    def _ended_by_exception(self, rank: int | None) -> bool:
+        return self.has_unlogged_exception if rank is None else rank in self.died
 
 
-def outcome(
-    facts: Sequence[Evidence], words: Sequence[tuple[str, Word]], job: JobMap, last: int | None = None
+def find_outcome(
+    facts: Sequence[Evidence], activities: Sequence[tuple[str, Activity]], job: JobMap, last_attempt: int = 0
 ) -> Outcome:
-    """Put the last words of all sources together. `words` are (source, word), origins completed; `last` is the last
-    attempt if it is known.
-    """
+    """Return how the job ended, from its facts and the (source, activity) of its ranks, origins completed."""
     finished: dict[int, float | None] = {}
     ends: dict[str, int] = {}
     steps: dict[int, int] = {}
     times: dict[int, float] = {}
     doing: dict[tuple[str, int], str] = {}
-    spans: dict[str | None, tuple[float, float]] = {}
-    for source, word in words:
-        origin = word.origin
-        if word.finished:
-            ends[source] = max(ends.get(source, 0), word.offset)
-            if origin.rank is not None:
-                finished[origin.rank] = max(finished.get(origin.rank) or 0.0, origin.time or 0.0) or None
-        if origin.rank is not None:
-            doing[(source, origin.rank)] = word.doing
-            if word.step is not None:
-                steps[origin.rank] = max(steps.get(origin.rank, 0), word.step)
-            if origin.time is not None:
-                times[origin.rank] = max(times.get(origin.rank, 0.0), origin.time)
-        _widen(spans, origin)
-    if any(fact.kind == "kernel" for fact in facts):
-        for fact in facts:
-            if fact.kind not in ("kernel", "inference"):
-                _widen(spans, fact.origin)
-    attempts = {source: named.attempt for source, named in job.sources.items() if named.attempt}
-    last = max([fact.origin.attempt for fact in facts] + list(attempts.values()) + [last or 0], default=0)
-    everyone = bool(ends) and job.ranks <= finished.keys() if job.ranks else bool(ends)
-    about = {rank: said for (_, rank), said in sorted(doing.items()) if said}
-    exits = [fact for fact in facts if fact.kind == "exit" and _badly(fact, last)]
-    died, unsaid = _died(exits, ends), bool(exits) and _unsaid(facts, exits)
-    return Outcome(finished, ends, last, attempts, steps, times, died, everyone, about, spans, _writes(words), unsaid)
-
-
-def _unsaid(facts: Sequence[Evidence], exits: Sequence[Evidence]) -> bool:
-    ended = [fact for fact in exits if fact.fields.get("signal", "") not in _NO_EXCEPTION]
-    final = [
-        fact for fact in facts if fact.kind == "exception" and fact.fields.get("chain") == "final" and not is_echo(fact)
+    for source, activity in activities:
+        rank, time = activity.origin.rank, activity.origin.time
+        if activity.finished:
+            ends[source] = max(ends.get(source, 0), activity.offset)
+        if rank is None:
+            continue
+        if activity.finished:
+            finished[rank] = max(finished.get(rank) or 0.0, time or 0.0) or None
+        doing[(source, rank)] = activity.action
+        if activity.step is not None:
+            steps[rank] = max(steps.get(rank, 0), activity.step)
+        if time is not None:
+            times[rank] = max(times.get(rank, 0.0), time)
+    named = [origin.attempt for origin in job.sources.values()]
+    last = max([fact.origin.attempt for fact in facts] + named + [last_attempt], default=0)
+    exits = [
+        fact
+        for fact in facts
+        if isinstance(fact.detail, ExitDetail) and fact.detail.is_own_failure and fact.origin.attempt == last
     ]
-    own = {fact.origin.rank for fact in final}
-    loose = sum(fact.count for fact in final if fact.origin.rank is None and "goes_on" not in fact.fields)
-    return len({fact.origin.rank if fact.origin.rank is not None else -1 for fact in ended} - own) > loose
+    return Outcome(
+        finished=finished,
+        finish_offsets=ends,
+        attempt=last,
+        last_step=steps,
+        last_time=times,
+        died=_died(exits, ends),
+        everyone=bool(ends) and job.ranks <= finished.keys(),
+        doing={rank: name for (_, rank), name in sorted(doing.items()) if name},
+        spans=_time_spans(facts, activities),
+        writes=_written_paths(activities),
+        has_unlogged_exception=bool(exits) and _has_unlogged_exception(facts, exits),
+    )
 
 
-def _writes(words: Sequence[tuple[str, Word]]) -> dict[str, frozenset[int]]:
+def _has_unlogged_exception(facts: Sequence[Evidence], exits: Sequence[Evidence]) -> bool:
+    ended = [fact for fact in exits if isinstance(fact.detail, ExitDetail) and fact.detail.signal not in _NO_EXCEPTION]
+    final = [fact for fact in facts if is_final_exception(fact)]
+    unplaced = sum(
+        fact.count
+        for fact in final
+        if fact.origin.rank is None and isinstance(fact.detail, ExceptionDetail) and not fact.detail.continued
+    )
+    ranks = {fact.origin.rank if fact.origin.rank is not None else -1 for fact in ended}
+    return len(ranks - {fact.origin.rank for fact in final}) > unplaced
+
+
+def _written_paths(activities: Sequence[tuple[str, Activity]]) -> dict[str, frozenset[int]]:
     writers: dict[str, set[int]] = {}
-    for _, word in words:
-        if word.path and word.origin.rank is not None:
-            writers.setdefault(word.path, set()).add(word.origin.rank)
+    for _, activity in activities:
+        if activity.path and activity.origin.rank is not None:
+            writers.setdefault(activity.path, set()).add(activity.origin.rank)
     return {path: frozenset(ranks) for path, ranks in writers.items()}
 
 
-def _widen(spans: dict[str | None, tuple[float, float]], origin: Origin) -> None:
-    if origin.time is not None:
-        for host in {origin.host, None}:
-            first, final = spans.get(host, (origin.time, origin.time))
-            spans[host] = (min(first, origin.time), max(final, origin.time))
+def _time_spans(
+    facts: Sequence[Evidence], activities: Sequence[tuple[str, Activity]]
+) -> dict[str | None, tuple[float, float]]:
+    """Return the spans of all that ranks wrote; facts count only where lines of the kernel are to be compared."""
+    origins: list[Origin] = [activity.origin for _, activity in activities]
+    if any(fact.kind == "kernel" for fact in facts):
+        origins += [fact.origin for fact in facts if fact.kind not in ("kernel", "inference")]
+    spans: dict[str | None, tuple[float, float]] = {}
+    for origin in origins:
+        if origin.time is not None:
+            for host in {origin.host, None}:
+                first, last = spans.get(host, (origin.time, origin.time))
+                spans[host] = (min(first, origin.time), max(last, origin.time))
+    return spans
 
 
 def _died(exits: Sequence[Evidence], ends: Mapping[str, int]) -> frozenset[int]:
-    """Ranks of the last attempt whose process is known to have ended badly, and not because the launcher stopped it."""
+    """Return the ranks of these failed exits, without those whose log says afterwards that the job finished."""
     return frozenset(
         fact.origin.rank if fact.origin.rank is not None else -1
         for fact in exits
         if fact.offset > ends.get(fact.source, -1)
-    )
-
-
-def _badly(fact: Evidence, last: int) -> bool:
-    return (
-        fact.fields.get("exitcode", "0") not in ("0", "")
-        and fact.fields.get("by") != "agent"
-        and fact.origin.attempt == last
     )

@@ -1,9 +1,8 @@
-"""From facts to the diagnosis: match, reason across ranks, choose the root, and keep why.
+"""From facts to the diagnosis: match, infer across ranks, choose the root cause, and say why.
 
-STAGES in order: settle who wrote what and in which attempt, drop what was handled or superseded; then for each attempt
-match the catalog,
-conclude from the ranks together, match again with what was concluded, weigh, choose. The last attempt that has a root
-decides.
+The stages in order: attribute facts to ranks and attempts, and drop what did not end the job; then for each attempt
+match the catalog, infer from all ranks together, match again with the inferences, weigh, choose. The last attempt
+that has a root cause decides.
 """
 
 from __future__ import annotations
@@ -14,25 +13,27 @@ from dataclasses import dataclass
 
 from triage.catalog.match import Match, Matcher
 from triage.catalog.model import Catalog, Signature
-from triage.diagnose import attempts, candidates, causes, facts, rules, unknown
-from triage.diagnose.candidates import Candidate
-from triage.diagnose.clocks import Clocks, clocks
-from triage.diagnose.confidence import confidence
-from triage.diagnose.graph import Case
-from triage.diagnose.outcome import Outcome, outcome
-from triage.diagnose.scene import Scene
+from triage.diagnose import attempts, attribution, causes, rules
+from triage.diagnose.candidates import Candidate, known_candidates, unknown_candidates
+from triage.diagnose.confidence import rate_confidence
+from triage.diagnose.context import RuleContext
+from triage.diagnose.graph import CausalGraph
+from triage.diagnose.outcome import Outcome, find_outcome
+from triage.diagnose.phrases import join_names
+from triage.diagnose.time_order import Clocks, tie_clocks
+from triage.diagnose.unknown import group_unknown
+from triage.model.details import InferenceDetail
 from triage.model.evidence import Evidence
-from triage.ranks.identity import JobMap, short
-from triage.ranks.last import Word
+from triage.ranks.identity import JobMap, short_host
+from triage.records.activity import Activity
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What reasoning gives: all facts, the candidates with their reasons, the decision and how the job ended.
+class ReasoningResult:
+    """All facts, the candidates with their reasons, the decision, and how the job ended.
 
-    `suspects` and `suspicion` are what the ranks together suggest, `left_out` the facts that ended nothing and why,
-    `spoken` the names of
-    the rules that did something, `absent` the ranks of which no file is.
+    `suspects` and `suspicion` are what the ranks together suggest. `left_out` has the facts that did not end the job,
+    and why. `fired_rules` names the rules that changed something, `absent` the ranks without a line in any file.
     """
 
     facts: tuple[Evidence, ...]
@@ -43,12 +44,12 @@ class Result:
     suspects: tuple[int, ...] = ()
     suspicion: str = ""
     left_out: tuple[tuple[Evidence, str], ...] = ()
-    spoken: frozenset[str] = frozenset()
+    fired_rules: frozenset[str] = frozenset()
     absent: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _AttemptResult:
     """The answer for one attempt."""
 
     number: int
@@ -56,12 +57,12 @@ class _Attempt:
     candidates: tuple[Candidate, ...]
     verdict: causes.Verdict
     matches: dict[str, Match]
-    heard: tuple[Evidence, ...]
-    spoken: frozenset[str]
+    inferences: tuple[Evidence, ...]
+    fired_rules: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _JobContext:
     """What all attempts share."""
 
     map: JobMap
@@ -76,108 +77,124 @@ class _Job:
 
 def diagnose(
     evidence: Sequence[Evidence],
-    words: Sequence[tuple[str, Word]],
+    activities: Sequence[tuple[str, Activity]],
     job: JobMap,
     catalog: Catalog,
     without: frozenset[str] = frozenset(),
     matcher: Matcher | None = None,
-) -> Result:
+) -> ReasoningResult:
     """Reason over the evidence of one job.
 
-    `without` names rules to leave out, to see what they are worth; `matcher` is that of the catalog, where many jobs
-    are diagnosed.
+    `without` names rules to leave out, to measure what they are worth; `matcher` is that of the catalog, where many
+    jobs are diagnosed.
     """
-    placed, moved = facts.place(evidence, job, without)
-    last_words = [
-        (source, dataclasses.replace(word, origin=job.on_one_clock(job.complete(source, word.origin))))
-        for source, word in words
+    attributed, attributing_rules = attribution.attribute(evidence, job, without)
+    activities = [
+        (source, dataclasses.replace(one, origin=job.with_corrected_time(job.complete(source, one.origin))))
+        for source, one in activities
     ]
-    unsure = {host: read.doubt for host, read in job.clocks.by_host.items()}
-    clock = clocks(((word.origin, word.step) for _, word in last_words if word.step is not None), _hosts(job), unsure)
-    further = {source: word.offset for source, word in last_words if word.step is not None}
-    numbered, last = attempts.assign(placed, further, clock)
-    settled = facts.fold(numbered)
-    ended = outcome(settled, last_words, job, last)
-    over = tuple((fact, why) for fact in settled if (why := ended.why_over(fact)))
-    gone = {id(fact) for fact, _ in over}
-    live = [fact for fact in settled if id(fact) not in gone] if gone else settled
-    shared = _Job(
+    clocks = _tie_clocks(activities, job)
+    last_progress = {source: one.offset for source, one in activities if one.step is not None}
+    numbered, last = attempts.assign_attempts(attributed, last_progress, clocks)
+    facts = attribution.merge_copies(numbered)
+    outcome = find_outcome(facts, activities, job, last)
+    left_out = tuple((fact, why) for fact in facts if (why := outcome.why_over(fact)))
+    gone = {id(fact) for fact, _ in left_out}
+    remaining = [fact for fact in facts if id(fact) not in gone] if gone else facts
+    shared = _JobContext(
         job,
-        ended,
-        clock,
-        _last_times(last_words, clock),
+        outcome,
+        clocks,
+        _last_times(activities, clocks),
         matcher or Matcher(catalog),
         {signature.id: signature for signature in catalog.signatures},
-        tuple(fact for fact, _ in over),
+        tuple(fact for fact, _ in left_out),
         without,
     )
-    solved = [_solve(shared, number, part) for number, part in _by_attempt(live)] or [_solve(shared, last, [])]
-    chosen = next((one for one in reversed(solved) if one.verdict.root is not None), solved[-1])
-    past = _past(shared, over) if ended.ends else []
-    return dataclasses.replace(_together(solved, chosen, past, ended, over, moved), absent=job.missing())
+    solved = [_solve(shared, number, part) for number, part in _by_attempt(remaining)] or [_solve(shared, last, [])]
+    superseded = _solve_superseded(shared, left_out) if outcome.finish_offsets else []
+    result = _combine(solved, superseded, outcome)
+    fired_rules = attributing_rules | result.fired_rules
+    return dataclasses.replace(result, left_out=left_out, fired_rules=fired_rules, absent=job.missing_ranks())
 
 
-def _last_times(words: Iterable[tuple[str, Word]], clock: Clocks) -> dict[int, tuple[str, float]]:
-    """When each rank wrote last, by the clock of its host."""
+def _tie_clocks(activities: Sequence[tuple[str, Activity]], job: JobMap) -> Clocks:
+    hosts = {name for names in job.hosts.values() for name in names}
+    hosts |= {short_host(origin.host) for origin in job.sources.values() if origin.host}
+    errors = {host: clock.uncertainty for host, clock in job.clocks.by_host.items()}
+    return tie_clocks(((one.origin, one.step) for _, one in activities if one.step is not None), hosts, errors)
+
+
+def _last_times(activities: Iterable[tuple[str, Activity]], clocks: Clocks) -> dict[int, tuple[str, float]]:
+    """Return when each rank wrote last, by the clock of its host."""
     times: dict[int, tuple[str, float]] = {}
-    for source, word in words:
-        reading = clock.at(word.origin, source)
-        if reading is not None and word.origin.rank is not None:
-            times[word.origin.rank] = max(reading, times.get(word.origin.rank, reading))
+    for source, activity in activities:
+        reading = clocks.read_origin(activity.origin, source)
+        if reading is not None and activity.origin.rank is not None:
+            times[activity.origin.rank] = max(reading, times.get(activity.origin.rank, reading))
     return times
 
 
-def _by_attempt(live: Iterable[Evidence]) -> list[tuple[int, list[Evidence]]]:
+def _by_attempt(facts: Iterable[Evidence]) -> list[tuple[int, list[Evidence]]]:
     parts: dict[int, list[Evidence]] = {}
-    for fact in live:
+    for fact in facts:
         parts.setdefault(fact.origin.attempt, []).append(fact)
     return sorted(parts.items())
 
 
-def _solve(job: _Job, number: int, live: list[Evidence]) -> _Attempt:
-    """Match, conclude, weigh and choose among the facts of one attempt."""
-    session = job.matcher.begin()
-    matches = session.add(live)
-    known = candidates.known(job.signatures, matches, live, job.without)
-    groups = unknown.group(live, *_covered(job, matches, live))
-    scene = _scene(job, live, matches, known)
-    given = [fact for fact in live if fact.kind == "inference"]
-    stated = bool(groups) or any(one.role == "cause" and one.tells != "outside" and not one.inferred for one in known)
-    measured = any(fact.fields.get("ground") != "silence" for fact in given)
-    heard = rules.infer(scene, stated=stated or measured, without=job.without)
-    if heard.inferences:
-        live = [*live, *heard.inferences]
+def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResult:
+    """Match, infer, weigh and choose among the facts of one attempt."""
+    session = job.matcher.start_session()
+    matches = session.add(facts)
+    known = known_candidates(job.signatures, matches, facts, job.without)
+    groups = group_unknown(facts, *_explained(job, matches, facts))
+    context = _make_context(job, facts, matches, known)
+    handed_in = [fact for fact in facts if fact.kind == "inference"]
+    has_cause = bool(groups) or any(
+        one.role == "cause" and one.indicates != "outside" and not one.is_inferred for one in known
+    )
+    has_measured = any(
+        isinstance(fact.detail, InferenceDetail) and fact.detail.basis == "measured" for fact in handed_in
+    )
+    inferred = rules.infer(context, has_cause=has_cause or has_measured, without=job.without)
+    if inferred.inferences:
+        facts = [*facts, *inferred.inferences]
         before = {one.id: (matches[one.id], one) for one in known}
-        matches = session.add(heard.inferences)
-        known = candidates.known(job.signatures, matches, live, job.without, before)
-        groups = unknown.group(live, *_covered(job, matches, live))
+        matches = session.add(inferred.inferences)
+        known = known_candidates(job.signatures, matches, facts, job.without, before)
+        groups = group_unknown(facts, *_explained(job, matches, facts))
     noise = [candidate for candidate in known if candidate.role == "noise"]
-    case = Case([*(candidate for candidate in known if candidate.role != "noise"), *candidates.unknown(groups)], scene)
-    spoken = heard.spoken | {rule for rule, _ in heard.others} | rules.weigh(case, job.without)
-    root, others = causes.decide(case.candidates, job.without, scene)
-    spoken |= {rules.name_of(rule) for rule in rules.CHOOSING if others}
-    sure = confidence(root, others, case.candidates, heard.others) if root else 0.0
-    for candidate in case.candidates:
+    others = [candidate for candidate in known if candidate.role != "noise"]
+    graph = CausalGraph([*others, *unknown_candidates(groups)], context)
+    fired_rules = inferred.fired_rules | {rule for rule, _ in inferred.others} | rules.weigh(graph, job.without)
+    root, rivals = causes.choose_root(graph.candidates, job.without, context)
+    fired_rules |= {rules.name_of(rule) for rule in rules.CHOOSING if rivals}
+    confidence = rate_confidence(root, rivals, graph.candidates, inferred.others) if root else 0.0
+    for candidate in graph.candidates:
         candidate.attempt = number
-    verdict = causes.Verdict(root, others, sure)
-    told = (*given, *heard.inferences) or tuple(fact for _, found in heard.others[:1] for fact in found)
-    return _Attempt(number, tuple(live), (*case.candidates, *noise), verdict, matches, tuple(told), spoken)
+    verdict = causes.Verdict(root, rivals, confidence)
+    inferences = (*handed_in, *inferred.inferences) or tuple(fact for _, part in inferred.others[:1] for fact in part)
+    return _AttemptResult(number, tuple(facts), (*graph.candidates, *noise), verdict, matches, inferences, fired_rules)
 
 
-def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], known: Sequence[Candidate]) -> Scene:
-    told: dict[str, list[int]] = {}
+def _make_context(
+    job: _JobContext, facts: Sequence[Evidence], matches: Mapping[str, Match], known: Sequence[Candidate]
+) -> RuleContext:
+    matched: dict[str, list[int]] = {}
     for name, match in matches.items():
-        if tells := job.signatures[name].tells:
-            told.setdefault(tells, []).extend(match.indices)
-    return Scene(
-        facts=live,
-        matched=told,
+        if indicates := job.signatures[name].indicates:
+            matched.setdefault(indicates, []).extend(match.indices)
+    return RuleContext(
+        facts=facts,
+        matched=matched,
         ranks=frozenset(job.map.ranks),
         world_size=job.map.world_size(),
-        failed=frozenset(rank for one in known if one.role in ("either", "confirmation") for rank in one.shown_by),
-        complaining=frozenset(rank for one in known if one.role != "noise" for rank in one.shown_by),
+        failed=frozenset(
+            rank for one in known if one.role in ("either", "confirmation") for rank in one.observed_ranks
+        ),
+        complaining=frozenset(rank for one in known if one.role != "noise" for rank in one.observed_ranks),
         finished=frozenset(job.outcome.finished),
-        one_host=job.map.one_host(),
+        one_host=job.map.is_one_host(),
         last_step=job.outcome.last_step,
         last_time=job.last_time,
         doing=job.outcome.doing,
@@ -188,7 +205,7 @@ def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], kn
         },
         clocks=job.clocks,
         handled=job.handled,
-        files=_files(job.map),
+        files=_files_by_host(job.map),
         addresses=job.map.addresses,
         local={**job.map.by_local, **job.map.by_device},
         pids=job.map.by_pid,
@@ -196,78 +213,70 @@ def _scene(job: _Job, live: Sequence[Evidence], matches: Mapping[str, Match], kn
     )
 
 
-def _files(job: JobMap) -> dict[str, list[str]]:
+def _files_by_host(job: JobMap) -> dict[str, list[str]]:
     files: dict[str, list[str]] = {}
-    for source, named in job.sources.items():
-        if named.host is not None:
-            files.setdefault(short(named.host), []).append(source)
+    for source, origin in job.sources.items():
+        if origin.host is not None:
+            files.setdefault(short_host(origin.host), []).append(source)
     return files
 
 
-def _covered(job: _Job, matches: Mapping[str, Match], live: Sequence[Evidence]) -> tuple[set[int], set[int | None]]:
-    """The facts that signatures know, and the ranks of which a cause speaks."""
+def _explained(
+    job: _JobContext, matches: Mapping[str, Match], facts: Sequence[Evidence]
+) -> tuple[set[int], set[int | None]]:
+    """Return the indices of facts that signatures match, and the ranks with a known cause."""
     roles = {name: job.signatures[name].role for name in matches}
     known = {index for name, match in matches.items() if roles[name] != "noise" for index in match.indices}
-    causes = (match for name, match in matches.items() if roles[name] in ("cause", "either"))
-    return known, {live[index].origin.rank for match in causes for index in match.indices}
+    causing = (match for name, match in matches.items() if roles[name] in ("cause", "either"))
+    return known, {facts[index].origin.rank for match in causing for index in match.indices}
 
 
-def _hosts(job: JobMap) -> set[str]:
-    return {name for names in job.hosts.values() for name in names} | {
-        short(named.host) for named in job.sources.values() if named.host
-    }
-
-
-def _past(job: _Job, over: Iterable[tuple[Evidence, str]]) -> list[_Attempt]:
-    """What ended the attempts before the one that finished."""
-    before = [fact for fact, _ in over if fact.origin.attempt < job.outcome.attempt]
+def _solve_superseded(job: _JobContext, left_out: Iterable[tuple[Evidence, str]]) -> list[_AttemptResult]:
+    """Find out what ended the attempts before the one that finished."""
+    before = [fact for fact, _ in left_out if fact.origin.attempt < job.outcome.attempt]
     solved = [_solve(job, number, part) for number, part in _by_attempt(before)]
     for one in solved:
         for candidate in one.candidates:
-            candidate.past = f"of attempt {one.number}; a later attempt finished"
+            candidate.superseded = f"Ended attempt {one.number}; a later attempt finished"
     return solved
 
 
-def _together(
-    solved: Sequence[_Attempt],
-    chosen: _Attempt,
-    past: Sequence[_Attempt],
-    ended: Outcome,
-    over: tuple[tuple[Evidence, str], ...],
-    moved: frozenset[str],
-) -> Result:
-    """One answer from those for each attempt."""
-    for one in solved:
-        if one is not chosen and one.verdict.root is not None:
-            _tell_of_another(one, chosen)
-    everything = [*solved, *past]
-    return Result(
+def _combine(
+    solved: Sequence[_AttemptResult], superseded: Sequence[_AttemptResult], outcome: Outcome
+) -> ReasoningResult:
+    """Return one answer from those for each attempt: the last with a root cause decides."""
+    chosen = next((one for one in reversed(solved) if one.verdict.root is not None), solved[-1])
+    _compare_attempts([one for one in solved if one is not chosen], chosen)
+    rest = [one for one in (*solved, *superseded) if one is not chosen]
+    candidates: dict[str, Candidate] = {}
+    for candidate in (candidate for one in (chosen, *rest) for candidate in one.candidates):
+        candidates.setdefault(candidate.id, candidate)
+    return ReasoningResult(
         facts=tuple(fact for one in solved for fact in one.facts),
-        candidates=tuple(_once([chosen, *(one for one in everything if one is not chosen)])),
+        candidates=tuple(candidates.values()),
         verdict=chosen.verdict,
-        outcome=ended,
+        outcome=outcome,
         matches={name: match for one in solved for name, match in one.matches.items()},
-        suspects=tuple(sorted({fact.origin.rank for fact in chosen.heard if fact.origin.rank is not None})),
-        suspicion=next((fact.text for fact in chosen.heard), ""),
-        left_out=over,
-        spoken=moved.union(*(one.spoken for one in everything)),
+        suspects=tuple(sorted({fact.origin.rank for fact in chosen.inferences if fact.origin.rank is not None})),
+        suspicion=next((fact.text for fact in chosen.inferences), ""),
+        fired_rules=frozenset().union(*(one.fired_rules for one in (*solved, *superseded))),
     )
 
 
-def _tell_of_another(one: _Attempt, chosen: _Attempt) -> None:
-    root, mine = one.verdict.root, chosen.verdict.root
-    if root is None or mine is None:
-        return
-    root.why.append(f"began attempt {one.number}, which was repeated; the root is that of attempt {chosen.number}")
-    same = "the same" if root.id == mine.id else root.id
-    mine.why.append(f"attempt {one.number} ended before, of {same}")
-
-
-def _once(solved: Iterable[_Attempt]) -> Iterable[Candidate]:
-    """Each finding once: that of the chosen attempt before those of others."""
-    seen = set()
-    for one in solved:
-        for candidate in one.candidates:
-            if candidate.id not in seen:
-                seen.add(candidate.id)
-                yield candidate
+def _compare_attempts(others: Iterable[_AttemptResult], chosen: _AttemptResult) -> None:
+    """Say in the `why` of each root how its attempt compares with the chosen one."""
+    root = chosen.verdict.root
+    same = []
+    for one in others:
+        earlier = one.verdict.root
+        if root is None or earlier is None:
+            continue
+        earlier.why.append(
+            f"Ended attempt {one.number}, which was restarted; the diagnosis is of attempt {chosen.number}"
+        )
+        if earlier.id == root.id:
+            same.append(one.number)
+        else:
+            root.why.append(f"Attempt {one.number} failed with {earlier.id}")
+    if root is not None and same:
+        root.why.append(f"Attempts {join_names(list(map(str, [*same, chosen.number])))} failed the same way")

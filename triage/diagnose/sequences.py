@@ -1,10 +1,8 @@
-"""Reasoning over sequence numbers: how far each rank had come in a process group when the watchdog spoke.
+"""Inferences from sequence numbers: how far each rank was in a process group when its watchdog printed it.
 
 ProcessGroupNCCL (torch ≥ 2.3) prints the last work a rank enqueued and the last it completed; ProcessGroupHCCL
-likewise. Numbers count within one
-group. The rank in `[PG … Rank r]` is local to its group, so the writer of the line is taken. Torch 2.3 prints
-uninitialised numbers:
-what is beyond 2^40 is not known.
+likewise. Numbers count within one group. The rank in `[PG … Rank r]` is local to its group, so the writer of the line
+is taken. Torch 2.3 prints uninitialised numbers: what is beyond 2^40 is not known.
 """
 
 from __future__ import annotations
@@ -14,17 +12,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_range
 from triage.model.evidence import Evidence
 
 _GROUP = lazy_re(r"\[PG (?:ID )?(\d+)(?: PG GUID (\w+))?(?: ?\(([^)]*)\))? Rank \d+\]")
 _WORK = lazy_re(r"[Ll]ast enqueued (?:[NH]CCL )?work: (-?\d+), last completed (?:[NH]CCL )?work: (-?\d+)")
-SAID = "ast enqueued"  # with a large L where the watchdog of another rank asked for a dump
-_ABSURD = 1 << 40
+PROGRESS_HINT = "ast enqueued"  # with a large L where the watchdog of another rank asked for a dump
+_LARGEST = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """The furthest that one rank reported of one group. -1: nothing yet."""
+class GroupProgress:
+    """How far one rank was in one process group, as work numbers. -1: nothing yet."""
 
     rank: int
     enqueued: int
@@ -33,8 +32,9 @@ class Progress:
 
 
 def group_of(text: str) -> tuple[str, str]:
-    """What tells the process group apart (GUID and description; before torch 2.5 there is no GUID), and what it is
-    called. Empty: not said.
+    """Return the key of the process group that a line names, and its name; two empty texts where it names none.
+
+    The key is GUID and description; before torch 2.5, which has no GUID, the number.
     """
     group = _GROUP.search(text) if "[PG " in text else None
     if group is None:
@@ -42,83 +42,69 @@ def group_of(text: str) -> tuple[str, str]:
     return f"{group[2] or ''}({group[3] or ''})" if group[2] or group[3] else group[1], group[3] or group[2] or group[1]
 
 
-def by_group(facts: Iterable[Evidence]) -> dict[str, list[Progress]]:
-    """What tells a group apart (see group_of) to the progress of the ranks that reported it, ascending by rank; of
-    several reports of a rank the first.
-    """
-    groups: dict[str, dict[int, Progress]] = {}
+def progress_by_group(facts: Iterable[Evidence]) -> dict[str, list[GroupProgress]]:
+    """Return key of the group (see group_of) to the first progress that each rank reported, ascending by rank."""
+    groups: dict[str, dict[int, GroupProgress]] = {}
     for fact in facts:
-        work = _WORK.search(fact.text) if SAID in fact.text else None
-        if work is None or fact.origin.rank is None:
+        work = _WORK.search(fact.text) if PROGRESS_HINT in fact.text else None
+        rank = fact.origin.rank
+        if work is None or rank is None:
             continue
         enqueued, completed = int(work[1]), int(work[2])
-        if max(abs(enqueued), abs(completed)) > _ABSURD:
+        if max(abs(enqueued), abs(completed)) > _LARGEST:
             continue
-        groups.setdefault(group_of(fact.text)[0], {}).setdefault(
-            fact.origin.rank, Progress(fact.origin.rank, enqueued, completed, fact)
-        )
+        ranks = groups.setdefault(group_of(fact.text)[0], {})
+        ranks.setdefault(rank, GroupProgress(rank, enqueued, completed, fact))
     return {name: [ranks[rank] for rank in sorted(ranks)] for name, ranks in sorted(groups.items())}
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """A rule's name, the ranks it names, a sentence and the fact it stands on."""
+    """What the numbers of a group say: a rule's name, the ranks it names, a sentence without them, and its evidence."""
 
     rule: str
     ranks: frozenset[int]
     text: str
-    basis: Evidence
+    evidence: Evidence
 
 
-def conclude(facts: Sequence[Evidence], everybody: frozenset[int]) -> Conclusion | None:
-    """What the numbers of the first telling group say; None when they say nothing (too few ranks, no majority)."""
-    for ranks in by_group(facts).values():
+def compare_progress(facts: Sequence[Evidence], all_ranks: frozenset[int]) -> Conclusion | None:
+    """Return what the first group with a conclusion says; None where none has (too few ranks, no majority)."""
+    for ranks in progress_by_group(facts).values():
         if len(ranks) >= 2:
-            found = _compare(group_of(ranks[0].fact.text)[1] or "the process group", ranks, everybody)
-            if found is not None:
-                return found
+            name = group_of(ranks[0].fact.text)[1] or "the process group"
+            conclusion = _compare_group(name, ranks, all_ranks)
+            if conclusion is not None:
+                return conclusion
     return None
 
 
-def _compare(name: str, ranks: Sequence[Progress], everybody: frozenset[int]) -> Conclusion | None:
-    """One group: somebody ahead or behind the majority, or all at the same place."""
+def _compare_group(name: str, ranks: Sequence[GroupProgress], all_ranks: frozenset[int]) -> Conclusion | None:
+    """Return who is ahead of or behind the majority, or where all are at the same place."""
     (usual, most), *others = Counter(rank.enqueued for rank in ranks).most_common()
     if others and most * 2 > len(ranks):
-        ahead = [rank for rank in ranks if rank.enqueued > usual]
         behind = [rank for rank in ranks if rank.enqueued < usual]
         if behind:
-            return _odd(
-                "lagging-rank",
-                behind,
-                f"had enqueued only work {_span(behind)} of {name} when {most} ranks were at {usual}",
-            )
-        return _odd(
-            "extra-collective",
-            ahead,
-            f"had enqueued work {_span(ahead)} of {name}, one or more beyond the {usual} of {most} ranks",
-        )
-    if others or not everybody <= {rank.rank for rank in ranks}:
+            text = f"enqueued only work {_span(behind)} of {name}; {most} ranks reached {usual}"
+            return _conclude("lagging-rank", behind, text)
+        ahead = [rank for rank in ranks if rank.enqueued > usual]
+        text = f"enqueued work {_span(ahead)} of {name}; {most} ranks went only to {usual}"
+        return _conclude("extra-collective", ahead, text)
+    if others or not all_ranks <= {rank.rank for rank in ranks}:
         return None
     completed = {rank.completed for rank in ranks}
     if all(rank.enqueued == rank.completed for rank in ranks):
-        return _odd(
-            "outside-collectives",
-            ranks,
-            f"had completed everything they enqueued in {name} ({usual}): they hang outside of collectives",
-        )
+        text = f"completed all work enqueued in {name} ({usual}), so they hang outside of collectives"
+        return _conclude("outside-collectives", ranks, text)
     if len(completed) == 1:
-        return _odd(
-            "stuck-in-collective",
-            ranks,
-            f"all wait in work {usual} of {name} and had completed {completed.pop()}: nobody is missing, the transfer itself hangs",
-        )
+        text = f"all wait in work {usual} of {name} after completing {completed.pop()}: the transfer itself hangs"
+        return _conclude("stuck-in-collective", ranks, text)
     return None
 
 
-def _odd(rule: str, ranks: Sequence[Progress], text: str) -> Conclusion:
+def _conclude(rule: str, ranks: Sequence[GroupProgress], text: str) -> Conclusion:
     return Conclusion(rule, frozenset(rank.rank for rank in ranks), text, ranks[0].fact)
 
 
-def _span(ranks: Sequence[Progress]) -> str:
-    low, high = min(rank.enqueued for rank in ranks), max(rank.enqueued for rank in ranks)
-    return str(low) if low == high else f"{low}-{high}"
+def _span(ranks: Sequence[GroupProgress]) -> str:
+    return format_range(min(rank.enqueued for rank in ranks), max(rank.enqueued for rank in ranks))

@@ -1,6 +1,6 @@
-"""Failures that no signature knows, grouped by what they say.
+"""Failures that no signature knows, grouped by their fingerprints.
 
-The group's id comes from the failure's fingerprint alone, so the same failure has the same id in every job.
+The id of a group comes from the fingerprint alone, so the same failure has the same id in every job.
 """
 
 from __future__ import annotations
@@ -8,35 +8,39 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from triage.clusters import fingerprint
-from triage.clusters.fingerprint import short
-from triage.diagnose.facts import ECHOES
+from triage.clusters.fingerprint import cluster_id
+from triage.diagnose.attribution import WRAPPERS
+from triage.model.details import CrashDetail, ExceptionDetail, ExitDetail
 from triage.model.evidence import Evidence
 
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
 
 
-def group(facts: Sequence[Evidence], known: set[int], told: Collection[int | None] = ()) -> dict[str, list[Evidence]]:
-    """Cluster id to the facts of failures that no signature explains.
+def group_unknown(
+    facts: Sequence[Evidence], known: set[int], explained_ranks: Collection[int | None] = ()
+) -> dict[str, list[Evidence]]:
+    """Return cluster id to the facts of failures that no signature matches.
 
-    `known` are the indices of those that one does, `told` the ranks of which a known cause speaks: how such a rank
-    ended is no news.
+    `known` are the indices of the facts that signatures match, `explained_ranks` the ranks with a known cause: how
+    such a rank ended is no failure of its own.
     """
     if not [fact for index, fact in enumerate(facts) if fact.kind in _KINDS and index not in known]:
         return {}
-    explained = {_place(facts[index]) for index in known}
-    speaking = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"} | ({*told} - {None})
+    places = {_place(facts[index]) for index in known}
+    erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"}
+    erring |= {*explained_ranks} - {None}
     failures = [
         fact
         for index, fact in enumerate(facts)
-        if index not in known and fact.kind in _KINDS and _place(fact) not in explained and _is_failure(fact, speaking)
+        if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
     ]
     prints = [fingerprint(fact) for fact in failures]
-    # `Caught ValueError in DataLoader worker process 3` beside the exception that it caught.
-    said = {_place(fact) for fact, print_ in zip(failures, prints, strict=True) if print_.anchored}
+    # `Caught ValueError in DataLoader worker process 3` stands next to the exception that was caught.
+    anchored = {_place(fact) for fact, print_ in zip(failures, prints, strict=True) if print_.anchored}
     groups: dict[str, list[Evidence]] = {}
     for fact, print_ in zip(failures, prints, strict=True):
-        if print_.anchored or _place(fact) not in said:
-            groups.setdefault(short(print_.key), []).append(fact)
+        if print_.anchored or _place(fact) not in anchored:
+            groups.setdefault(cluster_id(print_.key), []).append(fact)
     return groups
 
 
@@ -45,13 +49,14 @@ def _place(fact: Evidence) -> tuple[str, int, int]:
     return (fact.source, fact.end, 0) if fact.kind == "exception" else (fact.source, fact.end, fact.offset)
 
 
-def _is_failure(fact: Evidence, speaking: set[int | None]) -> bool:
-    if fact.kind == "exit":
-        code = fact.fields.get("exitcode", "0")
-        said = fact.origin.rank in speaking or (None in speaking and not fact.fields.get("signal"))
-        return code not in ("0", "") and fact.fields.get("by") != "agent" and fact.origin.rank is not None and not said
-    if fact.kind == "exception":
-        return fact.fields.get("chain") in ("final", "cause") and fact.fields.get("type") not in ECHOES
+def _is_failure(fact: Evidence, erring: set[int | None]) -> bool:
+    """Whether the fact is a failure of its own; the end of a rank is not where the rank printed an error."""
+    detail, rank = fact.detail, fact.origin.rank
+    if isinstance(detail, ExitDetail):
+        has_error = rank in erring or (None in erring and not detail.signal)
+        return detail.is_own_failure and rank is not None and not has_error
+    if isinstance(detail, ExceptionDetail):
+        return detail.chain != "context" and detail.type not in WRAPPERS
     if fact.kind in ("crash", "core"):
-        return "crash_kind" in fact.fields
+        return isinstance(detail, CrashDetail) and bool(detail.kind)
     return True

@@ -1,4 +1,4 @@
-"""From blocks to facts. SPEAKERS is the ordered list: the first that has something to say about a block is heard."""
+"""From blocks to facts. EXTRACTORS is the ordered list: the first that finds facts in a block decides."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import dataclasses
 from collections.abc import Sequence
 
 from triage.evidence import backtraces, launcher, message, native, pytests, python
-from triage.evidence.interface import Speaker
+from triage.evidence.extractor import Extractor
 from triage.evidence.redact import redact_all
 from triage.model.evidence import Block, Evidence, Origin
-from triage.ranks import maps
-from triage.ranks.envelopes import in_json
+from triage.ranks.log_wrappers import with_json_forms
+from triage.records import identity_lines
+from triage.stacks import beginnings
 
-SPEAKERS: tuple[Speaker, ...] = (
-    launcher.read,
-    python.read,
-    native.read,
-    backtraces.read,
-    pytests.read,
-    message.read,
-)  # message takes whatever is left: last
+EXTRACTORS: tuple[Extractor, ...] = (
+    launcher.extract,
+    python.extract,
+    native.extract,
+    backtraces.extract,
+    pytests.extract,
+    message.extract,
+)  # message takes all other blocks: last
 
-# What the scan looks for besides the catalog's literals: the ways in which any failure announces itself.
+# What the scan looks for besides the catalog's literals: the ways in which any failure begins in a log.
 TRIGGERS: tuple[str, ...] = (
     "Traceback (most recent call last)",
     "terminate called",
@@ -47,73 +48,39 @@ TRIGGERS: tuple[str, ...] = (
     "NVRM: Xid",
     "restarting worker group",
     "will restart worker group",
-    "#0  0x",
-    "hread 0x",
-    " (LWP ",
-    " received signal SIG",
-    "Stack trace (most",
-    "frame #0: ",
-    "C++ CapturedTraceback:",
-    "), PID: ",
-    "Check failure stack trace",
-    ")[0x",
-    ") [0x",
-    "Native frames: (",
-    ") at pc=0x",
-    'Exception in thread "',
-    ".java:",
-    ".scala:",
-    "stop reason = ",
-    "PLEASE submit a bug report",
-    "#0 0x",
-    "The process died due",
-    "Caught signal ",
-    "terminated with signal",
-    "Program received signal",
-    "Stack trace of thread",
-    "AddressSanitizer: ",
-    "ThreadSanitizer: ",
-    "*** Error in `",
-    "crash reason:",
-    "C++ Traceback (most recent",
-    "========= Invalid __",
-    " received at time=",
-    "==== backtrace",
-    "Stack dump:",
+    *beginnings.TRIGGERS,
     " short test summary info ",
 )
-# Ray prints one of many equal lines of several workers, with how many they were.
+# Ray prints one of many equal lines of several workers, with their number.
 REPEATED = "x across cluster]"
-# Lines that place ranks: pid to rank, hosts, versions. They are no failures.
-MAP_TRIGGERS: tuple[str, ...] = (*maps.TRIGGERS, "NCCL version 2", REPEATED)
+# Lines that map pids and hosts to ranks, or state versions. They are no failures.
+MAP_TRIGGERS: tuple[str, ...] = (*identity_lines.TRIGGERS, "NCCL version 2", REPEATED)
 
 
-def sought(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the scan looks for, as it stands in plain text and in JSON, TRIGGERS first; and for each the literal that is
-    meant.
-    """
-    return in_json(tuple(dict.fromkeys((*TRIGGERS, *MAP_TRIGGERS, *literals))))
+def scan_literals(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what the scan looks for, as in plain text and as in JSON, TRIGGERS first; and the literal of each."""
+    return with_json_forms(tuple(dict.fromkeys((*TRIGGERS, *MAP_TRIGGERS, *literals))))
 
 
-def read(block: Block) -> list[Evidence]:
-    """The facts in a block."""
-    for speaker in SPEAKERS:
-        facts = speaker(block)
+def extract(block: Block) -> list[Evidence]:
+    """Return the facts in a block."""
+    for extractor in EXTRACTORS:
+        facts = extractor(block)
         if facts:
             return facts
     return []
 
 
-def seen_again(fact: Evidence, more: int) -> Evidence:
-    """`fact`, counted for `more` further lines of its kind that the scan did not keep."""
+def add_count(fact: Evidence, more: int) -> Evidence:
+    """Return the fact with its count raised by `more` lines of its kind that the scan dropped."""
     return dataclasses.replace(fact, count=fact.count + more)
 
 
-def from_text(text: str, name: str = "sample") -> list[Evidence]:
-    """The facts in a piece of log, every line of it looked at: for samples of signatures and for pasted text."""
-    from triage.ranks.blocks import build
-    from triage.ranks.layouts import layout_of
-    from triage.ranks.text import Text
+def extract_text(text: str, name: str = "sample") -> list[Evidence]:
+    """Return the facts in a piece of log, from every line: for samples of signatures and for pasted text."""
+    from triage.ranks.layouts import detect_layout
+    from triage.records.blocks import build_blocks
+    from triage.records.text import Text
 
     data = text.encode("utf-8", "replace")
     hits = []
@@ -122,20 +89,20 @@ def from_text(text: str, name: str = "sample") -> list[Evidence]:
         if line.strip():
             hits.append((position, position + len(line), ("",), 0))
         position += len(line) + 1
-    source = Text(name, lambda offset, length: data[offset : offset + length], len(data), 1970, layout_of(data))
-    return [fact for block, _ in build(source, hits) for fact in read(block)]
+    source = Text(name, lambda offset, length: data[offset : offset + length], len(data), 1970, detect_layout(data))
+    return [fact for block, _ in build_blocks(source, hits) for fact in extract(block)]
 
 
 __all__ = [
     "MAP_TRIGGERS",
-    "SPEAKERS",
+    "EXTRACTORS",
     "TRIGGERS",
     "Block",
     "Evidence",
     "Origin",
-    "from_text",
-    "read",
+    "extract_text",
+    "extract",
     "redact_all",
-    "seen_again",
-    "sought",
+    "add_count",
+    "scan_literals",
 ]

@@ -1,4 +1,4 @@
-"""Backtraces in logs: the crash point and signature of what `triage.stacks` reads in a block."""
+"""Backtraces in logs: the crash point and the signature of the stacks in a block."""
 
 from __future__ import annotations
 
@@ -6,79 +6,97 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from triage.base.lazy_re import lazy_re
-from triage.evidence.interface import evidence
+from triage.evidence.extractor import make_evidence
+from triage.model.details import CrashDetail
 from triage.model.evidence import Block, Evidence
 
 if TYPE_CHECKING:
-    from triage.stacks import Crash, Stacks
+    from triage.stacks.model import Stacks
+    from triage.stacks.signature import Crash
 
 FORMS = frozenset(("backtrace", "received-signal"))
-_FRAMES = 24
+_MOST_FRAMES = 24
 _UNCAUGHT = lazy_re(r"Exception in thread \"|terminate called")
-_CRASHES = ("systemd", "stackcore", "hs-err", "ucx", "paddle", "llvm")  # written only when a process dies
-# Printed by processes that live on too: an exception that somebody catches, a race that is reported.
-_ALIVE = ("c10", "jvm")
-_KINDS = ("unknown", "")
+# Forms of stacks that are written only when a process dies.
+_FATAL_FORMS = ("systemd", "stackcore", "hs-err", "ucx", "paddle", "llvm")
+# Forms that are also printed by processes that live on: an exception that is caught, a race that is reported.
+_NONFATAL_FORMS = ("c10", "jvm")
+_UNKNOWN_KINDS = ("unknown", "")
 
 
-def read(block: Block) -> list[Evidence]:
-    """A crash where the stack shows one; a plain stack (of a process that hangs, or was looked at) where it does not."""
+def extract(block: Block) -> list[Evidence]:
+    """Return a crash where the stack shows one, else the stack of a live process."""
     if block.form not in FORMS:
         return []  # most blocks: what reads stacks is imported for the others
-    from triage.stacks import HANDLER
-    from triage.stacks.write import frame
-
-    found = crash_of(block.lines)
-    if found is None:
+    pair = find_crash(block.lines)
+    if pair is None:
         return []
-    stacks, crash = found
+    stacks, crash = pair
     if stacks.form == "systemd" and stacks.pid is not None:  # the lines are systemd-coredump's, and about this process
         block = dataclasses.replace(block, origin=dataclasses.replace(block.origin, pid=stacks.pid))
-    handled = (
-        crash.thread is not None and bool(crash.key) and any(frame.function == HANDLER for frame in crash.thread.frames)
-    )
-    crashed = bool(stacks.signal or stacks.error) or stacks.form in _CRASHES or crash.kind not in _KINDS or handled
-    if (
-        stacks.form in _ALIVE and not stacks.signal and not _UNCAUGHT.search(block.lines[0])
-    ) or stacks.error == "data race":
-        crashed = False
-    head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
-    shown = (
-        [f"#{level}  {frame(item)}" for level, item in enumerate(crash.thread.frames[:_FRAMES])]
-        if crash.thread is not None
-        else []
-    )
-    text = "\n".join([*head, *([f"crash point: {crash.text}"] if crashed and crash.key else []), *shown])
-    if not crashed:
-        from triage.evidence import live
-        from triage.stacks.live.native import process
-
-        told = live.fields(process(stacks, block.source, "\n".join(block.lines)))
+    if _is_crash(block, stacks, crash):
+        text = _summarise(block, crash)
+        detail = CrashDetail(stacks.signal, crash.kind)
         return [
-            evidence(
+            make_evidence(
                 block,
-                "stack",
+                "crash",
                 stacks.form,
-                "\n".join(block.lines),
-                form=stacks.form,
-                threads=str(len(stacks.threads)),
-                **told,
-                **fields(crash),
+                text,
+                detail,
+                signal=stacks.signal,
+                message=stacks.message,
+                **crash_fields(crash),
             )
         ]
-    return [evidence(block, "crash", stacks.form, text, signal=stacks.signal, message=stacks.message, **fields(crash))]
+    from triage.evidence import live_stack
+    from triage.stacks.live.native import to_process
+
+    text = "\n".join(block.lines)
+    state = live_stack.detail_of(to_process(stacks, block.source, text))
+    count = str(len(stacks.threads))
+    return [
+        make_evidence(block, "stack", stacks.form, text, state, form=stacks.form, threads=count, **crash_fields(crash))
+    ]
 
 
-def crash_of(lines: tuple[str, ...]) -> tuple[Stacks, Crash] | None:
-    """The first stacks in the lines that give a crash point, else the first at all."""
-    from triage.stacks import parse, reduce
+def _is_crash(block: Block, stacks: Stacks, crash: Crash) -> bool:
+    from triage.stacks.model import HANDLER
 
-    found = [(stacks, reduce(stacks)) for stacks in parse("\n".join(lines))]
-    return next((pair for pair in found if pair[1].key), found[0] if found else None)
+    if stacks.error == "data race":
+        return False
+    if stacks.form in _NONFATAL_FORMS and not stacks.signal and not _UNCAUGHT.search(block.lines[0]):
+        return False
+    frames = crash.thread.frames if crash.thread is not None and crash.key else ()
+    return (
+        bool(stacks.signal or stacks.error)
+        or stacks.form in _FATAL_FORMS
+        or crash.kind not in _UNKNOWN_KINDS
+        or any(frame.function == HANDLER for frame in frames)
+    )
 
 
-def fields(crash: Crash) -> dict[str, str]:
-    """What a crash is reduced to, as fields of a fact."""
+def _summarise(block: Block, crash: Crash) -> str:
+    """Return the lines before the frames, the crash point and the first frames."""
+    from triage.stacks.gdb_format import format_frame
+
+    head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
+    frames = crash.thread.frames[:_MOST_FRAMES] if crash.thread is not None else ()
+    shown = [f"#{level}  {format_frame(frame)}" for level, frame in enumerate(frames)]
+    return "\n".join([*head, *([f"crash point: {crash.text}"] if crash.key else []), *shown])
+
+
+def find_crash(lines: tuple[str, ...]) -> tuple[Stacks, Crash] | None:
+    """Return the first stacks in the lines that have a crash point, else the first of all."""
+    from triage.stacks.parser import parse_stacks
+    from triage.stacks.signature import reduce_stacks
+
+    pairs = [(stacks, reduce_stacks(stacks)) for stacks in parse_stacks("\n".join(lines))]
+    return next((pair for pair in pairs if pair[1].key), pairs[0] if pairs else None)
+
+
+def crash_fields(crash: Crash) -> dict[str, str]:
+    """Return what a crash is reduced to, as fields of a fact."""
     return {
         "frame": crash.frames[0] if crash.frames else "",
         "module": crash.module,

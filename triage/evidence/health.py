@@ -1,9 +1,8 @@
-"""What dumps of `nvidia-smi`, `nvidia-smi -q`, `nvidia-smi --query-… --format=csv` and `npu-smi info` say of devices
-that are not well.
+"""Faulty devices in dumps of `nvidia-smi`, `nvidia-smi -q`, `nvidia-smi --query-… --format=csv` and `npu-smi info`.
 
-Layouts as the tools print them: a table of boxes, the ECC count in its last column and ERR! where a sensor does not
-answer; with -q indented
-`Name : value` under `GPU <PCI address>`; npu-smi with the health in the second column (OK, Warning, Alarm, Critical).
+Layouts as the tools print them: a table of boxes with the ECC count in its last column, and ERR! where a sensor does
+not answer; with -q indented `Name : value` under `GPU <PCI address>`; npu-smi with the health in the second column (OK,
+Warning, Alarm, Critical).
 """
 
 from __future__ import annotations
@@ -13,21 +12,23 @@ from typing import NamedTuple, cast
 
 from triage.base.lazy_re import lazy_re
 from triage.model.diagnosis import Severity
-from triage.sources.environment import columns
+from triage.sources.environment_dumps import csv_columns
 
 _GPU_ROW = lazy_re(
-    r"^\| +(?P<index>\d+) +\S.*\| +(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) +\S+ +\| +(?P<ecc>\d+|N/A|Off|ERR!) +\|"
+    r"^\| +(?P<index>\d+) +\S.*\| +(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)"
+    r" +\S+ +\| +(?P<ecc>\d+|N/A|Off|ERR!) +\|"
 )
 _SENSORS = lazy_re(r"^\| *(?:ERR!|\S+ +ERR!|.*\bUnknown Error\b)")
 _NPU_ROW = lazy_re(r"^\| *(?P<index>\d+)(?: +\d+)? +(?P<name>\S+) +\| *(?P<health>[A-Za-z]+) +\|")
 _NPU_BUS = lazy_re(r"^\| *\d+(?: +\d+)? +\| *(?P<bus>[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) +\|")
 _GPU_HEAD = lazy_re(r"^GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
 _LOST = lazy_re(
-    r"(?:GPU ?(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d): (?P<what>GPU is lost|Unknown Error|GPU requires reset|Not Found))"
+    r"(?:GPU ?(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d): "
+    r"(?P<what>GPU is lost|Unknown Error|GPU requires reset|Not Found))"
 )
 _ENTRY = lazy_re(r"^(?P<indent> +)(?P<name>\S[^:]*?) *(?:: (?P<value>.*))?$")
 _NONE = ("0", "N/A", "No", "None", "Not Active", "[N/A]", "")
-# Of -q: the sections and names that tell of a fault (in small letters), how it is said, and how grave it is.
+# Of -q: section and name in small letters, the sentence for the fault, and its severity.
 _QUERY: tuple[tuple[str, str, str, Severity], ...] = (
     ("ecc errors/volatile", "uncorrectable", "uncorrectable ECC errors since the driver was loaded", "error"),
     ("ecc errors/volatile", "double bit", "double bit ECC errors since the driver was loaded", "error"),
@@ -43,7 +44,7 @@ _QUERY: tuple[tuple[str, str, str, Severity], ...] = (
     ("reasons", "hw power brake slowdown", "it is slowed down by the power supply", "warning"),
     ("", "gpu recovery action", "the driver asks for a recovery", "error"),
 )
-# The same of the columns of CSV: how their names begin.
+# The same for the columns of CSV: how their names begin.
 _COLUMNS: tuple[tuple[str, str, Severity], ...] = (
     ("ecc.errors.uncorrected.volatile.", "uncorrectable ECC errors since the driver was loaded", "error"),
     ("ecc.errors.uncorrected.aggregate.", "uncorrectable ECC errors in its life", "warning"),
@@ -59,14 +60,14 @@ _COLUMNS: tuple[tuple[str, str, Severity], ...] = (
     ("clocks_event_reasons.hw_power_brake", "it is slowed down by the power supply", "warning"),
     ("gpu_recovery_action", "the driver asks for a recovery", "error"),
 )
-_SILENT = ("[Unknown Error]", "[GPU is lost]", "[GPU requires reset]", "ERR!")
-_WELL = (*_NONE, "[Not Supported]", "[Insufficient Permissions]", "[Not Found]", *_SILENT)
+_NO_ANSWER = ("[Unknown Error]", "[GPU is lost]", "[GPU requires reset]", "ERR!")
+_HEALTHY = (*_NONE, "[Not Supported]", "[Insufficient Permissions]", "[Not Found]", *_NO_ANSWER)
 _HEALTH: dict[str, Severity] = {"warning": "warning", "alarm": "error", "critical": "error", "unknown": "warning"}
 
 
-class Trouble(NamedTuple):
-    """One thing that ails one device: `number` as the tool counts it (None: only its PCI address is said), `bus` its
-    PCI address if told.
+class DeviceFault(NamedTuple):
+    """One fault of one device. `number` counts as the tool does (None: only the PCI address is known), `bus` is its
+    PCI address if the tool prints it.
     """
 
     kind: str
@@ -77,8 +78,8 @@ class Trouble(NamedTuple):
     line: int
 
 
-def troubles(text: str) -> list[Trouble]:
-    """The unhealthy devices of one dump, in the order of its lines; none of a dump of something else."""
+def device_faults(text: str) -> list[DeviceFault]:
+    """Return the faulty devices of one dump, in the order of its lines; none for a dump of something else."""
     lines = text.splitlines()
     if "NVSMI LOG" in text[:4096]:
         return [*_of_query(lines)]
@@ -87,17 +88,17 @@ def troubles(text: str) -> list[Trouble]:
     return [*_of_table(lines)] if "NVIDIA-SMI" in text[:4096] else [*_of_csv(lines)]
 
 
-def _of_table(lines: list[str]) -> Iterator[Trouble]:
+def _of_table(lines: list[str]) -> Iterator[DeviceFault]:
     index, bus = None, ""
     for number, line in enumerate(lines, 1):
         lost = _LOST.search(line)
         if lost is not None:
-            yield Trouble("GPU", None, lost["bus"], lost["what"], "error", number)
+            yield DeviceFault("GPU", None, lost["bus"], lost["what"], "error", number)
         row = _GPU_ROW.match(line)
         if row is not None:
             index, bus = int(row["index"]), row["bus"]
             if row["ecc"].isdecimal() and int(row["ecc"]):
-                yield Trouble(
+                yield DeviceFault(
                     "GPU",
                     index,
                     bus,
@@ -106,27 +107,27 @@ def _of_table(lines: list[str]) -> Iterator[Trouble]:
                     number,
                 )
         elif index is not None and _SENSORS.match(line):
-            yield Trouble("GPU", index, bus, "a sensor does not answer (ERR!)", "error", number)
+            yield DeviceFault("GPU", index, bus, "a sensor does not answer (ERR!)", "error", number)
             index = None
 
 
-def _of_csv(lines: list[str]) -> Iterator[Trouble]:
-    """The last word on each thing of each device, for such files may be written every few seconds."""
+def _of_csv(lines: list[str]) -> Iterator[DeviceFault]:
+    """Yield the last report of each fault of each device, because such files may be written every few seconds."""
     names: list[str] = []
-    found: dict[tuple[str, str], Trouble] = {}
+    faults: dict[tuple[str, str], DeviceFault] = {}
     for number, line in enumerate(lines, 1):
         if line.startswith("No devices were found"):
-            found["", ""] = Trouble("GPU", None, "", "no device was found", "error", number)
-        elif header := columns(line.encode()):
+            faults["", ""] = DeviceFault("GPU", None, "", "no device was found", "error", number)
+        elif header := csv_columns(line.encode()):
             names = header
         elif names and line.count(", ") + 1 == len(names):
-            for label, trouble in _of_row(dict(zip(names, line.rstrip().split(", "), strict=True)), number):
-                found[f"{trouble.number} {trouble.bus}", label] = trouble
-    yield from found.values()
+            for label, fault in _of_row(dict(zip(names, line.rstrip().split(", "), strict=True)), number):
+                faults[f"{fault.number} {fault.bus}", label] = fault
+    yield from faults.values()
 
 
-def _of_row(row: dict[str, str], line: int) -> Iterator[tuple[str, Trouble]]:
-    """What one row says, each thing once: the label of it, and the trouble."""
+def _of_row(row: dict[str, str], line: int) -> Iterator[tuple[str, DeviceFault]]:
+    """Yield the faults in one row, each once, with a label."""
     index = int(row["index"]) if row.get("index", "").isdecimal() else None
     name = next(
         (
@@ -136,35 +137,35 @@ def _of_row(row: dict[str, str], line: int) -> Iterator[tuple[str, Trouble]]:
         ),
         "",
     )
-    said = set()
+    labels = set()
     for column, value in row.items():
         known = next(((text, severity) for start, text, severity in _COLUMNS if column.startswith(start)), None)
-        if known is not None and value not in _WELL and value.lower() != "none" and known[0] not in said:
-            said.add(known[0])
+        if known is not None and value not in _HEALTHY and value.lower() != "none" and known[0] not in labels:
+            labels.add(known[0])
             text = (
                 known[0]
                 if value in ("Yes", "Active") or (value == "1" and "row could" in known[0])
                 else f"{known[0]}: {value}"
             )
-            yield known[0], Trouble("GPU", index, name, text, known[1], line)
-    silent = {column: value for column, value in row.items() if value in _SILENT}
-    if silent:
-        what = f"{', '.join([*silent][:4])} {min(silent.values())}"
-        yield "silent", Trouble("GPU", index, name, f"a sensor does not answer: {what}", "error", line)
+            yield known[0], DeviceFault("GPU", index, name, text, known[1], line)
+    unanswered = {column: value for column, value in row.items() if value in _NO_ANSWER}
+    if unanswered:
+        what = f"{', '.join([*unanswered][:4])} {min(unanswered.values())}"
+        yield "silent", DeviceFault("GPU", index, name, f"a sensor does not answer: {what}", "error", line)
 
 
-def _of_npu(lines: list[str]) -> Iterator[Trouble]:
+def _of_npu(lines: list[str]) -> Iterator[DeviceFault]:
     for number, line in enumerate(lines, 1):
         row = _NPU_ROW.match(line)
         severity = _HEALTH.get(row["health"].lower()) if row is not None else None
         if row is not None and severity is not None:
             below = _NPU_BUS.match(lines[number]) if number < len(lines) else None
-            yield Trouble(
+            yield DeviceFault(
                 "NPU", int(row["index"]), below["bus"] if below else "", f"health is {row['health']}", severity, number
             )
 
 
-def _of_query(lines: list[str]) -> Iterator[Trouble]:
+def _of_query(lines: list[str]) -> Iterator[DeviceFault]:
     bus, index = "", -1
     above: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):
@@ -181,12 +182,12 @@ def _of_query(lines: list[str]) -> Iterator[Trouble]:
         if entry["value"] is None:
             above.append((indent, name))
         elif value not in _NONE:
-            said = _said("/".join(title for _, title in above), name, value)
-            if said is not None:
-                yield Trouble("GPU", index, bus, *said, number)
+            fault = _describe_query_fault("/".join(title for _, title in above), name, value)
+            if fault is not None:
+                yield DeviceFault("GPU", index, bus, *fault, number)
 
 
-def _said(section: str, name: str, value: str) -> tuple[str, Severity] | None:
+def _describe_query_fault(section: str, name: str, value: str) -> tuple[str, Severity] | None:
     for where, what, text, severity in _QUERY:
         path = f"{section}/{name}"
         if where in path and what in path[path.index(where) + len(where) :]:
@@ -194,11 +195,12 @@ def _said(section: str, name: str, value: str) -> tuple[str, Severity] | None:
     return None
 
 
-def packed(trouble: Trouble) -> str:
-    """As the value of a field."""
-    return f"{trouble.severity}|{trouble.kind}|{'' if trouble.number is None else trouble.number}|{trouble.bus}|{trouble.text}"
+def pack_fault(fault: DeviceFault) -> str:
+    """Return the fault as the value of a field."""
+    return f"{fault.severity}|{fault.kind}|{'' if fault.number is None else fault.number}|{fault.bus}|{fault.text}"
 
 
-def unpacked(value: str, line: int = 0) -> Trouble:
+def unpack_fault(value: str, line: int = 0) -> DeviceFault:
+    """Return the fault that was packed."""
     severity, kind, index, bus, text = value.split("|", 4)
-    return Trouble(kind, int(index) if index else None, bus, text, cast(Severity, severity), line)
+    return DeviceFault(kind, int(index) if index else None, bus, text, cast(Severity, severity), line)

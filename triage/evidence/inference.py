@@ -1,42 +1,83 @@
-"""Facts that no line states: concluded from a dump, a stack, an environment, or from the ranks together.
+"""Facts that no line states: inferred from a dump, a stack, an environment, or from the ranks together.
 
-Any module may hand them in with its other facts. The catalog matches them by `fields: {rule: …}`, and the graph of
-causes treats them like
-anything that a file says, except that a conclusion from silence weighs less than a line that states a cause.
+Any module may add them to its other facts. Signatures match them by `fields: {rule: …}`, and the causal graph treats
+them like any other fact, except that an inference from absence weighs less than a line that states a cause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from triage.model.details import Basis, InferenceDetail
 from triage.model.evidence import Evidence, Origin
 
-# What a conclusion stands on: `measured` (a dump, a number, a stack says it), or `silence` (somebody did not speak).
-Ground = Literal["measured", "silence"]
+# What signatures and docs/signatures.md call each basis in the field `ground`.
+_GROUNDS: dict[Basis, str] = {"measured": "measured", "absence": "silence"}
+_STALLED = frozenset(
+    (
+        "blocked-in-collective",
+        "blocked-in-dataloader",
+        "compile-skew",
+        "divergent-call",
+        "extra-collective",
+        "group-order",
+        "lagging-rank",
+        "late-entry",
+        "missed-barrier",
+        "never-joined",
+        "one-rank-diverged",
+        "outside-collectives",
+        "p2p-mismatch",
+        "rank-absent",
+        "rank-conditional",
+        "stale-build-lock",
+        "stuck-in-collective",
+        "thread-deadlock",
+        "uneven-steps",
+        "watchdog-starved",
+        "wrong-group",
+    )
+)
+"""Rules that name ranks which wait, or for which others wait."""
+_SILENT = frozenset(("log-stopped", "left-first"))
+"""Rules that name ranks whose logs stop before those of the others."""
 
 
-def inferred(
+def make_inferences(
     rule: str,
     ranks: Iterable[int],
     text: str,
-    basis: Evidence,
+    evidence: Evidence,
     *,
-    ground: Ground = "measured",
+    basis: Basis = "measured",
     component: str = "triage",
+    waiting: Sequence[int] = (),
     **fields: str,
 ) -> list[Evidence]:
-    """One inference for each rank it names (one without a rank if it names none), standing where its basis stands.
+    """Return one inference for each rank it names (one without a rank if it names none).
 
-    `rule` is the name that signatures ask for, `text` the sentence with which a reader can check it against the files.
-    `basis` is the
-    evidence on which it stands: its place is shown, and its time and attempt are taken.
+    `rule` is the name that signatures match, `text` the sentence with which a reader can check it against the files.
+    `evidence` is what it rests on: its place is shown, and its time and attempt are taken. `waiting` are ranks that
+    waited for those it names.
     """
-    named = sorted(set(ranks))
-    origins = [Origin(rank=rank, time=basis.origin.time, attempt=basis.origin.attempt) for rank in named]
-    origins = origins or [Origin(time=basis.origin.time, attempt=basis.origin.attempt)]
-    told = {"rule": rule, "ranks": ",".join(map(str, named)), "ground": ground, **fields}
+    named: list[int | None] = [*sorted(set(ranks))]
+    parts = {"rule": rule, "ranks": ",".join(map(str, named)), "ground": _GROUNDS[basis], **fields}
+    state: Literal["", "stalled", "silent"] = "stalled" if rule in _STALLED else "silent" if rule in _SILENT else ""
+    if waiting:
+        parts["waiting"] = ",".join(map(str, waiting))
     return [
-        Evidence("inference", component, text, origin, basis.source, basis.offset, basis.end, told, basis.excerpt)
-        for origin in origins
+        Evidence(
+            kind="inference",
+            component=component,
+            text=text[:1].upper() + text[1:],
+            origin=Origin(rank=rank, time=evidence.origin.time, attempt=evidence.origin.attempt),
+            source=evidence.source,
+            offset=evidence.offset,
+            end=evidence.end,
+            fields=parts,
+            excerpt=evidence.excerpt,
+            detail=InferenceDetail(rule, basis, evidence.kind, tuple(waiting), state),
+        )
+        for rank in named or [None]
     ]

@@ -1,20 +1,21 @@
-"""Everything that is one message: NCCL, HCCL and CANN, c10d, CUDA, kernel, scheduler and plain lines. The component
-says who spoke.
+"""Messages: lines of NCCL, HCCL and CANN, c10d, CUDA, the kernel, the scheduler, and all other lines.
 
-Fields by name where a speaker has them: NCCL file and rc chain, CANN code, kernel xid and bus id, glog source.
+Fields, where the text has them: NCCL file and rc chain, CANN code, kernel xid and bus id, glog source.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 
 from triage.base.lazy_re import lazy_re
-from triage.evidence.interface import evidence
+from triage.evidence.extractor import make_evidence
+from triage.model.details import Detail, KernelDetail, SchedulerDetail
 from triage.model.evidence import Block, Evidence
 
-# In order: the first whose pattern is found in the line says who spoke, and of what kind that makes it.
-SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+# Component, kind of fact and pattern: the first pattern that is found decides.
+COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("NCCL", "message", lazy_re(r"\bNCCL (?:WARN|INFO|TRACE)|\bncclInternalError|NCCL error in")),
     ("torch_npu", "message", lazy_re(r"\bERR\d{5} |torch_npu|WorkHCCL|ProcessGroupHCCL")),
     ("c10d", "message", lazy_re(r"\[c10d\]|ProcessGroup|TCPStore|\[PG |monitoredBarrier|Watchdog caught")),
@@ -24,7 +25,9 @@ SPEAKERS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         "kernel",
         "kernel",
         lazy_re(
-            r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev"
+            r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory"
+            r"|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server"
+            r"|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev"
         ),
     ),
     ("slurm", "scheduler", lazy_re(r"slurmstepd|srun: |StepId=|DUE TO |CANCELLED AT|oom[-_]kill event")),
@@ -55,10 +58,11 @@ _FIELDS = (
 _CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d+)")
 
 
-def read(block: Block) -> list[Evidence]:
+def extract(block: Block) -> list[Evidence]:
+    """Return the block as one message; no block is refused."""
     text = "\n".join(block.lines) if block.form != "nccl" else block.lines[0]
     component, kind = next(
-        ((name, kind) for name, kind, pattern in SPEAKERS if pattern.search(text)), ("app", "message")
+        ((name, kind) for name, kind, pattern in COMPONENTS if pattern.search(text)), ("app", "message")
     )
     fields: dict[str, str] = {}
     for pattern in _FIELDS:
@@ -69,11 +73,17 @@ def read(block: Block) -> list[Evidence]:
     if chain:
         fields["rc"] = chain[0][2]
         fields["chain"] = " <- ".join(match[1] for match in chain)
-    fact = evidence(block, kind, component, text, **fields)
+    node = fields.get("node") or fields.get("down", "")
+    fact = make_evidence(block, kind, component, text, _detail(fields, node), **fields)
     if kind == "kernel" and fact.origin.pid is None and fields.get("pid", "").isdigit():
         # The kernel names the process it means: through its pid the line joins a rank of that host.
         fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, pid=int(fields["pid"])))
-    node = fields.get("node") or fields.get("down", "")
     if node and not set(node) & set("[,"):  # the scheduler says which node it lost
         fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, host=node))
     return [fact]
+
+
+def _detail(fields: Mapping[str, str], lost_nodes: str) -> Detail | None:
+    if "busid" in fields:
+        return KernelDetail(fields["busid"], int(fields["xid"][:9]) if "xid" in fields else None)
+    return SchedulerDetail(lost_nodes) if lost_nodes else None

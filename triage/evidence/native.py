@@ -1,13 +1,14 @@
-"""Native crashes as text: uncaught C++ exceptions, glibc's words before an abort, faulthandler's dumps, c10 stacks."""
+"""Native crashes as text: uncaught C++ exceptions, and what faulthandler prints (`Fatal Python error`)."""
 
 from __future__ import annotations
 
 import re
 
 from triage.base.lazy_re import lazy_re
-from triage.evidence.backtraces import crash_of, fields
-from triage.evidence.interface import evidence
+from triage.evidence.backtraces import crash_fields, find_crash
+from triage.evidence.extractor import make_evidence
 from triage.evidence.python import FRAME
+from triage.model.details import CrashDetail
 from triage.model.evidence import Block, Evidence
 
 _FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)')
@@ -18,11 +19,12 @@ _SIGNALS = {
     "Illegal instruction": "SIGILL",
     "Floating-point exception": "SIGFPE",
 }
-# So many frames of which so few differ: a function that calls itself without end.
+# So many frames with so few different functions: a function that calls itself without end.
 _DEEP, _FEW = 40, 6
 
 
-def read(block: Block) -> list[Evidence]:
+def extract(block: Block) -> list[Evidence]:
+    """Return the C++ exception or the fatal Python error that the block is."""
     if block.form == "terminate":
         return _terminate(block)
     if block.form == "fatal-python":
@@ -34,11 +36,8 @@ def _terminate(block: Block) -> list[Evidence]:
     text = "\n".join(block.lines)
     kind = re.search(r"instance of '([^']+)'", text)
     what = re.search(r"what\(\):\s*(.*)", text)
-    return [
-        evidence(
-            block, "terminate", "C++", text, type=kind[1] if kind else "", what=what[1] if what else "", **_crash(block)
-        )
-    ]
+    parts = {"type": kind[1] if kind else "", "what": what[1] if what else ""}
+    return [make_evidence(block, "terminate", "C++", text, None, **parts, **_crash_point(block))]
 
 
 def _fatal(block: Block) -> list[Evidence]:
@@ -49,24 +48,27 @@ def _fatal(block: Block) -> list[Evidence]:
         (frame for frame in frames if "site-packages" not in frame["file"] and "/lib/python" not in frame["file"]), None
     )
     place = {"file": own["file"], "line": own["line"], "function": own["function"]} if own else {}
+    crash = _crash_point(block)
+    signal = _SIGNALS.get(head, "")
     return [
-        evidence(
+        make_evidence(
             block,
             "fatal-python",
             "Python",
             "\n".join(block.lines[:40]),
-            signal=_SIGNALS.get(head, ""),
+            CrashDetail(signal, crash.get("crash_kind", "")),
+            signal=signal,
             depth=str(len(frames)),
             repeated="yes" if len(frames) >= _DEEP and len(functions) <= _FEW else "",
-            **{**_crash(block), **place},
+            **{**crash, **place},
         )
     ]
 
 
-def _crash(block: Block) -> dict[str, str]:
-    """The crash point of the stack in the block, where there is one."""
-    found = crash_of(block.lines)
-    return fields(found[1]) if found is not None and found[1].key else {}
+def _crash_point(block: Block) -> dict[str, str]:
+    """Return the crash point of the stack in the block, if it has one, as fields."""
+    pair = find_crash(block.lines)
+    return crash_fields(pair[1]) if pair is not None and pair[1].key else {}
 
 
 def _current_thread(lines: tuple[str, ...]) -> list[re.Match[str]]:
@@ -81,4 +83,4 @@ def _current_thread(lines: tuple[str, ...]) -> list[re.Match[str]]:
     return frames
 
 
-__all__ = ["FRAME", "read"]
+__all__ = ["FRAME", "extract"]

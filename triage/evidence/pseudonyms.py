@@ -1,7 +1,6 @@
-"""Other names for hosts and addresses: the same host has the same name in every report that was made with the same key.
+"""Pseudonyms for hosts and addresses: a host has the same name in all reports that are made with the same key.
 
-A name is made by HMAC with a secret key, for hosts and addresses are few enough that a plain hash could be guessed
-back.
+A name is an HMAC with a secret key, because hosts and addresses are so few that a plain hash could be guessed back.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from triage.base.lazy_re import lazy_re
 
 _IPV4 = lazy_re(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w\.\d)(?!\d)")
 _IPV6 = lazy_re(r"(?<![\w:.])(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F:]{2,39}(?![\w:])")
-_GIVEN = lazy_re(r"host-[0-9a-f]{8}|addr-[0-9a-f]{8}")
+_PSEUDONYM = lazy_re(r"host-[0-9a-f]{8}|addr-[0-9a-f]{8}")
 _DOMAIN = r"(?:\.[A-Za-z][A-Za-z0-9-]*)*"
 
 
 class Pseudonyms:
-    """Called with a text, gives it with other names in it. `hosts` are the names to look for; `node7` also stands for
-    `node7.cluster.local`.
-    """
+    """Replaces hosts and addresses in a text. `hosts` are the names to look for; `node7` also means `node7.cluster`."""
 
     def __init__(self, key: str, hosts: Collection[str]) -> None:
         self._key = key.encode()
-        first = {host.split(".")[0] for host in hosts if not _IPV4.fullmatch(host) and not _GIVEN.fullmatch(host)} - {
+        first = {
+            host.split(".")[0] for host in hosts if not _IPV4.fullmatch(host) and not _PSEUDONYM.fullmatch(host)
+        } - {
             "localhost",
             "",
         }

@@ -1,45 +1,36 @@
-"""Tests that failed, as pytest's summary and sections tell them. Fields: those of an exception, and `test`."""
+"""Failed tests, from the summary and the sections of pytest. Fields: those of an exception, and `test`."""
 
 from __future__ import annotations
 
 import re
 
 from triage.base.lazy_re import lazy_re
-from triage.evidence.interface import evidence
+from triage.evidence.python import make_exception
 from triage.model.evidence import Block, Evidence
-from triage.ranks.pytests import FAILED, PLACE
-from triage.ranks.tracebacks import is_exception
+from triage.records.pytests import FAILED, PLACE
+from triage.records.tracebacks import is_exception
 
 _TYPED = lazy_re(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.DOTALL)
 
 
-def read(block: Block) -> list[Evidence]:
+def extract(block: Block) -> list[Evidence]:
+    """Return the failure of the test that the block is about."""
     if block.form != "pytest":
         return []
     named = next((match for line in reversed(block.lines) if (match := FAILED.match(line))), None)
     if named is None:
         return []
-    reason = "\n".join(
-        line[1:].removeprefix("   ").removeprefix("    ").rstrip()
-        for line in block.lines
-        if re.match(r"E(?: |$)", line)
-    ).strip()
-    said = reason or (named["said"] or "").strip()
+    lines = (line[1:].removeprefix("   ").removeprefix("    ") for line in block.lines if re.match(r"E(?: |$)", line))
+    reason = "\n".join(map(str.rstrip, lines)).strip() or (named["message"] or "").strip()
     place = next((match for line in block.lines if (match := PLACE.match(line))), None)
     where = {"file": place["file"], "line": place["line"]} if place else {"file": named["test"].partition("::")[0]}
     where |= {"code": block.lines[0][1:].strip()} if block.lines[0].startswith(">") else {}
-    return [
-        evidence(
-            block, "exception", "Python", said or named[0], **_kind(said), chain="final", test=named["test"], **where
-        )
-    ]
+    kind, message = _type_and_message(reason)
+    return [make_exception(block, reason or named[0], kind, {"message": message, "test": named["test"], **where})]
 
 
-def _kind(said: str) -> dict[str, str]:
-    first = said.split("\n", 1)[0]
-    typed = _TYPED.match(said)
-    if typed is not None and (is_exception(first) or typed["type"] == "Failed"):
-        return {"type": typed["type"].rpartition(".")[2], "message": (typed["message"] or "").strip()}
-    if said.startswith("assert"):
-        return {"type": "AssertionError", "message": said}
-    return {"type": "Failed", "message": said}
+def _type_and_message(reason: str) -> tuple[str, str]:
+    typed = _TYPED.match(reason)
+    if typed is not None and (is_exception(reason.split("\n", 1)[0]) or typed["type"] == "Failed"):
+        return typed["type"].rpartition(".")[2], (typed["message"] or "").strip()
+    return ("AssertionError" if reason.startswith("assert") else "Failed"), reason

@@ -1,71 +1,90 @@
-"""Python exceptions out of traceback blocks: chained ones each, the outermost last.
+"""Python exceptions of traceback blocks: each of a chain, the one that was raised last at the end.
 
-Fields: type (last dotted part), message, chain (final, cause, context), and of the innermost frame of the user's own
-code
-file, line, function and code; op is the torch.distributed function that the frames pass through.
+Fields: type (last part of the name), message, chain (final, cause, context), and of the innermost frame of the user's
+own code file, line, function and code; op is the torch.distributed function that the frames pass through.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from triage.base.lazy_re import lazy_re
-from triage.evidence.interface import evidence
+from triage.evidence.extractor import make_evidence
+from triage.model.details import Chain, ExceptionDetail
 from triage.model.evidence import Block, Evidence
-from triage.ranks.tracebacks import CHAINS, HEADER, is_exception
+from triage.records.tracebacks import CHAINS, HEADER, is_exception
 
 FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
-# torch.distributed.checkpoint quotes the traceback of every rank that failed: `Traceback (most recent call last): (RANK
-# 0)`
+# torch.distributed.checkpoint quotes the traceback of every failed rank: `Traceback (most recent call last): (RANK 0)`
 _NAMED = lazy_re(r"\(RANK (\d+)\)")
 _SPAWN = lazy_re(r"-- Process (\d+) terminated with the following error")
-# What the compiler says of the program itself: it never ran, so there is no traceback above it.
+# Errors of the compiler: the program never ran, so there is no traceback above the line.
 _COMPILER = lazy_re(r"(?:SyntaxError|IndentationError|TabError): ")
 # An exception group: its own traceback, then its members between lines, all behind bars.
 _GROUP = "+ Exception Group Traceback"
 _MEMBER = lazy_re(r"\s*\+[-+]+ (?:\d+|\.\.\.) -+$|\s*\+-{8,}$")
-_PLACE = ("file", "line", "function", "code", "op")
 _BARS = lazy_re(r"^\s*[|+] ?")
 
 
-def read(block: Block) -> list[Evidence]:
+def extract(block: Block) -> list[Evidence]:
+    """Return the exceptions of a traceback block."""
     if block.form == "line" and _COMPILER.match(block.lines[0]):
-        fact = _exception(block, ["", *block.lines], "final")
+        fact = _parse_exception(block, ["", *block.lines], "final")
         return [fact] if fact else []
     if block.form != "traceback":
         return []
     if block.writers:
-        return _unmixed(block)
+        return _parse_shared(block)
     if block.ambiguous:
-        return _mixed(block)
-    if _GROUP in block.lines[0]:
-        return _group(block)
+        return _count_mixed(block)
+    facts = _parse_group(block) if _GROUP in block.lines[0] else _parse_chain(block)
+    if facts or _GROUP in block.lines[0]:
+        return facts
+    text = "\n".join(block.lines[-3:])
+    return [make_exception(block, text, "", {}, truncated=True)]
+
+
+def make_exception(
+    block: Block,
+    text: str,
+    type: str,  # noqa: A002 - the field is called so
+    parts: Mapping[str, str],
+    chain: Chain = "final",
+    *,
+    truncated: bool = False,
+    interleaved: bool = False,
+) -> Evidence:
+    """Return the fact of one exception with these further fields. `type` is empty where it is not known."""
+    detail = ExceptionDetail(type, chain, block.nonfatal, block.continued, truncated=truncated, interleaved=interleaved)
+    return make_evidence(block, "exception", "Python", text, detail, **{**parts, "type": type, "chain": chain})
+
+
+def _parse_chain(block: Block) -> list[Evidence]:
+    """Return the exceptions of a traceback, those that it names as cause or context first."""
     facts = []
-    parts = list(_parts(block.lines))
+    parts = list(_split_chain(block.lines))
     process = _SPAWN.search("\n".join(block.lines))
     for index, (lines, link) in enumerate(parts):
-        if not lines:  # the block was cut behind the sentence that announces another exception
+        # Without lines the block was cut behind the sentence that announces another exception.
+        fact = (
+            _parse_exception(block, lines, "final" if index == len(parts) - 1 else _chain_of(link)) if lines else None
+        )
+        if fact is None:
             continue
-        chain = "final" if index == len(parts) - 1 else {CHAINS[0]: "context", CHAINS[1]: "cause"}.get(link, "context")
-        fact = _exception(block, lines, chain)
-        named = _NAMED.search(lines[0])
-        if fact is not None and named:
+        if named := _NAMED.search(lines[0]):
             fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, rank=int(named[1])))
-        if fact is not None and process and index:
-            fact = dataclasses.replace(fact, fields={**fact.fields, "process": process[1]})
-        if fact is not None:
-            facts.append(fact)
-    if not facts:
-        text = "\n".join(block.lines[-3:])
-        facts.append(evidence(block, "exception", "Python", text, chain="final", truncated="yes"))
+        if process and index and isinstance(fact.detail, ExceptionDetail):
+            fact = dataclasses.replace(fact, detail=dataclasses.replace(fact.detail, spawn_index=int(process[1])))
+        facts.append(fact)
     return facts
 
 
-def _parts(lines: tuple[str, ...]) -> Iterator[tuple[list[str], str]]:
-    """The single tracebacks of a chain, each with the sentence that joins it to the next."""
+def _split_chain(lines: tuple[str, ...]) -> Iterator[tuple[list[str], str]]:
+    """Yield the single tracebacks of a chain, each with the sentence that joins it to the next."""
     part: list[str] = []
     for line in lines:
         if line.strip() in CHAINS:
@@ -79,7 +98,11 @@ def _parts(lines: tuple[str, ...]) -> Iterator[tuple[list[str], str]]:
     yield part, ""
 
 
-def _exception(block: Block, lines: list[str], chain: str) -> Evidence | None:
+def _chain_of(link: str) -> Chain:
+    return "cause" if link == CHAINS[1] else "context"
+
+
+def _parse_exception(block: Block, lines: list[str], chain: Chain, *, interleaved: bool = False) -> Evidence | None:
     start = next(
         (
             index
@@ -92,22 +115,14 @@ def _exception(block: Block, lines: list[str], chain: str) -> Evidence | None:
         return None
     text = "\n".join(line.rstrip() for line in lines[start:]).strip()
     name, _, message = text.partition(":")
-    return evidence(
-        block,
-        "exception",
-        "Python",
-        text,
-        type=name.rpartition(".")[2].strip(),
-        message=message.strip(),
-        chain=chain,
-        **_place(lines[:start]),
-    )
+    # Where frames of several writers were left out, nobody knows which frame was the innermost.
+    place = {} if interleaved and block.ambiguous else _innermost_frame(lines[:start])
+    kind = name.rpartition(".")[2].strip()
+    return make_exception(block, text, kind, {"message": message.strip(), **place}, chain, interleaved=interleaved)
 
 
-def _place(lines: list[str]) -> dict[str, str]:
-    """Where it happened: the innermost frame outside libraries (or the innermost at all), and the collective on the
-    way.
-    """
+def _innermost_frame(lines: list[str]) -> dict[str, str]:
+    """Return the innermost frame outside of libraries (or the innermost at all), and the collective on the way."""
     place: dict[str, str] = {}
     inner: dict[str, str] = {}
     for index, line in enumerate(lines):
@@ -124,8 +139,8 @@ def _place(lines: list[str]) -> dict[str, str]:
     return place or inner
 
 
-def _group(block: Block) -> list[Evidence]:
-    """The members of an exception group are what failed; the groups around them are only said to be there."""
+def _parse_group(block: Block) -> list[Evidence]:
+    """Return the members of an exception group, which are what failed; the groups around them are their context."""
     sections: list[list[str]] = [[]]
     for line in block.lines:
         if _MEMBER.match(line):
@@ -134,46 +149,29 @@ def _group(block: Block) -> list[Evidence]:
             sections[-1].append(_BARS.sub("", line))
     facts = []
     for lines in sections:
-        fact = _exception(
-            block, ["", *lines], "context" if any("Exception Group Traceback" in line for line in lines) else "final"
-        )
+        is_group = any("Exception Group Traceback" in line for line in lines)
+        fact = _parse_exception(block, ["", *lines], "context" if is_group else "final")
         facts += [fact] if fact else []
     return facts
 
 
-def _unmixed(block: Block) -> list[Evidence]:
-    """One traceback that several writers printed. Where frames are left out, nobody knows which was the innermost."""
+def _parse_shared(block: Block) -> list[Evidence]:
+    """Return the exceptions of one traceback that several writers printed."""
     facts = []
-    for lines, link in _parts(block.lines):
-        chain = "final" if not link else {CHAINS[0]: "context", CHAINS[1]: "cause"}.get(link, "context")
-        fact = _exception(block, lines, chain)
+    for lines, link in _split_chain(block.lines):
+        fact = _parse_exception(block, lines, _chain_of(link) if link else "final", interleaved=True)
         if fact is not None:
-            fields = {key: value for key, value in fact.fields.items() if not block.ambiguous or key not in _PLACE}
-            fields |= {"interleaved": "yes", "writers": str(block.writers)}
-            facts.append(dataclasses.replace(fact, fields=fields, count=block.writers))
+            facts.append(dataclasses.replace(fact, count=block.writers))
     return facts
 
 
-def _mixed(block: Block) -> list[Evidence]:
-    """Tracebacks of several writers without prefixes: the exceptions and how often, but no stack that nobody wrote."""
-    counts: dict[str, int] = {}
-    for line in block.lines[1:]:
-        if is_exception(line):
-            counts[line] = counts.get(line, 0) + 1
-    writers = sum(HEADER in line for line in block.lines)
+def _count_mixed(block: Block) -> list[Evidence]:
+    """Count the exceptions in tracebacks of several writers without prefixes. Which frames belong to which is lost."""
+    counts = Counter(line for line in block.lines[1:] if is_exception(line))
     facts = []
     for text, count in counts.items():
         name, _, message = text.partition(":")
-        fact = evidence(
-            block,
-            "exception",
-            "Python",
-            text,
-            type=name.rpartition(".")[2],
-            message=message.strip(),
-            chain="final",
-            interleaved="yes",
-            writers=str(writers),
-        )
+        kind = name.rpartition(".")[2]
+        fact = make_exception(block, text, kind, {"message": message.strip()}, interleaved=True)
         facts.append(dataclasses.replace(fact, count=count))
     return facts

@@ -1,9 +1,8 @@
-"""Secrets leave the text here, before anything is matched, stored, indexed, shown or posted: kinds stay, values never.
+"""Replace secrets by their kind, before anything is matched, stored, indexed, shown or posted.
 
-Evidence passes this door when it is made of log lines, and everything else of a diagnosis when it is whole
-(`redact_all`).
-What the patterns are is in secrets.py, what a user adds to them in a file that TRIAGE_REDACT names; docs/security.md
-says what is not covered.
+Evidence is redacted when it is made from log lines, and the rest of a diagnosis when it is complete (`redact_all`). The
+patterns are in secrets.py; users add their own in a file that TRIAGE_REDACT names. docs/security.md says what is not
+covered.
 """
 
 from __future__ import annotations
@@ -13,24 +12,21 @@ import functools
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.pseudonyms import Pseudonyms
-from triage.evidence.redaction import Redaction, configured
+from triage.evidence.redaction import Redaction, load_redaction
 from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
 from triage.model.diagnosis import Diagnosis
 from triage.model.evidence import Evidence
 
 _PLAIN = (int, float, bool, type(None))
-SHORTEST = 10  # of a secret with what tells it: key='abcd'
+SHORTEST = 10  # characters of a secret with its name: key='abcd'
 _EMAIL = lazy_re(EMAIL)
 _KEY = lazy_re(KEY_LINE)
 _MARK = lazy_re(r"\[redacted ([\w-]+)\]")
-_active: ContextVar[Redaction | None] = ContextVar("redaction", default=None)
 _T = TypeVar("_T")
 
 
@@ -38,7 +34,7 @@ def _masker(kind: str) -> Any:
     mark = f"[redacted {kind}]"
 
     def mask(match: Any) -> str:
-        """The group `v` goes (v1, v2 … where the form has several), or the whole match where there is none."""
+        """Replace the group `v` (v1, v2 … where the form has several), or the whole match where there is none."""
         groups = match.re.groupindex
         number = next(
             (groups[name] for name in groups if name[0] == "v" and match.group(groups[name]) is not None), None
@@ -56,9 +52,7 @@ _COMPILED = tuple((lazy_re(pattern), _masker(kind)) for kind, _, pattern in PATT
 
 @functools.cache
 def _hints() -> tuple[Any, tuple[int, ...]]:
-    """All hints as one automaton, and which of PATTERNS each is of: most texts hold none, and asking for each in turn
-    takes far longer.
-    """
+    """Return all hints as one automaton, and the number of the pattern of each: most texts hold none of them."""
     import re2
 
     options = re2.Options()
@@ -66,14 +60,14 @@ def _hints() -> tuple[Any, tuple[int, ...]]:
     options.case_sensitive = False
     hints = re2.Set.SearchSet(options)
     owners = tuple(
-        number for number, (_, words, _) in enumerate(PATTERNS) for word in words if hints.Add(re2.escape(word)) >= 0
+        number for number, (_, texts, _) in enumerate(PATTERNS) for text in texts if hints.Add(re2.escape(text)) >= 0
     )
     hints.Compile()
     return hints, owners
 
 
 def _hinted(text: str) -> list[tuple[re.Pattern[str], Any]]:
-    """The patterns, in order, for whose secrets the text holds a hint."""
+    """Return the patterns, in order, of which the text holds a hint."""
     hints, owners = _hints()
     return [
         _COMPILED[number]
@@ -81,54 +75,41 @@ def _hinted(text: str) -> list[tuple[re.Pattern[str], Any]]:
     ]
 
 
-@contextmanager
-def using(redaction: Redaction) -> Iterator[None]:
-    """Within the block these settings hold, whatever TRIAGE_REDACT says."""
-    token = _active.set(redaction)
-    try:
-        yield
-    finally:
-        _active.reset(token)
-
-
 def redact(text: str) -> str:
-    """`text` with every secret replaced by `[redacted <kind>]`."""
-    return _redacted(text, _active.get() or configured())
+    """Return the text with every secret replaced by `[redacted <kind>]`."""
+    return _redact_with(load_redaction(), text)
 
 
-def _redacted(text: str, wanted: Redaction) -> str:
+def _redact_with(settings: Redaction, text: str) -> str:
     hinted = _hinted(text) if len(text) >= SHORTEST else ()
     for pattern, mask in hinted:
         text = pattern.sub(mask, text)
     if has_key_line(text):
         text = _KEY.sub("[redacted private-key]", text)
-    if wanted.email and "@" in text:
+    if settings.email and "@" in text:
         text = _EMAIL.sub("[redacted email]", text)
-    for kind, own in wanted.patterns:
+    for kind, own in settings.patterns:
         text = own.sub(_masker(kind), text)
     return text
 
 
 def redact_all(diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis with no secret in any text of it, and with pseudonyms of hosts and addresses if the settings want
-    them.
-    """
-    wanted = _active.get() or configured()
-    names = Pseudonyms(wanted.key, _hosts(diagnosis)) if wanted.pseudonyms else None
-    known: dict[str, str] = {}
+    """Return the diagnosis without secrets in any text, and with pseudonyms for hosts and addresses if configured."""
+    settings = load_redaction()
+    pseudonyms = Pseudonyms(settings.key, _hosts(diagnosis)) if settings.pseudonyms else None
+    cleaned: dict[str, str] = {}
 
     def clean(text: str) -> str:
-        found = known.get(text)
-        if found is None:
-            found = _redacted(text, wanted)
-            found = known[text] = names(found) if names is not None else found
-        return found
+        if text not in cleaned:
+            redacted = _redact_with(settings, text)
+            cleaned[text] = redacted if pseudonyms is None else pseudonyms(redacted)
+        return cleaned[text]
 
     return _walk(diagnosis, clean)
 
 
-def counted(facts: Iterable[Evidence]) -> dict[str, int]:
-    """How many secrets of each kind were taken out of these facts."""
+def count_redactions(facts: Iterable[Evidence]) -> dict[str, int]:
+    """Return how many secrets of each kind were taken out of these facts."""
     sums: Counter[str] = Counter()
     for fact in facts:
         text, excerpt = Counter(_MARK.findall(fact.text)), Counter(_MARK.findall(fact.excerpt))
@@ -137,18 +118,16 @@ def counted(facts: Iterable[Evidence]) -> dict[str, int]:
 
 
 def _hosts(diagnosis: Diagnosis) -> set[str]:
-    found = {*diagnosis.job.hosts, *(state.host for state in diagnosis.ranks if state.host)}
+    hosts = {*diagnosis.job.hosts, *(state.host for state in diagnosis.ranks if state.host)}
     root = diagnosis.root_cause
     for finding in (*((root,) if root else ()), *diagnosis.findings, *diagnosis.unknown):
-        found.update(finding.hosts)
-        found.update(fact.origin.host for fact in finding.evidence if fact.origin.host)
-    return found
+        hosts.update(finding.hosts)
+        hosts.update(fact.origin.host for fact in finding.evidence if fact.origin.host)
+    return hosts
 
 
 def _walk(value: _T, clean: Any) -> _T:
-    """The same value with every text in it cleaned, keys of mappings too; parts in which nothing changes stay
-    themselves.
-    """
+    """Return the value with every text in it cleaned, keys of mappings too; parts without a change stay as they are."""
     kind = type(value)
     if kind is str:
         return clean(value)  # type: ignore[no-any-return]

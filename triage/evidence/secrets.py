@@ -1,8 +1,7 @@
-"""The forms that secrets have. What a pattern calls `v` is the secret; without it the whole match is.
+"""The forms of secrets. The group `v` of a pattern is the secret; without it the whole match is.
 
-Each pattern is applied only to texts of limited length, and only where one of its hints stands in the text (compared in
-lower case): without
-one of them it cannot match.
+Each pattern is applied only to texts of limited length, and only where the text, in lower case, has one of its hints:
+without one of them it cannot match.
 """
 
 from __future__ import annotations
@@ -11,20 +10,20 @@ _NAME = (
     r"(?:passw(?:or)?d|passphrase|passcode|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key"
     r"|client[_-]?key[_-]?data|(?:auth|access|refresh|session|bearer|security|api|bot|hub|hf|id)[_-]?token|credentials?)"
 )
-# Values that are no secret: nothing, a placeholder, what is redacted already, and a name whose value comes next.
+# Values that are no secret: nothing, a placeholder, redacted text, and a name whose value comes next.
 _NEXT = rf"[\w.\[(-]{{0,64}}?{_NAME}\w{{0,32}}[\"']?\s{{0,3}}(?:[=:]|=>)"
 _NOT = rf"(?!None\b|null\b|nil\b|true\b|false\b|True\b|False\b|\*|<|\[redacted|\$\{{?\w+|{_NEXT})"
 _SUFFIX = r"(?![a-z0-9_]{0,32}(?:error|exception|warning)\b)[a-z0-9_]{0,32}"
 _VALUE = rf"(?:\"(?P<v1>{_NOT}[^\"\n]{{4,}})\"|'(?P<v2>{_NOT}[^'\n]{{4,}})'|(?P<v3>{_NOT}[^\s\"',;&]{{6,}}))"
 
 _KEY_LINE = 64
-# What _NAME can begin with, spelled out.
+# The beginnings of _NAME, spelled out.
 _KEYS = ("api", "access", "account", "private", "encryption", "signing", "client")
 _TOKENS = ("auth", "access", "refresh", "session", "bearer", "security", "api", "bot", "hub", "hf", "id")
 _NAMES = (
     *("passwd", "password", "passphrase", "passcode", "secret", "credential"),
-    *(f"{word}{sign}key" for word in _KEYS for sign in ("", "_", "-")),
-    *(f"{word}{sign}token" for word in _TOKENS for sign in ("", "_", "-")),
+    *(f"{name}{sign}key" for name in _KEYS for sign in ("", "_", "-")),
+    *(f"{name}{sign}token" for name in _TOKENS for sign in ("", "_", "-")),
 )
 
 # (kind, hints, pattern)
@@ -32,7 +31,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "private-key",
         ("-----begin",),
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----END))*(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----END))*"
+        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
     ),
     ("private-key", ("-----end",), r"[A-Za-z0-9+/=\s]{0,200}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
     ("aws-key", ("akia", "asia", "abia", "acca"), r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
@@ -118,8 +118,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("wandb-key", ("wandb",), r"(?i)\bwandb[: ](?:login|key)\b[^\n]{0,20}?(?P<v>\b[0-9a-f]{40}\b)"),
     (
         "option",
-        tuple(f"{sign}{word}" for word in (*_NAMES, "token") for sign in "-_"),
-        rf"(?i)(?<!\S)--?(?:[a-z0-9_-]{{0,64}}[_-])?(?:{_NAME}|token)[ =](?P<v>(?!-|None\b|\*|<|\[redacted)[^\s\"',;&]{{6,}})",
+        tuple(f"{sign}{name}" for name in (*_NAMES, "token") for sign in "-_"),
+        rf"(?i)(?<!\S)--?(?:[a-z0-9_-]{{0,64}}[_-])?(?:{_NAME}|token)[ =]"
+        rf"(?P<v>(?!-|None\b|\*|<|\[redacted)[^\s\"',;&]{{6,}})",
     ),
     ("netrc", ("machine ",), r"(?i)\bmachine \S{1,200} login \S{1,200} password (?P<v>(?!\[redacted)\S+)"),
     ("assignment", _NAMES, rf"(?i){_NAME}{_SUFFIX}[\"']?\s{{0,3}}(?:[=:]|=>)\s{{0,3}}{_VALUE}"),
@@ -128,7 +129,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("_token", "_pass", "_pwd"),
         rf"(?<=[A-Z0-9])_(?:TOKEN|PASS|PWD)[\"']?\s{{0,3}}[=:]\s{{0,3}}{_VALUE}",
     ),
-    (  # a token alone is a word in this trade: only what has letters and digits and is long
+    (  # `token` is a common word here: only values that are long and have letters and digits
         "assignment",
         ("token",),
         r"(?i)(?<![a-z_])token[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<v>(?=[^\s\"',;&]{0,80}[0-9])(?=[^\s\"',;&]{0,80}[a-z])[\w.~+/-]{12,}=*)",
@@ -140,5 +141,5 @@ EMAIL = r"\b[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b
 
 
 def has_key_line(text: str) -> bool:
-    """May there be a line of a private key in it?"""
-    return len(text) >= _KEY_LINE and any(len(word) == _KEY_LINE for word in text.split())
+    """Whether the text may hold a line of a private key."""
+    return len(text) >= _KEY_LINE and any(len(part) == _KEY_LINE for part in text.split())

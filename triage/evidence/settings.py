@@ -1,5 +1,4 @@
-"""Environment variables and versions, from dumps and from the lines of logs that state them. Values of secrets never
-get in.
+"""Environment variables and versions, from dumps and from lines of logs that state them, without secrets.
 
 Names in capitals are variables, names in small letters are programs with their version: `NCCL_ALGO`, `torch`, `driver`.
 """
@@ -13,9 +12,9 @@ from functools import lru_cache
 from triage.base.lazy_re import lazy_re
 from triage.evidence import health
 from triage.evidence.redact import redact
-from triage.sources.environment import is_query
+from triage.sources.environment_dumps import is_gpu_query
 
-# Only what may steer training is kept; what else stands in an environment is nobody's business.
+# Only variables that may affect training are read; the rest of an environment is private.
 _RELEVANT = lazy_re(
     r"(?:NCCL|RCCL|HCCL|LCCL|TORCH|TORCHELASTIC|TORCHINDUCTOR|PYTORCH|CUDA|CUBLAS|CUDNN|ASCEND|ATB|ACL|NPU|NVTE|NVIDIA|GLOO|UCX|UCC|FI|IBV|RDMAV"
     r"|OMP|MKL|KMP|GOMP|OPENBLAS|HSA|HIP|ROCR|MIOPEN|TRITON|XLA|JAX|TF|DS|DEEPSPEED|ACCELERATE|MEGATRON|FLASH|VLLM|TOKENIZERS|PYTHONHASHSEED"
@@ -23,15 +22,16 @@ _RELEVANT = lazy_re(
     r"|LD_PRELOAD|LD_LIBRARY_PATH|HOSTNAME|PATH"
 )
 _SECRET = lazy_re(r"(?i)key|token|secret|passw|credential|auth|cookie|session")
-HEALTH = "health-"  # begins the names under which a dump tells of devices that are not well
-LONGEST = 400
-LINE = 1 << 14
+HEALTH = "health-"  # begins the names of fields with faulty devices
+LONGEST_VALUE = 400
+LONGEST_LINE = 1 << 14
 
 _NAME = r"[A-Z][A-Z0-9_]{2,63}"
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;'\"]*)"
 _BY_NCCL = lazy_re(rf"NCCL (?:INFO|WARN) ({_NAME}) set (?:by environment )?to (.+?)\.?$")
 _ASSIGNED = lazy_re(
-    rf"(?:\+ )?(?:(?:export|declare -x|typeset -x|env:|environment:) *)?({_NAME}={_VALUE})((?:[ ;]+{_NAME}={_VALUE})*)\s*$"
+    rf"(?:\+ )?(?:(?:export|declare -x|typeset -x|env:|environment:) *)?({_NAME}={_VALUE})"
+    rf"((?:[ ;]+{_NAME}={_VALUE})*)\s*$"
 )
 _COMMAND = lazy_re(
     rf"\+ (?:env |exec )?((?:{_NAME}={_VALUE} +)+)(?:\S*(?:python|torchrun|srun|mpirun|deepspeed|accelerate))"
@@ -59,7 +59,9 @@ _PACKAGE = lazy_re(
 )
 _SOURCE = lazy_re(r"([A-Za-z0-9][A-Za-z0-9._-]*) @ (?:\S*/)?([^\s/]+)$")
 _DEVICE = lazy_re(
-    r"\| *\d+ +(NVIDIA [\w -]+?|Tesla [\w -]+?|\d{3}\w+) +(?:On|Off|\|)|^GPU \d+: (.+?)(?: \(UUID: .*)?$|\| *\d+ +(\d{3}[A-Z]\w*) +\|"
+    r"\| *\d+ +(NVIDIA [\w -]+?|Tesla [\w -]+?|\d{3}\w+) +(?:On|Off|\|)"
+    r"|^GPU \d+: (.+?)(?: \(UUID: .*)?$"
+    r"|\| *\d+ +(\d{3}[A-Z]\w*) +\|"
 )
 _PACKAGES = {
     "nvidia-nccl-cu11": "nccl",
@@ -71,100 +73,94 @@ _PACKAGES = {
 Pair = tuple[str, str]
 
 
-def of_line(line: str) -> list[Pair]:
-    """The settings and versions that one line of a log states (its prefixes taken off). Advice and prose give none."""
-    text = line[:LINE].strip()
-    by_nccl = _BY_NCCL.search(text)
-    if by_nccl is not None:
-        return list(_kept([(by_nccl[1], by_nccl[2].strip())]))
-    assigned = _ASSIGNED.match(text)
-    if assigned is not None:
-        return list(_kept(_pairs(assigned.group())))
-    command = _COMMAND.search(text)
-    if command is not None:
-        return list(_kept(_pairs(command[1])))
-    exported = _EXPORTED.findall(text)
-    if exported:
-        return list(_kept(pair for part in exported for pair in _pairs(part)))
-    shown = _DICT.search(text)
-    if shown is not None:
-        return list(_kept(_DICT_PAIR.findall(shown[1])))
-    return list(versions(text))
+def settings_in_line(line: str) -> list[Pair]:
+    """Return the settings and versions that a line of a log states, without its prefixes. Advice states none."""
+    text = line[:LONGEST_LINE].strip()
+    if by_nccl := _BY_NCCL.search(text):
+        return list(_relevant([(by_nccl[1], by_nccl[2].strip())]))
+    if assigned := _ASSIGNED.match(text):
+        return list(_relevant(_pairs(assigned.group())))
+    if command := _COMMAND.search(text):
+        return list(_relevant(_pairs(command[1])))
+    if exported := _EXPORTED.findall(text):
+        return list(_relevant(pair for part in exported for pair in _pairs(part)))
+    if mapping := _DICT.search(text):
+        return list(_relevant(_DICT_PAIR.findall(mapping[1])))
+    return list(versions_in_line(text))
 
 
-def versions(text: str) -> Iterator[Pair]:
-    """The versions that a line names."""
+def versions_in_line(text: str) -> Iterator[Pair]:
+    """Yield the versions that a line states."""
     for name, pattern in _VERSIONS:
-        found = pattern.search(text)
-        if found is not None:
-            yield name, _public(next(group for group in found.groups() if group))
+        if match := pattern.search(text):
+            yield name, _release(next(group for group in match.groups() if group))
 
 
-def of_dump(data: bytes) -> dict[str, tuple[str, int, int]]:
-    """Name to (value, offset, line) of everything in a dump that concerns training; the first of several values counts."""
-    found: dict[str, tuple[str, int, int]] = {}
+def settings_in_dump(data: bytes) -> dict[str, tuple[str, int, int]]:
+    """Return name to (value, offset, line) of all settings in a dump; the first of several values counts."""
+    settings: dict[str, tuple[str, int, int]] = {}
     separator = b"\0" if b"\0" in data else b"\n"
     offset, packages = 0, data.lstrip().startswith(b"Package ")
     for number, raw in enumerate(data.split(separator), 1):
         line = raw.decode("utf-8", "replace").rstrip("\r")
         for name, value in _of_dumped(line, packages):
-            found.setdefault(name, (value, offset, 1 if separator == b"\0" else number))
+            settings.setdefault(name, (value, offset, 1 if separator == b"\0" else number))
             if name == "device":
-                found["devices"] = (str(1 + int(found.get("devices", ("0",))[0])), offset, number)
+                settings["devices"] = (str(1 + int(settings.get("devices", ("0",))[0])), offset, number)
         offset += len(raw) + 1
-    for number, trouble in enumerate(
-        health.troubles(data.decode("utf-8", "replace"))
-        if b"smi " in data.lower() or b"NVSMI" in data or is_query(data)
+    for number, fault in enumerate(
+        health.device_faults(data.decode("utf-8", "replace"))
+        if b"smi " in data.lower() or b"NVSMI" in data or is_gpu_query(data)
         else ()
     ):
-        found[f"{HEALTH}{number}"] = (health.packed(trouble), 0, trouble.line)
-    return found
+        settings[f"{HEALTH}{number}"] = (health.pack_fault(fault), 0, fault.line)
+    return settings
 
 
 def _of_dumped(line: str, packages: bool) -> list[Pair]:
     text = line.removeprefix("export ").removeprefix("declare -x ").removeprefix("typeset -x ")
     name, equals, value = text.partition("=")
     if equals and not value.startswith("=") and re.fullmatch(r"[A-Za-z_]\w*", name):
-        return list(_kept([(name, _bare(value))]))
+        return list(_relevant([(name, _unquoted(value))]))
     device = _DEVICE.search(line)
     if device is not None:
         return [("device", next(group for group in device.groups() if group).strip())]
-    told = list(versions(line))
-    if told:
-        return told
+    stated = list(versions_in_line(line))
+    if stated:
+        return stated
     package = _PACKAGE.match(line) if "==" in line or line.startswith("[") or packages else None
-    made = package or _SOURCE.match(line)
-    if made is None:
+    match = package or _SOURCE.match(line)
+    if match is None:
         return []
-    plain = made[1].lower()
-    return [(_PACKAGES.get(plain, plain.replace("_", "-")), redact(_public(made[2]))[:LONGEST])]
+    name = match[1].lower()
+    return [(_PACKAGES.get(name, name.replace("_", "-")), redact(_release(match[2]))[:LONGEST_VALUE])]
 
 
 def _pairs(text: str) -> list[Pair]:
-    return [(name, _bare(value)) for name, value in _PAIR.findall(text)]
+    return [(name, _unquoted(value)) for name, value in _PAIR.findall(text)]
 
 
-def _kept(pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
+def _relevant(pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
     for name, value in pairs:
-        if _is_kept(name):
-            yield name, _public_value(name, value)
+        if _is_relevant(name):
+            yield name, _without_secrets(name, value)
 
 
 @lru_cache(maxsize=1 << 12)
-def _is_kept(name: str) -> bool:
+def _is_relevant(name: str) -> bool:
     return _RELEVANT.fullmatch(name) is not None and not _SECRET.search(name)
 
 
 @lru_cache(maxsize=1 << 12)
-def _public_value(name: str, value: str) -> str:
-    """The value without secrets; thousands of ranks say the same."""
-    return redact(f"{name}={value}").removeprefix(f"{name}=")[:LONGEST]
+def _without_secrets(name: str, value: str) -> str:
+    """Return the value without secrets; cached, because thousands of ranks have the same."""
+    return redact(f"{name}={value}").removeprefix(f"{name}=")[:LONGEST_VALUE]
 
 
-def _bare(value: str) -> str:
+def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def _public(version: str) -> str:
-    """Without the part that names the build: 2.6.0+cu124 and 2.6.0 are one release."""
+def _release(version: str) -> str:
+    """Return the version without its build: 2.6.0+cu124 and 2.6.0 are one release."""
     return version.partition("+")[0]

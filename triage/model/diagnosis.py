@@ -1,4 +1,4 @@
-"""The answer: findings, the state of each rank, the timeline and the whole diagnosis."""
+"""The diagnosis: findings, the state of each rank, the timeline."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ Verdict = Literal["known", "unknown", "clean"]
 
 @dataclass(frozen=True, slots=True)
 class Remediation:
+    """What to do about a failure."""
+
     summary: str = ""
     steps: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
@@ -26,7 +28,7 @@ class Remediation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A matched signature, or (signature None) a failure that no signature knows, with its evidence and reasons."""
+    """A matched signature, or (`signature` None) a failure that no signature knows, with its evidence and reasons."""
 
     signature: str | None
     title: str
@@ -50,6 +52,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RankState:
+    """How one rank ended, with the step and the time of its last line."""
+
     rank: int
     host: str | None
     state: Literal["failed", "stalled", "killed", "ok", "silent"]
@@ -69,6 +73,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """A job: its ranks and hosts, when it ran, and the versions of its programs."""
+
     id: str
     name: str
     path: str
@@ -82,6 +88,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
+    """What an ingest read and cost."""
+
     files: int = 0
     bytes: int = 0
     hits: int = 0
@@ -91,7 +99,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The whole answer. `render.json` writes it in the shape of DESIGN.md ("triage.diagnosis/1")."""
+    """The whole answer. `render.json` writes it as "triage.diagnosis/1" (docs/json.md)."""
 
     tool_version: str
     catalog_version: str
@@ -110,8 +118,8 @@ class Diagnosis:
 class Explanation:
     """Why one signature did or did not decide about a job: what `triage explain` shows.
 
-    `outcome` is one sentence. `clauses` are (text of the clause, held, hits), `near_misses` are (place, text) of lines
-    that contain a literal of the signature and yet do not match it.
+    `outcome` is one sentence. `clauses` are (text of the clause, does it hold, hits), `near_misses` are (place, text)
+    of lines that contain a literal of the signature and do not match it.
     """
 
     signature: str
@@ -125,12 +133,10 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What makes two unknown failures the same: `key`, made by version `version` of the normaliser and different in
-    each.
+    """What makes two unknown failures the same: an equal `key` of the same `version` of the rules.
 
-    Keys are compared in words only under the same `guard`. `headline` is the masked line that the key was made of,
-    `trail` says how.
-    A failure without a usable line is not `anchored`: it is never put together with another by itself.
+    Headlines are compared only under the same `guard`. `headline` is the masked line that the key is made of, `trail`
+    lists the steps. A failure without a usable line is not `anchored`: it is never merged automatically.
     """
 
     version: int
@@ -145,7 +151,7 @@ class Fingerprint:
 class Event:
     """What `count` lines of these ranks say within one second, or the last line of ranks (`last`).
 
-    `later`: the time is that of a line before, so that it happened then or later.
+    `later`: the time is that of an earlier line, so that it happened then or later.
     """
 
     time: float | None
@@ -160,8 +166,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened in a job, in the order that its clocks give; what has no time comes last. `around`: the moment that
-    windows are cut about.
+    """What happened in a job, in the order that its clocks give; events without a time come last.
+
+    `around` is the time of the failure, around which windows are cut.
     """
 
     job: Job

@@ -11,12 +11,11 @@ from triage.model.evidence import Evidence, Warning
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Something about settings or versions that may harm: what `triage env` lists.
+    """A problem of settings, versions or devices: what `triage env` lists.
 
-    `rule` is env-mismatch, determinism-incomplete, dangerous-setting or device-unhealthy; `names` the variables or
-    programs it is about; `text` the sentence;
-    `why` what may come of it. `values` pairs what stands there with those who have it; `ranks`, `hosts` are the odd
-    ones.
+    `rule` is env-mismatch, determinism-incomplete, dangerous-setting or device-unhealthy. `names` are the variables or
+    programs. `text` is the sentence, `why` the possible effect. `values` are pairs of a value and those who have it.
+    `ranks` and `hosts` are the odd ones.
     """
 
     rule: str
@@ -32,11 +31,9 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The environment of a job: who told of it, the settings and versions on which all agree, and what deviates,
-    gravest first.
-    """
+    """The environment of a job: who stated it, on which values all agree, and the deviations, the worst first."""
 
-    speakers: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
     agreed: Mapping[str, str] = field(default_factory=dict)
     deviations: tuple[Deviation, ...] = ()
     warnings: tuple[Warning, ...] = ()

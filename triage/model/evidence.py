@@ -1,7 +1,7 @@
 """What was read: sources, the origin of lines, blocks and the facts extracted from them.
 
-Times are seconds since the epoch (float); a stamp without a zone is read as UTC. Offsets are bytes in the decompressed
-text, lines are 1-based. Ranks are global ranks; what is not known is None, never 0.
+Times are seconds since the epoch (float); a timestamp without a zone is read as UTC. Offsets are bytes in the
+decompressed text, lines are 1-based. Ranks are global ranks; what is not known is None, never 0.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from triage.model.details import Detail, RankBasis
+
 SourceKind = Literal[
     "text", "core", "flight-recorder", "py-spy", "live-stacks", "error-file", "environment", "binary", "empty"
 ]
@@ -17,10 +19,11 @@ SourceKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One stream of bytes a job left behind.
+    """One stream of bytes that a job left: a file, a member of an archive, or standard input.
 
-    `name` is what the user would open: `logs/rank3.log`, `archive.tar.gz!/inner/path`, `-` for standard input.
-    `path` is set only when the bytes lie uncompressed in a regular file and can be read at any offset.
+    `name` is what the user would open: `logs/rank3.log`, `archive.tar.gz!/inner/path`, `-` for standard input. `path`
+    is set only if the bytes are uncompressed in a regular file and can be read at any offset. `size` is in bytes,
+    `mtime` is the time of the last change.
     """
 
     name: str
@@ -32,7 +35,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Warning:  # noqa: A001 - the report calls it so
-    """Something the reader must know: skipped, truncated, sampled, doubtful. "Skipped, because …" is a result."""
+    """Something the reader must know: what was skipped, truncated, sampled or is uncertain, and why."""
 
     code: str
     source: str | None
@@ -41,7 +44,11 @@ class Warning:  # noqa: A001 - the report calls it so
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who wrote a line, as far as the line, its file name and the job's maps tell."""
+    """Who wrote a line and when, as far as its prefix, its file name and the job map tell.
+
+    `rank` is the global rank, `local_rank` the rank on its host. `stream` is stdout or stderr. `attempt` counts the
+    restarts of the job.
+    """
 
     rank: int | None = None
     local_rank: int | None = None
@@ -58,12 +65,10 @@ class Block:
 
     `lines` have their prefixes removed; `offset` is where the first of them starts, `headline` the offset of the line
     that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
-    `ambiguous`: lines of several writers that nothing tells apart; `goes_on`: its writer made progress afterwards;
-    `aside`: an exception that does not end its process (ignored, thread). `writers`: as many printed this same
-    traceback, their lines
-    mixed with those of others and nothing says who; 0: one writer's own lines. `dated`: its time stands in its own
-    lines; else it is that of a line
-    before, and it happened then or later.
+    `ambiguous`: lines of several writers that cannot be separated. `continued`: its writer made progress afterwards.
+    `nonfatal`: an exception that does not end its process (`ignored`, `thread`). `writers`: so many processes printed
+    this same traceback, their lines mixed; 0: all lines are of one writer. `has_own_time`: its own lines have a time;
+    else the time is that of an earlier line, and it happened then or later.
     """
 
     source: str
@@ -74,18 +79,22 @@ class Block:
     lines: tuple[str, ...]
     origin: Origin
     ambiguous: bool = False
-    goes_on: bool = False
-    aside: str = ""
+    continued: bool = False
+    nonfatal: str = ""
     writers: int = 0
-    dated: bool = True
+    has_own_time: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One fact. `kind` and `component` say who spoke, `text` what, `fields` the parts by name.
+    """One fact. `kind` and `component` say who wrote it, `text` what, `fields` are its parts as signatures match them.
 
-    `line` and `end_line` are filled in only for what is reported. `count` is how often the same fact was seen
-    for this origin; `inferred` facts come from reasoning across ranks and carry their sentence in `text`.
+    `line` and `end_line` are filled in only for what is reported. `count` is how often the same fact was written by
+    this origin. `inference` facts come from reasoning across ranks; their `text` is the sentence that says why.
+
+    What follows is for reasoning, and no part of a report or of the store: `detail` has the parts with their types,
+    `inherits_time` says that the time is that of an earlier line, so that it happened then or later, and `rank_basis`
+    how reasoning found the rank.
     """
 
     kind: str
@@ -100,11 +109,14 @@ class Evidence:
     count: int = 1
     line: int | None = None
     end_line: int | None = None
+    detail: Detail | None = field(default=None, repr=False, compare=False)
+    inherits_time: bool = field(default=False, repr=False, compare=False)
+    rank_basis: RankBasis = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class LastLine:
-    """The last line that a rank wrote, wherever it stands, without its prefix."""
+    """The last line that a rank wrote in any source, without its prefix; `step` is the training step in it."""
 
     rank: int
     time: float | None

@@ -1,4 +1,4 @@
-"""What the store remembers: incidents, feedback, clusters and the audit log."""
+"""The records of the store: incidents, feedback, clusters and the audit log."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from triage.model.diagnosis import Diagnosis, Fingerprint, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A diagnosis that the store remembers, in one line. `at` is when it failed, as far as is known; `seen` counts
-    ingests of the same files.
+    """The summary of a stored diagnosis.
 
-    `ranks` and `hosts` are those of the root cause. `agree` and `wrong` count the feedback. `name` is the cluster's, if
-    a person gave it one.
+    `at` is when the job failed, as far as that is known; `ingests` counts how often the same files were ingested.
+    `ranks` and `hosts` are those of the root cause. `agree` and `wrong` count the feedback. `name` is the name that a
+    person gave to the cluster.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Incident:
     at: float = 0.0
     stored_at: float = 0.0
     seen_at: float = 0.0
-    seen: int = 1
+    ingests: int = 1
     catalog_version: str = ""
     agree: int = 0
     wrong: int = 0
@@ -43,8 +43,10 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a person said about a diagnosis. `said` is what the diagnosis had as its root then, `signature` what it
-    should have been.
+    """One person's opinion of a diagnosis.
+
+    `diagnosed` is the root cause (a signature, a cluster or the verdict) at that time, `signature` the right one, and
+    `because` the reason.
     """
 
     id: int
@@ -54,13 +56,14 @@ class Feedback:
     verdict: Literal["agree", "wrong"]
     because: str
     signature: str | None
-    said: str | None
+    diagnosed: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What an incident was held for before and after; `old` and `new` are a signature, a cluster, or the verdict where
-    there is neither.
+class DiagnosisChange:
+    """A change of an incident's root cause.
+
+    `old` and `new` are a signature, a cluster, or the verdict where there is neither.
     """
 
     incident: str
@@ -73,20 +76,21 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """All that the store has about one incident."""
+class StoredIncident:
+    """Everything that the store has about one incident."""
 
     incident: Incident
     diagnosis: Diagnosis
     feedback: tuple[Feedback, ...] = ()
-    history: tuple[Change, ...] = ()
+    history: tuple[DiagnosisChange, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Unknown failures that are one. `keys` are its fingerprints; `recent` and `before` count incidents of the last and
-    the last but one week.
+    """Similar unknown failures.
+
+    `keys` are its fingerprints; `recent` and `before` count the incidents of the last week and of the week before.
     """
 
     id: str
@@ -107,8 +111,8 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the audit log: who did what to which thing, and the entry that took it back, if one did."""
+class AuditEntry:
+    """One entry of the audit log: who did what to which subject, and the entry that undid it, if any."""
 
     id: int
     at: float
@@ -117,3 +121,11 @@ class Entry:
     subject: str
     details: Mapping[str, object] = field(default_factory=dict)
     undone_by: int | None = None
+
+
+_KEYS = {"ingests": "seen", "diagnosed": "said"}
+
+
+def record_keys(kind: type[Incident] | type[Feedback]) -> dict[str, str]:
+    """Return the column and JSON key of each attribute of a record."""
+    return {name: _KEYS.get(name, name) for name in kind.__dataclass_fields__}

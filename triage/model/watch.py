@@ -7,17 +7,18 @@ from typing import Literal
 
 from triage.model.diagnosis import Diagnosis
 
-NewsKind = Literal["failure", "revised", "recovered", "silent", "back", "slow", "usual", "stalled", "resumed"]
+EventKind = Literal["failure", "revised", "recovered", "silent", "back", "slow", "usual", "stalled", "resumed"]
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """Something that `triage watch` says of a job that runs: about a failure (with its diagnosis), or about its pace.
+class WatchEvent:
+    """One event of a running job: a failure with its diagnosis, or a change of pace.
 
-    `ranks` are those it is about, none when that is all of them or not known; `hosts` theirs, as far as known.
+    `at` is in seconds since 1970. `ranks` lists the ranks concerned; it is empty for all ranks or unknown ranks.
+    `hosts` lists the known hosts of these ranks.
     """
 
-    kind: NewsKind
+    kind: EventKind
     at: float
     text: str
     ranks: tuple[int, ...] = ()
@@ -28,16 +29,16 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What a watch said of the pace of a job since it fell out of step, the first news and the newest.
+    """Pace events that belong together: the first one and the newest ones.
 
-    `wrong` is what still is: `slow`, `stalled`, `silent 37` for a rank. None of it: the job is in step again, or it
-    failed.
+    `problems` holds what is still wrong: `slow`, `stalled`, or `silent 37` for a rank. It is empty when the job
+    recovered or failed.
     """
 
-    news: tuple[News, ...]
-    wrong: frozenset[str] = frozenset()
+    events: tuple[WatchEvent, ...]
+    problems: frozenset[str] = frozenset()
 
     @property
-    def began(self) -> float:
-        """When it was first said, in seconds since 1970."""
-        return self.news[0].at
+    def began_at(self) -> float:
+        """Time of the first event, in seconds since 1970."""
+        return self.events[0].at

@@ -1,10 +1,9 @@
-"""The clocks of the hosts: how far apart they are, by events that several hosts saw at once.
+"""The clocks of the hosts: how far they are apart, estimated from events that several hosts log at the same moment.
 
-Such events are the steps of a synchronous training, the end of a rendezvous, a communicator that is ready, one
-collective that all ranks
-entered. Each gives the difference of two clocks and the delay between two lines; the median over many is the clocks',
-and how much
-they scatter is how sure it is. Nothing here orders events closer than that.
+Such events are the steps of a synchronous training, the end of a rendezvous, a communicator that is ready, or one
+collective that all ranks entered. Each event gives the difference of two clocks plus the delay between two lines. The
+median over many events is the difference of the clocks, and their scatter is its uncertainty. Nothing here orders
+events more exactly than that.
 """
 
 from __future__ import annotations
@@ -12,109 +11,105 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
-# Stamps of glog and torchelastic are whole seconds, so that two of them can be a second apart and mean the same moment.
+# Timestamps of glog and torchelastic have whole seconds, so two of the same moment can differ by a second.
 RESOLUTION = 2.0
-_LEAST_DOUBT = 1.0
-# An event that one host saw at several times (a step number used again) says nothing.
-_ONCE = 30.0
+_LEAST_UNCERTAINTY = 1.0
+# An event that one host logged at several times (a step number used again) is ignored.
+_SAME_MOMENT = 30.0
 _FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """A host's clock is `ahead` seconds before the reference's, give or take `doubt`, by so many `events`."""
+class HostClock:
+    """A host's clock: `ahead` seconds before the reference's, ± `uncertainty`, estimated from so many `events`."""
 
     ahead: float
-    doubt: float
+    uncertainty: float
     events: int
 
 
 @dataclass
-class Clocks:
-    """Built by `see`, closed by `settle`. `by_host` has the hosts that share events with the `reference`, itself
-    included.
+class HostClocks:
+    """The clocks of a job: filled by `add_event`, then estimated by `estimate`.
+
+    `by_host` has the hosts that share events with the `reference`, itself included.
     """
 
     reference: str | None = None
-    by_host: dict[str, Clock] = field(default_factory=dict)
-    _seen: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    by_host: dict[str, HostClock] = field(default_factory=dict)
+    _times: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
-    def see(self, event: str, host: str | None, time: float | None) -> None:
-        """`host` saw `event`, which all hosts see at the same moment, at `time` of its own clock."""
+    def add_event(self, event: str, host: str | None, time: float | None) -> None:
+        """Add the time at which `host` logged `event`, by its own clock. All hosts log it at the same moment."""
         if host is not None and time is not None:
-            self._seen[event][host].append(time)
+            self._times[event][host].append(time)
 
-    def settle(self) -> None:
-        """Estimate every clock against the host that shares most events with others; hosts that share none with it,
-        through one that does.
+    def estimate(self) -> None:
+        """Estimate every clock against the reference: the host that shares most events with others.
 
-        Thousands of hosts may see thousands of events: no two hosts are compared that need not be.
+        A host that shares none with it is compared with one that does. Thousands of hosts may share thousands of
+        events, so no two hosts are compared needlessly.
         """
-        events = [once for by_host in self._seen.values() if len(once := _once(by_host)) > 1]
+        events = [times for by_host in self._times.values() if len(times := _event_times(by_host)) > 1]
         shared: dict[str, int] = defaultdict(int)
-        of_host: dict[str, list[dict[str, float]]] = defaultdict(list)
-        for once in events:
-            for host in once:
-                shared[host] += 2 * (len(once) - 1)
-                of_host[host].append(once)
+        by_host: dict[str, list[dict[str, float]]] = defaultdict(list)
+        for times in events:
+            for host in times:
+                shared[host] += 2 * (len(times) - 1)
+                by_host[host].append(times)
         self.reference = min(shared, key=lambda host: (-shared[host], host), default=None)
         if self.reference is None:
             return
-        self.by_host = {self.reference: Clock(0.0, 0.0, shared[self.reference])}
+        self.by_host = {self.reference: HostClock(0.0, 0.0, shared[self.reference])}
         unknown = set(shared) - {self.reference}
         pending = deque([self.reference])
         while pending and unknown:
-            known = pending.popleft()
-            base = self.by_host[known]
-            for other, differences in sorted(_differences(known, of_host[known], unknown).items()):
-                found = _clock(differences)
-                self.by_host[other] = Clock(
-                    round(base.ahead + found.ahead, 3), round(base.doubt + found.doubt, 3), found.events
-                )
+            host = pending.popleft()
+            base = self.by_host[host]
+            for other, differences in sorted(_differences(host, by_host[host], unknown).items()):
+                clock = _clock_of(differences)
+                ahead = round(base.ahead + clock.ahead, 3)
+                self.by_host[other] = HostClock(ahead, round(base.uncertainty + clock.uncertainty, 3), clock.events)
                 pending.append(other)
             unknown -= self.by_host.keys()
-        self._seen.clear()
+        self._times.clear()
 
-    def ahead(self, host: str | None) -> float:
-        """What to take off a time of this host so that it can be compared; 0 where the difference is no more than what
-        is not known.
+    def seconds_ahead(self, host: str | None) -> float:
+        """Return what to subtract from a time of this host; 0 if the difference is within the uncertainty.
 
-        Whole seconds, for less is not known, and a stamp that has no fraction gets none.
+        The result is whole seconds: less is not known, and a timestamp without a fraction stays without one.
         """
         clock = self.by_host.get(host or "")
-        return float(round(clock.ahead)) if clock is not None and abs(clock.ahead) > clock.doubt + RESOLUTION else 0.0
-
-    def doubt(self, one: str | None, other: str | None) -> float | None:
-        """Two times of these hosts that are closer than this (in seconds, after `ahead`) are in no order. None: nothing
-        is known of their clocks.
-        """
-        if one == other:
-            return RESOLUTION
-        mine, theirs = self.by_host.get(one or ""), self.by_host.get(other or "")
-        return None if mine is None or theirs is None else max(RESOLUTION, mine.doubt + theirs.doubt)
+        is_wrong = clock is not None and abs(clock.ahead) > clock.uncertainty + RESOLUTION
+        return float(round(clock.ahead)) if clock is not None and is_wrong else 0.0
 
 
-def _once(by_host: dict[str, list[float]]) -> dict[str, float]:
-    """When each host saw an event, without the hosts that saw it at several times."""
+def _event_times(by_host: dict[str, list[float]]) -> dict[str, float]:
+    """Return when each host logged an event, without the hosts that logged it at several times."""
     import statistics
 
-    return {host: statistics.median(times) for host, times in by_host.items() if max(times) - min(times) <= _ONCE}
+    return {
+        host: statistics.median(times) for host, times in by_host.items() if max(times) - min(times) <= _SAME_MOMENT
+    }
 
 
-def _differences(known: str, events: list[dict[str, float]], unknown: set[str]) -> dict[str, list[float]]:
-    """Of the unknown hosts how much later their stamps of these events are than those of the known one."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for once in events:
-        for other in once.keys() & unknown if len(unknown) > len(once) else [host for host in unknown if host in once]:
-            found[other].append(once[other] - once[known])
-    return found
+def _differences(host: str, events: list[dict[str, float]], unknown: set[str]) -> dict[str, list[float]]:
+    """Return for each unknown host how much later it logged these events than `host`."""
+    differences: dict[str, list[float]] = defaultdict(list)
+    for times in events:
+        others = times.keys() & unknown if len(unknown) > len(times) else [one for one in unknown if one in times]
+        for other in others:
+            differences[other].append(times[other] - times[host])
+    return differences
 
 
-def _clock(differences: list[float]) -> Clock:
+def _clock_of(differences: list[float]) -> HostClock:
     import statistics
 
     middle = statistics.median(differences)
     spread = statistics.median(abs(difference - middle) for difference in differences)
-    few = len(differences) < _FEW
-    doubt = max(_LEAST_DOUBT * (2 if few else 1), (max(differences) - min(differences)) if few else 3 * spread)
-    return Clock(middle, doubt, len(differences))
+    if len(differences) < _FEW:
+        uncertainty = max(2 * _LEAST_UNCERTAINTY, max(differences) - min(differences))
+    else:
+        uncertainty = max(_LEAST_UNCERTAINTY, 3 * spread)
+    return HostClock(middle, uncertainty, len(differences))

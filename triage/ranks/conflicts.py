@@ -1,98 +1,94 @@
-"""What the files of a job say against each other of who is who, and which ranks nobody names: warnings for the report."""
+"""Warnings about identity: contradictions between the files of a job, missing ranks, and clocks that are apart."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from triage.base.rank_ranges import format_ranks
 from triage.model.evidence import Warning
-from triage.ranks.identity import FILE, JobMap
+from triage.ranks.identity import UNKNOWN_HOST_OF, JobMap
 
 _MOST = 5
 
 
-def remarks(job: JobMap) -> list[Warning]:
-    """One warning a kind of contradiction, the ranks that are missing, and the clocks that are apart. In a fixed order."""
-    told: tuple[tuple[str, str, Iterator[str]], ...] = (
+def find_conflicts(job: JobMap) -> list[Warning]:
+    """Return one warning for each kind of contradiction, missing ranks and differing clocks, in a fixed order."""
+    kinds: tuple[tuple[str, str, Iterator[str]], ...] = (
         (
             "identity-conflict",
-            "taken for no rank, because the files contradict each other: ",
-            itertools.chain(_pids(job), _locals(job)),
+            "the files contradict each other, so these ranks are not used: ",
+            itertools.chain(_ranks_of_pids(job), _ranks_of_local_ranks(job)),
         ),
-        ("identity-conflict", "the lines are believed, not the name of their file: ", _files(job)),
-        ("identity-conflict", "", _sizes(job)),
-        ("identity-unknown", "", _scattered(job)),
-        ("missing-ranks", "", _missing(job)),
-        ("clock-skew", "", _clocks(job)),
+        ("identity-conflict", "file name and lines name different ranks, and the lines decide: ", _ranks_of_files(job)),
+        ("identity-conflict", "", _world_sizes(job)),
+        ("identity-unknown", "", _hostless_files(job)),
+        ("missing-ranks", "", _missing_ranks(job)),
+        ("clock-skew", "", _clock_skews(job)),
     )
-    return [Warning(code, None, before + _some(found)) for code, before, what in told if (found := list(what))]
+    return [
+        Warning(code, None, introduction + _join(items))
+        for code, introduction, messages in kinds
+        if (items := list(messages))
+    ]
 
 
-def _pids(job: JobMap) -> Iterator[str]:
+def _ranks_of_pids(job: JobMap) -> Iterator[str]:
     """One process has one rank. The same pid on two hosts is two processes."""
     for pid, ranks in sorted(job.by_pid.items()):
-        places = {rank: job.hosts.get(rank, set()) for rank in ranks}
+        hosts = {rank: job.hosts.get(rank, set()) for rank in ranks}
         if any(
-            not places[one] or not places[other] or places[one] & places[other]
+            not hosts[one] or not hosts[other] or hosts[one] & hosts[other]
             for one, other in itertools.combinations(ranks, 2)
         ):
-            yield f"process {pid} is called {_ranks(ranks)}"
+            yield f"process {pid} is {format_ranks(ranks)}"
 
 
-def _locals(job: JobMap) -> Iterator[str]:
+def _ranks_of_local_ranks(job: JobMap) -> Iterator[str]:
     for (place, local), ranks in sorted(job.by_local.items()):
-        if len(ranks) > 1 and not place.startswith(FILE):
-            yield f"local rank {local} of {place.rstrip('/')} is called {_ranks(ranks)}"
+        if len(ranks) > 1 and not place.startswith(UNKNOWN_HOST_OF):
+            yield f"local rank {local} of {place.rstrip('/')} is {format_ranks(ranks)}"
 
 
-def _files(job: JobMap) -> Iterator[str]:
+def _ranks_of_files(job: JobMap) -> Iterator[str]:
     for source, ranks in sorted(job.by_source.items()):
-        named = job.sources[source].rank if source in job.sources else None
-        if named is not None and ranks and named not in ranks:
-            yield f"{source} calls itself {_ranks(ranks)}"
+        stated = job.sources[source].rank if source in job.sources else None
+        if stated is not None and ranks and stated not in ranks:
+            yield f"the lines of {source} are {format_ranks(ranks)}"
 
 
-def _sizes(job: JobMap) -> Iterator[str]:
+def _world_sizes(job: JobMap) -> Iterator[str]:
     if job.sizes and job.ranks and max(job.ranks) >= max(job.sizes):
-        yield f"rank {max(job.ranks)} is named, though the largest size of the world that is stated is {max(job.sizes)}"
+        yield f"rank {max(job.ranks)} exists, but the largest stated world size is {max(job.sizes)}"
 
 
-def _scattered(job: JobMap) -> Iterator[str]:
-    if files := job.scattered():
-        yield f"{files} files have lines of the same local ranks and do not say of which host, so that these are taken for no ranks"
+def _hostless_files(job: JobMap) -> Iterator[str]:
+    if files := job.count_hostless_files():
+        yield f"{files} files have the same local ranks and name no host, so these ranks are unknown"
 
 
-def _missing(job: JobMap) -> Iterator[str]:
-    """Where more than one rank is told apart, the ranks that nothing tells of are worth a word."""
-    missing = job.missing()
+def _missing_ranks(job: JobMap) -> Iterator[str]:
+    """Missing ranks are reported only if more than one rank is known."""
+    missing = job.missing_ranks()
     if missing and len(job.ranks) > 1:
-        yield f"of {job.world_size()} ranks nothing here names {_ranks(missing)}: if they have logs, give them too"
+        yield f"no line or file name names {format_ranks(missing)} of {job.world_size()}: add their logs if they exist"
 
 
-def _clocks(job: JobMap) -> Iterator[str]:
+def _clock_skews(job: JobMap) -> Iterator[str]:
+    reference = job.clocks.reference
     for host, clock in sorted(job.clocks.by_host.items()):
-        if job.clocks.ahead(host):
+        if job.clocks.seconds_ahead(host):
             sense = "ahead of" if clock.ahead > 0 else "behind"
-            zone = abs(clock.ahead) > 1700 and abs(clock.ahead - round(clock.ahead / 1800) * 1800) <= clock.doubt
+            half_hours = round(clock.ahead / 1800) * 1800
+            is_zone = abs(clock.ahead) > 1700 and abs(clock.ahead - half_hours) <= clock.uncertainty
             yield (
-                f"the stamps of {host} are {abs(clock.ahead):.0f} s {sense} those of {job.clocks.reference}"
-                + (" (another time zone)" if zone else "")
-                + f", give or take {clock.doubt:.0f} s, by {clock.events} events that both saw; times are told by {job.clocks.reference}"
+                f"the clock of {host} is {abs(clock.ahead):.0f} s {sense} {reference}"
+                + (" (another time zone)" if is_zone else "")
+                + f" (± {clock.uncertainty:.0f} s, from {clock.events} common event{'s' * (clock.events != 1)});"
+                + f" times are shown by the clock of {reference}"
             )
 
 
-def _some(what: list[str]) -> str:
-    more = len(what) - _MOST
-    return "; ".join(what[:_MOST]) + (f"; and {more} more" if more > 0 else "")
-
-
-def _ranks(ranks: Iterable[int]) -> str:
-    """`rank 3`, `ranks 0-3, 7`."""
-    parts: list[list[int]] = []
-    for rank in sorted(ranks):
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1].append(rank)
-        else:
-            parts.append([rank])
-    text = ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part)) for part in parts)
-    return ("rank " if len(parts) == 1 and len(parts[0]) == 1 else "ranks ") + text
+def _join(items: list[str]) -> str:
+    more = len(items) - _MOST
+    return "; ".join(items[:_MOST]) + (f"; and {more} more" if more > 0 else "")

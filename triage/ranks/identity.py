@@ -1,42 +1,42 @@
-"""Who is who: global ranks from local ranks, pids, hosts and file names, as far as the files of the job agree.
+"""The job map: find the global rank of a line from local ranks, pids, hosts and file names, as far as the files agree.
 
-Nothing is guessed: a rank that no map gives stays None. One convention is used and said: when only one host is seen,
-every known pair of local and global rank is equal and the world is not several times as large, local ranks are taken as
-ranks. Where hosts are not named, each run
-directory of torchrun counts as one, because the agent of every host makes its own; and where several files have a local
-rank 3 and name no
-host, they may be of several hosts.
+Nothing is guessed: a rank that no map gives stays None. One convention is used: if only one host is known, every known
+pair of local and global rank is equal, and the world is not several times as large, local ranks are global ranks. Where
+no host is named, each run directory of torchrun counts as a host, because every host's agent makes its own. If several
+files have the same local rank and name no host, they may be of several hosts.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
-from triage.ranks.clocks import Clocks
-from triage.ranks.files import TASK, origin_of
+from triage.ranks.clocks import HostClocks
+from triage.ranks.file_names import TASK_NAMING, parse_file_name
 
-_RUN = lazy_re(r"(?P<run>.*?)/?attempt_\d+/\d+/")
-# What the files of one process differ in: its stream, its attempt, and the age of what was rotated.
-_SAME = lazy_re(
-    r"(?i)std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|restart[_-]?\d+"
+T = TypeVar("T")
+
+# Before the name of a source, in place of a host: the unknown host of its lines.
+UNKNOWN_HOST_OF = "\0"
+_RUN_DIRECTORY = lazy_re(r"(?P<run>.*?)/?attempt_\d+/\d+/")
+# How the names of one process's files differ: by stream, attempt, and the number of a rotated file.
+_PROCESS_VARIANTS = lazy_re(
+    r"(?i)std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|"
+    r"restart[_-]?\d+"
 )
-_PCI = lazy_re(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
-
-
-# Before the name of a source that stands for the unknown host of its lines.
-FILE = "\0"
-# Of a world that is larger no list of ranks is made.
-_WORLD = 1 << 17
+_PCI_ADDRESS = lazy_re(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
+# The missing ranks of a larger world are not listed.
+_LARGEST_WORLD = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A process that says which rank of how many it has in a communicator, which need not be that of all ranks."""
+class CommunicatorMember:
+    """A process with its rank in a communicator of `size`, which may be smaller than the job. `bus` is its GPU's."""
 
     source: str
     origin: Origin
@@ -47,9 +47,11 @@ class Member:
 
 @dataclass
 class JobMap:
-    """Built by `learn` from every origin seen, closed by `settle`, then asked by `complete`.
+    """Which ranks, hosts, pids and GPUs belong together: filled by `learn`, then by `resolve`, asked by `complete`.
 
-    `clocks` says how far the clocks of the hosts are apart, and how sure that is.
+    `by_pid`, `by_local` (host and local rank), `by_source`, `by_bus` (host and PCI address) and `by_device` (IP address
+    and device) give ranks. `hosts` gives the hosts of a rank, `addresses` those of an IP address. `sources` has what
+    the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks.
     """
 
     by_pid: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -58,33 +60,30 @@ class JobMap:
     hosts: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     by_bus: dict[tuple[str, tuple[int, int, int]], set[int]] = field(default_factory=lambda: defaultdict(set))
     sources: dict[str, Origin] = field(default_factory=dict)
-    runs: set[str] = field(default_factory=set)
+    run_directories: set[str] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
     sizes: set[int] = field(default_factory=set)
-    members: list[Member] = field(default_factory=list)
-    clocks: Clocks = field(default_factory=Clocks)
-    named: set[str] = field(default_factory=set)  # hosts that local ranks were said with
-    addresses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # IP address to hosts
-    by_device: dict[tuple[str, int], set[int]] = field(
-        default_factory=lambda: defaultdict(set)
-    )  # IP address and device to ranks
+    members: list[CommunicatorMember] = field(default_factory=list)
+    clocks: HostClocks = field(default_factory=HostClocks)
+    addresses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    by_device: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     _unplaced: set[tuple[str, str | None, int]] = field(default_factory=set)
-    # What would have to be gathered from the maps for every line of files without a host's name.
-    _machines: set[str] = field(default_factory=set)
-    _of_local_rank: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    # Summaries of the maps, kept because every line of a file without a host needs them.
+    _known_hosts: set[str] = field(default_factory=set)
+    _ranks_by_local: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     _local_is_rank: bool = True
-    _locals: set[int] = field(default_factory=set)
-    _bare: dict[int, set[str]] = field(
-        default_factory=lambda: defaultdict(set)
-    )  # local rank to files that name no host
+    _local_ranks: set[int] = field(default_factory=set)
+    # Local rank to the files with it that name no host.
+    _hostless_files: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
 
-    def learn_member(self, member: Member) -> None:
-        """What a process says of a communicator; it counts if that turns out to be the one of all ranks."""
+    def learn_member(self, member: CommunicatorMember) -> None:
+        """Add a member of a communicator; it counts if that turns out to be the communicator of all ranks."""
         self.members.append(member)
 
-    def settle(self) -> None:
-        """All has been seen: the communicators of all ranks give the ranks of their processes, smaller ones number
-        their own members.
+    def resolve(self) -> None:
+        """Derive what needs all sources: ranks of communicator members and of tasks, and the clocks.
+
+        Only the largest communicator has global ranks; a smaller one numbers its own members.
         """
         size = max(self.sizes | {member.size for member in self.members}, default=0)
         for member in self.members:
@@ -92,76 +91,75 @@ class JobMap:
                 self.sizes.add(size)
                 self.learn(member.source, dataclasses.replace(member.origin, rank=member.rank))
                 if member.bus and member.origin.host is not None:
-                    self.learn_bus(member.origin.host, member.bus, member.rank)
+                    self._learn_gpu(member.origin.host, member.bus, member.rank)
         self.members.clear()
-        self._settle_tasks()
+        self._resolve_tasks()
         for source, host, local in sorted(self._unplaced, key=str):
             rank = self.complete(source, Origin(host=host, local_rank=local)).rank
             if rank is not None:
                 self.ranks.add(rank)
         self._unplaced.clear()
-        self.clocks.settle()
+        self.clocks.estimate()
 
-    def _settle_tasks(self) -> None:
-        """`slurm-123_4.out` is of task 4 or of job 4 of an array: of a task, where there are as many as the world is
-        said to be large.
+    def _resolve_tasks(self) -> None:
+        """Take the number in `slurm-123_4.out` as a rank if there are as many tasks as the stated world size.
+
+        Otherwise it is the number of an array job.
         """
         tasks: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         for source in self.sources:
-            if found := TASK.pattern.search(source):
-                tasks[source[: found.start("task")]][int(found["task"])].append(source)
-        for numbered in tasks.values():
-            if set(numbered) == set(range(max(self.sizes, default=0))):
-                for task, sources in numbered.items():
+            if match := TASK_NAMING.pattern.search(source):
+                tasks[source[: match.start("task")]][int(match["task"])].append(source)
+        for by_number in tasks.values():
+            if set(by_number) == set(range(max(self.sizes, default=0))):
+                for task, sources in by_number.items():
                     self.ranks.add(task)
                     for source in sources:
                         if self.sources[source].rank is None:
                             self.sources[source] = dataclasses.replace(self.sources[source], rank=task)
 
     def learn(self, source: str, origin: Origin) -> None:
-        """Take in what one line says of its writer."""
-        named = self._named(source)
-        rank = origin.rank if origin.rank is not None else named.rank
+        """Add what one line says about its writer."""
+        stated = self._stated(source)
+        rank = _first(origin.rank, stated.rank)
+        host = origin.host or stated.host
+        local = _first(origin.local_rank, stated.local_rank)
         if origin.host is not None and origin.local_rank is not None:
-            self.named.add(short(origin.host))
-            self._machines.add(short(origin.host))
+            self._known_hosts.add(short_host(origin.host))
+        if local is not None:
+            self._local_ranks.add(local)
         if rank is None:
-            unplaced = origin.local_rank if origin.local_rank is not None else named.local_rank
-            if unplaced is not None:
-                self._locals.add(unplaced)
-                self._unplaced.add((source, origin.host or named.host, unplaced))
-                if origin.host is None and named.host is None and not _RUN.match(source):
-                    self._bare[unplaced].add(_SAME.sub("", source))
+            if local is not None:
+                self._unplaced.add((source, host, local))
+                if host is None and not _RUN_DIRECTORY.match(source):
+                    self._hostless_files[local].add(_PROCESS_VARIANTS.sub("", source))
             return
         self.ranks.add(rank)
-        host = origin.host or named.host
         if origin.rank is not None:
             self.by_source[source].add(rank)
-        pid = origin.pid if origin.pid is not None else named.pid
+        pid = _first(origin.pid, stated.pid)
         if pid is not None:
             self.by_pid[pid].add(rank)
-        local = origin.local_rank if origin.local_rank is not None else named.local_rank
         if local is not None:
-            self._locals.add(local)
-            for place in _places(source, host):
+            for place in _host_keys(source, host):
                 self.by_local[(place, local)].add(rank)
-            self._of_local_rank[local].add(rank)
+            self._ranks_by_local[local].add(rank)
             self._local_is_rank &= local == rank
         if host is not None:
-            self.hosts[rank].add(short(host))
-            self._machines.add(short(host))
+            self.hosts[rank].add(short_host(host))
+            self._known_hosts.add(short_host(host))
 
     def complete(self, source: str, origin: Origin) -> Origin:
-        """`origin` with what the maps and the name of its source add."""
-        named = self._named(source)
-        local = origin.local_rank if origin.local_rank is not None else named.local_rank
-        host = origin.host or named.host
+        """Return `origin` with what the maps and the name of its source add."""
+        stated = self._stated(source)
+        local = _first(origin.local_rank, stated.local_rank)
+        host = origin.host or stated.host
         rank = origin.rank
         if rank is None:
-            rank = self._guessed(source, named, origin, host, local)
+            rank = self._rank_from_maps(source, stated, origin, host, local)
         if host is None and rank is not None and len(self.hosts.get(rank, ())) == 1:
             host = next(iter(self.hosts[rank]))
-        stream, attempt = origin.stream or named.stream, origin.attempt or named.attempt
+        stream, attempt = origin.stream or stated.stream, origin.attempt or stated.attempt
         if (rank, local, host, stream, attempt) == (
             origin.rank,
             origin.local_rank,
@@ -172,140 +170,135 @@ class JobMap:
             return origin
         return dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
 
-    def _guessed(self, source: str, named: Origin, origin: Origin, host: str | None, local: int | None) -> int | None:
-        """The first map that knows just one rank for a writer who does not say it."""
-        guesses: tuple[Callable[[], set[int]], ...] = (
-            lambda: {named.rank} if named.rank is not None and not self.of_several(source) else set(),
-            lambda: self._of_pid(host, origin.pid if origin.pid is not None else named.pid),
-            lambda: self._of_local(source, host, local),
-            # A file of one worker: what it says of its rank anywhere holds for all of it.
-            lambda: (
-                self.by_source.get(source, set()) if named.local_rank is not None or named.pid is not None else set()
-            ),
+    def _rank_from_maps(
+        self, source: str, stated: Origin, origin: Origin, host: str | None, local: int | None
+    ) -> int | None:
+        """Return the rank from the first map that gives exactly one."""
+        is_of_one_worker = stated.local_rank is not None or stated.pid is not None
+        lookups: tuple[Callable[[], set[int]], ...] = (
+            lambda: {stated.rank} if stated.rank is not None and not self.has_several_ranks(source) else set(),
+            lambda: self._ranks_of_pid(host, _first(origin.pid, stated.pid)),
+            lambda: self._ranks_of_local(source, host, local),
+            # In the file of one worker, a rank in any line holds for all lines.
+            lambda: self.by_source.get(source, set()) if is_of_one_worker else set(),
         )
-        for guess in guesses:
-            found = guess()
-            if len(found) == 1:
-                return next(iter(found))
+        for lookup in lookups:
+            ranks = lookup()
+            if len(ranks) == 1:
+                return next(iter(ranks))
         return None
 
-    def of_several(self, source: str) -> bool:
-        """Do its lines name its own rank and others, or many? Then `rank_0/job.log` is called after something else,
-        such as a node.
-        """
-        found = self.by_source.get(source, set())
-        return len(found) > (1 if self._named(source).rank in found else 2)
+    def has_several_ranks(self, source: str) -> bool:
+        """Do its lines name other ranks than its file name? Then `rank_0/job.log` is named after a node, say."""
+        ranks = self.by_source.get(source, set())
+        return len(ranks) > (1 if self._stated(source).rank in ranks else 2)
 
-    def on_one_clock(self, origin: Origin) -> Origin:
-        """`origin` with its time as the reference's clock would have shown it, where the host's clock is known to be
-        wrong.
-        """
-        if not self.clocks.by_host:
+    def with_corrected_time(self, origin: Origin) -> Origin:
+        """Return `origin` with its time by the reference's clock, if the host's clock is known to be wrong."""
+        if not self.clocks.by_host or origin.host is None or origin.time is None:
             return origin
-        ahead = self.clocks.ahead(short(origin.host)) if origin.host is not None and origin.time is not None else 0.0
-        return dataclasses.replace(origin, time=origin.time - ahead) if ahead and origin.time is not None else origin
+        ahead = self.clocks.seconds_ahead(short_host(origin.host))
+        return dataclasses.replace(origin, time=origin.time - ahead) if ahead else origin
 
-    def learn_bus(self, host: str, bus_id: str, rank: int) -> None:
-        """NCCL's Init line prints the GPU's PCI address as one hexadecimal number: domain, bus (8 bits), device (8),
-        function (4).
+    def _learn_gpu(self, host: str, bus_id: str, rank: int) -> None:
+        """Add a GPU by NCCL's PCI address: one hexadecimal number of domain, bus, device (8 bits each) and function (4
+        bits).
         """
         number = int(bus_id, 16)
-        self.by_bus[(short(host), (number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF))].add(rank)
+        self.by_bus[(short_host(host), (number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF))].add(rank)
 
-    def rank_at(self, host: str | None, bus_id: str) -> int | None:
-        """The rank whose GPU is at `0000:9b:00` of the host; without a host, if only one host has a rank there."""
-        parts = _PCI.fullmatch(bus_id)
+    def rank_of_gpu(self, host: str | None, bus_id: str) -> int | None:
+        """Return the rank whose GPU is at `0000:9b:00` of the host; without a host, if only one host has one there."""
+        parts = _PCI_ADDRESS.fullmatch(bus_id)
         if parts is None:
             return None
-        place = (int(parts[1] or "0", 16), int(parts[2], 16), int(parts[3], 16))
-        found = {
+        address = (int(parts[1] or "0", 16), int(parts[2], 16), int(parts[3], 16))
+        users = {
             rank
             for (name, bus), ranks in self.by_bus.items()
-            if bus == place and (host is None or short(host) == name)
+            if bus == address and (host is None or short_host(host) == name)
             for rank in ranks
         }
-        return next(iter(found)) if len(found) == 1 else None
+        return next(iter(users)) if len(users) == 1 else None
 
     def world_size(self) -> int | None:
-        """The largest size that any line states, or that the ranks seen demand."""
+        """Return the largest stated world size, or more if a higher rank is known."""
         sizes = set(self.sizes)
         if self.ranks:
             sizes.add(max(self.ranks) + 1)
         return max(sizes, default=None)
 
-    def missing(self) -> tuple[int, ...]:
-        """Ranks of the world that no line and no name of a file names."""
+    def missing_ranks(self) -> tuple[int, ...]:
+        """Return the ranks of the world that no line and no file name names."""
         size = self.world_size() or 0
-        return tuple(sorted(set(range(size)) - self.ranks)) if size <= _WORLD else ()
+        return tuple(sorted(set(range(size)) - self.ranks)) if size <= _LARGEST_WORLD else ()
 
-    def host_ranks(self) -> dict[str, tuple[int, ...]]:
+    def ranks_by_host(self) -> dict[str, tuple[int, ...]]:
+        """Return the ranks of each host, both sorted."""
         hosts: dict[str, set[int]] = defaultdict(set)
         for rank, names in self.hosts.items():
             for name in names:
                 hosts[name].add(rank)
         return {name: tuple(sorted(ranks)) for name, ranks in sorted(hosts.items())}
 
-    def one_host(self) -> bool:
-        """Only one host is seen, no known pair of local and global rank differs, and the world is not that of several
-        such hosts.
-        """
-        return self._one_place() and self._local_is_rank and not self._of_more()
+    def is_one_host(self) -> bool:
+        """Is only one host known, are local ranks equal to ranks, and is the world not several such hosts?"""
+        return self._has_one_host() and self._local_is_rank and not self._is_part_of_world()
 
-    def _of_more(self) -> bool:
-        """Is the stated size of the world twice the local ranks seen, or thrice? Then these are those of one node of
-        several.
-        """
-        here, size = len(self._locals), max(self.sizes, default=0)
-        return here > 0 and size > here and size % here == 0 and self._locals == set(range(here))
+    def _is_part_of_world(self) -> bool:
+        """Is the stated world size a multiple of the local ranks, so that these are one node's of several?"""
+        local, size = len(self._local_ranks), max(self.sizes, default=0)
+        return local > 0 and size > local and size % local == 0 and self._local_ranks == set(range(local))
 
-    def _one_place(self) -> bool:
-        return len(self._machines) <= 1 and len(self.runs) <= 1 and not self.scattered()
+    def _has_one_host(self) -> bool:
+        return len(self._known_hosts) <= 1 and len(self.run_directories) <= 1 and not self.count_hostless_files()
 
-    def scattered(self) -> int:
-        """How many files have the same local rank and name no host; 0 where none has what another has."""
-        most = max(map(len, self._bare.values()), default=0)
+    def count_hostless_files(self) -> int:
+        """Return how many files have the same local rank and name no host; 0 if no two do."""
+        most = max(map(len, self._hostless_files.values()), default=0)
         return most if most > 1 else 0
 
-    def _of_pid(self, host: str | None, pid: int | None) -> set[int]:
-        """Pids count within a host: a rank that is known to be on another one is not meant."""
-        found = self.by_pid.get(pid, set()) if pid is not None else set()
-        return {rank for rank in found if host is None or not self._elsewhere(rank, short(host))}
+    def _ranks_of_pid(self, host: str | None, pid: int | None) -> set[int]:
+        """Return the ranks with this pid, except those on other hosts."""
+        ranks = self.by_pid.get(pid, set()) if pid is not None else set()
+        return {rank for rank in ranks if host is None or not self._is_elsewhere(rank, short_host(host))}
 
-    def _elsewhere(self, rank: int, host: str) -> bool:
-        """Is the rank known to be on another host? An address and a name may be the same one."""
+    def _is_elsewhere(self, rank: int, host: str) -> bool:
+        """Is the rank on another host? An address and a name may be the same host."""
         names = self.hosts.get(rank, set())
         return bool(names) and host not in names and all(_is_address(name) == _is_address(host) for name in names)
 
-    def _of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
+    def _ranks_of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
         if local is None:
             return set()
-        for place in _places(source, host):
-            if (found := self.by_local.get((place, local))) and (place[0] != FILE or self._is_one_node(place, local)):
-                return found
-        found = self._of_local_rank.get(local, set()) if self._one_place() and self._machines | self.runs else set()
-        return found or ({local} if self.one_host() else set())
+        for key in _host_keys(source, host):
+            ranks = self.by_local.get((key, local))
+            if ranks and (key[0] != UNKNOWN_HOST_OF or self._is_one_node(key)):
+                return ranks
+        if self._has_one_host() and self._known_hosts | self.run_directories and local in self._ranks_by_local:
+            return self._ranks_by_local[local]
+        return {local} if self.is_one_host() else set()
 
-    def _is_one_node(self, place: str, local: int) -> bool:
-        """Are the ranks in a file without hosts one node's? Another one's local rank could be meant where a single pair
-        alone is known.
-        """
-        pairs = [(number, rank) for (name, number), ranks in self.by_local.items() if name == place for rank in ranks]
-        return len(pairs) > 1 and len({rank - number for number, rank in pairs}) == 1
+    def _is_one_node(self, key: str) -> bool:
+        """Are the ranks in a file without hosts of one node? A single known pair may be of another node."""
+        pairs = [(local, rank) for (name, local), ranks in self.by_local.items() if name == key for rank in ranks]
+        return len(pairs) > 1 and len({rank - local for local, rank in pairs}) == 1
 
-    def _named(self, source: str) -> Origin:
-        named = self.sources.get(source)
-        if named is None:
-            named = self.sources[source] = origin_of(source)
-            if named.host is not None:
-                self._machines.add(short(named.host))
-            run = _RUN.match(source)
-            if run and named.host is None:
-                self.runs.add(run["run"])
-        return named
+    def _stated(self, source: str) -> Origin:
+        """Return what the file name of the source states."""
+        stated = self.sources.get(source)
+        if stated is None:
+            stated = self.sources[source] = parse_file_name(source)
+            if stated.host is not None:
+                self._known_hosts.add(short_host(stated.host))
+            run = _RUN_DIRECTORY.match(source)
+            if run and stated.host is None:
+                self.run_directories.add(run["run"])
+        return stated
 
 
-def short(host: str) -> str:
-    """NCCL cuts names at the first dot, others do not: one machine is one name. Addresses stay whole."""
+def short_host(host: str) -> str:
+    """Return the host without its domain, as NCCL writes it; an IP address unchanged."""
     return host if _is_address(host) else host.split(".", 1)[0]
 
 
@@ -313,14 +306,12 @@ def _is_address(host: str) -> bool:
     return (host[:1].isdigit() and "." in host) or ":" in host
 
 
-def _places(source: str, host: str | None) -> tuple[str, ...]:
-    """What stands for the host of a line: its name, the run directory of its source, or the source where neither is
-    known.
-    """
-    run = _RUN.match(source)
-    return (*((short(host),) if host is not None else ()), *((f"{run['run']}/",) if run else ())) or (FILE + source,)
+def _first(value: T | None, other: T | None) -> T | None:
+    return value if value is not None else other
 
 
-def learn_all(job: JobMap, origins: Iterable[tuple[str, Origin]]) -> None:
-    for source, origin in origins:
-        job.learn(source, origin)
+def _host_keys(source: str, host: str | None) -> tuple[str, ...]:
+    """Return what stands for the host of a line: its name, its run directory, or its source if neither is known."""
+    run = _RUN_DIRECTORY.match(source)
+    names = (*((short_host(host),) if host is not None else ()), *((f"{run['run']}/",) if run else ()))
+    return names or (UNKNOWN_HOST_OF + source,)

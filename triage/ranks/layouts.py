@@ -1,6 +1,4 @@
-"""How the lines of one source are dressed, told once from some lines at its start and its end: which grammars they may
-have, and what wraps them.
-"""
+"""The layout of one source: its prefix grammars and what wraps or cuts its lines, detected from a sample of them."""
 
 from __future__ import annotations
 
@@ -8,34 +6,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
-from triage.ranks import cuts
-from triage.ranks.envelopes import Kind, Opened, exported, kind_of, open_json
-from triage.ranks.grammars import BY_START, Table
-from triage.ranks.habits import SAMPLED, UNLABELLED, table_of
-from triage.ranks.nesting import nested
-from triage.ranks.prefix import parse
-from triage.ranks.wrapped import width_of
+from triage.ranks.file_prefixes import SAMPLED_LINES, UNLABELLED, detect_table
+from triage.ranks.grammar import Table
+from triage.ranks.grammars import BY_START
+from triage.ranks.log_wrappers import WrapperKind, detect_wrapper, is_journal_export, unwrap_json
+from triage.ranks.nesting import resolve_labels
+from triage.ranks.prefix import parse_prefix
+from triage.ranks.terminal_wrap import detect_width
 
+# The widths at which collectors cut lines: util-linux and srun 1,024 bytes; BusyBox and BSD read 1,023 at a time.
+CUT_WIDTHS = (1024, 1023)
+LONGEST_PREFIX = 160
+LONGEST_CUT_LINE = max(CUT_WIDTHS) + LONGEST_PREFIX
+# The grammars of collectors that cut long lines, by name.
+LABEL_PREFIXES = frozenset({"srun --label", "srun --label on every line", "srun --label of het jobs"})
+SYSLOG_PREFIXES = frozenset({"syslog", "journal with ISO stamps"})
+CUTTING_PREFIXES = LABEL_PREFIXES | SYSLOG_PREFIXES | {"PALS --label"}
+_COLLECTOR_SAMPLES = 12
 _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`table` are the grammars for its lines; `envelope` what they lie in; `width` where a terminal broke them.
+    """How the lines of one source are written.
 
-    `cut`: a collector stands before them that cuts long ones; `escaped`: one that writes several lines as one.
+    `table` has their grammars, `wrapper` is the log wrapper around them, and `width` is where a terminal broke them.
+    `cuts_lines`: a collector cuts long lines. `escapes_newlines`: a collector writes several lines as one.
     """
 
     table: Table
-    envelope: Kind = ""
+    wrapper: WrapperKind = ""
     width: int = 0
-    cut: bool = False
-    escaped: bool = False
+    cuts_lines: bool = False
+    escapes_newlines: bool = False
 
     @property
-    def dressed(self) -> bool:
-        """Is there more around its lines than the grammars that any file may have?"""
-        return bool(self.envelope or self.width or self.escaped) or not (
+    def is_wrapped(self) -> bool:
+        """Is there more around the lines than the prefixes that any file may have?"""
+        return bool(self.wrapper or self.width or self.escapes_newlines) or not (
             self.table is BY_START or self.table is UNLABELLED
         )
 
@@ -43,51 +51,64 @@ class Layout:
 PLAIN = Layout(BY_START)
 
 
-def layout_of(head: bytes, tail: bytes = b"") -> Layout:
-    """The layout of a source that begins with `head` and ends with `tail`; both may be cut anywhere behind their first
-    line.
-    """
-    if exported(head or tail):
+def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
+    """Detect the layout of a source from its first and last bytes. Both may end within a line."""
+    if is_journal_export(head or tail):
         fields = (head + tail).decode("utf-8", "replace").split("\n")
-        return Layout(table_of([line[8:] for line in fields if line.startswith("MESSAGE=")][-2 * SAMPLED :]), "export")
-    width = width_of(tail or head) if not (head and tail) else 0
+        messages = [line[8:] for line in fields if line.startswith("MESSAGE=")]
+        return Layout(detect_table(messages[-2 * SAMPLED_LINES :]), "export")
+    width = detect_width(tail or head) if not (head and tail) else 0
     if width:
-        whole = b"\n".join(_unbroken(width, tail or head))
-        return Layout(nested(table_of(_sample(whole, SAMPLED)), whole), "", width)
-    lines = _sample(head, SAMPLED // 2) + _sample(tail[tail.find(b"\n") + 1 :], SAMPLED // 2)
-    table = nested(table_of(lines), head + b"\n" + tail)
-    envelope = kind_of(lines, table)
-    if envelope == "json":
-        opened = [open_json(parse(line, 1970, table), 1970) for line in lines]
-        messages = [message for line, inside in zip(lines, opened, strict=True) for message in _messages(line, inside)]
-        table = nested(table_of(messages), "\n".join(messages).encode("utf-8", "replace"))
-    if envelope:
-        return Layout(table, envelope)
+        unbroken = b"\n".join(_join_broken(width, tail or head))
+        return Layout(resolve_labels(detect_table(_sample(unbroken, SAMPLED_LINES)), unbroken), "", width)
+    half = SAMPLED_LINES // 2
+    lines = _sample(head, half) + _sample(tail[tail.find(b"\n") + 1 :], half)
+    table = resolve_labels(detect_table(lines), head + b"\n" + tail)
+    wrapper = detect_wrapper(lines, table)
+    if wrapper == "json":
+        messages = [message for line in lines for message in _json_messages(line, table)]
+        table = resolve_labels(detect_table(messages), "\n".join(messages).encode("utf-8", "replace"))
+    if wrapper:
+        return Layout(table, wrapper)
     longest = max(len(line) for data in (head, tail) for line in data.split(b"\n"))
-    found = Layout(table, "", 0, *cuts.told(lines, table, longest))
-    return PLAIN if table is BY_START and not (found.cut or found.escaped) else found
+    layout = Layout(table, "", 0, *_detect_collector(lines, table, longest))
+    return PLAIN if table is BY_START and not (layout.cuts_lines or layout.escapes_newlines) else layout
 
 
-def _unbroken(width: int, data: bytes) -> list[bytes]:
+def _detect_collector(lines: Sequence[str], table: Table, longest: int) -> tuple[bool, bool]:
+    """Return whether a collector that cuts long lines, and one that escapes newlines, writes most sampled lines.
+
+    The first counts only if no line is longer than it allows. rsyslog writes a newline as `#012`.
+    """
+    layers = [parse_prefix(line, 1970, table).layers for line in lines[:: len(lines) // _COLLECTOR_SAMPLES or 1]]
+    cuts, escapes = (
+        2 * sum(not names.isdisjoint(prefixes) for prefixes in layers) >= len(layers) > 0
+        for names in (CUTTING_PREFIXES, SYSLOG_PREFIXES)
+    )
+    return cuts and longest <= LONGEST_CUT_LINE, escapes
+
+
+def _join_broken(width: int, data: bytes) -> list[bytes]:
     lines: list[bytes] = []
-    goes_on = False
+    continues = False
     for piece in data.split(b"\n"):
-        if goes_on:
+        if continues:
             lines[-1] += piece
         else:
             lines.append(piece)
-        goes_on = len(piece.decode("utf-8", "replace")) == width
+        continues = len(piece.decode("utf-8", "replace")) == width
     return lines
 
 
-def _messages(line: str, opened: Sequence[Opened] | None) -> list[str]:
-    return [line] if opened is None else [message for message, _ in opened]
+def _json_messages(line: str, table: Table) -> list[str]:
+    messages = unwrap_json(parse_prefix(line, 1970, table), 1970)
+    return [line] if messages is None else [text for text, _ in messages]
 
 
 def _sample(data: bytes, most: int) -> list[str]:
-    """Some lines, spread out; one cut off at the end is left out where there are others.
+    """Return at most `most` lines, spread over `data`. A last line that is cut off is left out if there are others.
 
-    The distances between them differ, so that of records of several lines each line has its turn.
+    The distances between them vary, so that each line of a record of several lines is sampled.
     """
     lines = data.split(b"\n")
     lines = (lines[:-1] or lines) if lines[-1] else lines

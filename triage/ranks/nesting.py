@@ -1,11 +1,9 @@
-"""Labels that are no ranks, which only some lines of a file give away: what stands inside of them says another number.
+"""Labels that are not ranks: in some files the layers inside a label show that it numbers something else.
 
-`srun --label torchrun …` numbers the nodes: `1: [default0]:` is local rank 0 of task 1. Without tee, torch's own tag
-shows it, or that
-torchrun itself speaks behind a label. `torchrun --role rank` (torchtitan's scripts) tags
-local ranks as torch tags ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. A container's or replica's name around
-a launcher's
-prefix, `trainer-1  | [default0]:`, is where its local ranks count.
+`srun --label torchrun …` numbers nodes: `1: [default0]:` is local rank 0 of task 1. Without tee, torch's own tag shows
+it, or torchrun's own lines behind a label. `torchrun --role rank` (torchtitan's scripts) tags local ranks as torch tags
+ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. The name of a container or replica around a launcher's prefix,
+as in `trainer-1  | [default0]:`, stands for the host of the local rank.
 """
 
 from __future__ import annotations
@@ -16,27 +14,29 @@ import itertools
 import re
 
 from triage.base.lazy_re import lazy_re
-from triage.ranks.grammars import GRAMMARS, Grammar, Table, grammar, table
-from triage.ranks.prefix import parse
+from triage.ranks.grammar import Grammar, Table, build_table, make_grammar
+from triage.ranks.grammars import GRAMMARS
+from triage.ranks.prefix import parse_prefix
 
-TEES = (("torchrun tee",), ("torchrun tee with a host role",))
+_TEE_LAYERS = (("torchrun tee",), ("torchrun tee with a host role",))
 _TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:")
-_NUMBERED = lazy_re(rb"\d\]:")  # a quick look for what _TEE ends with
-_TWICE = lazy_re(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
+_TEE_END = lazy_re(rb"\d\]:")  # a quick check
+_TWO_RANKS = lazy_re(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
 _MOST = 256
-# Behind a label: torch's tag, and what starts the processes of a node.
+# Behind a label: torch's tag, or a program that starts the processes of a node.
 _TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d+)\]:")
 _STARTER = lazy_re(
-    rb"(?m)^([^\n]{1,60}?: ?)[^\n]{0,80}?(?:torch[./]distributed[./](?:run|elastic(?!.multiprocessing.errors)|launcher)\b|\[launch\.py:\d+:\w+\])"
+    rb"(?m)^([^\n]{1,60}?: ?)[^\n]{0,80}?(?:torch[./]distributed[./]"
+    rb"(?:run|elastic(?!.multiprocessing.errors)|launcher)\b|\[launch\.py:\d+:\w+\])"
 )
-_STARTERS = (
+_STARTER_HINTS = (
     *(b"distributed%c%s" % (sign, name) for sign in b"./" for name in (b"run", b"elastic", b"launcher")),
     b"[launch.py:",
 )
-# What of a name stands for its host: `i.pretrain/0` is replica `pretrain/0`. Names of hosts end at their first dot.
-_HOUSE = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"
-_HET = "srun --label of het jobs"
-_ROLE = grammar(
+# The part of a name that stands for its host: `i.pretrain/0` is replica `pretrain/0`. Hosts end at their first dot.
+_HOST_IN_NAME = r"(?P<who>(?=(?:[\w-]+\.)*(?P<host>[\w-]+(?:/[\w-]+)?)[ |])"
+_HET_LABEL = "srun --label of het jobs"
+_ROLE_RANK = make_grammar(
     "torchrun tee with the role rank on every line",
     "writer",
     "torch 1.9",
@@ -46,94 +46,96 @@ _ROLE = grammar(
 )
 
 
-def nested(found: Table, data: bytes) -> Table:
-    """The grammars for a source of which `data` are lines, all that are at hand: outer labels give no rank where they
-    cannot be one.
-    """
-    role = b"[rank" in data and _TWICE.search(data) is not None
-    heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _NUMBERED.search(data) else []
-    step = len(heads) // _MOST + 1
-    told = [head.decode("utf-8", "replace") for head in heads[::step]]
-    scoped = any(_differ(head, found) for head in told) or _of_nodes(data, found)
-    housed = any(_has_house(head, found) for head in told)
-    return _amended(_in_order(found), role, scoped, housed) if role or scoped or housed else found
+def resolve_labels(table: Table, data: bytes) -> Table:
+    """Return the table for a source with the lines `data`, in which labels that cannot be ranks give none."""
+    has_role_rank = b"[rank" in data and _TWO_RANKS.search(data) is not None
+    heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _TEE_END.search(data) else []
+    sampled = [head.decode("utf-8", "replace") for head in heads[:: len(heads) // _MOST + 1]]
+    labels_nodes = any(_label_differs(head, table) for head in sampled) or _labels_nodes(data, table)
+    names_hosts = any(_name_is_host(head, table) for head in sampled)
+    if not (has_role_rank or labels_nodes or names_hosts):
+        return table
+    return _changed(_in_order(table), has_role_rank, labels_nodes, names_hosts)
 
 
-def _differ(head: str, found: Table) -> bool:
-    """Is the label outside of a tee's another number than the tee's?"""
-    parsed = parse(head, table=found)
-    if parsed.layers[-1:] not in TEES or parsed.origin.rank in (None, parsed.origin.local_rank):
+def _label_differs(head: str, table: Table) -> bool:
+    """Is the label around a tee another number than the tee's?"""
+    parsed = parse_prefix(head, table=table)
+    if parsed.layers[-1:] not in _TEE_LAYERS or parsed.origin.rank in (None, parsed.origin.local_rank):
         return False
-    return any(_is_label(entry) for start in found.values() for entry in start if entry.name in parsed.layers[:-1])
+    return any(_is_label(entry) for start in table.values() for entry in start if entry.name in parsed.layers[:-1])
 
 
-def _of_nodes(data: bytes, found: Table) -> bool:
-    """Do the labels number nodes? A starter of processes speaks behind one, or each tag (but for that of rank 0) is
-    another number than its label.
+def _labels_nodes(data: bytes, table: Table) -> bool:
+    """Do the labels number nodes?
+
+    A program that starts processes writes behind one, or each tag (except rank 0's) is another number than its label.
     """
-    starting = (
-        _STARTER.finditer(data) if any(word in data for word in _STARTERS) else ()
-    )  # the patterns are slow on what has neither
-    if any(_label(match[1], found) is not None for match in itertools.islice(starting, _MOST)):
+    # The patterns are slow, so the hints are checked first.
+    starting = _STARTER.finditer(data) if any(hint in data for hint in _STARTER_HINTS) else ()
+    if any(_label_number(match[1], table) is not None for match in itertools.islice(starting, _MOST)):
         return True
-    tagged = data.count(b"[rank") > data.count(b"\n[rank") + data.startswith(b"[rank")
-    tags = {match.groups() for match in _TAGGED.finditer(data)} if tagged else set()
-    pairs = {(label, int(tag)) for before, tag in sorted(tags)[:_MOST] if (label := _label(before, found)) is not None}
+    is_tagged = data.count(b"[rank") > data.count(b"\n[rank") + data.startswith(b"[rank")
+    tags = {match.groups() for match in _TAGGED.finditer(data)} if is_tagged else set()
+    pairs = {
+        (label, int(tag)) for before, tag in sorted(tags)[:_MOST] if (label := _label_number(before, table)) is not None
+    }
     return any(label != tag for label, tag in pairs) and not any(label == tag for label, tag in pairs if label)
 
 
-def _label(before: bytes, found: Table) -> int | None:
-    """The number of the label that a line begins with, if that is all that it begins with."""
-    parsed = parse(before.decode("utf-8", "replace") + "x", table=found)
-    labels = {entry.name for start in found.values() for entry in start if _is_label(entry)}
-    return (
-        parsed.origin.rank if parsed.text == "x" and labels.issuperset(parsed.layers[-1:]) and parsed.layers else None
-    )
+def _label_number(before: bytes, table: Table) -> int | None:
+    """Return the number of the label in `before`, if there is nothing else in it."""
+    parsed = parse_prefix(before.decode("utf-8", "replace") + "x", table=table)
+    labels = {entry.name for start in table.values() for entry in start if _is_label(entry)}
+    is_label = parsed.text == "x" and parsed.layers and parsed.layers[-1] in labels
+    return parsed.origin.rank if is_label else None
 
 
-def _in_order(found: Table) -> tuple[Grammar, ...]:
-    """The entries of a table in the order in which they are tried: habits, then grammars."""
-    entries = dict.fromkeys(entry for start in found.values() for entry in start)
+def _in_order(table: Table) -> tuple[Grammar, ...]:
+    """Return the entries of a table in the order they are tried: file prefixes, then grammars."""
+    entries = dict.fromkeys(entry for start in table.values() for entry in start)
     return (*(entry for entry in entries if entry not in GRAMMARS), *(entry for entry in GRAMMARS if entry in entries))
 
 
-def _has_house(head: str, found: Table) -> bool:
-    """Does a name that is no host's stand outside of a tee that names no host?"""
-    parsed = parse(head, table=found)
-    if parsed.layers[-1:] not in TEES or parsed.origin.host is not None:
+def _name_is_host(head: str, table: Table) -> bool:
+    """Does a name without a host stand around a tee without a host?"""
+    parsed = parse_prefix(head, table=table)
+    if parsed.layers[-1:] not in _TEE_LAYERS or parsed.origin.host is not None:
         return False
-    return any(_is_name(entry) for start in found.values() for entry in start if entry.name in parsed.layers[:-1])
+    return any(_is_name(entry) for start in table.values() for entry in start if entry.name in parsed.layers[:-1])
 
 
 def _is_name(entry: Grammar) -> bool:
-    return entry.name == _HET or (entry.writer and entry.named and "host" not in entry.says)
+    return entry.name == _HET_LABEL or (entry.is_writer and entry.has_writer_group and "host" not in entry.origin_parts)
 
 
-def _house(entry: Grammar) -> Grammar:
-    """The same layer, whose name is that of a host."""
+def _name_as_host(entry: Grammar) -> Grammar:
+    """Return the same layer with its name as a host."""
     if not _is_name(entry):
         return entry
     text = entry.pattern.pattern
-    text = f"(?=(?P<host>P\\d+ +\\d+)){text}" if entry.name == _HET else text.replace("(?P<who>", _HOUSE)
-    return dataclasses.replace(entry, pattern=re.compile(text), says=(*entry.says, "host"))
+    is_het = entry.name == _HET_LABEL
+    text = f"(?=(?P<host>P\\d+ +\\d+)){text}" if is_het else text.replace("(?P<who>", _HOST_IN_NAME)
+    return dataclasses.replace(entry, pattern=re.compile(text), origin_parts=(*entry.origin_parts, "host"))
 
 
 @functools.cache
-def _amended(entries: tuple[Grammar, ...], role: bool, scoped: bool, housed: bool) -> Table:
-    entries = tuple(map(_task, entries)) if scoped else entries
-    return table((*([_ROLE] if role else []), *(map(_house, entries) if housed else entries)))
+def _changed(entries: tuple[Grammar, ...], has_role_rank: bool, labels_nodes: bool, names_hosts: bool) -> Table:
+    entries = tuple(map(_label_as_task, entries)) if labels_nodes else entries
+    entries = tuple(map(_name_as_host, entries)) if names_hosts else entries
+    return build_table((_ROLE_RANK, *entries) if has_role_rank else entries)
 
 
 def _is_label(entry: Grammar) -> bool:
-    """Does it number what a launcher started, rather than what a process says of itself?"""
-    return entry.writer and "rank" in entry.says and "pid=" not in entry.needs and entry.name != "c10d rank"
+    """Does it number what a launcher started, rather than state a process's own rank?"""
+    has_pid = "pid=" in entry.required_text
+    return entry.is_writer and "rank" in entry.origin_parts and not has_pid and entry.name != "c10d rank"
 
 
-def _task(entry: Grammar) -> Grammar:
-    """The same layer, whose number is a task's."""
+def _label_as_task(entry: Grammar) -> Grammar:
+    """Return the same layer with its number as a task's."""
     if not _is_label(entry):
         return entry
     pattern = re.compile(entry.pattern.pattern.replace("(?P<rank>", "(?P<task>"))
-    return dataclasses.replace(
-        entry, pattern=pattern, says=tuple("task" if key == "rank" else key for key in entry.says)
-    )
+    parts = tuple("task" if key == "rank" else key for key in entry.origin_parts)
+    return dataclasses.replace(entry, pattern=pattern, origin_parts=parts)

@@ -1,4 +1,4 @@
-"""Takes the prefix off a line: who wrote it, when, and what is left."""
+"""Parse the prefix of a line: who wrote the line, when, and the text behind the prefix."""
 
 from __future__ import annotations
 
@@ -6,99 +6,101 @@ from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
-from triage.ranks.grammars import BY_START, SAYS, Table, start_class
-from triage.ranks.stamps import agreed, seconds
+from triage.ranks.grammar import ORIGIN_PARTS, Table, start_class
+from triage.ranks.grammars import BY_START
+from triage.ranks.timestamps import epoch_seconds, match_time_zone
 
 _MAX_LAYERS = 8
-# `3: ` behind the prefix of another writer is no label but text, such as an item of a numbered list.
-_OUTERMOST = "srun --label"
-# Ray prints one of many equal lines of several workers and counts the others.
+# Behind another writer's prefix, `3: ` is not a label but text, such as an item of a numbered list.
+_ONLY_OUTERMOST = "srun --label"
+# Ray prints one of several equal lines of its workers, and counts the others.
 REPEATED = lazy_re(r" \[repeated (\d+)x across cluster\](?: \(Ray deduplicates .*\))?$")
 
 
-@dataclass(slots=True, eq=False)  # not frozen: one is made for every line
-class Parsed:
-    """A line without its prefix. `writer` is the text of the writer layers, `record` whether the line opens a record."""
+@dataclass(slots=True, eq=False)  # not frozen, for speed: one is made for every line
+class ParsedLine:
+    """A line without its prefix: `writer` is the text of the writer layers, `layers` are the names of all layers."""
 
     text: str
     writer: str
-    record: bool
+    opens_record: bool
     layers: tuple[str, ...]
     origin: Origin
 
 
-def parse(line: str, year: int = 1970, table: Table = BY_START, carried: Parsed | None = None) -> Parsed:
-    """Peel the layers of `line` in turn. An inner layer knows better than an outer one; a stamp of any layer gives the
-    time.
+def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: ParsedLine | None = None) -> ParsedLine:
+    """Remove the layers of the prefix one by one. An inner layer overrides an outer one; the last timestamp counts.
 
-    `table` are the grammars that the lines of its source may have; `carried` is what was taken off already, around the
-    line.
+    `year` is for timestamps without one. `table` has the grammars of the line's source. `outer` is what was parsed
+    around the line already (a log wrapper).
     """
     position = 0
     writer = ""
     names: list[str] = []
-    known: dict[str, str] = {}
+    parts: dict[str, str] = {}
     time: float | None = None
-    zoned: float | None = None
-    record = False
-    if carried is not None:
-        writer, names, record = carried.writer, list(carried.layers), carried.record
-        time = zoned = carried.origin.time
+    zoned_time: float | None = None
+    opens_record = False
+    if outer is not None:
+        writer, names, opens_record = outer.writer, list(outer.layers), outer.opens_record
+        time = zoned_time = outer.origin.time
     most = len(names) + _MAX_LAYERS
     while len(names) < most:
         for grammar in table[start_class(line, position)]:
-            if grammar.needs not in line or grammar.name in names or (writer and grammar.name == _OUTERMOST):
+            if grammar.required_text not in line or grammar.name in names:
+                continue
+            if writer and grammar.name == _ONLY_OUTERMOST:
                 continue
             match = grammar.pattern.match(line, position)
             if match is None:
                 continue
-            for key in grammar.says:
+            for key in grammar.origin_parts:
                 value = match[key]
                 if value:
-                    known[key] = value
-            if grammar.timed and match["h"]:
-                stamp = seconds(match, year)
-                if stamp is not None and grammar.zoned and match["z"]:
-                    time = zoned = stamp
+                    parts[key] = value
+            if grammar.has_time and match["h"]:
+                stamp = epoch_seconds(match, year)
+                if stamp is not None and grammar.has_zone and match["z"]:
+                    time = zoned_time = stamp
                 elif stamp is not None:
-                    time = stamp if zoned is None else agreed(stamp, zoned)
+                    time = stamp if zoned_time is None else match_time_zone(stamp, zoned_time)
             kind = grammar.kind
             if kind == "writer":
-                writer += match["who"] if grammar.named else match.group()
+                writer += match["who"] if grammar.has_writer_group else match.group()
             elif kind == "record":
-                record = True
+                opens_record = True
             names.append(grammar.name)
-            empty = match.end() == position
+            is_empty = match.end() == position
             position = match.end()
             break
         else:
             break
-        if empty:
+        if is_empty:
             break
     text = line[position:]
     if "x across cluster]" in text:
         text = REPEATED.sub("", text)
-    origin = _origin(known, time)
-    if carried is not None:
-        origin = _filled(origin, carried.origin)
-    return Parsed(text, writer.rstrip(), record, tuple(names), origin)
+    origin = _origin(parts, time)
+    if outer is not None:
+        origin = _with_outer(origin, outer.origin)
+    return ParsedLine(text, writer.rstrip(), opens_record, tuple(names), origin)
 
 
-def _origin(known: dict[str, str], time: float | None) -> Origin:
+def _origin(parts: dict[str, str], time: float | None) -> Origin:
     return Origin(
-        rank=_number(known.get("rank")),
-        local_rank=_number(known.get("local_rank")),
-        host=known.get("host") or ("task" + known["task"] if "task" in known else None),
-        pid=_number(known.get("pid")),
-        stream=known.get("stream"),
+        rank=_number(parts.get("rank")),
+        local_rank=_number(parts.get("local_rank")),
+        host=parts.get("host") or ("task" + parts["task"] if "task" in parts else None),
+        pid=_number(parts.get("pid")),
+        stream=parts.get("stream"),
         time=time,
     )
 
 
-def _filled(inner: Origin, outer: Origin) -> Origin:
-    """What the inner layers say, and of the rest what the outer say."""
-    said = {key: getattr(outer if getattr(inner, key) is None else inner, key) for key in SAYS}
-    return Origin(**said, time=inner.time)
+def _with_outer(inner: Origin, outer: Origin) -> Origin:
+    """Take from the outer origin what the inner one lacks."""
+    parts = {key: getattr(outer if getattr(inner, key) is None else inner, key) for key in ORIGIN_PARTS}
+    return Origin(**parts, time=inner.time)
 
 
 def _number(text: str | None) -> int | None:

@@ -6,30 +6,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from triage.clusters.model import Near
+from triage.clusters.model import NearestCluster
 from triage.model.evidence import Evidence
-from triage.model.store import Cluster, Entry, Incident
+from triage.model.store import AuditEntry, Cluster, Incident
 from triage.render import table
-from triage.render.incidents import dumped
-from triage.render.layout import Paint, fold, labelled
-from triage.render.safe import safe_line
+from triage.render.incidents import dump_json
+from triage.render.phrases import format_count
+from triage.render.sanitize import sanitize_line
 from triage.render.table import Cell, day, iso
+from triage.render.terminal import Paint, fold, labelled
 from triage.render.text import NARROWEST, WIDTH, quoted
-from triage.render.words import plural
-from triage.store.rekeying import Rekeyed
+from triage.store.rekeying import RekeyResult
 
 Exemplar = tuple[str, str, tuple[Evidence, ...]]
 _HEAD = ("cluster", "state", "incidents", "week", "jobs", "ranks", "last seen", "what")
 
 
 def trend(cluster: Cluster) -> str:
-    """Incidents of the last week, and whether that is more or less than the week before."""
+    """Return the incidents of the last week, with an arrow if they are more or fewer than the week before."""
     sign = "↑" if cluster.recent > cluster.before else "↓" if cluster.recent < cluster.before else ""
     return f"{cluster.recent}{sign}"
 
 
 def listing(clusters: Sequence[Cluster], *, width: int | None = None, color: bool = False) -> str:
-    """A line a cluster."""
+    """Return one line for each cluster."""
     if not clusters:
         return "no clusters\n"
     rows = [
@@ -42,19 +42,19 @@ def listing(clusters: Sequence[Cluster], *, width: int | None = None, color: boo
 
 
 def listing_as_json(clusters: Sequence[Cluster]) -> str:
-    """The clusters with their fingerprints."""
-    return dumped({"schema": "triage.clusters/1", "clusters": [as_dict(cluster) for cluster in clusters]})
+    """Return the clusters with their fingerprints."""
+    return dump_json({"schema": "triage.clusters/1", "clusters": [as_dict(cluster) for cluster in clusters]})
 
 
 def listing_as_csv(clusters: Sequence[Cluster]) -> str:
-    """A row a cluster."""
+    """Return one row for each cluster."""
     names = [name for name in Cluster.__dataclass_fields__ if name != "keys"]
     rows: list[list[Cell]] = [[as_dict(cluster)[name] for name in names] for cluster in clusters]
     return table.as_csv(names, rows)
 
 
 def as_dict(cluster: Cluster) -> dict[str, Any]:
-    """A cluster as JSON has it."""
+    """Return a cluster as its JSON object."""
     values = {name: getattr(cluster, name) for name in Cluster.__dataclass_fields__}
     keys = [
         {
@@ -71,73 +71,79 @@ def as_dict(cluster: Cluster) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """What `triage clusters show` shows: `reasons` why each fingerprint is in it, `near` the clusters that could be
-    merged, `note` why there are none.
+class ClusterDetails:
+    """A cluster as `triage clusters show` shows it.
+
+    `reasons`: fingerprint key to why it belongs to the cluster. `near`: clusters that could be merged, or a `note` why
+    there are none.
     """
 
     cluster: Cluster
     exemplars: Sequence[Exemplar]
     incidents: Sequence[Incident] = ()
-    log: Sequence[Entry] = ()
+    log: Sequence[AuditEntry] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
-    near: Sequence[tuple[Near, Cluster]] = ()
+    near: Sequence[tuple[NearestCluster, Cluster]] = ()
     note: str = ""
 
 
-def page(shown: Page, *, width: int | None = None, color: bool = False) -> str:
-    """Everything about one cluster."""
+def page(details: ClusterDetails, *, width: int | None = None, color: bool = False) -> str:
+    """Return everything about one cluster."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
-    cluster = shown.cluster
-    lines = [paint(safe_line(f"{cluster.id}  {cluster.name or cluster.title}"), "bold")]
-    told = f"{cluster.state}, {cluster.incidents} incidents in {cluster.jobs} jobs, {trend(cluster)} in the last week, last {day(cluster.last_seen)}"
-    lines += fold(told + (f", promoted to {cluster.signature}" if cluster.signature else ""), room)
-    lines += labelled("Note", [safe_line(cluster.note)], room, paint, "bold") if cluster.note else []
+    cluster = details.cluster
+    lines = [paint(sanitize_line(f"{cluster.id}  {cluster.name or cluster.title}"), "bold")]
+    size = f"{format_count(cluster.incidents, 'incident')} in {format_count(cluster.jobs, 'job')}"
+    summary = f"{cluster.state}, {size}, {trend(cluster)} in the last week, last {day(cluster.last_seen)}"
+    lines += fold(summary + (f", promoted to {cluster.signature}" if cluster.signature else ""), room)
+    lines += labelled("Note", [sanitize_line(cluster.note)], room, paint, "bold") if cluster.note else []
     lines.append("")
     for key in cluster.keys:
-        lines += labelled("Fingerprint", [safe_line(f"{key.key}  {key.headline}")], room, paint, "bold")
-        lines += ["  " + line for line in fold(safe_line(shown.reasons.get(key.key, "")), room - 2)]
-        for _, incident, facts in [item for item in shown.exemplars if item[0] == key.key][:2]:
+        lines += labelled("Fingerprint", [sanitize_line(f"{key.key}  {key.headline}")], room, paint, "bold")
+        lines += ["  " + line for line in fold(sanitize_line(details.reasons.get(key.key, "")), room - 2)]
+        for _, incident, facts in [item for item in details.exemplars if item[0] == key.key][:2]:
             lines.append(f"  {incident}")
             lines += quoted(facts[0].excerpt or facts[0].text, room, "    ") if facts else []
-    lines += _near(shown, room, paint)
-    lines += ["", paint("Incidents", "bold")] if shown.incidents else []
+    lines += _near(details, room, paint)
+    lines += ["", paint("Incidents", "bold")] if details.incidents else []
     lines += [
-        safe_line(f"  {item.id}  {day(item.at)}  {item.job_name}  {', '.join(item.hosts[:3])}")
-        for item in shown.incidents
+        sanitize_line(f"  {item.id}  {day(item.at)}  {item.job_name}  {', '.join(item.hosts[:3])}")
+        for item in details.incidents
     ]
-    lines += ["", paint("Log", "bold"), *entries(shown.log)] if shown.log else []
+    lines += ["", paint("Log", "bold"), *entries(details.log)] if details.log else []
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _near(shown: Page, room: int, paint: Paint) -> list[str]:
-    """The suggestions with the words that tell them apart."""
-    lines = ["", paint("Near", "bold")] if shown.near or shown.note else []
-    lines += fold(f"  {safe_line(shown.note)}", room) if shown.note else []
-    for near, other in shown.near:
-        lines += fold(safe_line(f"  {near.score:.2f}  {other.id}  {other.state}  {other.name or other.title}"), room)
-        for sign, words, style in (("-", near.only_there, "red"), ("+", near.only_here, "green")):
+def _near(details: ClusterDetails, room: int, paint: Paint) -> list[str]:
+    """Return the clusters that could be merged, with the words that differ."""
+    lines = ["", paint("Near", "bold")] if details.near or details.note else []
+    lines += fold(f"  {sanitize_line(details.note)}", room) if details.note else []
+    for near, other in details.near:
+        lines += fold(
+            sanitize_line(f"  {near.score:.2f}  {other.id}  {other.state}  {other.name or other.title}"), room
+        )
+        for sign, terms, style in (("-", near.only_there, "red"), ("+", near.only_here, "green")):
             lines += (
-                [paint(line, style) for line in fold(safe_line(f"        {sign} {' '.join(words)}"), room)]
-                if words
+                [paint(line, style) for line in fold(sanitize_line(f"        {sign} {' '.join(terms)}"), room)]
+                if terms
                 else []
             )
-    if shown.near:
-        said = (
-            f"- only there, + only here. `triage clusters merge {shown.cluster.id} ID` if they are one, `reject` if not"
+    if details.near:
+        note = (
+            "- only there, + only here. If they are the same failure: "
+            f"`triage clusters merge {details.cluster.id} ID`, else `reject`"
         )
-        lines += [paint(line, "dim") for line in fold(f"  {said}", room)]
+        lines += [paint(line, "dim") for line in fold(f"  {note}", room)]
     return lines
 
 
-def page_as_dict(shown: Page) -> dict[str, Any]:
-    """The same for a program."""
+def page_as_dict(details: ClusterDetails) -> dict[str, Any]:
+    """Return the same as JSON."""
     exemplars = [
         {"key": key, "incident": incident, "text": [fact.excerpt or fact.text for fact in facts]}
-        for key, incident, facts in shown.exemplars
+        for key, incident, facts in details.exemplars
     ]
-    values = as_dict(shown.cluster)
-    values["keys"] = [{**key, "why": shown.reasons.get(key["key"])} for key in values["keys"]]
+    values = as_dict(details.cluster)
+    values["keys"] = [{**key, "why": details.reasons.get(key["key"])} for key in values["keys"]]
     near = [
         {
             "cluster": other.id,
@@ -147,7 +153,7 @@ def page_as_dict(shown: Page) -> dict[str, Any]:
             "only_here": list(near.only_here),
             "only_there": list(near.only_there),
         }
-        for near, other in shown.near
+        for near, other in details.near
     ]
     return {
         "schema": "triage.cluster/1",
@@ -156,58 +162,61 @@ def page_as_dict(shown: Page) -> dict[str, Any]:
         "near": near,
         "members": [
             {"id": item.id, "at": iso(item.at), "job": item.job_name, "hosts": list(item.hosts)}
-            for item in shown.incidents
+            for item in details.incidents
         ],
-        "log": [entry_as_dict(entry) for entry in shown.log],
+        "log": [entry_as_dict(entry) for entry in details.log],
     }
 
 
-def page_as_json(shown: Page) -> str:
-    """The same, written."""
-    return dumped(page_as_dict(shown))
+def page_as_json(details: ClusterDetails) -> str:
+    """Return the same as JSON text."""
+    return dump_json(page_as_dict(details))
 
 
-def rekeyed(found: Rekeyed, dry_run: bool) -> str:
-    """What new rules made of the clusters."""
-    would = "would get" if dry_run else "got"
-    head = f"rules of version {found.version} (before: {found.before}): {plural(found.examples, 'example')}, {found.added} {would} a new fingerprint"
+def rekeyed(result: RekeyResult, dry_run: bool) -> str:
+    """Return how new fingerprint rules change the clusters."""
+    verb = "would get" if dry_run else "got"
+    head = (
+        f"rules of version {result.version} (before: {result.before}): "
+        f"{format_count(result.examples, 'example')}, {result.added} {verb} a new fingerprint"
+    )
     lines = [
         head,
-        *(f"collision: {line}" for line in found.collisions),
-        *(f"divergence: {line}" for line in found.divergences),
+        *(f"collision: {line}" for line in result.collisions),
+        *(f"divergence: {line}" for line in result.divergences),
     ]
-    return "".join(f"{safe_line(line)}\n" for line in lines)
+    return "".join(f"{sanitize_line(line)}\n" for line in lines)
 
 
-def rekeyed_as_json(found: Rekeyed, dry_run: bool) -> str:
-    """The same for a program."""
-    values = {name: getattr(found, name) for name in Rekeyed.__dataclass_fields__}
-    told = {"collisions": list(found.collisions), "divergences": list(found.divergences), "dry_run": dry_run}
-    return dumped({"schema": "triage.rekeyed/1", **values, **told})
+def rekeyed_as_json(result: RekeyResult, dry_run: bool) -> str:
+    """Return the same as JSON."""
+    values = {name: getattr(result, name) for name in RekeyResult.__dataclass_fields__}
+    lists = {"collisions": list(result.collisions), "divergences": list(result.divergences), "dry_run": dry_run}
+    return dump_json({"schema": "triage.rekeyed/1", **values, **lists})
 
 
-def entries(log: Sequence[Entry]) -> list[str]:
-    """A line an entry; those that were taken back say by which."""
+def entries(log: Sequence[AuditEntry]) -> list[str]:
+    """Return one line for each audit entry; an undone one names the entry that undid it."""
     out = []
     for entry in log:
         details = ", ".join(f"{name} {value}" for name, value in entry.details.items() if value)
-        undone = f" [taken back by {entry.undone_by}]" if entry.undone_by is not None else ""
+        undone = f" [undone by {entry.undone_by}]" if entry.undone_by is not None else ""
         out.append(
-            safe_line(
+            sanitize_line(
                 f"{entry.id:>5}  {day(entry.at)}  {entry.actor}  {entry.action} {entry.subject}  {details}{undone}"
             )
         )
     return out
 
 
-def log_as_json(log: Sequence[Entry]) -> str:
-    """The same for a program."""
-    return dumped({"schema": "triage.audit/1", "entries": [entry_as_dict(entry) for entry in log]})
+def log_as_json(log: Sequence[AuditEntry]) -> str:
+    """Return the same as JSON."""
+    return dump_json({"schema": "triage.audit/1", "entries": [entry_as_dict(entry) for entry in log]})
 
 
-def entry_as_dict(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON has it."""
-    return {name: getattr(entry, name) for name in Entry.__dataclass_fields__} | {
+def entry_as_dict(entry: AuditEntry) -> dict[str, Any]:
+    """Return an entry as its JSON object."""
+    return {name: getattr(entry, name) for name in AuditEntry.__dataclass_fields__} | {
         "at": iso(entry.at),
         "details": dict(entry.details),
     }

@@ -1,6 +1,6 @@
-"""For GitLab's merge request widget: `artifacts:reports:codequality`, a list of issues in the form of Code Climate.
+"""The report for GitLab's merge request widget (`artifacts:reports:codequality`): issues in the form of Code Climate.
 
-GitLab asks for description, check_name, fingerprint, severity and location.
+GitLab requires description, check_name, fingerprint, severity and location.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 from typing import Any
 
 from triage.model.diagnosis import Diagnosis, Finding
-from triage.render import words
-from triage.render.safe import clip, safe_line
+from triage.render import phrases
+from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["name", "render"]
 
@@ -22,24 +22,22 @@ _SEVERITY = {"fatal": "blocker", "error": "critical", "warning": "minor", "info"
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:
-    """An issue for the root cause and one for each other failure; none for a clean job."""
+    """Return an issue for the root cause and one for each other failure; none for a clean job."""
     root = diagnosis.root_cause
-    found = (
-        []
-        if diagnosis.verdict == "clean"
-        else [*([root] if root is not None else []), *words.groups(diagnosis).considered, *words.others(diagnosis)]
-    )
-    issues = {issue["fingerprint"]: issue for issue in (_issue(finding, diagnosis) for finding in found)}
+    groups = phrases.group_findings(diagnosis)
+    others = [*groups.considered, *groups.aftermath, *phrases.other_unknowns(diagnosis)]
+    findings = [] if diagnosis.verdict == "clean" else [*([root] if root is not None else []), *others]
+    issues = {issue["fingerprint"]: issue for issue in (_issue(finding, diagnosis) for finding in findings)}
     return json.dumps(list(issues.values()), ensure_ascii=False, indent=2) + "\n"
 
 
 def _issue(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
     first = next(iter(finding.evidence), None)
-    path = safe_line(words.short(first.source, diagnosis)) if first is not None else ""
-    check = safe_line(finding.signature or finding.cluster or "") or "unknown"
-    who = words.who(finding)
+    path = sanitize_line(phrases.relative_source(first.source, diagnosis)) if first is not None else ""
+    check = sanitize_line(finding.signature or finding.cluster or "") or "unknown"
+    location = phrases.describe_location(finding)
     return {
-        "description": clip(safe_line(finding.title + (f" ({who})" if who else "")), DESCRIPTION),
+        "description": clip(sanitize_line(finding.title + (f" ({location})" if location else "")), DESCRIPTION),
         "check_name": check,
         "fingerprint": hashlib.sha256(
             f"{check}\0{path}\0{first.line if first else ''}".encode(errors="replace")

@@ -1,4 +1,4 @@
-"""A core file as text or JSON: the answer of `triage core`."""
+"""A core file as text or JSON, for `triage core`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from triage.evidence.redact import redact
 from triage.model.evidence import Warning
-from triage.render.json import escaped
-from triage.render.layout import Paint, labelled
-from triage.render.safe import safe_line
+from triage.render.json import escape_active
+from triage.render.phrases import format_count
+from triage.render.sanitize import sanitize_line
+from triage.render.terminal import Paint, join_sections, labelled
 from triage.render.text import NARROWEST, WIDTH
-from triage.stacks import Frame, Thread
-from triage.stacks.write import frame as written
+from triage.stacks.gdb_format import format_frame
+from triage.stacks.model import Frame, Thread
 
 if TYPE_CHECKING:
-    from triage.artifacts.cores.report import Report
+    from triage.artifacts.cores.report import CoreReport
 
 SCHEMA = "triage.core/1"
 SHOWN = 24
 
 
-def as_json(reports: Sequence[Report], warnings: Sequence[Warning]) -> str:
-    """One JSON object with all cores; numbers are numbers, addresses hexadecimal strings."""
+def as_json(reports: Sequence[CoreReport], warnings: Sequence[Warning]) -> str:
+    """Return one JSON object with all cores; addresses are hexadecimal strings."""
     document = {
         "schema": SCHEMA,
         "cores": [_document(report) for report in reports],
@@ -32,10 +33,10 @@ def as_json(reports: Sequence[Report], warnings: Sequence[Warning]) -> str:
             {"code": warning.code, "source": warning.source, "message": warning.message} for warning in warnings
         ],
     }
-    return escaped(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
-def _document(report: Report) -> dict[str, Any]:
+def _document(report: CoreReport) -> dict[str, Any]:
     core, crash, stacks = report.core, report.crash, report.stacks
     return {
         "source": report.name,
@@ -47,9 +48,9 @@ def _document(report: Report) -> dict[str, Any]:
         "signal": stacks.signal or None,
         "si_code": report.code or None,
         "address": _hex(core.address),
-        "meaning": {"word": report.meaning.word, "sentence": report.meaning.sentence},
+        "meaning": {"word": report.meaning.code, "sentence": report.meaning.sentence},
         "message": redact(stacks.message) or None,
-        "truncated": core.truncated,
+        "truncated": core.is_truncated,
         "engine": report.engine,
         "crash": {
             "kind": crash.kind,
@@ -61,7 +62,7 @@ def _document(report: Report) -> dict[str, Any]:
             "python": crash.python or None,
             "thread": crash.thread.id if crash.thread is not None else None,
             "notes": [
-                {"level": note.level, "frame": note.frame, "done": note.done, "why": note.why} for note in crash.notes
+                {"level": note.level, "frame": note.frame, "done": note.action, "why": note.why} for note in crash.notes
             ],
         },
         "threads": [_thread(thread) for thread in stacks.threads],
@@ -107,7 +108,7 @@ def _hex(value: int | None) -> str | None:
 
 
 def as_text(
-    reports: Sequence[Report],
+    reports: Sequence[CoreReport],
     warnings: Sequence[Warning],
     *,
     explain: bool = False,
@@ -115,91 +116,93 @@ def as_text(
     width: int | None = None,
     color: bool = False,
 ) -> str:
-    """Each core: what happened, where, the frames, what to know about the reading."""
+    """Return for each core what happened, where, the frames, and what to know about how it was read."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
     parts = [_report(report, explain, all_threads, columns, paint) for report in reports]
     if warnings:
         lines = [
-            f"- {safe_line(f'{warning.source}: ' if warning.source else '')}{safe_line(warning.message)}"
+            f"- {sanitize_line(f'{warning.source}: ' if warning.source else '')}{sanitize_line(warning.message)}"
             for warning in warnings
         ]
         parts.append("\n".join(labelled("Note", lines, columns, paint, "bold")) + "\n")
     return "\n".join(parts)
 
 
-def _report(report: Report, explain: bool, all_threads: bool, columns: int, paint: Paint) -> str:
-    core, crash, stacks = report.core, report.crash, report.stacks
-    address = f" at {core.address:#x}" if core.address is not None else ""
-    signal = (
-        f"{stacks.signal}{f' ({report.code})' if report.code else ''}{address}"
-        if stacks.signal
-        else "no signal: a copy of a process that went on"
-    )
-    head = [safe_line(signal)] + [safe_line(text) for text in (report.meaning.sentence, redact(stacks.message)) if text]
-    sections = [
-        labelled(
-            "CRASH" if stacks.signal else "CORE", head, columns, paint, "bold", "red" if stacks.signal else "green"
-        )
+def _report(report: CoreReport, explain: bool, all_threads: bool, columns: int, paint: Paint) -> str:
+    stacks = report.stacks
+    first = report.crash.thread or next(iter(stacks.threads), None)
+    threads = stacks.threads if all_threads else [first] if first is not None else []
+    notes = [
+        f"{'' if note.level is None else f'#{note.level} '}{note.frame}: {note.action}, {note.why}".lstrip(": ")
+        for note in report.crash.notes
     ]
-    if stacks.signal:
-        point = [safe_line(crash.text)] + ([f"signature {crash.key}, point {crash.point}"] if crash.key else [])
-        point += [f"Python: {safe_line(crash.python)}"] if crash.python else []
-        sections.append(labelled("Point", point, columns, paint, "bold"))
-    program = core.executable.path if core.executable is not None else core.program or "not known"
-    described = [
-        safe_line(redact(core.command)),
-        safe_line(
-            f"{program}, {core.machine}, pid {core.pid}, {len(stacks.threads)} thread{'s' if len(stacks.threads) != 1 else ''}, {len(core.modules)} programs and libraries"
-        ),
+    kind, style = ("CRASH", "red") if stacks.signal else ("CORE", "green")
+    texts = [
+        (kind, _signal(report), style),
+        ("Point", _crash_point(report) if stacks.signal else [], ""),
+        ("Process", _process(report), ""),
     ]
-    sections.append(labelled("Process", described, columns, paint, "bold"))
-    shown = (
-        stacks.threads
-        if all_threads
-        else [thread for thread in (crash.thread or (stacks.threads or (None,))[0],) if thread is not None]
-    )
-    for thread in shown:
-        sections.append(_stack(thread, report, paint))
-    if explain:
-        notes = [
-            f"{'' if note.level is None else f'#{note.level} '}{note.frame}: {note.done}, {note.why}".lstrip(": ")
-            for note in crash.notes
+    more = [
+        ("Steps", (notes or ["nothing was dropped"]) if explain else [], ""),
+        ("Note", [f"- {message}" for _, message in report.remarks], ""),
+    ]
+
+    def sections(rows: Sequence[tuple[str, list[str], str]]) -> list[list[str]]:
+        return [
+            labelled(label, map(sanitize_line, lines), columns, paint, "bold", *filter(None, [style]))
+            for label, lines, style in rows
+            if lines
         ]
-        sections.append(
-            labelled("Steps", [safe_line(note) for note in notes] or ["nothing was dropped"], columns, paint, "bold")
-        )
-    if report.remarks:
-        sections.append(
-            labelled("Note", [f"- {safe_line(message)}" for _, message in report.remarks], columns, paint, "bold")
-        )
-    return (
-        "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections)
-        + f"\n\n{safe_line(report.name)}\n"
-    )
+
+    stacks_of_threads = [_stack(thread, report, paint) for thread in threads]
+    blocks = [*sections(texts), *stacks_of_threads, *sections(more), [sanitize_line(report.name)]]
+    return join_sections(blocks)
 
 
-def _stack(thread: Thread, report: Report, paint: Paint) -> list[str]:
+def _signal(report: CoreReport) -> list[str]:
+    """Return the signal with its address, what it means, and the message of the program."""
+    core, stacks = report.core, report.stacks
+    address = f" at {core.address:#x}" if core.address is not None else ""
+    code = f" ({report.code})" if report.code else ""
+    signal = f"{stacks.signal}{code}{address}" if stacks.signal else "no signal: the process was copied and went on"
+    return [text for text in (signal, report.meaning.sentence, redact(stacks.message)) if text]
+
+
+def _crash_point(report: CoreReport) -> list[str]:
+    crash = report.crash
+    signature = [f"signature {crash.key}, point {crash.point}"] if crash.key else []
+    return [crash.text, *signature, *([f"Python: {crash.python}"] if crash.python else [])]
+
+
+def _process(report: CoreReport) -> list[str]:
+    core = report.core
+    program = core.executable.path if core.executable is not None else core.program or "unknown program"
+    sizes = f"{format_count(len(report.stacks.threads), 'thread')}, {format_count(len(core.modules), 'module')}"
+    return [redact(core.command), f"{program}, {core.machine}, pid {core.pid}, {sizes}"]
+
+
+def _stack(thread: Thread, report: CoreReport, paint: Paint) -> list[str]:
     name = f' "{thread.name}"' if thread.name else ""
-    how = "unwound by gdb" if report.engine == "gdb" else "from the core's notes"
+    method = "unwound by gdb" if report.engine == "gdb" else "from the core's notes"
     tid = f" (LWP {thread.tid})" if thread.tid is not None else ""
-    lines = [paint(safe_line(f"Thread {thread.id or '?'}{tid}{name}, {how}:"), "bold")]
-    told = list(itertools.islice(_frames(thread), SHOWN + 1))
-    lines += [safe_line(line) for _, line in told[:SHOWN]]
-    return lines + ([f"… {len(thread.frames) - told[SHOWN][0]} more frames"] if len(told) > SHOWN else [])
+    lines = [paint(sanitize_line(f"Thread {thread.id or 'without id'}{tid}{name}, {method}:"), "bold")]
+    rows = list(itertools.islice(_frames(thread), SHOWN + 1))
+    lines += [sanitize_line(line) for _, line in rows[:SHOWN]]
+    return lines + (
+        [f"… {format_count(len(thread.frames) - rows[SHOWN][0], 'more frame')}"] if len(rows) > SHOWN else []
+    )
 
 
 def _frames(thread: Thread) -> Iterator[tuple[int, str]]:
-    """The frames with their levels; of one that comes again and again (a recursion) the first, and how often it
-    follows.
-    """
+    """Yield (level, frame); of a recursion the first frame and how often it repeats."""
     level = 0
     for _, run in itertools.groupby(
         thread.frames, key=lambda frame: (frame.function, frame.module, frame.file, frame.line, frame.offset)
     ):
         same = list(run)
-        yield level, f"#{level:<3}{written(same[0])}"
+        yield level, f"#{level:<3}{format_frame(same[0])}"
         if len(same) == 2:
-            yield level + 1, f"#{level + 1:<3}{written(same[1])}"
+            yield level + 1, f"#{level + 1:<3}{format_frame(same[1])}"
         elif len(same) > 2:
             yield level + 1, f"    the same {len(same) - 1} times more, up to #{level + len(same) - 1}"
         level += len(same)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from triage.base.rank_ranges import format_ranks
 from triage.model.environment import Audit, Deviation
 from triage.model.evidence import Evidence
-from triage.render import words
-from triage.render.json import escaped
-from triage.render.layout import Paint, labelled, wrap
-from triage.render.safe import clip, safe_line
+from triage.render import phrases
+from triage.render.json import escape_active
+from triage.render.sanitize import clip, sanitize_line
+from triage.render.terminal import Paint, join_sections, labelled, wrap
 
 __all__ = ["SCHEMA", "as_json", "as_text"]
 
@@ -22,15 +23,15 @@ _STYLES = {"fatal": ("bold", "red"), "error": ("bold", "red"), "warning": ("bold
 
 
 def as_json(audit: Audit) -> str:
-    """One JSON object, ended by a newline."""
+    """Return one JSON object, ended by a newline."""
     document = {
         "schema": SCHEMA,
-        "speakers": list(audit.speakers),
+        "speakers": list(audit.writers),
         "deviations": [_deviation(item) for item in audit.deviations],
         "agreed": dict(audit.agreed),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in audit.warnings],
     }
-    return escaped(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
 def _deviation(item: Deviation) -> dict[str, object]:
@@ -58,20 +59,17 @@ def _deviation(item: Deviation) -> dict[str, object]:
 
 
 def as_text(audit: Audit, *, width: int | None = None, color: bool = False) -> str:
-    """The audit for a terminal of `width` columns; no control character in it comes from a file."""
+    """Return the audit for a terminal of `width` columns, without control characters of the files."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
     blocks = [wrap(_head(audit), columns)]
-    blocks += [_said(item, columns, paint) for item in audit.deviations]
+    blocks += [_format_deviation(item, columns, paint) for item in audit.deviations]
     if audit.agreed:
-        told = [
+        settings = [
             f"{name}={value}" if name.isupper() else f"{name} {value}" for name, value in audit.agreed.items() if value
         ]
-        more = f" and {len(told) - AGREED} more" if len(told) > AGREED else ""
-        blocks.append(
-            labelled(
-                "Equal", [safe_line(", ".join(clip(item, 80) for item in told[:AGREED]) + more)], columns, paint, "bold"
-            )
-        )
+        more = f" and {len(settings) - AGREED} more" if len(settings) > AGREED else ""
+        text = ", ".join(clip(item, 80) for item in settings[:AGREED]) + more
+        blocks.append(labelled("Equal", [sanitize_line(text)], columns, paint, "bold"))
     notes = [
         f"- {w.source + ': ' if w.source else ''}{w.message} ({w.code})"
         for w in audit.warnings
@@ -80,39 +78,53 @@ def as_text(audit: Audit, *, width: int | None = None, color: bool = False) -> s
     if notes:
         blocks.append(
             labelled(
-                "Warnings", [clip(safe_line(note), columns * 2) for note in notes[:8]], columns, paint, "bold", "yellow"
+                "Warnings",
+                [clip(sanitize_line(note), columns * 2) for note in notes[:8]],
+                columns,
+                paint,
+                "bold",
+                "yellow",
             )
         )
-    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
+    return join_sections(blocks)
 
 
 def _head(audit: Audit) -> str:
-    if not audit.speakers:
-        return "No settings and no versions were found. Run `env` on every rank or node into a file each, or set NCCL_DEBUG=INFO and keep the logs."
+    if not audit.writers:
+        return (
+            "No settings and no versions found. Write the output of `env` on every rank or node to a file, "
+            "or set NCCL_DEBUG=INFO and keep the logs."
+        )
     count = sum(item.severity != "info" for item in audit.deviations)
-    found = f"{words.plural(count, 'deviation')} that may harm" if count else "nothing that may harm"
+    deviations = (
+        f"{phrases.format_count(count, 'deviation')} that may do harm" if count else "no deviation that may do harm"
+    )
     remarks = len(audit.deviations) - count
-    also = f" and {words.plural(remarks, 'remark')}" if remarks else ""
-    return f"{found}{also}, told by {_speakers(audit.speakers)}"
+    remarks_text = f" and {phrases.format_count(remarks, 'remark')}" if remarks else ""
+    return f"{deviations}{remarks_text}, from {_format_writers(audit.writers)}"
 
 
-def _speakers(names: Iterable[str]) -> str:
+def _format_writers(names: Iterable[str]) -> str:
     listed = list(names)
     ranks = [int(name[5:]) for name in listed if name.startswith("rank ") and name[5:].isdigit()]
     others = [name for name in listed if not (name.startswith("rank ") and name[5:].isdigit())]
-    said = [words.ranks(ranks)] if ranks else []
-    said += (
-        [safe_line(words.hosts(others)) if len(others) <= 4 else f"{', '.join(others[:3])} and {len(others) - 3} more"]
+    parts = [format_ranks(ranks)] if ranks else []
+    parts += (
+        [
+            sanitize_line(phrases.format_hosts(others))
+            if len(others) <= 4
+            else f"{', '.join(others[:3])} and {len(others) - 3} more"
+        ]
         if others
         else []
     )
-    return ", ".join(said)
+    return ", ".join(parts)
 
 
-def _said(item: Deviation, columns: int, paint: Paint) -> list[str]:
-    lines = [safe_line(clip(item.text, 4 * columns))]
-    lines += [safe_line(item.why)] if item.why else []
-    lines += [safe_line("at " + ", ".join(map(_place, item.evidence[:3])))] if item.evidence else []
+def _format_deviation(item: Deviation, columns: int, paint: Paint) -> list[str]:
+    lines = [sanitize_line(clip(item.text, 4 * columns))]
+    lines += [sanitize_line(item.why)] if item.why else []
+    lines += [sanitize_line("at " + ", ".join(map(_place, item.evidence[:3])))] if item.evidence else []
     return labelled(item.severity, lines, columns, paint, *_STYLES[item.severity])
 
 

@@ -1,4 +1,4 @@
-"""Why one signature did or did not decide: the answer of `triage explain` as text or JSON."""
+"""Why a signature matched or did not match a job, as text or JSON, for `triage explain`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from triage.model.diagnosis import Explanation
-from triage.render.json import escaped, evidence
-from triage.render.layout import Paint, labelled
-from triage.render.safe import clip, safe_line
+from triage.render.json import escape_active, evidence
+from triage.render.sanitize import clip, sanitize_line
+from triage.render.terminal import Paint, join_sections, labelled
 from triage.render.text import NARROWEST, WIDTH, quoted
 
 SCHEMA = "triage.explanation/1"
@@ -16,7 +16,7 @@ SHOWN = 3
 
 
 def as_json(explanation: Explanation) -> str:
-    """One JSON object, with the evidence in the shape that a diagnosis has."""
+    """Return one JSON object; evidence has the same shape as in a diagnosis."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "signature": explanation.signature,
@@ -27,23 +27,27 @@ def as_json(explanation: Explanation) -> str:
         "evidence": [evidence(item) for item in explanation.evidence],
         "near_misses": [{"place": place, "text": text} for place, text in explanation.near_misses],
     }
-    return escaped(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
 def as_text(explanation: Explanation, *, width: int | None = None, color: bool = False) -> str:
-    """The outcome first, then what held, what it rests on, and what came near."""
+    """Return the outcome, then the clauses, the evidence and the near misses."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
     kind, style = ("MATCHED", "green") if explanation.matched else ("NOT MATCHED", "yellow")
-    head = [f"{safe_line(explanation.signature)}: {safe_line(explanation.title)}", safe_line(explanation.outcome)]
+    head = [
+        f"{sanitize_line(explanation.signature)}: {sanitize_line(explanation.title)}",
+        sanitize_line(explanation.outcome),
+    ]
     sections = [labelled(kind, head, columns, paint, "bold", style)]
     if explanation.clauses:
         clauses = [
-            f"- {'holds' if held else 'fails'}, {hits}×: {safe_line(text)}" for text, held, hits in explanation.clauses
+            f"- {'holds' if held else 'fails'}, {hits}×: {sanitize_line(text)}"
+            for text, held, hits in explanation.clauses
         ]
         sections.append(labelled("Clauses", clauses, columns, paint, "bold"))
     sections += [_quotation("Evidence", [(_place(item), item.text) for item in explanation.evidence], columns, paint)]
     sections += [_quotation("Near misses", list(explanation.near_misses), columns, paint)]
-    return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
+    return join_sections(sections)
 
 
 def _quotation(label: str, places: list[tuple[str, str]], width: int, paint: Paint) -> list[str]:
@@ -51,7 +55,7 @@ def _quotation(label: str, places: list[tuple[str, str]], width: int, paint: Pai
         return []
     lines = [paint(label, "bold")]
     for place, text in places[:SHOWN]:
-        lines += [f"  {clip(safe_line(place), width - 2)}", *quoted(text, width, "    ")]
+        lines += [f"  {clip(sanitize_line(place), width - 2)}", *quoted(text, width, "    ")]
     return lines + ([f"  and {len(places) - SHOWN} more"] if len(places) > SHOWN else [])
 
 

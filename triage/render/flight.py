@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 
-from triage.artifacts.flight.model import Fault, Place
-from triage.artifacts.flight.places import own
+from triage.artifacts.flight.call_sites import innermost_user_frame
+from triage.artifacts.flight.model import CallSite, Fault
 from triage.artifacts.flight.view import Lane, Row, State, View
+from triage.base.rank_ranges import format_ranks
 from triage.model.evidence import Warning
-from triage.render import words
-from triage.render.json import escaped
-from triage.render.layout import Paint, labelled, wrap
-from triage.render.safe import clip, safe_line
+from triage.render import phrases
+from triage.render.json import escape_active
+from triage.render.sanitize import clip, sanitize_line
+from triage.render.terminal import Paint, join_sections, labelled, wrap
 
 SCHEMA = "triage.flight/1"
 WIDTH = 100
@@ -25,7 +26,7 @@ _FRAMES = 5
 
 
 def as_json(view: View) -> str:
-    """One JSON object, ended by a newline."""
+    """Return one JSON object, ended by a newline."""
     document = {
         "schema": SCHEMA,
         "path": view.path,
@@ -35,12 +36,13 @@ def as_json(view: View) -> str:
         "versions": list(view.versions),
         "faults": [_fault(fault) for fault in view.analysis.faults],
         "stragglers": [
-            {"rank": slow.rank, "last": slow.last, "waited_seconds": slow.waited} for slow in view.analysis.stragglers
+            {"rank": slow.rank, "last": slow.times_last, "waited_seconds": slow.waited_seconds}
+            for slow in view.analysis.stragglers
         ],
         "groups": [_lane(lane) for lane in view.lanes],
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in view.warnings],
     }
-    return escaped(json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
+    return escape_active(json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
 
 
 def _fault(fault: Fault) -> dict[str, object]:
@@ -53,7 +55,7 @@ def _fault(fault: Fault) -> dict[str, object]:
         "since": fault.since,
         "op": fault.op,
         "text": fault.text,
-        "sure": fault.sure,
+        "sure": fault.is_certain,
         "explained_by": list(fault.explained_by),
         "places": [
             {
@@ -61,7 +63,7 @@ def _fault(fault: Fault) -> dict[str, object]:
                 "call": place.call,
                 "stack": [{"file": f.file, "line": f.line, "name": f.name} for f in place.stack],
             }
-            for place in fault.places
+            for place in fault.call_sites
         ],
     }
 
@@ -76,28 +78,36 @@ def _lane(lane: Lane) -> dict[str, object]:
 
 
 def as_text(view: View, *, width: int | None = None, color: bool = False) -> str:
-    """The answer for a terminal of `width` columns; no control character in it comes from a file."""
+    """Return the faults for a terminal of `width` columns, without control characters of the files."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
-    blocks = [wrap(safe_line(_head(view)), columns)]
+    blocks = [wrap(sanitize_line(_head(view)), columns)]
     faults = view.analysis.faults
-    blocks += [_told(number, fault, columns, paint) for number, fault in enumerate(faults[:MOST_FAULTS])]
+    blocks += [_format_fault(number, fault, columns, paint) for number, fault in enumerate(faults[:MOST_FAULTS])]
     if len(faults) > MOST_FAULTS:
-        blocks.append([f"… and {len(faults) - MOST_FAULTS} more places where ranks wait; --format json has them all"])
+        blocks.append(
+            [f"… and {phrases.format_count(len(faults) - MOST_FAULTS, 'more fault')}; --format json shows all"]
+        )
     blocks += _slow(view, columns, paint)
     shown = _ordered(view)
     blocks += [_table(lane, view, columns, paint) for lane in shown[:MOST_LANES]]
     if len(shown) > MOST_LANES:
-        blocks.append([f"… and {len(shown) - MOST_LANES} more groups; --group NAME shows one, --format html all"])
+        more = phrases.format_count(len(shown) - MOST_LANES, "more group")
+        blocks.append([f"… and {more}; --group NAME shows one, --format html all"])
     if shown:
         blocks.append(wrap(MEANING, columns))
     notes = [_note(warning) for warning in view.warnings]
     if notes:
         blocks.append(
             labelled(
-                "Warnings", [clip(safe_line(note), columns * 3) for note in notes[:8]], columns, paint, "bold", "yellow"
+                "Warnings",
+                [clip(sanitize_line(note), columns * 3) for note in notes[:8]],
+                columns,
+                paint,
+                "bold",
+                "yellow",
             )
         )
-    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
+    return join_sections(blocks)
 
 
 def _note(warning: Warning) -> str:
@@ -105,85 +115,93 @@ def _note(warning: Warning) -> str:
 
 
 def _head(view: View) -> str:
-    told = f"{words.plural(len(view.ranks), 'dump')}, {words.ranks(view.ranks)}, {view.entries} calls in {words.plural(len(view.lanes), 'group')}"
+    calls = f"{phrases.format_count(view.entries, 'call')} in {phrases.format_count(len(view.lanes), 'group')}"
+    extent = f"{phrases.format_count(len(view.ranks), 'dump')}, {format_ranks(view.ranks)}, {calls}"
     roots = sum(not fault.explained_by for fault in view.analysis.faults)
     if roots:
-        return f"{words.plural(roots, 'fault')} in {told}"
-    return f"No rank stands in a collective, and all calls agree, in {told}. What ended the job, if anything did, is not in the dumps."
+        return f"{phrases.format_count(roots, 'fault')} in {extent}"
+    return f"No rank waits in a collective, and all calls agree, in {extent}. The dumps do not show what ended the job."
 
 
-def _told(number: int, fault: Fault, columns: int, paint: Paint) -> list[str]:
+def _format_fault(number: int, fault: Fault, columns: int, paint: Paint) -> list[str]:
     root = not fault.explained_by
     label = "FAULT" if root else "Follows"
     head = (
-        f"{fault.rule} · {words.ranks(fault.ranks)} · {fault.group} #{fault.seq} {fault.op}"
+        f"{fault.rule} · {format_ranks(fault.ranks)} · {fault.group} #{fault.seq} {fault.op}"
         if fault.ranks
         else fault.rule
     )
-    lines = [safe_line(head + ("" if fault.sure else " · not sure")), safe_line(clip(fault.text, 12 * columns))]
+    lines = [
+        sanitize_line(head + ("" if fault.is_certain else " · not sure")),
+        sanitize_line(clip(fault.text, 12 * columns)),
+    ]
     if not root:
         return labelled(label, lines[1:], columns, paint, "dim")
     out = labelled(label, lines, columns, paint, "bold", "red")
-    if len(fault.places) > 1 or any(place.stack for place in fault.places):
+    if len(fault.call_sites) > 1 or any(place.stack for place in fault.call_sites):
         out.append("")
-        for place in fault.places:
-            out += _place(place, columns)
+        for place in fault.call_sites:
+            out += _format_call_site(place, columns)
     return out
 
 
-def _place(place: Place, columns: int) -> list[str]:
-    """Who called what, and the frames that led there, from the user's own on."""
+def _format_call_site(place: CallSite, columns: int) -> list[str]:
+    """Return the ranks, their call, and the frames from the user's innermost one on."""
     indent = " " * 13
     lines = [
         indent
-        + clip(safe_line(f"{words.ranks(place.ranks)}: {place.call}" if place.ranks else place.call), columns - 13)
+        + clip(sanitize_line(f"{format_ranks(place.ranks)}: {place.call}" if place.ranks else place.call), columns - 13)
     ]
-    mine = own(place.stack)
-    start = place.stack.index(mine) if mine is not None else 0
+    user_frame = innermost_user_frame(place.stack)
+    start = place.stack.index(user_frame) if user_frame is not None else 0
     for frame in place.stack[start : start + _FRAMES]:
-        lines.append(indent + "    " + clip(safe_line(f"{frame.file}:{frame.line} in {frame.name}"), columns - 17))
+        lines.append(indent + "    " + clip(sanitize_line(f"{frame.file}:{frame.line} in {frame.name}"), columns - 17))
     return lines
 
 
 def _slow(view: View, columns: int, paint: Paint) -> list[list[str]]:
     if not view.analysis.stragglers:
         return []
-    most = view.analysis.stragglers[0].waited or 1.0
+    most = view.analysis.stragglers[0].waited_seconds or 1.0
     lines = [
-        f"rank {slow.rank}: others waited {slow.waited:.3f} s for it, it came last {words.plural(slow.last, 'time')}  "
-        + "#" * max(1, round(20 * slow.waited / most))
+        f"rank {slow.rank}: others waited {slow.waited_seconds:.3f} s for it, "
+        f"it came last {phrases.format_count(slow.times_last, 'time')}  "
+        + "#"
+        * max(1, round(20 * slow.waited_seconds / most))
         for slow in view.analysis.stragglers[:10]
     ]
     return [labelled("Slow", lines, columns, paint, "bold", "yellow")]
 
 
 def _ordered(view: View) -> list[Lane]:
-    """Groups with a fault first, in the order of the faults."""
+    """Return groups with a fault first, in the order of the faults."""
     first = {fault.group: number for number, fault in reversed(list(enumerate(view.analysis.faults)))}
     return sorted(view.lanes, key=lambda lane: (first.get(lane.group, len(first)), lane.group))
 
 
 def _table(lane: Lane, view: View, columns: int, paint: Paint) -> list[str]:
-    """A window of the group: the numbers around its first fault, or the last ones."""
+    """Return a window of the group: the sequence numbers around its first fault, or the last ones."""
     wide = columns - 26
     fault = next((fault for fault in view.analysis.faults if fault.group == lane.group), None)
     at = next((index for index, seq in enumerate(lane.seqs) if fault and seq >= fault.seq), len(lane.seqs) - 1)
     end = min(len(lane.seqs), max(at + wide // 4, wide))
     start = max(0, end - wide)
     last, op = end - 1, lane.ops[at]
-    head = f"{lane.group}: {words.plural(len(lane.members), 'rank')}, #{lane.seqs[start]} to #{lane.seqs[last]}"
-    lines = [paint(safe_line(head), "bold")]
-    lines.append(" " * 26 + " " * max(0, at - start) + "v" + safe_line(f" #{lane.seqs[at]} {op}")) if fault else None
-    rows = sorted(lane.rows, key=lambda row: (_quiet(row), row.ranks))
+    head = f"{lane.group}: {phrases.format_count(len(lane.members), 'rank')}, #{lane.seqs[start]} to #{lane.seqs[last]}"
+    lines = [paint(sanitize_line(head), "bold")]
+    lines.append(
+        " " * 26 + " " * max(0, at - start) + "v" + sanitize_line(f" #{lane.seqs[at]} {op}")
+    ) if fault else None
+    rows = sorted(lane.rows, key=lambda row: (_is_uneventful(row), row.ranks))
     for row in rows[:MOST_ROWS]:
-        name = clip(words.ranks(row.ranks), 24)
+        name = clip(format_ranks(row.ranks), 24)
         lines.append(f"{name:<26}" + _line(row, start, end))
     if len(rows) > MOST_ROWS:
-        lines.append(f"… and {len(rows) - MOST_ROWS} more kinds of rows")
+        lines.append(f"… and {phrases.format_count(len(rows) - MOST_ROWS, 'more row')}")
     return lines
 
 
-def _quiet(row: Row) -> bool:
+def _is_uneventful(row: Row) -> bool:
     return all(run.state in ("done", "lost") for run in row.runs)
 
 

@@ -1,8 +1,7 @@
-"""For GitHub Actions: annotations as workflow commands, the step summary, and the comment on a pull request.
+"""The report for GitHub Actions: annotations as workflow commands, the step summary, the comment on a pull request.
 
-The runner shows ten errors and ten warnings of a step and drops the rest without a word; here the tenth says how many
-more there are.
-A step summary is refused above 1 MiB, a comment above 65,536 characters.
+The runner shows ten errors and ten warnings of a step and silently drops the rest; here the tenth shows how many more
+there are. GitHub refuses a step summary above 1 MiB and a comment above 65,536 characters.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from collections.abc import Sequence
 
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.model.evidence import Evidence
-from triage.render import markdown, words
-from triage.render.commands import command
-from triage.render.safe import clip, safe, safe_line
+from triage.render import markdown, phrases
+from triage.render.sanitize import clip, sanitize, sanitize_line
+from triage.render.workflow_commands import command
 
 __all__ = ["annotated", "comment", "cut", "marker", "name", "render", "summary"]
 
@@ -29,74 +28,58 @@ LINES = 20
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:
-    """The annotations, one command a line. They stand in the log, so they are all that it says."""
+    """Return the annotations, one workflow command a line."""
     return "".join(f"{line}\n" for line in annotated(diagnosis))
 
 
 def annotated(diagnosis: Diagnosis) -> list[str]:
-    """At most ten errors (what began it), ten warnings (what followed, and what the reader must know), and a notice for
-    a clean job.
-    """
+    """Return at most ten errors (root cause, unknown failures) and ten warnings; a notice for a clean job."""
     root = diagnosis.root_cause
     if diagnosis.verdict == "clean":
         return [
-            command("notice", safe(clip(words.headline(diagnosis), MESSAGE)), {"title": "triage: clean"}),
+            command("notice", sanitize(clip(phrases.headline(diagnosis), MESSAGE)), {"title": "triage: clean"}),
             *_warnings(diagnosis, ()),
         ]
-    kind = words.kind(diagnosis).capitalize()
-    errors = (
-        [_told(root, f"{kind}: {words.headline(diagnosis)}", diagnosis)]
-        if root is not None
-        else [_bare(f"{kind}: {words.headline(diagnosis)}")]
-    )
-    errors += [_told(finding, finding.title, diagnosis) for finding in words.others(diagnosis)]
-    groups = words.groups(diagnosis)
-    return [*_capped("error", errors), *_warnings(diagnosis, [*groups.considered, *groups.caused, *groups.confirmed])]
+    head = f"{phrases.verdict_kind(diagnosis).capitalize()}: {phrases.headline(diagnosis)}"
+    errors = [_annotation(root, head, diagnosis) if root is not None else _plain_annotation(head)]
+    errors += [_annotation(finding, finding.title, diagnosis) for finding in phrases.other_unknowns(diagnosis)]
+    return [*_capped("error", errors), *_warnings(diagnosis, phrases.group_findings(diagnosis).considered)]
 
 
 def summary(diagnosis: Diagnosis, *, link: str = "", limit: int = SUMMARY) -> str:
-    """The Markdown report, at most `limit` bytes."""
+    """Return the Markdown report, at most `limit` bytes."""
     return cut(_linked(markdown.render(diagnosis), link), limit)
 
 
 def comment(diagnosis: Diagnosis, key: str, *, link: str = "", limit: int = COMMENT) -> str:
-    """The Markdown report behind the marker by which the comment is found again, at most `limit` characters (and
-    bytes).
-    """
+    """Return the Markdown report after the marker that identifies the comment, at most `limit` bytes."""
     first = marker(key) + "\n"
     return first + cut(_linked(markdown.render(diagnosis), link), limit - len(first))
 
 
 def marker(key: str) -> str:
-    """An HTML comment that nobody sees: `<!-- triage:KEY -->`."""
+    """Return an invisible HTML comment: `<!-- triage:KEY -->`."""
     return f"<!-- triage:{re.sub(r'[^A-Za-z0-9._:/@]+|-{2,}', '-', key).strip('-')[:200] or 'job'} -->"
 
 
 def cut(text: str, limit: int) -> str:
-    """Markdown of at most `limit` bytes: whole lines, a fence that is open is closed, and what is left out is counted."""
+    """Return at most `limit` bytes of Markdown: whole lines, open fences closed, and how many lines are left out."""
     if len(text.encode()) <= limit:
         return text
     lines = text.split("\n")
     room = limit - 120
-    kept, used, fence = [], 0, ""
+    head, used, fence = [], 0, ""
     for line in lines:
         used += len(line.encode()) + 1
         if used + len(fence) > room:
             break
-        kept.append(line)
+        head.append(line)
         opened = re.match(r"(`{3,})", line)
         if opened:
             fence = "" if fence == opened[1] else fence or opened[1]
-    closing = [fence] if fence else []
-    return "\n".join(
-        [
-            *kept,
-            *closing,
-            "",
-            f"… {words.plural(len(lines) - len(kept), 'more line')} left out: the report is too long for this place.",
-            "",
-        ]
-    )
+    left_out = phrases.format_count(len(lines) - len(head), "more line")
+    note = f"… {left_out} left out: the report is too long for this place."
+    return "\n".join([*head, *([fence] if fence else []), "", note, ""])
 
 
 def _linked(report: str, link: str) -> str:
@@ -104,39 +87,50 @@ def _linked(report: str, link: str) -> str:
 
 
 def _warnings(diagnosis: Diagnosis, findings: Sequence[Finding]) -> list[str]:
-    told = [_told(finding, finding.title, diagnosis) for finding in findings]
-    told += [
-        _bare(f"{message} ({', '.join(sources[:3])})" if sources else message)
-        for sources, message, _ in words.warnings(diagnosis)
+    annotations = [_annotation(finding, finding.title, diagnosis) for finding in findings]
+    consequences = _consequences(diagnosis)
+    annotations += [_plain_annotation(consequences)] if consequences else []
+    annotations += [
+        _plain_annotation(f"{message} ({', '.join(sources[:3])})" if sources else message)
+        for sources, message, _ in phrases.merge_warnings(diagnosis)
     ]
-    return _capped("warning", told)
+    return _capped("warning", annotations)
 
 
-def _told(finding: Finding, head: str, diagnosis: Diagnosis) -> tuple[str, dict[str, object]]:
+def _consequences(diagnosis: Diagnosis) -> str:
+    """Return all findings that only follow from others as one line."""
+    groups = phrases.group_findings(diagnosis)
+    names = ", ".join(map(phrases.format_finding, [*groups.caused, *groups.confirmed, *groups.aftermath]))
+    return f"{phrases.describe_consequences(diagnosis) or 'Consequences'}: {names}" if names else ""
+
+
+def _annotation(finding: Finding, head: str, diagnosis: Diagnosis) -> tuple[str, dict[str, object]]:
     first = next(iter(finding.evidence), None)
-    who = words.radius(diagnosis) if finding is diagnosis.root_cause else words.who(finding)
-    parts = [head + (f" ({who})" if who else ""), first.text if first is not None else "", finding.remediation.summary]
-    lines = safe("\n".join(part for part in parts if part)).split("\n")
+    is_root = finding is diagnosis.root_cause
+    extent = phrases.describe_extent(diagnosis) if is_root else phrases.describe_location(finding)
+    text = first.text if first is not None and not phrases.repeats_title(first, finding) else ""
+    parts = [head + (f" ({extent})" if extent else ""), text, finding.remediation.summary]
+    lines = sanitize("\n".join(part for part in parts if part)).split("\n")
     if len(lines) > LINES:
-        lines = [*lines[: LINES - 1], f"… {len(lines) - LINES + 1} more lines"]
-    title = safe_line(clip(f"triage: {finding.signature or finding.cluster or 'unknown failure'}", TITLE))
+        lines = [*lines[: LINES - 1], f"… {phrases.format_count(len(lines) - LINES + 1, 'more line')}"]
+    title = sanitize_line(clip(f"triage: {finding.signature or finding.cluster or 'unknown failure'}", TITLE))
     return clip("\n".join(lines), MESSAGE), {**_place(first), "title": title}
 
 
-def _bare(text: str) -> tuple[str, dict[str, object]]:
-    return clip(safe_line(text), MESSAGE), {"title": "triage"}
+def _plain_annotation(text: str) -> tuple[str, dict[str, object]]:
+    return clip(sanitize_line(text), MESSAGE), {"title": "triage"}
 
 
 def _place(item: Evidence | None) -> dict[str, object]:
-    """Members of archives and standard input are no files that an annotation could point at."""
+    """Return where the annotation points; members of archives and standard input have no file."""
     if item is None or item.source == "-" or "!/" in item.source:
         return {}
-    return {"file": safe_line(item.source)[:1000], "line": item.line, "endLine": item.end_line}
+    return {"file": sanitize_line(item.source)[:1000], "line": item.line, "endLine": item.end_line}
 
 
-def _capped(kind: str, told: Sequence[tuple[str, dict[str, object]]]) -> list[str]:
-    shown = [
-        command(kind, message, properties) for message, properties in told[: SHOWN if len(told) <= SHOWN else SHOWN - 1]
-    ]
-    rest = len(told) - len(shown)
-    return [*shown, *([command(kind, f"+ {rest} more, see the step summary", {"title": "triage"})] if rest else [])]
+def _capped(kind: str, annotations: Sequence[tuple[str, dict[str, object]]]) -> list[str]:
+    most = SHOWN if len(annotations) <= SHOWN else SHOWN - 1
+    commands = [command(kind, message, properties) for message, properties in annotations[:most]]
+    left_out = len(annotations) - len(commands)
+    note = command(kind, f"+ {left_out} more, see the step summary", {"title": "triage"})
+    return [*commands, *([note] if left_out else [])]

@@ -1,4 +1,4 @@
-"""What every renderer is: a name and a pure function from a diagnosis to text."""
+"""The interface of a renderer: a name and a pure function from a diagnosis to text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA = "triage.diagnosis/1"
 
 
 class RenderError(TriageError):
-    """The diagnosis cannot be written in the wanted form."""
+    """The diagnosis cannot be written in the requested format."""
 
 
 class Renderer(Protocol):
@@ -22,7 +22,7 @@ class Renderer(Protocol):
 
     @property
     def name(self) -> str:
-        """What `--format` calls it."""
+        """The value of `--format`."""
 
     def render(self, diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
-        """The whole report, ended by a newline."""
+        """Return the whole report, ended by a newline."""

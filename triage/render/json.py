@@ -1,8 +1,7 @@
-"""The contract "triage.diagnosis/1" of DESIGN.md: keys in its order, times in ISO 8601 with Z, the same bytes each
-time.
+"""The diagnosis as JSON, schema "triage.diagnosis/1" of docs/json.md: keys in its order, times in ISO 8601 with Z.
 
-The inverse, for a saved report, is `read`. What the contract does not name (offsets, components,
-process ids) is not written; `local_rank` and `cluster` are written where the contract wants them and nowhere else.
+Equal diagnoses give equal bytes. `read` is the inverse, for a saved report. What the schema does not name (offsets,
+components, process ids) is not written; `local_rank` and `cluster` are written only where the schema wants them.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import re
 from typing import Any
 
 from triage.base.lazy_re import lazy_re
-from triage.model.diagnosis import Diagnosis, Finding, Job
+from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState
 from triage.model.evidence import Evidence
 from triage.render.interface import SCHEMA
-from triage.render.words import moment
+from triage.render.phrases import to_datetime
 
-__all__ = ["document", "escaped", "evidence", "name", "read", "render"]
+__all__ = ["document", "escape_active", "evidence", "name", "read", "render"]
 
 name = "json"
 
@@ -30,24 +29,24 @@ _SURROGATES = lazy_re("[\ud800-\udfff]")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
-    """One JSON object, indented by two; a lone surrogate (no JSON reader takes one) becomes U+FFFD."""
-    return escaped(json.dumps(document(diagnosis), ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    """Return one JSON object; a lone surrogate, which no JSON reader accepts, becomes U+FFFD."""
+    return escape_active(json.dumps(document(diagnosis), ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
 def read(text: str, source: str | None = None) -> Diagnosis:
-    """The diagnosis that `render` wrote, see `reading.py`; reports are read more rarely than written."""
-    from triage.render import reading
+    """Return the diagnosis that `render` wrote, see `json_reader`."""
+    from triage.render import json_reader
 
-    return reading.read(text, source)
+    return json_reader.read(text, source)
 
 
-def escaped(written: str) -> str:
-    """The same JSON, with nothing in it that a terminal or a strict reader trips over."""
+def escape_active(written: str) -> str:
+    """Return the same JSON without characters that act on a terminal or break a strict reader."""
     return _ACTIVE.sub(_escape, _SURROGATES.sub("\ufffd", written))
 
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The report as plain dicts and lists, for those who send it on instead of printing it."""
+    """Return the report as plain dicts and lists."""
     root = diagnosis.root_cause
     return {
         "schema": SCHEMA,
@@ -57,20 +56,8 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
         "root_cause": None if root is None else _finding(root),
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "unknown": [_unknown(finding) for finding in diagnosis.unknown],
-        "timeline": [
-            {"time": _time(m.time), "rank": m.rank, "what": m.what, "signature": m.signature}
-            for m in diagnosis.timeline
-        ],
-        "ranks": [
-            {
-                "rank": r.rank,
-                "host": r.host,
-                "state": r.state,
-                "last_step": r.last_step,
-                "last_time": _time(r.last_time),
-            }
-            for r in diagnosis.ranks
-        ],
+        "timeline": list(map(_moment, diagnosis.timeline)),
+        "ranks": list(map(_rank, diagnosis.ranks)),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in diagnosis.warnings],
         "stats": {
             "files": diagnosis.stats.files,
@@ -79,6 +66,20 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
             "seconds": _number(diagnosis.stats.seconds),
             "peak_memory_bytes": diagnosis.stats.peak_memory_bytes,
         },
+    }
+
+
+def _moment(moment: Moment) -> dict[str, Any]:
+    return {"time": _time(moment.time), "rank": moment.rank, "what": moment.what, "signature": moment.signature}
+
+
+def _rank(state: RankState) -> dict[str, Any]:
+    return {
+        "rank": state.rank,
+        "host": state.host,
+        "state": state.state,
+        "last_step": state.last_step,
+        "last_time": _time(state.last_time),
     }
 
 
@@ -136,7 +137,7 @@ def _unknown(finding: Finding) -> dict[str, Any]:
 
 
 def evidence(item: Evidence) -> dict[str, Any]:
-    """One line of proof in the shape of the contract."""
+    """Return one evidence as its JSON object."""
     origin = item.origin
     local = {} if origin.rank is not None or origin.local_rank is None else {"local_rank": origin.local_rank}
     return {
@@ -153,7 +154,7 @@ def evidence(item: Evidence) -> dict[str, Any]:
 
 
 def _time(seconds: float | None) -> str | None:
-    when = moment(seconds)
+    when = to_datetime(seconds)
     return None if when is None else when.replace(tzinfo=None).isoformat() + "Z"
 
 

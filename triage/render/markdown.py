@@ -1,4 +1,4 @@
-"""For a comment on a merge request or an issue: the same content, with nothing in it that a log could make active.
+"""The report as Markdown for a comment on a merge request or an issue; nothing in a log can become active in it.
 
 Log text stands in fences and code spans longer than any run of backticks in it. Names and sentences outside of them are
 escaped (CommonMark 2.4), and what GitHub and GitLab turn into links or notifications (`@name`, `#12`, `!12`, bare
@@ -8,13 +8,14 @@ addresses) is broken by a zero-width space.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_ranks
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.model.evidence import Evidence
-from triage.render import words
-from triage.render.safe import clip, safe, safe_line
+from triage.render import phrases
+from triage.render.sanitize import clip, sanitize, sanitize_line
 
 __all__ = ["code", "fence", "inline", "link", "name", "render"]
 
@@ -33,40 +34,42 @@ _LINK = lazy_re(r"https://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,-]*")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
-    """The report as Markdown that CommonMark, GitHub and GitLab read the same way."""
+    """Return the report as Markdown that CommonMark, GitHub and GitLab read the same way."""
     root = diagnosis.root_cause
-    groups = words.groups(diagnosis)
-    considered = "Before that" if diagnosis.verdict == "clean" else "Also considered"
+    groups = phrases.group_findings(diagnosis)
+    missing = [f"{number}. {inline(step)}" for number, step in enumerate(phrases.next_steps(diagnosis), 1)]
     parts = [
         *_head(diagnosis),
         *(_action(root) if root is not None else []),
-        *_listing("It caused", [_item(finding) for finding in groups.caused]),
-        *_listing("Confirmed by", [_item(finding) for finding in groups.confirmed]),
-        *_listing("Why", [inline(sentence) for sentence in root.why] if root is not None else []),
-        *_listing(considered, [_item(finding, reason=True) for finding in groups.considered]),
+        *(["**Next time**", "\n".join(missing)] if missing else []),
+        *_caused(diagnosis, groups.caused),
+        *_names("Confirmed by", groups.confirmed),
+        *_listing("Why", map(inline, phrases.root_reasons(diagnosis))),
+        *_listing(phrases.considered_label(diagnosis), _considered(groups.considered)),
+        *_names("Their consequences", groups.aftermath),
         *_unknown(diagnosis),
         *_listing("In order", _timeline(diagnosis)),
         *_ranks(diagnosis),
-        *_listing("Set aside", [_item(finding) for finding in groups.noise]),
-        *_listing("Warnings", [_warning(*group) for group in words.warnings(diagnosis)]),
-        _footer(diagnosis),
+        *_names("Ignored", groups.noise),
+        *_listing("Warnings", [_warning(*group) for group in phrases.merge_warnings(diagnosis)]),
+        inline(" · ".join(phrases.footer_parts(diagnosis, with_path=False))),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def inline(text: str) -> str:
-    """Text of one line that stays text: no markup, no HTML, no mention, no reference, no link."""
-    line = _SIGN.sub(rf"\1{_BREAK}", safe_line(text))
+    """Return text of one line that stays text: no markup, no HTML, no mention, no reference, no link."""
+    line = _SIGN.sub(rf"\1{_BREAK}", sanitize_line(text))
     line = _ADDRESS.sub(rf"\1{_BREAK}", line)
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = _MARKUP.sub(r"\\\g<0>", line)
     line = _START.sub(lambda start: f"\\{start[1]}" if start[1] else f"{start[2]}\\{start[3]}", line)
-    return line.replace(_BREAK, "&#8203;")  # as an entity it survives any encoding, and `safe` left no other
+    return line.replace(_BREAK, "&#8203;")  # as an entity it survives any encoding, and `sanitize` left no other
 
 
 def code(text: str) -> str:
-    """A code span that the text cannot end."""
-    line = safe_line(text)
+    """Return a code span that the text cannot end."""
+    line = sanitize_line(text)
     if not line:
         return "(empty)"
     mark = "`" * (_longest(line) + 1)
@@ -75,10 +78,10 @@ def code(text: str) -> str:
 
 
 def fence(text: str) -> str:
-    """A fenced block that the text cannot end; many lines and long lines give up their middle."""
-    lines = safe(text).strip("\n").split("\n")
+    """Return a fenced block that the text cannot end; many lines and long lines lose their middle."""
+    lines = sanitize(text).strip("\n").split("\n")
     if len(lines) > LINES:
-        lines = [*lines[:10], f"… {words.plural(len(lines) - LINES, 'more line')} …", *lines[10 - LINES :]]
+        lines = [*lines[:10], f"… {phrases.format_count(len(lines) - LINES, 'more line')} …", *lines[10 - LINES :]]
     body = "\n".join(clip(line, CHARACTERS) for line in lines)
     mark = "`" * max(3, _longest(body) + 1)
     return f"{mark}text\n{body}\n{mark}"
@@ -100,32 +103,32 @@ def link(address: str) -> str:
 
 def _head(diagnosis: Diagnosis) -> list[str]:
     root = diagnosis.root_cause
-    kind = words.kind(diagnosis)
-    parts = [f"### {kind.capitalize()}: {inline(clip(words.headline(diagnosis), TITLE))}"]
+    kind = phrases.verdict_kind(diagnosis)
+    parts = [f"### {kind.capitalize()}: {inline(clip(phrases.headline(diagnosis), TITLE))}"]
     if root is None or kind == "CLEAN":
         return parts
-    named = f"{code(root.signature)}, confidence {words.confidence(root.confidence)}" if root.signature else ""
-    first = next(iter(root.evidence), None)
-    time = words.clock(root.first_time if first is None or first.origin.time is None else first.origin.time, diagnosis)
-    said = [
-        named,
-        inline(words.seen(diagnosis)),
-        f"at {time}" if time else "",
-        code(words.place(first, diagnosis)) if first else "",
-    ]
-    parts.append(", ".join(part for part in said if part) or "No rank is named.")
-    if first is not None:
-        parts.append(fence(first.text))
-        rest = root.evidence[1:]
-        more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
-        parts += [f"Also {', '.join(_also(item, diagnosis) for item in rest[:3])}{more}."] if rest else []
-    return parts
-
-
-def _also(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    return code(words.place(evidence, diagnosis)) + (
-        f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
+    items = phrases.distinct_evidence(root)
+    first, others = next(iter(items), None), items[1:]
+    time = phrases.format_time(
+        root.first_time if first is None or first.origin.time is None else first.origin.time, diagnosis
     )
+    facts = [
+        f"{code(root.signature)}, confidence {phrases.format_confidence(root.confidence)}" if root.signature else "",
+        inline(phrases.describe_line_origin(diagnosis)),
+        f"at {time}" if time else "",
+        code(phrases.format_place(first, diagnosis)) if first else "",
+    ]
+    parts.append(", ".join(fact for fact in facts if fact) or "No rank is known.")
+    if first is not None and not (phrases.repeats_title(first, root) and len(first.text) <= TITLE):
+        parts.append(fence(first.text))
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    places = ", ".join(_place_and_rank(item, diagnosis) for item in others[:3])
+    return [*parts, f"Also {places}{more}."] if places else parts
+
+
+def _place_and_rank(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
+    return code(phrases.format_place(evidence, diagnosis)) + rank
 
 
 def _action(root: Finding) -> list[str]:
@@ -149,26 +152,43 @@ def _listing(title: str, items: Iterable[str]) -> list[str]:
     return [f"**{title}**", "\n".join(lines[:LISTED] + more)]
 
 
-def _item(finding: Finding, reason: bool = False) -> str:
-    on = f" on {words.ranks(finding.ranks)}" if finding.ranks else ""
+def _names(title: str, findings: Sequence[Finding], sentence: str = "") -> list[str]:
+    """Return findings by name, as one paragraph after `sentence`."""
+    more = f" and {len(findings) - LISTED} more" if len(findings) > LISTED else ""
+    names = ", ".join(map(_name, findings[:LISTED]))
+    return [f"**{title}**", f"{sentence}{': ' if sentence else ''}{names}{more}"] if findings else []
+
+
+def _caused(diagnosis: Diagnosis, findings: Sequence[Finding]) -> list[str]:
+    return _names("It caused", findings, phrases.describe_consequences(diagnosis))
+
+
+def _considered(findings: Iterable[Finding]) -> list[str]:
+    return [_titled(finding) + inline(reasons) for finding, reasons in phrases.with_reasons(findings)]
+
+
+def _name(finding: Finding) -> str:
+    on = f" on {format_ranks(finding.ranks)}" if finding.ranks else ""
     times = f" ({finding.count}×)" if finding.count > 1 else ""
-    title = f": {inline(clip(finding.title, TITLE))}"
-    lost = f" ({inline('; '.join(finding.why))})" if reason and finding.why else ""
-    return f"{code(finding.signature or finding.cluster or 'no name')}{on}{times}{title}{lost}"
+    return f"{code(finding.signature or finding.cluster or 'no name')}{on}{times}"
+
+
+def _titled(finding: Finding) -> str:
+    return f"{_name(finding)}: {inline(clip(finding.title, TITLE))}"
 
 
 def _unknown(diagnosis: Diagnosis) -> list[str]:
     items = []
-    for finding in words.others(diagnosis):
-        at = f", {code(words.place(finding.evidence[0], diagnosis))}" if finding.evidence else ""
-        items.append(_item(finding) + at)
+    for finding, reasons in phrases.with_reasons(phrases.other_unknowns(diagnosis)):
+        place = f", {code(phrases.format_place(finding.evidence[0], diagnosis))}" if finding.evidence else ""
+        items.append(_titled(finding) + place + inline(reasons))
     return _listing("Unknown", items)
 
 
 def _timeline(diagnosis: Diagnosis) -> list[str]:
     return [
         f"{time or 'no time'}{' ' + ranks if ranks else ''}: {inline(clip(what, TITLE))}"
-        for time, ranks, what in words.timeline(diagnosis)
+        for time, ranks, what in phrases.merge_moments(diagnosis)
     ]
 
 
@@ -176,30 +196,16 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
     if len(diagnosis.ranks) < 2:
         return []
     digits = len(str(max(state.rank for state in diagnosis.ranks)))
-    began = words.beginners(diagnosis)
+    origins = phrases.origin_ranks(diagnosis)
     lines = [
-        f"{line.first:>{digits}}-{line.last:<{digits}}  {line.marks}{words.began_here(line, began, 40)}"
-        for line in words.rank_grid(diagnosis.ranks, 64, began)
+        f"{row.first:>{digits}}-{row.last:<{digits}}  {row.marks}{phrases.format_origin_mark(row, origins, 40)}"
+        for row in phrases.grid_rows(diagnosis.ranks, 64, origins)
     ]
-    legend = words.legend(diagnosis.ranks) + ("   < where it began" if began else "")
+    legend = phrases.state_legend(diagnosis.ranks) + ("   < where it began" if origins else "")
     return ["**Ranks**", "```text\n" + "\n".join([*lines, legend]) + "\n```"]
 
 
 def _warning(sources: list[str], message: str, marker: str) -> str:
     more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-    of = f"{', '.join(map(code, sources[:3]))}{more}: " if sources else ""
-    return f"{of}{inline(clip(message, CHARACTERS))} ({code(marker)})"
-
-
-def _footer(diagnosis: Diagnosis) -> str:
-    stats = diagnosis.stats
-    job = words.job(diagnosis.job)
-    parts = [
-        inline(job) if job else "",
-        words.plural(stats.files, "file"),
-        words.size(stats.bytes),
-        f"{stats.seconds:.1f} s",
-        inline(f"catalog {diagnosis.catalog_version}"),
-        inline(f"triage {diagnosis.tool_version}"),
-    ]
-    return " · ".join(part for part in parts if part)
+    origin = f"{', '.join(map(code, sources[:3]))}{more}: " if sources else ""
+    return f"{origin}{inline(clip(message, CHARACTERS))} ({code(marker)})"

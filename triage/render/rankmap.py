@@ -1,17 +1,18 @@
-"""States of ranks as a drawing: one cell a rank, runs of equal cells drawn as one, so that ten thousand ranks stay a
-few kilobytes.
+"""Rank states as a drawing: one cell for each rank, runs of equal cells drawn as one.
 
-Pure functions: states in, SVG out. The colours come from the page's variables where it sets them (`--failed` …), else
-from here.
+Pure functions: states in, SVG out; ten thousand ranks take a few kilobytes. The colours come from the page's variables
+(`--failed` …) or from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.sax.saxutils import escape
 
+from triage.base.rank_ranges import format_rank_numbers, format_ranks
 from triage.model.diagnosis import RankState
-from triage.render import words
+from triage.render import phrases
+from triage.render.svg import svg_start
 
 CELL = 12  # pixels, the gap included
 GAP = 2
@@ -31,18 +32,19 @@ STYLE = """
   .triage-ranks .row { fill: currentColor }
   @media (prefers-color-scheme: dark) {
     .triage-ranks .gaps { stroke: var(--page, #0d1117) }
-    .triage-ranks { color: #e6edf3; --failed: #ff7b72; --killed: #d2a8ff; --stalled: #e3b341; --silent: #6e7681; --ok: #2f6f43 }
+    .triage-ranks { color: #e6edf3;
+      --failed: #ff7b72; --killed: #d2a8ff; --stalled: #e3b341; --silent: #6e7681; --ok: #2f6f43 }
   }
 """
 
 
 def columns(count: int) -> int:
-    """Cells of a row: 64, and more for very many ranks, so that the drawing stays about as high as wide."""
+    """Return the cells of a row: 64, more for very many ranks."""
     return next((size for size in (64, 128, 256) if count <= size * size), 512)
 
 
 def draw(states: Sequence[RankState], blamed: Iterable[int] = (), *, style: bool = True) -> str:
-    """The map as one SVG element; empty for less than two ranks. `blamed` ranks get a frame.
+    """Return the map as one SVG element, empty for fewer than two ranks; `blamed` ranks get a frame.
 
     Without `style` the page's own style sheet colours it.
     """
@@ -54,18 +56,15 @@ def draw(states: Sequence[RankState], blamed: Iterable[int] = (), *, style: bool
     rows = last // width + 1
     across, down = LABEL + min(width, last + 1) * CELL + GAP, TOP + rows * CELL + GAP
     marked = sorted(set(blamed) & set(state_of))
+    grid = {"data_columns": width, "data_cell": CELL, "data_left": LABEL, "data_top": TOP}
+    labels = "triage-ranks-title triage-ranks-text"
     parts = [
-        f'<svg class="triage-ranks" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}" role="img"'
-        f' data-columns="{width}" data-cell="{CELL}" data-left="{LABEL}" data-top="{TOP}" aria-labelledby="triage-ranks-title triage-ranks-text">',
+        svg_start(across, down, "triage-ranks", role="img", **grid, aria_labelledby=labels),
         f'<title id="triage-ranks-title">States of {len(states)} ranks</title>',
-        f'<desc id="triage-ranks-text">{escape(described(states, marked))}</desc>',
+        f'<desc id="triage-ranks-text">{escape(describe_states(states, marked))}</desc>',
         *([f"<style>{STYLE}</style>"] if style else []),
         *_labels(rows, width),
-        *(
-            f'<path class="{state}" d="{path}"/>'
-            for state in words.STATE_MARKS
-            if (path := _path([rank for rank, own in state_of.items() if own == state], width))
-        ),
+        *_states(state_of, width),
         f'<path class="gaps" d="{_gaps(min(width, last + 1), rows)}"/>',
         *(_frames(marked, width) if marked else []),
         "</svg>",
@@ -73,22 +72,31 @@ def draw(states: Sequence[RankState], blamed: Iterable[int] = (), *, style: bool
     return "\n".join(parts)
 
 
+def _states(state_of: Mapping[int, str], width: int) -> Iterator[str]:
+    for state in phrases.STATE_MARKS:
+        path = _path([rank for rank, own in state_of.items() if own == state], width)
+        if path:
+            yield f'<path class="{state}" d="{path}"/>'
+
+
 def _frames(marked: Sequence[int], width: int) -> Iterator[str]:
-    """Frames around these ranks, thicker where a drawing of many is shown smaller, and a tip before each of their rows."""
+    """Yield frames around these ranks, thicker in a large grid, and a tip before each of their rows."""
     yield f'<path class="blamed" stroke-width="{2 * width // 64 + width // 128}" d="{_path(marked, width)}"/>'
     rows = sorted({rank // width for rank in marked})
-    yield f'<path class="row" d="{"".join(f"M{LABEL - 5} {TOP + row * CELL}l4 {CELL // 2 - 1}l-4 {CELL // 2 - 1}z" for row in rows)}"/>'
+    half = CELL // 2 - 1
+    tips = "".join(f"M{LABEL - 5} {TOP + row * CELL}l4 {half}l-4 {half}z" for row in rows)
+    yield f'<path class="row" d="{tips}"/>'
 
 
-def described(states: Sequence[RankState], blamed: Sequence[int]) -> str:
-    """The same in words, for those who cannot see it."""
-    told = []
-    for state in words.STATE_MARKS:
+def describe_states(states: Sequence[RankState], blamed: Sequence[int]) -> str:
+    """Return the map as text."""
+    parts = []
+    for state in phrases.STATE_MARKS:
         ranks = [item.rank for item in states if item.state == state]
         if ranks:
-            told.append(f"{state}: {words.rank_list(ranks)} ({len(ranks)})")
-    began = f"It began on {words.ranks(blamed)}. " if blamed else ""
-    return began + "; ".join(told)
+            parts.append(f"{state}: {format_rank_numbers(ranks)} ({len(ranks)})")
+    origin = f"It began on {format_ranks(blamed)}. " if blamed else ""
+    return origin + "; ".join(parts)
 
 
 def _labels(rows: int, width: int) -> Iterator[str]:
@@ -98,13 +106,13 @@ def _labels(rows: int, width: int) -> Iterator[str]:
 
 
 def _gaps(across: int, rows: int) -> str:
-    """Lines of the page's colour between cells, for runs are drawn as one."""
+    """Return lines of the page's colour between cells: runs are drawn as one."""
     upright = "".join(f"M{LABEL + column * CELL - GAP // 2} {TOP}v{rows * CELL}" for column in range(1, across))
     return upright + "".join(f"M{LABEL} {TOP + row * CELL - GAP // 2}h{across * CELL}" for row in range(1, rows))
 
 
 def _path(ranks: Sequence[int], width: int) -> str:
-    """Rectangles around runs of ranks; equal rows that follow each other are one."""
+    """Return rectangles around runs of ranks; equal successive rows share one."""
     blocks: list[tuple[int, int, int, int]] = []  # first column, last column, first row, last row
     open_rows: dict[tuple[int, int], int] = {}
     for start, end, row in _runs(sorted(ranks), width):
@@ -114,14 +122,15 @@ def _path(ranks: Sequence[int], width: int) -> str:
         else:
             open_rows[(start, end)] = len(blocks)
             blocks.append((start, end, row, row))
-    return "".join(
-        f"M{LABEL + left * CELL} {TOP + top * CELL}h{(right - left + 1) * CELL - GAP}v{(bottom - top + 1) * CELL - GAP}h-{(right - left + 1) * CELL - GAP}z"
-        for left, right, top, bottom in blocks
-    )
+    path = ""
+    for left, right, top, bottom in blocks:
+        across, down = (right - left + 1) * CELL - GAP, (bottom - top + 1) * CELL - GAP
+        path += f"M{LABEL + left * CELL} {TOP + top * CELL}h{across}v{down}h-{across}z"
+    return path
 
 
 def _runs(ranks: Sequence[int], width: int) -> Iterator[tuple[int, int, int]]:
-    """(first column, last column, row) of neighbours within a row."""
+    """Yield (first column, last column, row) of neighbours within a row."""
     start = previous = -2
     for rank in ranks:
         if rank != previous + 1 or rank % width == 0:

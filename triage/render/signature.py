@@ -1,4 +1,4 @@
-"""Signatures of the catalog for a person or a program: the list, and one of them whole."""
+"""Signatures of the catalog as text or JSON: the list, and one signature in full."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from triage.catalog.model import Clause, Leaf, Signature
-from triage.render.layout import Paint, columns, labelled
-from triage.render.safe import clip, safe_line
+from triage.catalog.model import FILE_KEYS, Clause, Leaf, Signature
+from triage.catalog.remediation import describe_advice
+from triage.render.sanitize import clip, sanitize_line
+from triage.render.terminal import Paint, columns, join_sections, labelled
 from triage.render.text import NARROWEST, WIDTH
 
 
 def listing(
     signatures: Sequence[Signature], *, shipped: str = "", width: int | None = None, color: bool = False
 ) -> str:
-    """One line a signature: id, role, title; where it comes from, if not from the directory `shipped`."""
+    """Return one line for each signature: id, role, title; its path if it is not in the directory `shipped`."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
     wide = max((len(signature.id) for signature in signatures), default=0)
     lines = []
     for signature in signatures:
         start = f"{signature.id:<{wide}}  {signature.role:<12}  "
-        title = safe_line(signature.title)
+        title = sanitize_line(signature.title)
         title = title if columns(start + title) <= room else title[: max(room - len(start) - 1, 8)] + "…"
         foreign = bool(shipped) and not signature.path.startswith(shipped)
-        origin = f"\n{' ' * wide}  from {safe_line(signature.path)}" if foreign else ""
+        origin = f"\n{' ' * wide}  from {sanitize_line(signature.path)}" if foreign else ""
         lines.append(paint(start[:wide], "bold") + start[wide:] + title + origin)
     return "\n".join(lines) + "\n" if lines else ""
 
 
 def listing_as_json(signatures: Sequence[Signature]) -> str:
-    """A list of objects with what the list shows and what one sorts by."""
+    """Return a list of objects with the main fields of each signature."""
     keys = ("id", "revision", "title", "status", "role", "severity", "action", "path")
     return (
         json.dumps(
@@ -42,49 +43,54 @@ def listing_as_json(signatures: Sequence[Signature]) -> str:
 
 
 def as_json(signature: Signature) -> str:
-    """Everything the catalog holds about one signature."""
+    """Return all fields of one signature."""
     return json.dumps(_plain(signature), indent=2, ensure_ascii=False) + "\n"
 
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        names = (field.name for field in dataclasses.fields(value))
+        return {FILE_KEYS.get(name, name): _plain(getattr(value, name)) for name in names}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return dict(value) if hasattr(value, "keys") else value
 
 
 def as_text(signature: Signature, *, width: int | None = None, color: bool = False) -> str:
-    """What it means, what to do, what it looks for and what it explains."""
+    """Return meaning, advice, conditions and consequences of one signature."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
     kind = f"{signature.role}, {signature.severity}, {signature.status}, revision {signature.revision}"
     kind += f", replaced by {signature.replaced_by}" if signature.replaced_by else ""
-    steps = [f"{number}. {step}" for number, step in enumerate(signature.steps, 1)]
+    summary, *advice = describe_advice(signature)
+    steps = [f"{number}. {step}" for number, step in enumerate(advice, 1)]
     sections = (
         ("Meaning", [signature.meaning]),
         ("Impact", [signature.impact]),
-        ("What to do", [signature.summary, *steps]),
+        ("What to do", [summary, *steps]),
         ("Looks for", [f"- {line}" for line in _conditions(signature.match)]),
-        ("Explains", [f"- {edge.signature} ({reach(edge.scope, edge.window)})" for edge in signature.leads_to]),
+        (
+            "Explains",
+            [f"- {edge.signature} ({format_reach(edge.scope, edge.window)})" for edge in signature.causal_edges],
+        ),
         ("Applies to", [f"{name} {bounds}" for name, bounds in signature.applies_to.items()]),
         ("Misled by", [f"- {text}" for text in signature.falsepositives]),
-        ("Sample", [clip(safe_line(sample.text), room * 2) for sample in signature.samples_match[:1]]),
+        ("Sample", [clip(sanitize_line(sample.text), room * 2) for sample in signature.samples_match[:1]]),
         ("See", [f"- {address}" for address in signature.references]),
         ("File", [signature.path]),
     )
     blocks = [
         labelled(
-            signature.id, map(safe_line, [signature.title, kind]), room, paint, "bold", margin=len(signature.id) + 2
+            signature.id, map(sanitize_line, [signature.title, kind]), room, paint, "bold", margin=len(signature.id) + 2
         )
     ]
     for label, paragraphs in sections:
-        kept = [line for line in map(safe_line, paragraphs) if line]
-        blocks += [labelled(label, kept, room, paint, "bold")] if kept else []
-    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
+        lines = [line for line in map(sanitize_line, paragraphs) if line]
+        blocks += [labelled(label, lines, room, paint, "bold")] if lines else []
+    return join_sections(blocks)
 
 
-def reach(scope: str, window: float | None) -> str:
-    """`other-ranks`, `same-host, within 30m`."""
+def format_reach(scope: str, window: float | None) -> str:
+    """Return `other-ranks`, `same-host, within 30m`."""
     if window is None:
         return scope
     unit, size = next(

@@ -1,10 +1,9 @@
-"""For a Slack channel: one short message, and its evidence for the thread below it, as Block Kit.
+"""The report for Slack, as Block Kit: one short message, and its evidence for the thread below it.
 
-Log text stays text: `&`, `<` and `>` are escaped (so that no `<!channel>` pings anybody), signs that Slack reads as
-markup stand between
-zero-width spaces, a fence inside a fence is broken, and every text is `verbatim`. Limits: 50 blocks and 3000 characters
-a section by Slack's documents; a message is kept under 12,000 characters of text, for Slack refuses it somewhat above
-13,000.
+Log text stays text: `&`, `<` and `>` are escaped (so that no `<!channel>` notifies anybody), markup characters stand
+between zero-width spaces, a fence inside a fence is broken, and every text is `verbatim`. Limits: 50 blocks and 3000
+characters a section by Slack's documents; a message stays under 12,000 characters of text, because Slack refuses it
+somewhat above 13,000.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from typing import Any
 from triage.base.lazy_re import lazy_re
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.model.evidence import Evidence
-from triage.render import words
-from triage.render.json import escaped as safe_json
-from triage.render.safe import clip, safe, safe_line
+from triage.render import phrases
+from triage.render.json import escape_active as safe_json
+from triage.render.sanitize import clip, sanitize, sanitize_line
 
 __all__ = ["Message", "address", "block", "context", "fence", "message", "mrkdwn", "name", "render", "thread", "within"]
 
 name = "slack"
 
 Message = dict[str, Any]
-"""`text`, what notifications show, and `blocks`."""
+"""`text` for notifications, and `blocks`."""
 
 SECTION = 3000
 BLOCKS = 50
@@ -50,7 +49,7 @@ _ADDRESS = lazy_re(r"https?://[A-Za-z0-9\[][^\s<>|\"'`\\^{}]{0,2000}")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:
-    """A JSON object with the `message` and the `thread` reply, each as chat.postMessage takes it."""
+    """Return a JSON object with the `message` and the `thread` reply, each as chat.postMessage takes it."""
     shown = {"message": message(diagnosis, link=link), "thread": thread(diagnosis)}
     return safe_json(json.dumps(shown, ensure_ascii=False, indent=2)) + "\n"
 
@@ -58,24 +57,27 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
 def message(
     diagnosis: Diagnosis, *, link: str = "", incident: str = "", team: str = "", notes: Sequence[str] = ()
 ) -> Message:
-    """The parent: cause, confidence in words, who and when, the one sentence of advice, the link; with an incident also
-    the buttons.
+    """Return the first message of a thread: cause, confidence, ranks, time, advice, link; buttons for an incident.
 
-    `notes` are lines of our own for the foot, in Slack's markup. `team` is the id of a user group that is to be told.
+    `notes` are further lines at the end, in Slack's markup. `team` is the id of a user group to notify.
     """
     root = diagnosis.root_cause
-    kind = words.kind(diagnosis)
-    head = [f"{_MARKS[kind]} *{kind.capitalize()}:* {mrkdwn(words.headline(diagnosis), 900)}"]
+    kind = phrases.verdict_kind(diagnosis)
+    head = [f"{_MARKS[kind]} *{kind.capitalize()}:* {mrkdwn(phrases.headline(diagnosis), 900)}"]
     if root is not None and kind != "CLEAN":
-        sure = f"{words.certainty(root.confidence)} confidence" if kind == "ROOT CAUSE" else ""
-        named = _code(root.signature or root.cluster or "", 120)
-        called = f"<!subteam^{team}>" if team else ""
-        head.append(" · ".join(part for part in (mrkdwn(words.radius(diagnosis), 400), sure, named, called) if part))
+        confidence = f"{phrases.confidence_level(root.confidence)} confidence" if kind == "ROOT CAUSE" else ""
+        name = _code(root.signature or root.cluster or "", 120)
+        mention = f"<!subteam^{team}>" if team else ""
+        head.append(
+            " · ".join(
+                part for part in (mrkdwn(phrases.describe_extent(diagnosis), 400), confidence, name, mention) if part
+            )
+        )
     blocks = [block("\n".join(part for part in head if part))]
     advice = _advice(diagnosis)
     if advice:
         blocks.append(block(f"*What to do:* {mrkdwn(advice, 1500)}"))
-    foot = [mrkdwn(words.job(diagnosis.job), 400), _linked(link, incident or "report")]
+    foot = [mrkdwn(phrases.describe_job(diagnosis.job), 400), _linked(link, incident or "report")]
     blocks.append(context([" · ".join(part for part in foot if part) or "triage", *notes]))
     if incident and kind != "CLEAN":
         blocks.append(_buttons(incident))
@@ -83,42 +85,44 @@ def message(
 
 
 def thread(diagnosis: Diagnosis) -> Message:
-    """The evidence: the lines with their places, the reasons, and what else was considered."""
+    """Return the reply in the thread: log lines with their places, reasons, and what else was considered."""
     root = diagnosis.root_cause
     blocks: list[dict[str, Any]] = []
-    for item in root.evidence[:PROOFS] if root is not None else ():
-        blocks.append(block(_proof(item, diagnosis)))
-    more = len(root.evidence) - PROOFS if root is not None else 0
+    evidence = phrases.distinct_evidence(root) if root is not None else []
+    blocks += [block(_proof(item, diagnosis)) for item in evidence[:PROOFS]]
+    more = len(evidence) - PROOFS
     if more > 0:
-        blocks.append(context([f"and {words.plural(more, 'more line')} like these"]))
-    groups = words.groups(diagnosis)
-    if root is not None:
-        blocks += _listed("Why", [mrkdwn(sentence, 400) for sentence in root.why])
-        blocks += _listed("Steps", [mrkdwn(step, 400) for step in root.remediation.steps])
-    blocks += _listed("It caused", [_finding(finding) for finding in groups.caused])
-    blocks += _listed("Also considered", [_finding(finding) for finding in groups.considered])
-    blocks += _listed("Unknown", [_finding(finding) for finding in words.others(diagnosis)])
-    blocks += _listed("Warnings", [mrkdwn(text, 300) for _, text, _ in words.warnings(diagnosis)])
+        blocks.append(context([f"and {phrases.format_count(more, 'more line')} like these"]))
+    groups = phrases.group_findings(diagnosis)
+    advice = _advice(diagnosis)
+    blocks += _listed("Why", [mrkdwn(reason, 400) for reason in phrases.root_reasons(diagnosis) if reason != advice])
+    blocks += _listed("Steps", [mrkdwn(step, 400) for step in root.remediation.steps] if root is not None else [])
+    blocks += _listed("It caused", _caused(groups.caused, diagnosis))
+    blocks += _listed(phrases.considered_label(diagnosis), list(map(_finding, groups.considered)))
+    blocks += _listed("Their consequences", _names(groups.aftermath))
+    blocks += _listed("Unknown", list(map(_finding, phrases.other_unknowns(diagnosis))))
+    blocks += _listed("Warnings", [mrkdwn(text, 300) for _, text, _ in phrases.merge_warnings(diagnosis)])
     if not blocks:
-        blocks.append(block("No line is kept as evidence."))
+        blocks.append(block("The report quotes no log line."))
     return within({"text": f"Evidence: {_fallback(diagnosis)}", "blocks": blocks})
 
 
-def within(made: Message) -> Message:
-    """The message with as many of its blocks as Slack takes; what is left out is counted."""
-    kept: list[dict[str, Any]] = []
+def within(message: Message) -> Message:
+    """Return the message with as many of its blocks as Slack takes, and the number of those left out."""
+    blocks: list[dict[str, Any]] = []
     total = 0
-    for number, item in enumerate(made["blocks"]):
+    for number, item in enumerate(message["blocks"]):
         total += size(item)
-        if total > TOTAL - 200 or (len(kept) == BLOCKS - 1 and number < len(made["blocks"]) - 1):
-            kept.append(context([f"{words.plural(len(made['blocks']) - number, 'more part')} left out"]))
+        if total > TOTAL - 200 or (len(blocks) == BLOCKS - 1 and number < len(message["blocks"]) - 1):
+            left_out = phrases.format_count(len(message["blocks"]) - number, "more part")
+            blocks.append(context([f"{left_out} left out"]))
             break
-        kept.append(item)
-    return {**made, "blocks": kept}
+        blocks.append(item)
+    return {**message, "blocks": blocks}
 
 
 def size(item: Any) -> int:
-    """Characters of all texts in a block."""
+    """Return the number of characters of all texts in a block."""
     if isinstance(item, dict):
         return sum(
             len(value) if key in ("text", "value", "url") and isinstance(value, str) else size(value)
@@ -128,16 +132,16 @@ def size(item: Any) -> int:
 
 
 def mrkdwn(text: str, limit: int) -> str:
-    """Text of one line that stays text, at most `limit` characters as it is sent."""
-    return _fitted(safe_line(text), limit, _inert)
+    """Return text of one line that stays text, at most `limit` characters with its escapes."""
+    return _fitted(sanitize_line(text), limit, _inert)
 
 
 def fence(text: str, limit: int) -> str:
-    """Log text in a fence that nothing in it closes, at most `limit` characters with the fence."""
-    lines = safe(text).strip("\n").split("\n")
+    """Return log text in a fence that nothing in it closes, at most `limit` characters with the fence."""
+    lines = sanitize(text).strip("\n").split("\n")
     if len(lines) > LINES:
         left = len(lines) - LINES
-        lines = [*lines[:8], f"… {words.plural(left, 'more line')} …", *lines[8 + left :]]
+        lines = [*lines[:8], f"… {phrases.format_count(left, 'more line')} …", *lines[8 + left :]]
     inner = _fitted(
         "\n".join(line.rstrip() for line in lines), limit - 8, lambda cut: _escape(re.sub("`(?=`)", f"`{_BREAK}", cut))
     )
@@ -145,17 +149,17 @@ def fence(text: str, limit: int) -> str:
 
 
 def block(text: str) -> dict[str, Any]:
-    """A section. Its text is at most 3000 characters by then."""
+    """Return a section block; the text has at most 3000 characters."""
     return {"type": "section", "text": _text(text)}
 
 
 def context(texts: Iterable[str]) -> dict[str, Any]:
-    """Small print, ten pieces at most."""
+    """Return a context block (small print) of at most ten texts."""
     return {"type": "context", "elements": [_text(text) for text in list(texts)[:10]]}
 
 
 def address(link: str) -> str:
-    """The link if it is plainly a web address, else nothing."""
+    """Return the link if it is a plain web address, else nothing."""
     return link if _ADDRESS.fullmatch(link) else ""
 
 
@@ -172,7 +176,7 @@ def _inert(text: str) -> str:
 
 
 def _fitted(text: str, limit: int, write: Callable[[str], str]) -> str:
-    """What `write` makes of the text, whose middle gives way to a count until it fits."""
+    """Return what `write` makes of the text; its middle is left out until it fits."""
     room = limit
     while len(written := write(clip(text, room))) > limit:
         room = min(room - 1, room * limit // len(written))
@@ -180,58 +184,66 @@ def _fitted(text: str, limit: int, write: Callable[[str], str]) -> str:
 
 
 def _code(text: str, limit: int) -> str:
-    inner = _fitted(safe_line(text).replace("`", "'"), limit - 2, _escape)
+    inner = _fitted(sanitize_line(text).replace("`", "'"), limit - 2, _escape)
     return f"`{inner}`" if inner else ""
 
 
 def _linked(link: str, title: str) -> str:
-    found = address(link)
-    return f"<{_escape(found)}|{mrkdwn(title, 100)}>" if found else _code(title, 100) if title != "report" else ""
+    target = address(link)
+    return f"<{_escape(target)}|{mrkdwn(title, 100)}>" if target else _code(title, 100) if title != "report" else ""
 
 
 def _advice(diagnosis: Diagnosis) -> str:
     root = diagnosis.root_cause
     if root is None or diagnosis.verdict == "clean":
         return ""
-    if root.remediation.summary:
-        return root.remediation.summary
-    return root.why[-1] if words.kind(diagnosis) == "SYMPTOMS ONLY" and root.why else ""
+    reasons = phrases.root_reasons(diagnosis) if phrases.verdict_kind(diagnosis) == "SYMPTOMS ONLY" else []
+    steps = phrases.next_steps(diagnosis)
+    return root.remediation.summary or (f"Next time: {'; '.join(steps)}" if steps else "".join(reasons[-1:]))
 
 
 def _fallback(diagnosis: Diagnosis) -> str:
-    told = [
-        f"{words.kind(diagnosis).capitalize()}: {words.headline(diagnosis)}",
-        words.radius(diagnosis) if diagnosis.verdict != "clean" else "",
+    parts = [
+        f"{phrases.verdict_kind(diagnosis).capitalize()}: {phrases.headline(diagnosis)}",
+        phrases.describe_extent(diagnosis) if diagnosis.verdict != "clean" else "",
     ]
-    return mrkdwn(" · ".join(part for part in told if part), FALLBACK)
+    return mrkdwn(" · ".join(part for part in parts if part), FALLBACK)
 
 
 def _buttons(incident: str) -> dict[str, Any]:
-    made = []
-    for action, title in (("agree", "Agree"), ("wrong", "Wrong"), ("mute", "Mute")):
-        made.append(
-            {
-                "type": "button",
-                "action_id": f"triage.{action}",
-                "text": {"type": "plain_text", "text": title},
-                "value": incident[:200],
-            }
-        )
-    return {"type": "actions", "block_id": f"triage.{incident[:200]}", "elements": made}
+    buttons = [
+        {
+            "type": "button",
+            "action_id": f"triage.{title.lower()}",
+            "text": {"type": "plain_text", "text": title},
+            "value": incident[:200],
+        }
+        for title in ("Agree", "Wrong", "Mute")
+    ]
+    return {"type": "actions", "block_id": f"triage.{incident[:200]}", "elements": buttons}
 
 
 def _proof(item: Evidence, diagnosis: Diagnosis) -> str:
-    said = [
+    origin = [
         f"rank {item.origin.rank}" if item.origin.rank is not None else "",
         item.origin.host or "",
-        words.clock(item.origin.time, diagnosis),
+        phrases.format_time(item.origin.time, diagnosis),
     ]
-    head = " · ".join(
-        part
-        for part in (_code(words.place(item, diagnosis), 300), mrkdwn(" ".join(part for part in said if part), 200))
-        if part
-    )
+    place = _code(phrases.format_place(item, diagnosis), 300)
+    head = " · ".join(part for part in (place, mrkdwn(" ".join(part for part in origin if part), 200)) if part)
     return f"{head}\n{fence(item.text, QUOTED)}"
+
+
+def _caused(findings: Sequence[Finding], diagnosis: Diagnosis) -> list[str]:
+    sentence = phrases.describe_consequences(diagnosis)
+    return [f"{sentence}: {names}" if sentence else names for names in _names(findings)]
+
+
+def _names(findings: Sequence[Finding], most: int = 8) -> list[str]:
+    """Return the findings by name as one line, or nothing."""
+    more = f" and {len(findings) - most} more" if len(findings) > most else ""
+    names = ", ".join(_code(finding.signature or finding.cluster or "no name", 120) for finding in findings[:most])
+    return [names + more] if findings else []
 
 
 def _finding(finding: Finding) -> str:

@@ -1,16 +1,15 @@
-"""The stacks of all ranks merged from their outermost frame on, as one SVG: the place where most are is blue, what only
-others are in is orange.
-"""
+"""The stacks of all ranks merged from their outermost frame on, as SVG: blue where most ranks are, orange elsewhere."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from html import escape
 
-from triage.artifacts.stacks.model import Board, Group
-from triage.render import words
-from triage.render.safe import safe_line
-from triage.stacks.live.model import State, phrase
+from triage.artifacts.stacks.model import Group, StackComparison
+from triage.base.rank_ranges import format_ranks
+from triage.render.sanitize import sanitize_line
+from triage.render.svg import svg_start
+from triage.stacks.live.model import State, format_state
 
 _ROW, _WIDE, _MOST_ROWS, _EDGE = 20, 1200, 200, 12
 _LETTER = 6.7
@@ -22,7 +21,7 @@ _USUAL, _OTHER = ("#dbe7f3", "#b9d0e8"), ("#fbdcae", "#f9c784")
 
 @dataclass
 class _Node:
-    """A frame and the groups in it; `leaf` says what a group does at the inner end of its stack."""
+    """A frame and the groups in it; a `leaf` is the state of a group at the inner end of its stack."""
 
     name: str
     groups: list[Group] = field(default_factory=list)
@@ -31,53 +30,53 @@ class _Node:
     leaf: bool = False
 
 
-def as_svg(board: Board) -> str:
-    """What follows from the stacks, then the tree; every box tells its frame and ranks when it is pointed at."""
+def as_svg(board: StackComparison) -> str:
+    """Return the first conclusion, then the tree; pointing at a box shows its frame and ranks."""
     root = _tree(board)
-    found = [safe_line(conclusion.text) for conclusion in board.conclusions[:1]] or ["Stacks of all ranks"]
-    head = [*_lines(found[0]), *_legend(board)]
+    inferences = [sanitize_line(conclusion.text) for conclusion in board.inferences[:1]] or ["Stacks of all ranks"]
+    head = [*_lines(inferences[0]), *_legend(board)]
     top = _EDGE + len(head) * _ROW
     parts = [text for row, line in enumerate(head) for text in _headline(line, row)]
     parts += _boxes(root, top)
     high, wide = top + _depth(root) * _ROW + _EDGE, _WIDE + 2 * _EDGE
-    start = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" font-family="monospace" font-size="11">'
-    ground = f'<rect width="{wide}" height="{high}" fill="#ffffff"/>'
-    return "\n".join([f"{start}<title>Stacks of all ranks</title>{ground}", *parts, "</svg>"]) + "\n"
+    start = svg_start(wide, high, font_family="monospace", font_size=11)
+    background = f'<rect width="{wide}" height="{high}" fill="#ffffff"/>'
+    return "\n".join([f"{start}<title>Stacks of all ranks</title>{background}", *parts, "</svg>"]) + "\n"
 
 
-def who(group: Group) -> str:
-    """`ranks 0, 2-3`, and processes without a rank by their pid."""
+def format_members(group: Group) -> str:
+    """Return `ranks 0, 2-3`, and processes without a rank by their label."""
     ranks = [member.rank for member in group.members if member.rank is not None]
     others = [member.label for member in group.members if member.rank is None]
     return ", ".join(
         [
-            *([words.ranks(ranks)] if ranks else []),
+            *([format_ranks(ranks)] if ranks else []),
             *others[:6],
             *([f"{len(others) - 6} more"] if len(others) > 6 else []),
         ]
     )
 
 
-def shared(group: Group) -> State:
-    """The state of all in the group: descriptors and times are each one's own."""
-    return group.state if len(group.members) == 1 else replace(group.state, detail="")
+def shared_state(group: Group) -> State:
+    """Return the state that the whole group shares, without the details of one member."""
+    return group.state if len(group.members) == 1 else replace(group.state, remark="")
 
 
-def _tree(board: Board) -> _Node:
+def _tree(board: StackComparison) -> _Node:
     total = sum(len(group.members) for group in board.groups)
     root = _Node("all")
     for group in board.groups:
         weight = max(len(group.members), total / _LEAST)
-        node = _entered(root, group, weight)
+        node = _add_group(root, group, weight)
         for name in reversed(group.key[:_MOST_ROWS]):
-            node = _entered(node.children.setdefault(name, _Node(name)), group, weight)
-        says = phrase(shared(group))
-        leaf = node.children.setdefault(f"\0{says}", _Node(says, leaf=True))
-        _entered(leaf, group, weight)
+            node = _add_group(node.children.setdefault(name, _Node(name)), group, weight)
+        state = format_state(shared_state(group))
+        leaf = node.children.setdefault(f"\0{state}", _Node(state, leaf=True))
+        _add_group(leaf, group, weight)
     return root
 
 
-def _entered(node: _Node, group: Group, weight: float) -> _Node:
+def _add_group(node: _Node, group: Group, weight: float) -> _Node:
     node.groups.append(group)
     node.weight += weight
     return node
@@ -91,7 +90,7 @@ def _depth(root: _Node) -> int:
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
-    """The conclusion in at most three lines."""
+    """Return the conclusion in at most three lines."""
     out = [""]
     for word in text.split(" "):
         if len(out[-1]) + len(word) > _WIDE / _LETTER / 1.2:
@@ -100,9 +99,9 @@ def _lines(text: str) -> list[tuple[str, str]]:
     return [("bold", line) for line in (out if len(out) <= 3 else [*out[:2], out[2] + " …"])]
 
 
-def _legend(board: Board) -> list[tuple[str, str]]:
-    usual = [group for group in board.groups if group.usual]
-    return [("legend", who(usual[0]))] if usual and len(board.groups) > 1 else []
+def _legend(board: StackComparison) -> list[tuple[str, str]]:
+    usual = [group for group in board.groups if group.is_usual]
+    return [("legend", format_members(usual[0]))] if usual and len(board.groups) > 1 else []
 
 
 def _headline(line: tuple[str, str], row: int) -> list[str]:
@@ -110,12 +109,13 @@ def _headline(line: tuple[str, str], row: int) -> list[str]:
     base = _EDGE + row * _ROW + 13
     if kind == "bold":
         return [f'<text x="{_EDGE}" y="{base}" font-size="13" font-weight="bold">{escape(text)}</text>']
-    first = f"where most are ({safe_line(text)})"
+    first = f"where most are ({sanitize_line(text)})"
     middle = _EDGE + 14 + (len(first) + 3) * _LETTER
     marks = ((_EDGE, _USUAL[1], first), (middle, _OTHER[1], "where only others are"))
     return [
-        f'<rect x="{x:.1f}" y="{base - 9}" width="10" height="10" fill="{colour}"/><text x="{x + 14:.1f}" y="{base}">{escape(told)}</text>'
-        for x, colour, told in marks
+        f'<rect x="{x:.1f}" y="{base - 9}" width="10" height="10" fill="{colour}"/>'
+        f'<text x="{x + 14:.1f}" y="{base}">{escape(label)}</text>'
+        for x, colour, label in marks
     ]
 
 
@@ -134,13 +134,13 @@ def _boxes(root: _Node, top: int) -> list[str]:
 
 def _box(node: _Node, left: float, width: float, y: int) -> str:
     members = tuple(member for group in node.groups for member in group.members)
-    ranks = who(Group(members, (), State("unknown", ""))) if members else "nobody"
-    told = f"{ranks}: {node.name}" if node.leaf else f"{node.name} [{ranks}]"
-    usual = not node.groups or any(group.usual for group in node.groups)
-    colour = (_USUAL if usual else _OTHER)[node.leaf]
+    ranks = format_members(Group(members, (), State("unknown", ""))) if members else "nobody"
+    title = f"{ranks}: {node.name}" if node.leaf else f"{node.name} [{ranks}]"
+    is_usual = not node.groups or any(group.is_usual for group in node.groups)
+    colour = (_USUAL if is_usual else _OTHER)[node.leaf]
     fits = int(width / _LETTER) - 1
-    text = safe_line(told if len(told) <= fits else told[: max(0, fits - 1)] + "…") if fits > 3 else ""
+    text = sanitize_line(title if len(title) <= fits else title[: max(0, fits - 1)] + "…") if fits > 3 else ""
     weight = ' font-weight="bold"' if node.leaf else ""
     box = f'<rect x="{left:.1f}" y="{y}" width="{max(width - 1, 0.5):.1f}" height="{_ROW - 1}" fill="{colour}"/>'
     label = f'<text x="{left + 3:.1f}" y="{y + 13}"{weight}>{escape(text)}</text>' if text else ""
-    return f"<g><title>{escape(safe_line(told))}</title>{box}{label}</g>"
+    return f"<g><title>{escape(sanitize_line(title))}</title>{box}{label}</g>"

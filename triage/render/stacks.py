@@ -1,20 +1,18 @@
-"""The stacks of all ranks: text for a terminal, JSON ("triage.stacks/1"), and (of render.stack_tree) a merge tree as
-SVG.
-"""
+"""The stacks of all ranks: as text, as JSON ("triage.stacks/1") and, from `stack_tree`, as SVG."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from triage.artifacts.stacks.model import Board, Group, Member
+from triage.artifacts.stacks.model import ComparedProcess, Group, StackComparison
 from triage.model.evidence import Warning
-from triage.render import words
-from triage.render.json import escaped
-from triage.render.layout import Paint, labelled, wrap
-from triage.render.safe import clip, safe_line
-from triage.render.stack_tree import as_svg, shared, who
-from triage.stacks.live.model import phrase
+from triage.render import phrases
+from triage.render.json import escape_active
+from triage.render.sanitize import clip, sanitize_line
+from triage.render.stack_tree import as_svg, format_members, shared_state
+from triage.render.terminal import Paint, join_sections, labelled, wrap
+from triage.stacks.live.model import format_state
 
 __all__ = ["SCHEMA", "as_json", "as_svg", "as_text"]
 
@@ -22,80 +20,75 @@ SCHEMA = "triage.stacks/1"
 WIDTH, NARROWEST, FRAMES = 100, 40, 12
 
 
-def as_json(board: Board, warnings: Sequence[Warning] = ()) -> str:
-    """One JSON object, ended by a newline."""
+def as_json(board: StackComparison, warnings: Sequence[Warning] = ()) -> str:
+    """Return one JSON object, ended by a newline."""
     document = {
         "schema": SCHEMA,
         "groups": [
             {**_group(group), "members": [_member(member) for member in group.members]} for group in board.groups
         ],
         "helpers": [_member(member) for member in board.helpers],
-        "conclusions": [
-            {"rule": found.rule, "ranks": list(found.ranks), "text": found.text} for found in board.conclusions
-        ],
+        "conclusions": [{"rule": item.rule, "ranks": list(item.ranks), "text": item.text} for item in board.inferences],
         "notes": list(board.notes),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in warnings],
     }
-    return escaped(json.dumps(document, ensure_ascii=False, indent=2)) + "\n"
+    return escape_active(json.dumps(document, ensure_ascii=False, indent=2)) + "\n"
 
 
 def _group(group: Group) -> dict[str, object]:
-    return {"usual": group.usual, "state": group.state.kind, "text": phrase(group.state), "stack": list(group.key)}
+    return {
+        "usual": group.is_usual,
+        "state": group.state.kind,
+        "text": format_state(group.state),
+        "stack": list(group.key),
+    }
 
 
-def _member(member: Member) -> dict[str, object]:
+def _member(member: ComparedProcess) -> dict[str, object]:
     dump, state = member.process, member.state
     known = {"label": member.label, "rank": member.rank, "pid": dump.pid, "host": dump.host, "source": dump.source}
     return {
         **known,
         "state": state.kind,
-        "text": phrase(state),
+        "text": format_state(state),
         "op": state.op,
         "place": state.place,
-        "moved": member.moved,
+        "moved": member.has_moved,
     }
 
 
-def as_text(board: Board, warnings: Sequence[Warning] = (), *, width: int | None = None, color: bool = False) -> str:
-    """The answer first, then every group with its stack; no control character in it comes from a file."""
+def as_text(
+    board: StackComparison, warnings: Sequence[Warning] = (), *, width: int | None = None, color: bool = False
+) -> str:
+    """Return the conclusions, then every group with its stack, without control characters of the files."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
     count = sum(len(group.members) for group in board.groups)
-    blocks = [wrap(f"{words.plural(count, 'stack')} at {words.plural(len(board.groups), 'place')}", columns)]
-    found = [safe_line(conclusion.text) for conclusion in board.conclusions[:8]]
-    if found:
-        blocks.append(labelled("Found", found, columns, paint, "bold", "red"))
-    other = "Elsewhere" if any(group.usual for group in board.groups) else "Stands"
-    blocks += [_shown(group, other, columns, paint) for group in board.groups]
-    if board.helpers:
-        told = [f"{member.label}: {phrase(member.state)}" for member in board.helpers]
-        blocks.append(
-            labelled("No ranks", [safe_line(clip(line, columns)) for line in told[:8]], columns, paint, "bold")
-        )
-    notes = [*board.notes, *(f"{w.source + ': ' if w.source else ''}{w.message}" for w in warnings)]
-    if notes:
-        blocks.append(
-            labelled(
-                "Warnings",
-                [f"- {safe_line(clip(note, 2 * columns))}" for note in notes[:8]],
-                columns,
-                paint,
-                "bold",
-                "yellow",
-            )
-        )
-    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
+    blocks = [
+        wrap(f"{phrases.format_count(count, 'stack')} at {phrases.format_count(len(board.groups), 'place')}", columns)
+    ]
+    conclusions = [sanitize_line(item.text) for item in board.inferences[:8]]
+    blocks.append(labelled("Found", conclusions, columns, paint, "bold", "red"))
+    fallback_label = "Others" if any(group.is_usual for group in board.groups) else "Ranks"
+    blocks += [_format_group(group, fallback_label, columns, paint) for group in board.groups]
+    helpers = [f"{member.label}: {format_state(member.state)}" for member in board.helpers[:8]]
+    notes = [*board.notes, *(f"{w.source + ': ' if w.source else ''}{w.message}" for w in warnings)][:8]
+    helper_lines = [sanitize_line(clip(line, columns)) for line in helpers]
+    note_lines = [f"- {sanitize_line(clip(note, 2 * columns))}" for note in notes]
+    blocks.append(labelled("No ranks", helper_lines, columns, paint, "bold"))
+    blocks.append(labelled("Warnings", note_lines, columns, paint, "bold", "yellow"))
+    return join_sections(blocks)
 
 
-def _shown(group: Group, other: str, columns: int, paint: Paint) -> list[str]:
-    label = "Most" if group.usual else other
+def _format_group(group: Group, fallback_label: str, columns: int, paint: Paint) -> list[str]:
+    label = "Most" if group.is_usual else fallback_label
     lines = labelled(
         label,
-        [safe_line(f"{who(group)}: {phrase(shared(group))}")],
+        [sanitize_line(f"{format_members(group)}: {format_state(shared_state(group))}")],
         columns,
         paint,
         "bold",
-        *(() if group.usual else ("yellow",)),
+        *(() if group.is_usual else ("yellow",)),
     )
-    stack = [clip(safe_line(frame), columns - 15) for frame in group.key[:FRAMES]]
+    stack = [clip(sanitize_line(frame), columns - 15) for frame in group.key[:FRAMES]]
     more = [f"… {len(group.key) - FRAMES} more frames"] if len(group.key) > FRAMES else []
     return [*lines, *(f"             | {frame}" for frame in [*stack, *more])]

@@ -1,5 +1,6 @@
-"""What happened around the first failure, a lane for each rank that had a part in it. Pure functions: a diagnosis in,
-SVG out.
+"""The moments around the first failure as a drawing, with a lane for each rank that had a part in it.
+
+Pure functions: a diagnosis in, SVG out.
 """
 
 from __future__ import annotations
@@ -10,30 +11,35 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 from triage.model.diagnosis import Diagnosis, Finding, Moment, RankState
-from triage.render import words
-from triage.render.safe import clip, safe_line
+from triage.render import phrases
+from triage.render.sanitize import clip, sanitize_line
+from triage.render.svg import svg_start
 
 LANES = 24
 EACH = 12  # moments of one lane
 LANE, LABEL, WIDTH, TOP, BOTTOM, TEXT = 22, 120, 560, 26, 18, 300  # pixels
-BEFORE, AFTER = (
-    60.0,
-    3600.0,
-)  # seconds around the first failure; ranks that began it are followed back as long as forward
+# Seconds around the first failure; the ranks of the root cause are shown as long before as after.
+BEFORE, AFTER = 60.0, 3600.0
 STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)  # seconds between ticks
 TICKS = 7
 STYLE = """
-  .triage-lanes { color: #1f2328; font: 11px ui-monospace, monospace; --cause: #cf222e; --echo: #bc7a00; --quiet: #8c959f }
-  .triage-lanes text { fill: currentColor } .triage-lanes .rank { text-anchor: end } .triage-lanes .tick { text-anchor: middle; opacity: .7 }
-  .triage-lanes line { stroke: currentColor; opacity: .2 } .triage-lanes .first { opacity: .8; stroke: var(--cause) }
-  .triage-lanes .cause { fill: var(--cause) } .triage-lanes .echo { fill: var(--echo) } .triage-lanes .end { fill: var(--quiet) }
-  @media (prefers-color-scheme: dark) { .triage-lanes { color: #e6edf3; --cause: #ff7b72; --echo: #e3b341; --quiet: #6e7681 } }
+  .triage-lanes { color: #1f2328; font: 11px ui-monospace, monospace;
+    --cause: #cf222e; --echo: #bc7a00; --quiet: #8c959f }
+  .triage-lanes text { fill: currentColor } .triage-lanes .rank { text-anchor: end }
+  .triage-lanes .tick { text-anchor: middle; opacity: .7 }
+  .triage-lanes line { stroke: currentColor; opacity: .2 }
+  .triage-lanes .first { opacity: .8; stroke: var(--cause) }
+  .triage-lanes .cause { fill: var(--cause) } .triage-lanes .echo { fill: var(--echo) }
+  .triage-lanes .end { fill: var(--quiet) }
+  @media (prefers-color-scheme: dark) {
+    .triage-lanes { color: #e6edf3; --cause: #ff7b72; --echo: #e3b341; --quiet: #6e7681 }
+  }
 """
 
 
 @dataclass
 class Lane:
-    """One rank, or (None) what no rank is known of."""
+    """The moments of one rank, or (None) of no known rank."""
 
     rank: int | None
     moments: list[Moment] = field(default_factory=list)
@@ -41,32 +47,32 @@ class Lane:
 
 
 def draw(diagnosis: Diagnosis, *, style: bool = True) -> str:
-    """The lanes as one SVG element; empty where no moment has a time. Without `style` the page's own style sheet
-    colours it.
+    """Return the lanes as one SVG element, empty if no moment has a time.
+
+    Without `style` the page's own style sheet colours it.
     """
-    lanes, left_out = lanes_of(diagnosis)
-    first = first_time(diagnosis)
+    lanes, left_out = build_lanes(diagnosis)
+    first = first_failure_time(diagnosis)
     if first is None or not lanes:
         return ""
     begin, end = _window(lanes, first, diagnosis.root_cause.ranks if diagnosis.root_cause is not None else ())
     across, down = LABEL + WIDTH + TEXT, TOP + LANE * len(lanes) + BOTTOM
     parts = [
-        f'<svg class="triage-lanes" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}" role="img"'
-        ' aria-labelledby="triage-lanes-title triage-lanes-text">',
+        svg_start(across, down, "triage-lanes", role="img", aria_labelledby="triage-lanes-title triage-lanes-text"),
         '<title id="triage-lanes-title">What happened around the first failure</title>',
-        f'<desc id="triage-lanes-text">{escape(_described(lanes, first))}</desc>',
+        f'<desc id="triage-lanes-text">{escape(_describe_lanes(lanes, first))}</desc>',
         *([f"<style>{STYLE}</style>"] if style else []),
         *_ticks(begin, end, first, down),
     ]
     for number, lane in enumerate(lanes):
         parts += _lane(lane, TOP + LANE * number + LANE // 2, begin, end, diagnosis.root_cause)
     if left_out:
-        parts.append(f'<text x="{LABEL}" y="{down - 4}">and {words.plural(left_out, "more rank")}</text>')
+        parts.append(f'<text x="{LABEL}" y="{down - 4}">and {phrases.format_count(left_out, "more rank")}</text>')
     return "\n".join([*parts, "</svg>"])
 
 
-def first_time(diagnosis: Diagnosis) -> float | None:
-    """When it began: the first line of the root cause that has a time, else the first moment."""
+def first_failure_time(diagnosis: Diagnosis) -> float | None:
+    """Return the time of the root cause, else of the first moment."""
     root = diagnosis.root_cause
     times = [moment.time for moment in diagnosis.timeline if moment.time is not None]
     if root is not None and root.first_time is not None:
@@ -74,8 +80,8 @@ def first_time(diagnosis: Diagnosis) -> float | None:
     return min(times, default=None)
 
 
-def lanes_of(diagnosis: Diagnosis) -> tuple[list[Lane], int]:
-    """The lanes in the order of their first moment, the ranks of the root cause first; and how many ranks are left out."""
+def build_lanes(diagnosis: Diagnosis) -> tuple[list[Lane], int]:
+    """Return the lanes, ranks of the root cause first, then by first moment; and how many ranks are left out."""
     states: Mapping[int, RankState] = {state.rank: state for state in diagnosis.ranks}
     lanes: dict[int | None, Lane] = {}
     for moment in diagnosis.timeline:
@@ -89,8 +95,8 @@ def lanes_of(diagnosis: Diagnosis) -> tuple[list[Lane], int]:
     ordered = sorted(
         lanes.values(), key=lambda lane: (lane.rank not in blamed, _first(lane), lane.rank is None, lane.rank or 0)
     )
-    hurt = sum(state.state != "ok" for state in diagnosis.ranks)  # of thousands the first moments only are kept
-    return ordered[:LANES], max(0, max(hurt, len(ordered)) - LANES) if len(ordered) > LANES else 0
+    failed_count = sum(state.state != "ok" for state in diagnosis.ranks)  # of thousands the first moments only are kept
+    return ordered[:LANES], max(0, max(failed_count, len(ordered)) - LANES) if len(ordered) > LANES else 0
 
 
 def _first(lane: Lane) -> float:
@@ -126,7 +132,8 @@ def _ticks(begin: float, end: float, first: float, down: int) -> list[str]:
         x = _x(first + number * step, begin, end)
         after = f"{number * step:+.4g} s" if number else "0"
         parts.append(
-            f'<line x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/><text class="tick" x="{x}" y="{TOP - 12}">{after}</text>'
+            f'<line x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/>'
+            f'<text class="tick" x="{x}" y="{TOP - 12}">{after}</text>'
         )
     x = _x(first, begin, end)
     return [*parts, f'<line class="first" x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{down - BOTTOM}"/>']
@@ -134,28 +141,30 @@ def _ticks(begin: float, end: float, first: float, down: int) -> list[str]:
 
 def _lane(lane: Lane, y: int, begin: float, end: float, root: Finding | None) -> list[str]:
     name = "no rank" if lane.rank is None else f"rank {lane.rank}"
-    state = f" {words.STATE_MARKS[lane.state.state]}" if lane.state is not None else ""
+    state = f" {phrases.STATE_MARKS[lane.state.state]}" if lane.state is not None else ""
     parts = [
-        f'<text class="rank" x="{LABEL - 8}" y="{y + 4}">{name}{state}</text><line x1="{LABEL}" y1="{y}" x2="{LABEL + WIDTH}" y2="{y}"/>'
+        f'<text class="rank" x="{LABEL - 8}" y="{y + 4}">{name}{state}</text>'
+        f'<line x1="{LABEL}" y1="{y}" x2="{LABEL + WIDTH}" y2="{y}"/>'
     ]
     if lane.state is not None and lane.state.last_time is not None:
         x = _x(lane.state.last_time, begin, end)
         parts.append(f'<path class="end" d="M{x - 1} {y - 7}h2v14h-2z"><title>last line of the rank</title></path>')
-    seen: set[tuple[int, str | None]] = set()
+    drawn: set[tuple[int, str | None]] = set()
     for moment in lane.moments:
         place = (_x(moment.time or 0.0, begin, end), moment.signature)
-        if place not in seen and len(seen) < EACH:
-            seen.add(place)
+        if place not in drawn and len(drawn) < EACH:
+            drawn.add(place)
             kind = "cause" if _is_cause(moment, root) else "echo"
-            parts.append(_mark(kind, place[0], y, begin <= (moment.time or begin) <= end, escape(_said(moment))))
-    told = _label(lane, root)
-    if told:
-        parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(_short(safe_line(told)))}</text>')
+            is_inside = begin <= (moment.time or begin) <= end
+            parts.append(_mark(kind, place[0], y, is_inside, escape(_format_moment(moment))))
+    label = _label(lane, root)
+    if label:
+        parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(_short(sanitize_line(label)))}</text>')
     return parts
 
 
 def _mark(kind: str, x: int, y: int, inside: bool, title: str) -> str:
-    """A dot; a tip that points out of the drawing for what was earlier or later than it shows."""
+    """Return a dot, or a tip at the edge for a moment outside of the drawing."""
     if inside:
         return f'<circle class="{kind}" cx="{x}" cy="{y}" r="5"><title>{title}</title></circle>'
     tip = f"M{x - 5} {y}l9 -6v12z" if x == LABEL else f"M{x + 5} {y}l-9 -6v12z"
@@ -163,7 +172,7 @@ def _mark(kind: str, x: int, y: int, inside: bool, title: str) -> str:
 
 
 def _label(lane: Lane, root: Finding | None) -> str:
-    """What the first moment of the lane is; of a rank that began it without a stamp, what it began with."""
+    """Return the first moment of the lane; for a rank of the root cause without a time, the root cause."""
     if lane.moments:
         return lane.moments[0].signature or lane.moments[0].what
     return f"{root.signature or root.title} (no time)" if root is not None else ""
@@ -173,15 +182,15 @@ def _short(text: str) -> str:
     return text if len(text) <= 44 else text[:43] + "…"
 
 
-def _said(moment: Moment) -> str:
-    return clip(safe_line(f"{moment.signature}: {moment.what}" if moment.signature else moment.what), 200)
+def _format_moment(moment: Moment) -> str:
+    return clip(sanitize_line(f"{moment.signature}: {moment.what}" if moment.signature else moment.what), 200)
 
 
-def _described(lanes: Sequence[Lane], first: float) -> str:
-    told = []
+def _describe_lanes(lanes: Sequence[Lane], first: float) -> str:
+    parts = []
     for lane in lanes:
         if lane.moments:
             name = "no rank" if lane.rank is None else f"rank {lane.rank}"
-            what = clip(safe_line(lane.moments[0].signature or lane.moments[0].what), 80)
-            told.append(f"{name}, {(lane.moments[0].time or first) - first:+.0f} s: {what}")
-    return "; ".join(told)
+            what = clip(sanitize_line(lane.moments[0].signature or lane.moments[0].what), 80)
+            parts.append(f"{name}, {(lane.moments[0].time or first) - first:+.0f} s: {what}")
+    return "; ".join(parts)

@@ -1,14 +1,14 @@
-"""For the engineer at three in the morning: the verdict in the first line, then the line of the log, then what to do."""
+"""The report for a terminal: the verdict in the first line, then the log line, then what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.model.evidence import Evidence
-from triage.render import words
-from triage.render.layout import LABEL, Paint, columns, ends, fold, labelled, wrap
-from triage.render.safe import clip, safe, safe_line
+from triage.render import phrases
+from triage.render.sanitize import clip, sanitize, sanitize_line
+from triage.render.terminal import LABEL, Paint, columns, ends, fold, join_sections, labelled, wrap
 
 __all__ = ["name", "quoted", "render"]
 
@@ -22,7 +22,7 @@ QUOTED_ROWS = (
 )
 COPIED = 200  # characters of a word in the advice that is not broken
 LISTED = 8  # entries of one section before "and n more"
-_HEAD_STYLES: dict[words.Kind, tuple[str, ...]] = {
+_HEAD_STYLES: dict[phrases.VerdictKind, tuple[str, ...]] = {
     "ROOT CAUSE": ("bold", "red"),
     "UNKNOWN FAILURE": ("bold", "yellow"),
     "SYMPTOMS ONLY": ("bold", "yellow"),
@@ -31,8 +31,8 @@ _HEAD_STYLES: dict[words.Kind, tuple[str, ...]] = {
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
-    """The report for a terminal of `width` columns; no control character in it comes from a log."""
-    page = _Page(diagnosis, max(width or WIDTH, NARROWEST), Paint(color))
+    """Return the report for a terminal of `width` columns, without control characters of the log."""
+    page = _Report(diagnosis, max(width or WIDTH, NARROWEST), Paint(color))
     sections = [
         page.head(),
         page.action(),
@@ -47,201 +47,190 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         page.warnings(),
         page.footer(),
     ]
-    return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections if section) + "\n"
+    return join_sections(sections)
 
 
 def quoted(text: str, width: int, indent: str = "  ") -> list[str]:
-    """Log text behind a bar: long lines folded, and cut in the middle after three rows; many lines cut in the middle."""
+    """Return log text behind a bar: a long line in at most three rows, many lines without their middle."""
     bar = f"{indent}| "
     room = width - len(bar)
-    lines = safe(text).strip("\n").split("\n")
+    lines = sanitize(text).strip("\n").split("\n")
     if len(lines) > QUOTED_LINES:
         left_out = len(lines) - QUOTED_LINES
-        lines = [*lines[:4], f"… {words.plural(left_out, 'more line')} …", *lines[4 + left_out :]]
+        lines = [*lines[:4], f"… {phrases.format_count(left_out, 'more line')} …", *lines[4 + left_out :]]
     return [bar + row for line in lines for row in fold(clip(line, _room(line, room)), room)]
 
 
 def _room(line: str, room: int) -> int:
-    """Characters that fit in the rows one line may take; wide characters make it fewer."""
+    """Return how many characters fit in the rows that one line may take; wide characters make it fewer."""
     return max(int(room * QUOTED_ROWS * len(line) / max(columns(line), 1)), 8)
 
 
-class _Page:
-    """One report; every method gives the lines of one section, none where there is nothing to say."""
+class _Report:
+    """One report; each method returns the lines of one section, none if there is nothing to show."""
 
     def __init__(self, diagnosis: Diagnosis, width: int, paint: Paint) -> None:
         self.diagnosis = diagnosis
         self.width = width
         self.paint = paint
-        self.groups = words.groups(diagnosis)
+        self.groups = phrases.group_findings(diagnosis)
         self.root = diagnosis.root_cause
 
     def section(self, label: str, paragraphs: Iterable[str], *styles: str, longest: int = 0) -> list[str]:
-        kept = [line for line in map(safe_line, paragraphs) if line]
-        return labelled(label, kept, self.width, self.paint, *(styles or ("bold",)), longest=longest) if kept else []
+        """Return the paragraphs beside their label."""
+        lines = [line for line in map(sanitize_line, paragraphs) if line]
+        return labelled(label, lines, self.width, self.paint, *(styles or ("bold",)), longest=longest) if lines else []
 
     def head(self) -> list[str]:
-        kind = words.kind(self.diagnosis)
-        sentence = clip(safe_line(words.headline(self.diagnosis)), self.width * 3 // 2)
+        """Return the verdict, and where the failure began with its log line."""
+        kind = phrases.verdict_kind(self.diagnosis)
+        sentence = clip(sanitize_line(phrases.headline(self.diagnosis)), self.width * 3 // 2)
         meta = ""
         if self.root is not None and kind != "CLEAN":
-            name = safe_line(self.root.signature or self.root.cluster or "")
-            meta = f"{name} · confidence {words.confidence(self.root.confidence)}" if name else ""
+            name = sanitize_line(self.root.signature or self.root.cluster or "")
+            meta = f"{name} · confidence {phrases.format_confidence(self.root.confidence)}" if name else ""
         joined = ends(f"{kind}  {sentence}", meta, self.width)
         if meta and len(joined) == 1:
-            lines = [self._painted(kind, joined[0])]
+            lines = joined
         else:
-            lines = [*self._titled(kind, sentence), *wrap(meta, self.width)]
+            lines = labelled(kind, [sentence], self.width, Paint(False), margin=len(kind) + 2) + wrap(meta, self.width)
+        lines[0] = self.paint(kind, *_HEAD_STYLES[kind]) + lines[0].removeprefix(kind)
         if self.root is None or kind == "CLEAN":
             return lines
-        return lines + self._where(self.root)
+        return lines + self._evidence(self.root)
 
-    def _titled(self, kind: words.Kind, sentence: str) -> list[str]:
-        first, *rest = labelled(kind, [sentence], self.width, Paint(False), margin=len(kind) + 2)
-        return [self._painted(kind, first), *rest]
-
-    def _painted(self, kind: words.Kind, line: str) -> str:
-        return self.paint(kind, *_HEAD_STYLES[kind]) + line.removeprefix(kind)
-
-    def _where(self, root: Finding) -> list[str]:
+    def _evidence(self, root: Finding) -> list[str]:
         if not root.evidence:
-            return wrap(safe_line(words.who(root)), self.width)
-        first, *rest = root.evidence
-        time = words.clock(first.origin.time if first.origin.time is not None else root.first_time, self.diagnosis)
-        said = [words.seen(self.diagnosis), f"at {time}" if time else "", _line(first, self.diagnosis)]
-        lines = fold(safe_line(", ".join(part for part in said if part)), self.width)
-        lines += quoted(first.text, self.width)
-        if rest:
-            others = ", ".join(_also(item, self.diagnosis) for item in rest[:3]) + (
-                f" and {len(rest) - 3} more" if len(rest) > 3 else ""
-            )
-            lines += [
-                self.paint(line.rstrip(), "dim")
-                for line in fold(clip(safe_line(f"also {others}"), self.width * 2), self.width)
-            ]
+            return wrap(sanitize_line(phrases.describe_location(root)), self.width)
+        first, *others = phrases.distinct_evidence(root)
+        time = phrases.format_time(root.first_time if first.origin.time is None else first.origin.time, self.diagnosis)
+        place = phrases.format_place(first, self.diagnosis)
+        parts = [
+            phrases.describe_line_origin(self.diagnosis),
+            f"at {time}" if time else "",
+            f"line {place}" if first.line is not None else place,
+        ]
+        lines = fold(sanitize_line(", ".join(part for part in parts if part)), self.width)
+        if not phrases.repeats_title(first, root):
+            lines += quoted(first.text, self.width)
+        if others:
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            places = ", ".join(_place_and_rank(item, self.diagnosis) for item in others[:3])
+            rows = fold(clip(sanitize_line(f"also {places}{more}"), self.width * 2), self.width)
+            lines += [self.paint(row.rstrip(), "dim") for row in rows]
         return lines
 
     def action(self) -> list[str]:
+        """Return what to do, or what to collect next time."""
         if self.root is None:
             return []
         advice = self.root.remediation
         steps = [f"{number}. {step}" for number, step in enumerate(advice.steps, 1)]
         # Addresses and commands are there to be copied: a narrow terminal wraps them itself and they stay whole.
         paragraphs = [advice.summary, *steps, *(f"- {link}" for link in advice.references)]
-        return self.section("What to do", paragraphs, "bold", "green", longest=COPIED)
+        missing = [f"{number}. {step}" for number, step in enumerate(phrases.next_steps(self.diagnosis), 1)]
+        return self.section("What to do", paragraphs, "bold", "green", longest=COPIED) + self.section(
+            "Next time", missing, "bold", "green", longest=COPIED
+        )
 
     def caused(self) -> list[str]:
-        return self.section("It caused", self._listed(self.groups.caused))
+        """Return the consequences of the root cause as one paragraph."""
+        sentence = phrases.describe_consequences(self.diagnosis)
+        names = _joined(self.groups.caused)
+        return self.section("It caused", [f"{sentence}: {names}" if sentence else names])
 
     def confirmed(self) -> list[str]:
-        return self.section("Confirmed by", self._listed(self.groups.confirmed))
-
-    def _listed(self, findings: list[Finding], reasons: bool = False) -> list[str]:
-        shown = []
-        for finding in findings[:LISTED]:
-            lost = _reasons(finding) if reasons else ""
-            shown.append(f"{words.summary(finding)}: {clip(safe_line(finding.title), self.width)}{lost}")
-        return shown + _more(len(findings))
+        """Return the findings that confirm the root cause."""
+        return self.section("Confirmed by", [_joined(self.groups.confirmed)])
 
     def why(self) -> list[str]:
-        return self.section("Why", self.root.why) if self.root is not None else []
+        """Return the reasons for the root cause."""
+        return self.section("Why", phrases.root_reasons(self.diagnosis))
 
     def considered(self) -> list[str]:
-        label = "Before that" if self.diagnosis.verdict == "clean" else "Considered"
-        return self.section(label, self._listed(self.groups.considered, reasons=True))
+        """Return the findings that are not the root cause, each reason once, and their consequences in one line."""
+        rows = phrases.with_reasons(self.groups.considered[:LISTED])
+        lines = [f"{self._titled(finding)}{reasons}" for finding, reasons in rows]
+        lines += _more(len(self.groups.considered))
+        lines += [f"Their consequences: {_joined(self.groups.aftermath)}"] if self.groups.aftermath else []
+        return self.section(phrases.considered_label(self.diagnosis), lines)
+
+    def _titled(self, finding: Finding, place: str = "") -> str:
+        return f"{phrases.format_finding(finding)}{place}: {clip(sanitize_line(finding.title), self.width)}"
 
     def unknown(self) -> list[str]:
+        """Return the unknown failures that are not the root cause."""
         lines = []
-        others = words.others(self.diagnosis)
-        for finding in others[:LISTED]:
-            first = next(iter(finding.evidence), None)
-            at = f", {words.place(first, self.diagnosis)}" if first is not None else ""
-            lines.append(
-                f"{words.summary(finding)}{at}: {clip(safe_line(finding.title), self.width)}{_reasons(finding)}"
-            )
+        others = phrases.other_unknowns(self.diagnosis)
+        for finding, reasons in phrases.with_reasons(others[:LISTED]):
+            places = [f", {phrases.format_place(item, self.diagnosis)}" for item in finding.evidence[:1]]
+            lines.append(f"{self._titled(finding, ''.join(places))}{reasons}")
         return self.section("Unknown", lines + _more(len(others)), "bold", "yellow")
 
     def timeline(self) -> list[str]:
-        moments = words.timeline(self.diagnosis)
+        """Return what happened in time order."""
+        moments = phrases.merge_moments(self.diagnosis)
         lines = []
         for time, ranks, what in moments[:LISTED]:
             start = " ".join(part for part in (time or "--:--:--", ranks) if part) + ": "
-            lines.append(start + clip(safe_line(what), max(self.width - LABEL - len(start), 40)))
+            lines.append(start + clip(sanitize_line(what), max(self.width - LABEL - len(start), 40)))
         return self.section("In order", lines + _more(len(moments)))
 
     def ranks(self) -> list[str]:
+        """Return the grid of rank states with its legend."""
         states = self.diagnosis.ranks
         if len(states) < 2:
             return []
         digits = len(str(max(state.rank for state in states)))
         room = self.width - LABEL - 2 * digits - 3
         cells = next(size for size in (64, 32, 16, 8) if size <= max(room, 8))
+        origins = phrases.origin_ranks(self.diagnosis)
         lines = []
-        began = words.beginners(self.diagnosis)
-        for line in words.rank_grid(states, cells, began):
-            here = words.began_here(line, began, room - len(line.marks))
-            lines.append(f"{line.first:>{digits}}-{line.last:<{digits}}  {self._marks(line)}{here}")
-        head, *rest = lines
-        margin = " " * LABEL
-        return [
-            self.paint("Ranks", "bold") + " " * (LABEL - 5) + head,
-            *(margin + line for line in rest),
-            *(
-                margin + line
-                for line in fold(words.legend(states) + ("   < where it began" if began else ""), self.width - LABEL)
-            ),
-        ]
+        for row in phrases.grid_rows(states, cells, origins):
+            mark = phrases.format_origin_mark(row, origins, room - len(row.marks))
+            lines.append(f"{row.first:>{digits}}-{row.last:<{digits}}  {self._painted_marks(row)}{mark}")
+        legend = phrases.state_legend(states) + ("   < where it began" if origins else "")
+        head, *others = [*lines, *fold(legend, self.width - LABEL)]
+        return [self.paint("Ranks", "bold") + " " * (LABEL - 5) + head, *(" " * LABEL + line for line in others)]
 
-    def _marks(self, line: words.GridLine) -> str:
-        blamed = set(self.root.ranks) if self.root is not None else set()
+    def _painted_marks(self, row: phrases.GridRow) -> str:
         if not self.paint.on:
-            return line.marks
+            return row.marks
+        blamed = set(self.root.ranks) if self.root is not None else set()
         out = []
-        for offset, mark in enumerate(line.marks):
-            styles = ("bold", "red") if line.first + offset in blamed else () if mark == "." else ("yellow",)
+        for offset, mark in enumerate(row.marks):
+            styles = ("bold", "red") if row.first + offset in blamed else () if mark == "." else ("yellow",)
             out.append(self.paint(mark, *styles))
         return "".join(out)
 
     def noise(self) -> list[str]:
-        noise = self.groups.noise
-        listed = ", ".join(words.summary(finding) for finding in noise[:LISTED])
-        return self.section("Set aside", [listed, *_more(len(noise))], "dim")
+        """Return the findings that never matter."""
+        return self.section("Ignored", [_joined(self.groups.noise)], "dim")
 
     def warnings(self) -> list[str]:
+        """Return the warnings, each with its sources and its code."""
         lines = []
-        found = words.warnings(self.diagnosis)
-        for sources, message, code in found[:LISTED]:
+        warnings = phrases.merge_warnings(self.diagnosis)
+        for sources, message, code in warnings[:LISTED]:
             more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-            of = f"{', '.join(sources[:3])}{more}: " if sources else ""
-            lines.append(f"- {clip(safe_line(of + message), self.width * 2)} ({code})")
-        return self.section("Warnings", lines + _more(len(found)), "bold", "yellow")
+            origin = f"{', '.join(sources[:3])}{more}: " if sources else ""
+            lines.append(f"- {clip(sanitize_line(origin + message), self.width * 2)} ({code})")
+        return self.section("Warnings", lines + _more(len(warnings)), "bold", "yellow")
 
     def footer(self) -> list[str]:
-        stats = self.diagnosis.stats
-        parts = [
-            words.job(self.diagnosis.job),
-            self.diagnosis.job.path,
-            words.plural(stats.files, "file"),
-            words.size(stats.bytes),
-            f"{stats.seconds:.1f} s",
-            f"catalog {self.diagnosis.catalog_version}",
-            f"triage {self.diagnosis.tool_version}",
-        ]
-        lines = fold(safe_line(" · ".join(part for part in parts if part)), self.width)
+        """Return the job, its size and the versions."""
+        lines = fold(sanitize_line(" · ".join(phrases.footer_parts(self.diagnosis))), self.width)
         return [self.paint(line.rstrip(), "dim") for line in lines]
 
 
-def _line(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    return ("line " if evidence.line is not None else "") + words.place(evidence, diagnosis)
-
-
-def _also(evidence: Evidence, diagnosis: Diagnosis) -> str:
+def _place_and_rank(evidence: Evidence, diagnosis: Diagnosis) -> str:
     rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
-    return words.place(evidence, diagnosis) + rank
+    return phrases.format_place(evidence, diagnosis) + rank
 
 
-def _reasons(finding: Finding) -> str:
-    return f" ({safe_line('; '.join(finding.why))})" if finding.why else ""
+def _joined(findings: Sequence[Finding]) -> str:
+    """Return the names of the findings as one list."""
+    return ", ".join([*map(phrases.format_finding, findings[:LISTED]), *_more(len(findings))])
 
 
 def _more(count: int) -> list[str]:

@@ -1,15 +1,16 @@
-"""One event of a watch: a few lines for people, one line of JSON for programs."""
+"""Events of a watch: a few lines of text or one line of JSON each."""
 
 from __future__ import annotations
 
 import datetime
-import json as encoder
+import json
 from typing import Any
 
-from triage.model.watch import Episode, News
-from triage.render import json as report
-from triage.render import words
-from triage.render.safe import safe_line
+from triage.base.rank_ranges import format_ranks
+from triage.model.watch import Episode, WatchEvent
+from triage.render import json as json_report
+from triage.render import phrases
+from triage.render.sanitize import sanitize_line
 
 TITLES = {
     "failure": "FAILED",
@@ -24,8 +25,8 @@ TITLES = {
 }
 
 
-def text(event: News) -> str:
-    """For a terminal or a log: the time, what, on which rank, where it shows, what to do."""
+def as_text(event: WatchEvent) -> str:
+    """Return time, event, ranks, log line and advice, for a terminal or a log."""
     when = datetime.datetime.fromtimestamp(event.at, datetime.UTC).strftime("%H:%M:%SZ")
     lines = [f"{when} {TITLES[event.kind]:9} {_headline(event)}"]
     root = event.diagnosis.root_cause if event.diagnosis else None
@@ -33,24 +34,24 @@ def text(event: News) -> str:
         if root.evidence:
             fact = root.evidence[0]
             lines.append(f"{fact.source}:{fact.line}: {fact.text.splitlines()[-1] if fact.text else ''}")
-        lines += root.why[:1] if not root.signature else ()
+        lines += phrases.root_reasons(event.diagnosis)[:1] if event.diagnosis and not root.signature else []
         if root.remediation.summary:
             lines.append(f"to do: {root.remediation.summary}")
-    return "\n  ".join(safe_line(line) for line in lines) + "\n"
+    return "\n  ".join(sanitize_line(line) for line in lines) + "\n"
 
 
-def _headline(event: News) -> str:
+def _headline(event: WatchEvent) -> str:
     root = event.diagnosis.root_cause if event.diagnosis else None
     if root is None:
         return event.text + (f" (on {', '.join(event.hosts)})" if event.hosts else "")
-    who = words.ranks(root.ranks) if root.ranks else "no rank can be named"
+    ranks = format_ranks(root.ranks)
     hosts = f" on {', '.join(root.hosts)}" if root.hosts else ""
-    named = f" [{root.signature}]" if root.signature else ""
-    return f"{who}{hosts}: {root.title}{named}, confidence {words.confidence(root.confidence)}"
+    signature = f" [{root.signature}]" if root.signature else ""
+    return f"{ranks}{hosts}: {root.title}{signature}, confidence {phrases.format_confidence(root.confidence)}"
 
 
-def json(event: News) -> str:
-    """One line: `triage.watch/1`. `diagnosis` is the report of DESIGN.md, or null for what is about the pace."""
+def as_json(event: WatchEvent) -> str:
+    """Return one line of `triage.watch/1`; `diagnosis` is the JSON report, or null for an event about the pace."""
     body: dict[str, Any] = {
         "schema": "triage.watch/1",
         "event": event.kind,
@@ -63,32 +64,32 @@ def json(event: News) -> str:
             event.diagnosis.root_cause.hosts if event.diagnosis and event.diagnosis.root_cause else event.hosts
         ),
         "attempt": event.attempt,
-        "diagnosis": encoder.loads(report.render(event.diagnosis)) if event.diagnosis else None,
+        "diagnosis": json.loads(json_report.render(event.diagnosis)) if event.diagnosis else None,
     }
-    return encoder.dumps(body, ensure_ascii=False) + "\n"
+    return json.dumps(body, ensure_ascii=False) + "\n"
 
 
-def episode(told: Episode) -> dict[str, Any]:
-    """What JSON takes of an episode; `read_episode` reads it."""
+def episode_as_dict(episode: Episode) -> dict[str, Any]:
+    """Return an episode for a JSON file; `read_episode` is the inverse."""
     news = [
         {"event": item.kind, "at": item.at, "text": item.text, "ranks": [*item.ranks], "hosts": [*item.hosts]}
-        for item in told.news
+        for item in episode.events
     ]
-    return {"news": news, "wrong": sorted(told.wrong)}
+    return {"news": news, "wrong": sorted(episode.problems)}
 
 
-def read_episode(told: Any) -> Episode:
-    """Raises LookupError, TypeError or ValueError for what is none."""
-    news = tuple(
-        News(
+def read_episode(value: Any) -> Episode:
+    """Return the episode; raises LookupError, TypeError or ValueError for anything else."""
+    events = tuple(
+        WatchEvent(
             item["event"],
             float(item["at"]),
             str(item["text"]),
             tuple(map(int, item["ranks"])),
             hosts=tuple(map(str, item["hosts"])),
         )
-        for item in told["news"]
+        for item in value["news"]
     )
-    if not news or any(item.kind not in TITLES for item in news):
-        raise ValueError("no news")
-    return Episode(news, frozenset(map(str, told["wrong"])))
+    if not events or any(item.kind not in TITLES for item in events):
+        raise ValueError("not an episode of a watch")
+    return Episode(events, frozenset(map(str, value["wrong"])))

@@ -1,4 +1,4 @@
-"""What crosses the door of the scan room: hits, and what is remembered of each source."""
+"""Public types of the scan: hits, the protocol of literal matchers, and the result for one source."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-# A line longer than this is looked at in pieces, so that one endless line cannot fill the memory.
+# A longer line is searched in pieces, so that one endless line cannot fill the memory.
 MAX_LINE = 1 << 16
-# Pieces of an overlong line overlap by this much; no literal is longer.
+# Pieces of an overlong line overlap by this many bytes; no literal is longer.
 OVERLAP = 1 << 8
-# A file is cut into spans of this size; the storm breaker counts within one.
+# A file is cut into spans of this size; the limit on hit lines counts within one.
 SPAN = 1 << 23
-# Hit lines of one span that are all looked at; beyond, the rest of the span is sampled.
+# All of the first hit lines of a span are examined, up to this number; the rest of the span is sampled.
 SPAN_LINES = 1024
-# In the sampled rest, every literal counts once per slice of this many bytes.
+# In the sampled rest, each literal counts once per slice of this many bytes.
 SLICE = 1 << 16
-# Of hit lines with the same literals and the same writer, this many are kept from the start and from the end.
-KEEP = 8
-# Where a literal of one signature says what the lines are about and the writer is known, they are more alike.
-KEEP_ALIKE = 1
-# The writer is told from this many bytes at the start of a line.
+# Of hit lines with the same literals and the same writer, this many of the first and of the last are returned.
+KEEP_PER_END = 8
+# The same, where the writer is known and a literal is specific to a signature: such lines are more alike.
+KEEP_PER_END_ALIKE = 1
+# The writer is read from this many bytes at the start of a line.
 WRITER_BYTES = 256
 
-# Of a stream, the cells of this size around its hits are remembered: LOOK_BACK before and LOOK_AHEAD after are always
-# there.
+# Of a stream, the cells of this size around its hits are saved, at least LOOK_BACK before and LOOK_AHEAD after each.
 CELL = 1 << 18
 LOOK_BACK = CELL
 LOOK_AHEAD = 2 * CELL
@@ -32,61 +31,68 @@ LOOK_AHEAD = 2 * CELL
 HEAD = 1 << 13
 TAIL = 1 << 15
 
-# Given the bytes of a hit line, names its writer as far as can be told in a microsecond.
 WriterKey = Callable[[bytes], bytes]
+"""Returns a key for the writer of a hit line, from its bytes, within about a microsecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line (or a piece of an overlong one) that holds literals. `more` counts lines of the same kind that were not
-    kept.
+    """A line (or a piece of an overlong one) that contains literals.
+
+    `start` and `end` are byte offsets. `omitted` counts the lines of the same kind that are left out after this one.
     """
 
     start: int
     end: int
     literals: tuple[int, ...]
-    more: int = 0
+    omitted: int = 0
 
 
-Place = tuple[int, Collection[int]]
-"""Where something ends that may be one of these literals."""
+PossibleMatch = tuple[int, Collection[int]]
+"""The offset at which a match ends, and the literals that it may be."""
 
 
-class Gate(Protocol):
-    """A compiled set of literals.
+class LiteralMatcher(Protocol):
+    """A compiled set of literals, numbered in their order."""
 
-    `find` gives places in `data[start:stop]`, ascending, so that every literal there has one, with it among those
-    named, in its line
-    (there may be others); it may stop after `limit` of them; `sure` asks for slower search with fewer others. `first`
-    gives for each
-    literal in the range its first (end, literal), ascending. `inside` gives the literals in one line, ascending:
-    engines must agree on
-    that; `among` are those named at its places, if all are known. `for_thread` gives a gate that one thread may use
-    beside others.
-    """
-
-    def for_thread(self) -> Gate: ...
+    def for_thread(self) -> LiteralMatcher:
+        """Return a matcher that one thread may use while others use theirs."""
 
     def find(
-        self, data: bytearray | bytes, start: int, stop: int, limit: int, *, sure: bool = False
-    ) -> list[Place]: ...
+        self, data: bytearray | bytes, start: int, stop: int, limit: int, *, exact: bool = False
+    ) -> list[PossibleMatch]:
+        """Return possible matches in `data[start:stop]`, ascending.
 
-    def first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]: ...
+        Every literal there has a match in its line that names it; a match may also name others. The search may stop
+        after `limit` matches. `exact` selects a slower search with fewer false matches.
+        """
 
-    def inside(self, line: bytes, among: Collection[int] | None = None) -> tuple[int, ...]: ...
+    def find_first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return (end of its first match, literal) for each literal in `data[start:stop]`, ascending."""
+
+    def literals_in(self, line: bytes, candidates: Collection[int] | None = None) -> tuple[int, ...]:
+        """Return the literals in one line, ascending; all engines agree on them.
+
+        `candidates` are those that the possible matches of this line name, if all of these are known.
+        """
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Bytes of a stream around its hits, for what cannot be read twice."""
+class SavedCell:
+    """A cell of a stream near its hits, compressed by zlib, since a stream cannot be read twice."""
 
     offset: int
     packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
-    """Everything the scan remembers of one source."""
+class ScanResult:
+    """The scan of one source.
+
+    `head` and `tail` are its first and last bytes, `matched` counts hit lines, `sampled` the bytes that were only
+    sampled. Of a stream, `saved_cells` hold what lies around its hits, `newlines` are (offset, newlines before it) for
+    each cell, and `dropped_cells` counts those that the memory limit left out.
+    """
 
     hits: tuple[Hit, ...]
     size: int
@@ -94,6 +100,6 @@ class Scanned:
     tail: bytes
     sampled: int = 0
     matched: int = 0
-    windows: tuple[Window, ...] = ()
+    saved_cells: tuple[SavedCell, ...] = ()
     newlines: tuple[tuple[int, int], ...] = ()
-    dropped_windows: int = 0
+    dropped_cells: int = 0

@@ -1,4 +1,4 @@
-"""Reading: spans of plain files into one reusable buffer a thread, streams cell by cell."""
+"""Read what is scanned: plain files by spans, streams by cells, each into one buffer per thread."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from triage.scan.interface import CELL, HEAD, MAX_LINE, OVERLAP, SPAN, TAIL, Gate, Scanned, Window, WriterKey
-from triage.scan.lines import Collector, merge
+from triage.scan.interface import (
+    CELL,
+    HEAD,
+    MAX_LINE,
+    OVERLAP,
+    SPAN,
+    TAIL,
+    LiteralMatcher,
+    SavedCell,
+    ScanResult,
+    WriterKey,
+)
+from triage.scan.lines import Collector, merge_spans
 
 _MIN_CHUNK = 2 * MAX_LINE + 2 * OVERLAP
 
 
-class Feeder:
-    """Cuts a run of bytes into whole lines for a collector, carrying the rest; an overlong line goes on in pieces."""
+class LineFeeder:
+    """Feed whole lines to a collector and keep the rest in the buffer; an overlong line is fed in pieces."""
 
     def __init__(self, collector: Collector, buffer: bytearray, offset: int) -> None:
         self.collector = collector
@@ -22,18 +33,19 @@ class Feeder:
         self.base = offset  # absolute offset of buffer[0]
         self.filled = 0
         self.line_start = offset
-        self.fresh = 0  # up to this place in the buffer the end of the piece before is seen again
+        self.overlap = 0  # so many bytes at the start of the buffer are the end of the piece before
 
-    def room(self) -> memoryview:
+    def free_space(self) -> memoryview:
+        """Return the part of the buffer to write the next bytes to."""
         return memoryview(self.buffer)[self.filled :]
 
     def advance(self, count: int, *, final: bool = False) -> None:
-        """`count` more bytes lie in the buffer; feed what is complete."""
+        """Feed the complete lines after `count` more bytes were written to the buffer; all of it when `final`."""
         self.filled += count
-        cut = self.filled if final else self.buffer.rfind(b"\n", 0, self.filled) + 1
-        if cut:
-            self.collector.feed(self.buffer, self.base, cut, self.line_start, self.fresh)
-            self._drop(cut, fresh=0)
+        whole_lines_end = self.filled if final else self.buffer.rfind(b"\n", 0, self.filled) + 1
+        if whole_lines_end:
+            self.collector.feed(self.buffer, self.base, whole_lines_end, self.line_start, self.overlap)
+            self._drop(whole_lines_end, overlap=0)
             self.line_start = self.base
         elif self.filled == len(self.buffer):
             self._feed_piece()
@@ -41,51 +53,53 @@ class Feeder:
     def _feed_piece(self) -> None:
         whole = (self.base + self.filled - self.line_start) // MAX_LINE * MAX_LINE
         stop = self.line_start + whole - self.base
-        self.collector.feed(self.buffer, self.base, stop, self.line_start, self.fresh)
-        self._drop(stop - OVERLAP, fresh=OVERLAP)
+        self.collector.feed(self.buffer, self.base, stop, self.line_start, self.overlap)
+        self._drop(stop - OVERLAP, overlap=OVERLAP)
 
-    def _drop(self, count: int, *, fresh: int) -> None:
+    def _drop(self, count: int, *, overlap: int) -> None:
         rest = self.filled - count
         self.buffer[:rest] = self.buffer[count : self.filled]
         self.base += count
         self.filled = rest
-        self.fresh = fresh
+        self.overlap = overlap
 
 
 class SpanReader:
-    """What one thread needs to scan: a gate (with its scratch) and a buffer, both used again for every span."""
+    """The scanner of one thread: a matcher and a buffer, both reused for every span."""
 
-    def __init__(self, gate: Gate, writer: WriterKey, chunk_bytes: int, generic: frozenset[int] = frozenset()) -> None:
-        self.gate = gate
+    def __init__(
+        self, matcher: LiteralMatcher, writer: WriterKey, chunk_bytes: int, generic: frozenset[int] = frozenset()
+    ) -> None:
+        self.matcher = matcher
         self.writer = writer
         self.generic = generic
         self.buffer = bytearray(max(chunk_bytes, _MIN_CHUNK))
 
-    def span(self, fd: int, start: int, size: int) -> Collector:
-        """Scan the lines of `fd` that start in [start, start + SPAN); the last one is finished beyond."""
-        collector = Collector(self.gate, self.writer, self.generic)
+    def scan_span(self, fd: int, start: int, size: int) -> Collector:
+        """Scan the lines of `fd` that start in [start, start + SPAN), the last one to its end."""
+        collector = Collector(self.matcher, self.writer, self.generic)
         stop = min(start + SPAN, size)
         begin = _first_line(fd, start, stop)
         if begin is None:
             return collector
-        feeder = Feeder(collector, self.buffer, begin)
+        feeder = LineFeeder(collector, self.buffer, begin)
         position, end = begin, stop
         while position < end:
-            room = feeder.room()
-            count = os.preadv(fd, [room[: end - position]], position)
+            free_space = feeder.free_space()
+            count = os.preadv(fd, [free_space[: end - position]], position)
             position += count
             if count == 0 or position >= end:
                 end = _line_end(fd, position, stop, size) if count and end == stop else position
             feeder.advance(count, final=position >= end)
         return collector
 
-    def stream(self, stream: BinaryIO) -> Scanned:
-        """Scan all of a stream that cannot be read again, keeping windows around its hits."""
+    def scan_stream(self, stream: BinaryIO) -> ScanResult:
+        """Scan all of a stream and save the cells around its hits, since it cannot be read again."""
         return _StreamScan(self).run(stream)
 
 
 def _first_line(fd: int, start: int, stop: int) -> int | None:
-    """The first line that starts in [start, stop), or None."""
+    """Return the start of the first line that starts in [start, stop), or None."""
     if start == 0:
         return 0
     position = start - 1
@@ -102,7 +116,7 @@ def _first_line(fd: int, start: int, stop: int) -> int | None:
 
 
 def _line_end(fd: int, position: int, stop: int, size: int) -> int:
-    """Where the line that is open at `position` (the end of a span) ends: after its newline, or the end of the file."""
+    """Return the end of the line that is open at `position`, the end of a span."""
     if os.pread(fd, 1, position - 1) == b"\n" or position < stop:
         return position
     while position < size:
@@ -117,75 +131,77 @@ def _line_end(fd: int, position: int, stop: int, size: int) -> int:
 
 
 class _StreamScan:
-    """One stream, read once: cells around hits are kept packed, newlines are counted on the way."""
+    """The scan of one stream, read once: cells around hits are saved compressed, newlines are counted."""
 
     MAX_PACKED = 1 << 26
 
     def __init__(self, reader: SpanReader) -> None:
-        self.collector = Collector(reader.gate, reader.writer, reader.generic)
-        self.touched = self.collector.touched = set[int]()
-        self.feeder = Feeder(self.collector, reader.buffer, 0)
-        self.raw: dict[int, bytes] = {}  # cells that may still be wanted
-        self.windows: dict[int, bytes] = {}
+        self.collector = Collector(reader.matcher, reader.writer, reader.generic)
+        self.touched_cells = self.collector.touched_cells = set[int]()
+        self.feeder = LineFeeder(self.collector, reader.buffer, 0)
+        self.pending: dict[int, bytes] = {}  # cells that may still be needed
+        self.saved: dict[int, bytes] = {}
         self.packed = 0
-        self.dropped = 0
+        self.dropped_cells = 0
 
-    def run(self, stream: BinaryIO) -> Scanned:
+    def run(self, stream: BinaryIO) -> ScanResult:
         size = lines = 0
         head = tail = b""
         newlines: list[tuple[int, int]] = []
         for number, cell in enumerate(_cells(stream)):
-            self.raw[number] = cell
+            self.pending[number] = cell
             head = head or cell[:HEAD]
             tail = (tail + cell)[-TAIL:]
             newlines.append((size, lines))
             lines += cell.count(b"\n")
             size += len(cell)
-            self._put(cell)
-            self._keep(self.feeder.base // CELL - 2)
+            self._feed(cell)
+            self._settle_cells(self.feeder.base // CELL - 2)
         self.feeder.advance(0, final=True)
-        self._keep(size // CELL + 1)
-        hits, matched = merge([self.collector.kinds])
-        windows = tuple(Window(number * CELL, packed) for number, packed in sorted(self.windows.items()))
-        return Scanned(hits, size, head, tail, self.collector.sampled, matched, windows, tuple(newlines), self.dropped)
+        self._settle_cells(size // CELL + 1)
+        hits, matched = merge_spans([self.collector.groups])
+        saved = tuple(SavedCell(number * CELL, packed) for number, packed in sorted(self.saved.items()))
+        return ScanResult(
+            hits, size, head, tail, self.collector.sampled, matched, saved, tuple(newlines), self.dropped_cells
+        )
 
-    def _put(self, cell: bytes) -> None:
+    def _feed(self, cell: bytes) -> None:
         position = 0
         while position < len(cell):
-            room = self.feeder.room()
-            count = min(len(room), len(cell) - position)
-            room[:count] = cell[position : position + count]
-            room.release()
+            free_space = self.feeder.free_space()
+            count = min(len(free_space), len(cell) - position)
+            free_space[:count] = cell[position : position + count]
+            free_space.release()
             self.feeder.advance(count)
             position += count
 
-    def _keep(self, last: int) -> None:
-        """Decide on the raw cells up to number `last`: all lines that could want them were fed."""
-        for number in [number for number in self.raw if number <= last]:
-            cell = self.raw.pop(number)
-            if self.touched.isdisjoint(range(number - 2, number + 2)):
+    def _settle_cells(self, last: int) -> None:
+        """Save or drop the pending cells up to number `last`: all lines near them were fed."""
+        for number in [number for number in self.pending if number <= last]:
+            cell = self.pending.pop(number)
+            if self.touched_cells.isdisjoint(range(number - 2, number + 2)):
                 continue
             packed = zlib.compress(cell, 1)
             if self.packed + len(packed) > self.MAX_PACKED:
-                self._prune()
+                self._drop_unneeded_cells()
             if self.packed + len(packed) > self.MAX_PACKED:
-                self.dropped += 1
+                self.dropped_cells += 1
                 continue
-            self.windows[number] = packed
+            self.saved[number] = packed
             self.packed += len(packed)
 
-    def _prune(self) -> None:
-        """Let go of cells around hits that were since displaced by later ones of their kind."""
-        hits, _ = merge([self.collector.kinds])
-        wanted = {
+    def _drop_unneeded_cells(self) -> None:
+        """Drop saved cells around hits that later hits of their kind have replaced."""
+        hits, _ = merge_spans([self.collector.groups])
+        needed = {
             cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in (-1, 0, 1, 2)
         }
-        for number in [number for number in self.windows if number not in wanted]:
-            self.packed -= len(self.windows.pop(number))
+        for number in [number for number in self.saved if number not in needed]:
+            self.packed -= len(self.saved.pop(number))
 
 
 def _cells(stream: BinaryIO) -> Iterator[bytes]:
-    """The stream in full cells; the last may be shorter."""
+    """Yield the stream in cells of CELL bytes; the last may be shorter."""
     parts: list[bytes] = []
     filled = 0
     while data := stream.read(CELL - filled):

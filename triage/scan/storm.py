@@ -1,6 +1,6 @@
-"""What the slices of a storm hold again and again, so that most of each need only be searched for everything else.
+"""Learn which literals the slices of a storm repeat, so that most of a slice is searched for the other literals only.
 
-Searching for all literals is slow where many of them stand; searching windows of those that do not stand there is fast.
+Searching for all literals is slow where many of them occur; searching for windows of absent literals is fast.
 """
 
 from __future__ import annotations
@@ -9,31 +9,37 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from triage.scan.interface import Gate
+from triage.scan.interface import LiteralMatcher
 
-# So many slices must have held the same literals before a gate for the others is built; that takes as long as some
+# A matcher for the other literals is built once so many slices had the same ones; building takes as long as some
 # hundred slices.
-_OFTEN = 128
-_MOST_GATES = 4
-_MOST_KINDS = 4096
+_MIN_SLICES = 128
+_MAX_MATCHERS = 4
+_MAX_KINDS = 4096
 
 
 class Storm:
-    """`known` are the usual literals and a gate for all others. Shared between the threads of a scan."""
+    """The literals that slices of a storm repeat; shared between the threads of a scan.
+
+    `fast_path` has the usual literals and a matcher for all others, once both are known.
+    """
 
     def __init__(self) -> None:
-        self.known: tuple[frozenset[int], Gate] | None = None
-        self._seen: Counter[frozenset[int]] = Counter()
-        self._built = 0
+        self.fast_path: tuple[frozenset[int], LiteralMatcher] | None = None
+        self._slice_counts: Counter[frozenset[int]] = Counter()
+        self._matcher_count = 0
         self._lock = threading.Lock()
 
-    def learn(self, literals: frozenset[int], build: Callable[[frozenset[int]], Gate]) -> None:
-        """A slice held these literals, and `known` was of no help. `build` gives a gate for all but those given to it."""
+    def record_slice(self, literals: frozenset[int], build: Callable[[frozenset[int]], LiteralMatcher]) -> None:
+        """Count a slice with these literals for which `fast_path` was of no use.
+
+        `build` returns a matcher for all literals but those that it gets.
+        """
         with self._lock:
-            if len(self._seen) >= _MOST_KINDS:
-                self._seen.clear()
-            self._seen[literals] += 1
-            if self._seen[literals] != _OFTEN or self._built == _MOST_GATES:
+            if len(self._slice_counts) >= _MAX_KINDS:
+                self._slice_counts.clear()
+            self._slice_counts[literals] += 1
+            if self._slice_counts[literals] != _MIN_SLICES or self._matcher_count == _MAX_MATCHERS:
                 return
-            self._built += 1
-        self.known = (literals, build(literals))
+            self._matcher_count += 1
+        self.fast_path = (literals, build(literals))

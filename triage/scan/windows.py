@@ -1,10 +1,9 @@
-"""Windows: pieces of eight bytes such that every literal contains one of them.
+"""Choose windows: pieces of eight bytes such that every literal contains one of them.
 
-The automaton hashes pairs of bytes and looks at the last eight of what it seeks: shorter pieces pass its filter too
-often by chance, and
-so do pieces of common pairs (1.2 GB/s on one core with pieces of four bytes, 2.2 with these). They are chosen once for
-a catalog, away
-from what healthy logs say, and then fitted to the job: those that turn out common there are given up for others.
+The automaton hashes pairs of bytes and uses the last eight bytes of each pattern. Shorter pieces and pieces of common
+pairs pass its filter too often by chance (1.2 GB/s on one core with pieces of four bytes, 2.2 with these). Windows are
+chosen once per catalog, to be rare in healthy logs, and then fitted to the job: those that are common there are
+replaced.
 """
 
 from __future__ import annotations
@@ -15,44 +14,47 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 _WIDTH = 8
-# A piece that healthy logs hold so often is no window. Rare ones may be: they let many literals share a window, and the
-# job's own text decides.
+# A piece that healthy logs contain so often is not a window. Rarer ones may be: many literals can share them, and they
+# are fitted to the job.
 _COMMON = 4
-# A window all of whose pairs are together one in a hundred of a healthy log's is taken as gladly as one of rare pairs
-# for half the literals.
+# A window whose pairs together make up 1 % of the pairs of healthy logs costs twice as much as one of rare pairs.
 _CHANCE = 100
 _LETTERS = 3
 _PREFIX = 4
-_FLEETING = bytes(range(33)) + b"0123456789"
+_CHANGING = bytes(range(33)) + b"0123456789"
 
 
-def choose(literals: Sequence[bytes], healthy: bytes) -> list[bytes]:
-    """Windows that are rare in `healthy`, each shared by as many literals as possible; a literal without any stands for
-    itself.
+def choose_windows(literals: Sequence[bytes], healthy: bytes) -> list[bytes]:
+    """Return windows that are rare in `healthy`, each shared by as many literals as possible.
+
+    A literal without a rare piece is its own window.
     """
     counts = Counter(healthy[index : index + _WIDTH] for index in range(len(healthy) - _WIDTH + 1))
-    holders: dict[bytes, set[bytes]] = {}
-    whole = _shortest(literals)
-    for literal in whole:
+    literals_by_piece: dict[bytes, set[bytes]] = {}
+    shortest = _drop_superstrings(literals)
+    for literal in shortest:
         for piece in _pieces(literal):
             if counts[piece] < _COMMON and _is_steady(piece):
-                holders.setdefault(piece, set()).add(literal)
-    held = set().union(*holders.values())
-    return sorted({*_cover(holders, _costs(holders, healthy)), *(literal for literal in whole if literal not in held)})
+                literals_by_piece.setdefault(piece, set()).add(literal)
+    covered = set().union(*literals_by_piece.values())
+    windows = _cover(literals_by_piece, _window_costs(literals_by_piece, healthy))
+    return sorted({*windows, *(literal for literal in shortest if literal not in covered)})
 
 
-def _shortest(literals: Sequence[bytes]) -> list[bytes]:
-    """Without literals that contain another one: where the longer stands, the shorter is found."""
-    kept: dict[bytes, list[bytes]] = {}  # by how they begin, so that few are compared
+def _drop_superstrings(literals: Sequence[bytes]) -> list[bytes]:
+    """Return the literals that contain no other one: where a longer one occurs, the shorter one is found."""
+    remaining: dict[bytes, list[bytes]] = {}  # by their first bytes, so that few are compared
     for literal in sorted(set(literals), key=lambda literal: (len(literal), literal)):
-        starts = (kept.get(literal[index : index + _PREFIX], ()) for index in range(len(literal)))
-        if not any(literal.startswith(known, index) for index, begun in enumerate(starts) for known in begun):
-            kept.setdefault(literal[:_PREFIX], []).append(literal)
-    return sorted(literal for begun in kept.values() for literal in begun)
+        starts = (remaining.get(literal[index : index + _PREFIX], ()) for index in range(len(literal)))
+        if not any(
+            literal.startswith(other, index) for index, same_prefix in enumerate(starts) for other in same_prefix
+        ):
+            remaining.setdefault(literal[:_PREFIX], []).append(literal)
+    return sorted(literal for same_prefix in remaining.values() for literal in same_prefix)
 
 
-def _costs(pieces: Collection[bytes], healthy: bytes) -> dict[bytes, float]:
-    """What a window costs: one, and more the more often its pairs of bytes stand in healthy logs."""
+def _window_costs(pieces: Collection[bytes], healthy: bytes) -> dict[bytes, float]:
+    """Return the cost of each window: one, plus a share for how often healthy logs contain its pairs of bytes."""
     pairs = Counter(itertools.pairwise(healthy))
     return {
         piece: 1 + _CHANCE * sum(pairs[pair] for pair in itertools.pairwise(piece)) / max(1, len(healthy))
@@ -60,69 +62,70 @@ def _costs(pieces: Collection[bytes], healthy: bytes) -> dict[bytes, float]:
     }
 
 
-def _cover(holders: dict[bytes, set[bytes]], costs: dict[bytes, float]) -> set[bytes]:
-    """Greedy set cover: pieces that hold all the literals, first the one that holds the most for what it costs."""
-    todo = set().union(*holders.values())
+def _cover(literals_by_piece: dict[bytes, set[bytes]], costs: dict[bytes, float]) -> set[bytes]:
+    """Choose pieces that cover all literals, greedily: first the one that covers the most for its cost."""
+    uncovered = set().union(*literals_by_piece.values())
     chosen: set[bytes] = set()
-    queue = [(-len(held) / costs[piece], piece) for piece, held in holders.items()]
+    queue = [(-len(covered) / costs[piece], piece) for piece, covered in literals_by_piece.items()]
     heapq.heapify(queue)
-    while todo:
+    while uncovered:
         gain, piece = heapq.heappop(queue)
-        held = holders[piece] & todo
-        if -len(held) / costs[piece] == gain:
+        covered = literals_by_piece[piece] & uncovered
+        if -len(covered) / costs[piece] == gain:
             chosen.add(piece)
-            todo -= held
-        elif held:
-            heapq.heappush(queue, (-len(held) / costs[piece], piece))
+            uncovered -= covered
+        elif covered:
+            heapq.heappush(queue, (-len(covered) / costs[piece], piece))
     return chosen
 
 
-def complete(windows: Collection[bytes], literals: Sequence[bytes]) -> list[bytes]:
-    """`windows`, and every literal that contains none of them."""
-    inside = _finder(windows)
-    return sorted({*windows, *(literal for literal in literals if not inside(literal))})
+def add_missing_windows(windows: Collection[bytes], literals: Sequence[bytes]) -> list[bytes]:
+    """Return `windows` and every literal that contains none of them."""
+    windows_in = _window_finder(windows)
+    return sorted({*windows, *(literal for literal in literals if not windows_in(literal))})
 
 
-def holders(windows: Sequence[bytes], literals: Sequence[bytes]) -> list[tuple[int, ...]]:
-    """For each window the numbers of the literals that contain it."""
-    inside = _finder(windows)
-    held: dict[bytes, list[int]] = {window: [] for window in windows}
+def literals_by_window(windows: Sequence[bytes], literals: Sequence[bytes]) -> list[tuple[int, ...]]:
+    """Return, for each window, the numbers of the literals that contain it."""
+    windows_in = _window_finder(windows)
+    covered: dict[bytes, list[int]] = {window: [] for window in windows}
     for number, literal in enumerate(literals):
-        for window in inside(literal):
-            held[window].append(number)
-    return [tuple(numbers) for numbers in held.values()]
+        for window in windows_in(literal):
+            covered[window].append(number)
+    return [tuple(numbers) for numbers in covered.values()]
 
 
-def _finder(windows: Collection[bytes]) -> Callable[[bytes], set[bytes]]:
-    """Finds the windows in a literal. Most are as long as each other and are looked up; the others are tried."""
+def _window_finder(windows: Collection[bytes]) -> Callable[[bytes], set[bytes]]:
+    """Return a function that finds the windows in a literal: those of the usual length by lookup, others one by one."""
     width = max(Counter(map(len, windows)).items(), key=lambda item: item[::-1], default=(1, 0))[0]
     alike = {window for window in windows if len(window) == width}
     others = [window for window in windows if len(window) != width]
 
-    def inside(literal: bytes) -> set[bytes]:
+    def windows_in(literal: bytes) -> set[bytes]:
         pieces = {literal[at : at + width] for at in range(len(literal) - width + 1)}
         return (alike & pieces).union(window for window in others if window in literal)
 
-    return inside
+    return windows_in
 
 
-def refit(
+def replace_common_windows(
     windows: Collection[bytes], common: Collection[bytes], literals: Sequence[bytes], *, last: bool
 ) -> list[bytes]:
-    """Give up the `common` windows: literals that had only those get a longer piece around it, in the `last` fitting
-    themselves.
+    """Return the windows without the `common` ones, which are replaced for literals that have no other.
+
+    The replacement is a longer piece around the common window, or the whole literal in the `last` fitting.
     """
-    kept = set(windows).difference(common)
-    bare = [
+    remaining = set(windows).difference(common)
+    uncovered = [
         literal
         for literal in literals
-        if any(window in literal for window in common) and not any(window in literal for window in kept)
+        if any(window in literal for window in common) and not any(window in literal for window in remaining)
     ]
-    return sorted(kept.union(bare if last else (_around(literal, common) for literal in bare)))
+    return sorted(remaining.union(uncovered if last else (_widen_window(literal, common) for literal in uncovered)))
 
 
-def _around(literal: bytes, common: Collection[bytes]) -> bytes:
-    """The common window in the literal, longer by up to four bytes; the literal itself where nothing is left to add."""
+def _widen_window(literal: bytes, common: Collection[bytes]) -> bytes:
+    """Return the common window in the literal with up to four bytes more; the literal itself if that is not longer."""
     window = max(
         (window for window in common if window in literal), key=lambda window: (len(window), window), default=literal
     )
@@ -131,8 +134,8 @@ def _around(literal: bytes, common: Collection[bytes]) -> bytes:
 
 
 def _is_steady(piece: bytes) -> bool:
-    """Numbers and blanks come and go with the steps of a job: `step 9000` is rare until then."""
-    return piece.isascii() and len(piece.translate(None, _FLEETING)) >= _LETTERS
+    """Whether the piece has enough letters: numbers and blanks change with each step, so `step 9000` is not steady."""
+    return piece.isascii() and len(piece.translate(None, _CHANGING)) >= _LETTERS
 
 
 def _pieces(literal: bytes) -> list[bytes]:

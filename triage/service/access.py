@@ -1,17 +1,64 @@
-"""Whether people must sign in, and that a service which others can reach never starts without."""
+"""Roles and scopes, and whether people must sign in."""
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+from urllib.parse import urlsplit
 
 from triage.base.errors import OptionError
 from triage.settings import Settings
-from triage.settings.web import Web
+from triage.settings.sections import Role, WebSettings
 from triage.store import Store
 
+Scope = Literal["read", "ingest", "curate", "admin"]
+SignInMethod = Literal["local", "token", "session", "proxy"]
+# The role at each position has the scope at this position and all before it.
+ROLES: tuple[Role, ...] = get_args(Role)
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 
-def loopback(host: str) -> bool:
-    """Is it an address that only this machine can reach?"""
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody who is signed in.
+
+    `name` goes to the audit log; `client_key` tells clients apart for the rate limits.
+    """
+
+    name: str
+    role: Role
+    scopes: frozenset[Scope]
+    sign_in_method: SignInMethod
+    client_key: str = field(default="")
+
+    def has_role(self, role: Role) -> bool:
+        """Return whether they have this role or a higher one."""
+        return SCOPES[ROLES.index(role)] in self.scopes
+
+
+def scopes_of(role: Role) -> frozenset[Scope]:
+    """Return the scopes of a role."""
+    return frozenset(SCOPES[: ROLES.index(role) + 1])
+
+
+def highest_role(scopes: Iterable[str]) -> Role:
+    """Return the highest role whose scopes are all there; `viewer` if there is none."""
+    present = set(scopes)
+    highest: Role = "viewer"
+    for role, scope in zip(ROLES, SCOPES, strict=True):
+        if scope not in present:
+            break
+        highest = role
+    return highest
+
+
+LOCAL = Principal("local", "admin", scopes_of("admin"), "local", "local")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -20,42 +67,49 @@ def loopback(host: str) -> bool:
         return False
 
 
-def ways(web: Web, store: Store) -> list[str]:
-    """The ways to sign in that are set up."""
-    found = ["tokens"] if store.tokens.any_alive() else []
-    found += ["OpenID Connect"] if web.oidc_issuer else []
-    return [*found, *(["a trusted proxy"] if web.proxy_user and web.trusted_proxies else [])]
+def sign_in_methods(web: WebSettings, store: Store) -> list[str]:
+    """Return the names of the ways to sign in that are set up."""
+    methods = {
+        "tokens": store.tokens.has_valid_token(),
+        "OpenID Connect": web.oidc_issuer,
+        "a trusted proxy": web.proxy_user and web.trusted_proxies,
+    }
+    return [name for name, is_set_up in methods.items() if is_set_up]
 
 
-def sign_in_needed(settings: Settings, store: Store) -> bool:
-    """Must people sign in? Not on loopback while nothing to sign in with is set up."""
-    return settings.web.sign_in == "required" or not loopback(settings.web.host) or bool(ways(settings.web, store))
+def is_sign_in_required(settings: Settings, store: Store) -> bool:
+    """Return whether people must sign in: not on loopback while no way to sign in is set up."""
+    web = settings.web
+    return web.sign_in == "required" or not is_loopback(web.host) or bool(sign_in_methods(web, store))
 
 
-def check(settings: Settings, store: Store) -> None:
-    """Raises OptionError for settings with which it must not start."""
+def check_settings(settings: Settings, store: Store) -> None:
+    """Raise OptionError for settings that would let strangers in, or are incomplete."""
     web = settings.web
     if web.proxy_user and not web.trusted_proxies:
         raise OptionError(
-            "web.proxy_user is set, and anybody could send that header",
-            hint="set web.trusted_proxies to the proxy's address",
+            "web.proxy_user is set without web.trusted_proxies, so any client could send that header",
+            hint="set web.trusted_proxies to the address of the proxy",
         )
-    if web.oidc_issuer and not (web.oidc_client_id and web.oidc_client_secret.get_secret_value() and web.public_url):
-        hint = "set web.oidc_client_id, web.oidc_client_secret and web.public_url"
-        raise OptionError("sign-in by OpenID Connect is only half set up", hint=hint)
-    if web.oidc_issuer and not (web.oidc_issuer.startswith("https://") or _local_address(web.oidc_issuer)):
-        raise OptionError("web.oidc_issuer must be an https address", hint="write https://…")
-    if not loopback(web.host) and not ways(web, store):
-        hint = "`triage token create NAME --scope read` makes a token; or set up web.oidc_… or web.proxy_…; or listen on 127.0.0.1"
-        raise OptionError(f"{web.host} can be reached by others, and nobody would have to sign in", hint=hint)
+    if web.oidc_issuer:
+        _check_oidc(web)
+    if not is_loopback(web.host) and not sign_in_methods(web, store):
+        raise OptionError(
+            f"other machines can reach {web.host}, but no way to sign in is set up",
+            hint="make a token with `triage token create NAME --scope read`, or set up web.oidc_… or web.proxy_…, "
+            "or listen on 127.0.0.1",
+        )
     for name, source in settings.sources.items():
         if not source.path.is_absolute():
             raise OptionError(
-                f"sources.{name}.path is not an absolute directory", hint="addresses and relative paths are not taken"
+                f"sources.{name}.path is not an absolute directory",
+                hint="write an absolute path; relative paths and addresses are refused",
             )
 
 
-def _local_address(url: str) -> bool:
-    from urllib.parse import urlsplit
-
-    return loopback(urlsplit(url).hostname or "")
+def _check_oidc(web: WebSettings) -> None:
+    if not (web.oidc_client_id and web.oidc_client_secret.get_secret_value() and web.public_url):
+        hint = "set web.oidc_client_id, web.oidc_client_secret and web.public_url"
+        raise OptionError("the settings for OpenID Connect are incomplete", hint=hint)
+    if not (web.oidc_issuer.startswith("https://") or is_loopback(urlsplit(web.oidc_issuer).hostname or "")):
+        raise OptionError("web.oidc_issuer must be an https address", hint="write https://…")

@@ -1,4 +1,4 @@
-"""The application: what it is made of, in order."""
+"""The application: middleware, routes and state."""
 
 from __future__ import annotations
 
@@ -11,87 +11,110 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import triage
-from triage.service import access, api, auth, document, failure, hooks, pages
-from triage.service.api import schemas
-from triage.service.counters import Counters
-from triage.service.crosssite import CrossSite
-from triage.service.headers import Headers
-from triage.service.hosts import Hosts
-from triage.service.identify import Identify
-from triage.service.kept import Kept
-from triage.service.limits import Limits
-from triage.service.state import Service
-from triage.service.watch import Watch
-from triage.service.work.files import ready, uploads
+from triage.service import access, api, hooks, pages
+from triage.service.api import openapi
+from triage.service.authentication import Authentication
+from triage.service.csrf import AllowedHosts, CsrfProtection
+from triage.service.dependencies import ServiceState
+from triage.service.errors import install_handlers
+from triage.service.limits import RequestLimits
+from triage.service.log import RequestLog, ResponseCounts
+from triage.service.response_cache import ResponseCache
+from triage.service.work.job_files import make_upload_directories, upload_directory
 from triage.settings import Settings
 from triage.store import Store
 
 STATIC = Path(__file__).parent / "static"
-API = "/api/v1"
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (b"content-security-policy", CONTENT_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"x-frame-options", b"DENY"),
+    (b"cache-control", b"no-store"),
+)
+HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 
-def create_app(settings: Settings, store: Store | None = None, counters: Counters | None = None) -> FastAPI:
-    """The application on an open store; without one it opens that of the settings, and closes it at the end."""
-    opened = store or Store.open(settings.store.path)
-    access.check(settings, opened)
-    service = Service(settings, opened, counters or Counters(), error_page=pages.ERROR_PAGE)
+class SecurityHeaders:
+    """Middleware that adds security headers to every response, unless the response sets them itself."""
+
+    def __init__(self, app: ASGIApp, https: bool = False) -> None:
+        self._app = app
+        self._headers = (*SECURITY_HEADERS, *((HSTS,) if https else ()))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                missing = [(name, value) for name, value in self._headers if name not in present]
+                message["headers"] = [*message["headers"], *missing]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def create_app(
+    settings: Settings, store: Store | None = None, response_counts: ResponseCounts | None = None
+) -> FastAPI:
+    """Return the application. Without an open store it opens the one of the settings, and closes it at the end."""
+    open_store = store or Store.open(settings.store.path)
+    access.check_settings(settings, open_store)
+    state = ServiceState(settings, open_store, response_counts or ResponseCounts(), error_page=pages.ERROR_PAGE)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         if store is None:
-            opened.close()
+            open_store.close()
 
-    https = settings.web.public_url.startswith("https://")
     app = FastAPI(
         title="triage",
         version=triage.__version__,
         summary="Finds the rank and the line where a multi-rank training job began to fail.",
         docs_url=None,
         redoc_url=None,
-        openapi_url=f"{API}/openapi.json",
+        openapi_url=f"{openapi.PREFIX}/openapi.json",
         lifespan=lifespan,
-        # The first sees a request first.
-        middleware=[
-            Middleware(Headers, https=https),
-            Middleware(Watch, counters=service.counters, logged=settings.web.log_requests),
-            Middleware(Hosts, web=settings.web),
-            Middleware(Identify, service=service),
-            Middleware(Limits, web=settings.web),
-            Middleware(CrossSite, own=frozenset({settings.web.public_url.rstrip("/")} - {""})),
-            Middleware(Kept, service=service),
-            *_oidc(settings, service),
-        ],
+        middleware=_middleware(state),
     )
-    app.state.service = service
-    ready(uploads(settings))
-    failure.install(app)
+    app.state.service = state
+    make_upload_directories(upload_directory(settings))
+    install_handlers(app)
     for router in api.ROUTERS:
-        app.include_router(router, prefix=API, responses=schemas.ERRORS)
-    for router in (*auth.ROUTERS, *hooks.ROUTERS, *pages.ROUTERS):
+        app.include_router(router, prefix=openapi.PREFIX, responses=openapi.ERRORS)
+    for router in (*pages.ROUTERS, hooks.router):
         app.include_router(router, include_in_schema=False)
-    app.openapi = partial(document.openapi, app)  # type: ignore[method-assign]
+    app.openapi = partial(openapi.get_document, app)  # type: ignore[method-assign]
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
 
-def _oidc(settings: Settings, service: Service) -> list[Middleware]:
-    """What Authlib keeps between the two halves of a sign-in: a signed cookie of some minutes, only where that way is
-    set up.
-    """
-    if not settings.web.oidc_issuer:
-        return []
-    https = settings.web.public_url.startswith("https://")
-    secret = settings.web.secret.get_secret_value() or service.store.beside.secret("oidc").hex()
-    return [
-        Middleware(
-            SessionMiddleware,
-            secret_key=secret,
-            session_cookie="triage_sign_in",
-            max_age=600,
-            same_site="lax",
-            https_only=https,
-        )
+def _middleware(state: ServiceState) -> list[Middleware]:
+    """Return the middleware; the first gets a request first."""
+    web = state.settings.web
+    https = web.public_url.startswith("https://")
+    middleware = [
+        Middleware(SecurityHeaders, https=https),
+        Middleware(RequestLog, counts=state.response_counts, log_requests=web.log_requests),
+        Middleware(AllowedHosts, web=web),
+        Middleware(Authentication, state=state),
+        Middleware(RequestLimits, web=web),
+        Middleware(CsrfProtection, own_origins=frozenset({web.public_url.rstrip("/")} - {""})),
+        Middleware(ResponseCache, state=state),
     ]
+    if web.oidc_issuer:  # Authlib keeps its state between the two requests of a sign-in in this short-lived cookie
+        secret = web.secret.get_secret_value() or state.store.service_data.get_secret("oidc").hex()
+        sign_in = partial(SessionMiddleware, session_cookie="triage_sign_in", max_age=600, same_site="lax")
+        middleware.append(Middleware(sign_in, secret_key=secret, https_only=https))
+    return middleware

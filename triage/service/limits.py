@@ -1,4 +1,4 @@
-"""How much one client may ask: requests a minute, bytes of a body, and how slowly it may send."""
+"""Limits on requests: how many per minute, how large, and how slowly a body may come."""
 
 from __future__ import annotations
 
@@ -13,140 +13,157 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from triage.base.lazy_re import lazy_re
-from triage.service import failure
-from triage.service.crosssite import SAFE
-from triage.service.failure import ServiceError
-from triage.settings.web import Web
+from triage.service.csrf import SAFE_METHODS
+from triage.service.errors import ServiceError, error_response
+from triage.settings.sections import WebSettings
 
-SLOWEST = 1024  # bytes a second that an upload must bring, once it has had its first seconds
-UPLOADS = lazy_re(r"/api/v1/uploads(?:/|$)|/upload$")  # they are counted where they are taken
-MOST_CLIENTS = 10_000
+HEADER_BYTES = 16 << 10
+HEADER_COUNT = 100
+SLOWEST_BYTES_A_SECOND = 1024  # of a body, after its first `slow_seconds`
+UPLOAD_PATHS = lazy_re(r"/api/v1/uploads(?:/|$)|/upload$")  # uploads.py limits their size
+MAX_CLIENTS = 10_000
+CLOSE = {"Connection": "close"}
 
 
 @dataclass(slots=True)
 class _Bucket:
-    left: float
-    at: float
+    tokens: float
+    updated_at: float
 
 
-class Buckets:
-    """Token buckets by client: each holds a minute's worth and fills again evenly."""
+class TokenBuckets:
+    """Token buckets by client. Each holds the tokens of one minute and refills evenly."""
 
-    def __init__(self, a_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = float(a_minute)
+    def __init__(self, tokens_a_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._capacity = float(tokens_a_minute)
         self._clock = clock
-        self._all: dict[str, _Bucket] = {}
+        self._buckets: dict[str, _Bucket] = {}
 
-    def take(self, key: str, count: float = 1.0) -> float:
-        """Take one; 0, or the seconds until there is one again."""
+    def take(self, client: str) -> float:
+        """Take one token. Returns 0, or the seconds until there is one again."""
         now = self._clock()
-        bucket = self._all.get(key)
+        bucket = self._buckets.get(client)
         if bucket is None:
-            if len(self._all) >= MOST_CLIENTS:
-                self._forget(now)
-            bucket = self._all[key] = _Bucket(self._most, now)
-        bucket.left = min(self._most, bucket.left + (now - bucket.at) * self._most / 60)
-        bucket.at = now
-        if bucket.left < count:
-            return (count - bucket.left) * 60 / self._most
-        bucket.left -= count
+            if len(self._buckets) >= MAX_CLIENTS:
+                self._forget_clients(now)
+            bucket = self._buckets[client] = _Bucket(self._capacity, now)
+        bucket.tokens = self._refilled(bucket, now)
+        bucket.updated_at = now
+        if bucket.tokens < 1:
+            return (1 - bucket.tokens) * 60 / self._capacity
+        bucket.tokens -= 1
         return 0.0
 
-    def _forget(self, now: float) -> None:
-        """Full ones know nothing; then the oldest half goes, so that a flood of clients costs no more memory."""
-        self._all = {
-            key: bucket
-            for key, bucket in self._all.items()
-            if bucket.left + (now - bucket.at) * self._most / 60 < self._most
+    def _refilled(self, bucket: _Bucket, now: float) -> float:
+        return min(self._capacity, bucket.tokens + (now - bucket.updated_at) * self._capacity / 60)
+
+    def _forget_clients(self, now: float) -> None:
+        """Drop full buckets, then the older half if that is not enough: many clients must not cost more memory."""
+        buckets = {
+            client: bucket for client, bucket in self._buckets.items() if self._refilled(bucket, now) < self._capacity
         }
-        if len(self._all) >= MOST_CLIENTS:
-            self._all = dict(sorted(self._all.items(), key=lambda item: item[1].at)[MOST_CLIENTS // 2 :])
+        if len(buckets) >= MAX_CLIENTS:
+            by_age = sorted(buckets.items(), key=lambda item: item[1].updated_at)
+            buckets = dict(by_age[MAX_CLIENTS // 2 :])
+        self._buckets = buckets
 
 
-class Limits:
-    """Refuses with 429, 413 and 408."""
+class RequestLimits:
+    """Middleware that refuses too many (429), too large (413, 431), too slow (408) and ambiguous (400) requests."""
 
-    def __init__(self, app: ASGIApp, web: Web) -> None:
+    def __init__(self, app: ASGIApp, web: WebSettings) -> None:
         self._app = app
         self._web = web
-        self._requests = Buckets(web.requests_a_minute)
-        self._changes = Buckets(web.changes_a_minute)
+        self._requests = TokenBuckets(web.requests_a_minute)
+        self._changes = TokenBuckets(web.changes_a_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        who = scope.get("triage.principal")
-        key = who.key if who is not None else f"address {scope.get('triage.address', '')}"
-        changes = scope["method"] not in SAFE
-        wait = self._requests.take(key) or (self._changes.take(key) if changes else 0.0)
-        if wait:
-            headers = {"Retry-After": str(math.ceil(wait))}
-            await failure.answer(Request(scope), 429, "too many requests", headers=headers)(scope, receive, send)
-            return
-        if not changes:
+        max_bytes = None if UPLOAD_PATHS.match(scope["path"]) else self._web.body_bytes
+        error = self._rate_error(scope) or _header_error(scope) or _length_error(scope, max_bytes)
+        if error is not None:
+            await error_response(Request(scope), error)(scope, receive, send)
+        elif scope["method"] in SAFE_METHODS:
             await self._app(scope, receive, send)
-            return
-        most = None if UPLOADS.match(scope["path"]) else self._web.body_bytes
-        length = Headers(scope=scope).get("content-length", "")
-        if most is not None and length.isdigit() and int(length) > most:
-            said = f"a request may hold {most} bytes"
-            await failure.answer(Request(scope), 413, said, headers={"Connection": "close"})(scope, receive, send)
-            return
-        body = _Body(receive, most, self._web.slow_seconds)
+        else:
+            body = _LimitedBody(receive, max_bytes, self._web.slow_seconds)
+            await self._app(scope, body.receive, body.replace_response(scope, receive, send))
 
-        async def sent(message: Message) -> None:
-            # What was refused is said here: frameworks make another error of one that comes from `receive`.
-            if body.refused is None:
-                await send(message)
-            elif message["type"] == "http.response.start":
-                refused = body.refused
-                said = failure.answer(
-                    Request(scope),
-                    refused.status,
-                    refused.message,
-                    hint=refused.hint,
-                    code=refused.code,
-                    headers=refused.headers,
-                )
-                await said(scope, receive, send)
-
-        await self._app(scope, body.receive, sent)
+    def _rate_error(self, scope: Scope) -> ServiceError | None:
+        user = scope.get("triage.principal")
+        client = user.client_key if user is not None else f"address {scope.get('triage.address', '')}"
+        wait = self._requests.take(client)
+        if not wait and scope["method"] not in SAFE_METHODS:
+            wait = self._changes.take(client)
+        return ServiceError(429, "too many requests", headers={"Retry-After": str(math.ceil(wait))}) if wait else None
 
 
-class _Body:
-    """The body of a request as it comes. Raises ServiceError, and keeps it in `refused`, when more comes than may, or
-    too slowly.
-    """
+def _header_error(scope: Scope) -> ServiceError | None:
+    names = {name for name, _ in scope["headers"]}
+    if {b"content-length", b"transfer-encoding"} <= names:
+        return ServiceError(400, "the request has both Content-Length and Transfer-Encoding", headers=CLOSE)
+    size = len(scope["path"]) + len(scope["query_string"])
+    size += sum(len(name) + len(value) for name, value in scope["headers"])
+    if size > HEADER_BYTES or len(scope["headers"]) > HEADER_COUNT:
+        return ServiceError(431, "the headers are too large", headers=CLOSE)
+    return None
 
-    def __init__(self, receive: Receive, most: int | None, slow: float) -> None:
-        self.refused: ServiceError | None = None
+
+def _length_error(scope: Scope, max_bytes: int | None) -> ServiceError | None:
+    length = Headers(scope=scope).get("content-length", "")
+    is_too_large = max_bytes is not None and length.isdigit() and int(length) > max_bytes
+    return _too_large(max_bytes) if is_too_large and scope["method"] not in SAFE_METHODS else None
+
+
+class _LimitedBody:
+    """A request body that is read with limits. `error` is set, and raised, once the body breaks one."""
+
+    def __init__(self, receive: Receive, max_bytes: int | None, slow_seconds: float) -> None:
+        self.error: ServiceError | None = None
         self._receive = receive
-        self._most = most
-        self._slow = slow
-        self._began = time.monotonic()
-        self._got = 0
-        self._more = True
+        self._max_bytes = max_bytes
+        self._slow_seconds = slow_seconds
+        self._started = time.monotonic()
+        self._bytes = 0
+        self._has_more = True
 
     async def receive(self) -> Message:
-        """The next piece."""
-        if not self._more:
+        """Return the next piece. Raises ServiceError."""
+        if not self._has_more:
             return await self._receive()
         try:
-            message = await asyncio.wait_for(self._receive(), self._slow)
+            message = await asyncio.wait_for(self._receive(), self._slow_seconds)
         except TimeoutError:
-            self.refused = _slow("nothing came for too long")
-            raise self.refused from None
-        self._more = bool(message.get("more_body", False))
-        self._got += len(message.get("body", b""))
-        if self._most is not None and self._got > self._most:
-            self.refused = ServiceError(413, f"a request may hold {self._most} bytes", headers={"Connection": "close"})
-        elif self._more and time.monotonic() - self._began > self._slow + self._got / SLOWEST:
-            self.refused = _slow("it comes too slowly")
-        if self.refused is not None:
-            raise self.refused
+            self.error = _too_slow("the request body stopped coming")
+            raise self.error from None
+        self._has_more = bool(message.get("more_body", False))
+        self._bytes += len(message.get("body", b""))
+        latest = self._started + self._slow_seconds + self._bytes / SLOWEST_BYTES_A_SECOND
+        if self._max_bytes is not None and self._bytes > self._max_bytes:
+            self.error = _too_large(self._max_bytes)
+        elif self._has_more and time.monotonic() > latest:
+            self.error = _too_slow("the request body comes too slowly")
+        if self.error is not None:
+            raise self.error
         return message
 
+    def replace_response(self, scope: Scope, receive: Receive, send: Send) -> Send:
+        """Return a `send` that answers with `error`: frameworks turn an error of `receive` into one of their own."""
 
-def _slow(said: str) -> ServiceError:
-    return ServiceError(408, said, code="too-slow", hint="send it again, faster", headers={"Connection": "close"})
+        async def send_or_refuse(message: Message) -> None:
+            if self.error is None:
+                await send(message)
+            elif message["type"] == "http.response.start":
+                await error_response(Request(scope), self.error)(scope, receive, send)
+
+        return send_or_refuse
+
+
+def _too_large(max_bytes: int | None) -> ServiceError:
+    return ServiceError(413, f"a request body may have at most {max_bytes} bytes", headers=CLOSE)
+
+
+def _too_slow(message: str) -> ServiceError:
+    return ServiceError(408, message, code="too-slow", hint="send it again, faster", headers=CLOSE)

@@ -1,276 +1,188 @@
-"""Bytes from clients to disk, as they come: counted, hashed, never held in memory, and named by their content only."""
+"""Receive files from clients, and queue tasks for them or for jobs of configured sources."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
-import secrets
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from python_multipart import MultipartParser
-from python_multipart.multipart import parse_options_header
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 
-from triage.service.failure import ServiceError
-from triage.service.state import Service
-from triage.service.work import files
+from triage.service.access import Principal
+from triage.service.dependencies import ServiceState
+from triage.service.errors import ServiceError
+from triage.service.multipart import CLOSE, FORM_OVERHEAD_BYTES, MultipartUpload, upload_too_large
+from triage.service.work import job_files
+from triage.store.tasks import Task
 
-FIELD_BYTES = 1000
-PART_HEADER_BYTES = 8 << 10
-BATCH = 512 << 10
-
-
-@dataclass(slots=True)
-class Received:
-    """Files as (SHA-256, name given by the client), and the text fields."""
-
-    files: list[tuple[str, str]] = field(default_factory=list)
-    fields: dict[str, str] = field(default_factory=dict)
+BATCH_BYTES = 512 << 10
 
 
-@dataclass(slots=True)
-class _Part:
-    """One part of a form while it comes."""
-
-    header: str = ""
-    value: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-    header_bytes: int = 0
-    name: str = ""
-    filename: str | None = None
-    text: bytearray = field(default_factory=bytearray)
-    path: Path | None = None
-    file: BinaryIO | None = None
-    hash: Any = None
-    bytes: int = 0
-
-
-class Form:
-    """A multipart/form-data body, fed as it comes. Raises ServiceError for what is none, for too much, and for too
-    many.
-    """
-
-    def __init__(self, service: Service, root: Path, content_type: str) -> None:
-        kind, options = parse_options_header(content_type)
-        boundary = options.get(b"boundary")
-        if kind != b"multipart/form-data" or not boundary or len(boundary) > 200:
-            raise ServiceError(415, "this is no multipart/form-data", hint="send files as fields called `file`")
-        self._limits = service.settings.tasks
-        self._root = root
-        self._part = _Part()
-        self._bytes = 0
-        self._fields = 0
-        self.done: list[_Part] = []
-        self.received = Received()
-        self._ended = False
-        self._parser = MultipartParser(
-            boundary,
-            {
-                "on_part_begin": self._begin,
-                "on_header_field": self._header_field,
-                "on_header_value": self._header_value,
-                "on_header_end": self._header_end,
-                "on_headers_finished": self._headers_finished,
-                "on_part_data": self._data,
-                "on_part_end": self._end,
-                "on_end": self._finish,
-            },
-        )
-
-    def feed(self, data: bytes) -> None:
-        """More of the body."""
-        self._bytes += len(data)
-        if self._bytes > self._limits.upload_bytes + (1 << 20):
-            raise self._too_large()
-        try:
-            self._parser.write(data)
-        except ValueError as error:
-            raise ServiceError(400, f"this is no multipart/form-data: {error}"[:300]) from None
-
-    def close(self) -> Received:
-        """The body has ended."""
-        if not self._ended:
-            raise ServiceError(400, "the form ends too early", hint="send it again")
-        return self.received
-
-    def drop(self) -> None:
-        """Remove what has come."""
-        for part in (*self.done, self._part):
-            if part.file is not None:
-                part.file.close()
-            if part.path is not None:
-                part.path.unlink(missing_ok=True)
-
-    def _too_large(self) -> ServiceError:
-        return ServiceError(
-            413, f"an upload may hold {self._limits.upload_bytes} bytes", headers={"Connection": "close"}
-        )
-
-    def _begin(self) -> None:
-        self._part = _Part()
-        self._fields += 1
-        if self._fields > self._limits.upload_files + 20:
-            raise ServiceError(
-                413, f"an upload may hold {self._limits.upload_files} files", headers={"Connection": "close"}
-            )
-
-    def _header_field(self, data: bytes, start: int, end: int) -> None:
-        self._part.header += data[start:end].decode("latin-1")
-        self._count(end - start)
-
-    def _header_value(self, data: bytes, start: int, end: int) -> None:
-        self._part.value += data[start:end].decode("latin-1")
-        self._count(end - start)
-
-    def _count(self, size: int) -> None:
-        self._part.header_bytes += size
-        if self._part.header_bytes > PART_HEADER_BYTES:
-            raise ServiceError(400, "the headers of a part are too large")
-
-    def _header_end(self) -> None:
-        part = self._part
-        part.headers[part.header.lower()] = part.value
-        part.header = part.value = ""
-
-    def _headers_finished(self) -> None:
-        part = self._part
-        _, options = parse_options_header(part.headers.get("content-disposition", ""))
-        part.name = options.get(b"name", b"").decode("utf-8", "replace")
-        if b"filename" in options:
-            part.filename = options[b"filename"].decode("utf-8", "replace")
-            part.path = files.part(self._root, f"form-{secrets.token_hex(12)}")
-            part.file = open(part.path, "xb")  # noqa: SIM115 - closed when the part ends, or by drop
-            part.hash = hashlib.sha256()
-
-    def _data(self, data: bytes, start: int, end: int) -> None:
-        part, piece = self._part, data[start:end]
-        if part.file is None:
-            part.text += piece
-            if len(part.text) > FIELD_BYTES:
-                raise ServiceError(422, f"a field may hold {FIELD_BYTES} bytes", headers={"Connection": "close"})
-            return
-        part.bytes += len(piece)
-        if part.bytes > self._limits.upload_bytes:
-            raise self._too_large()
-        part.file.write(piece)
-        part.hash.update(piece)
-
-    def _end(self) -> None:
-        part, self._part = self._part, _Part()
-        if part.file is None:
-            if part.name in self.received.fields:
-                raise ServiceError(422, "a field is there twice")
-            self.received.fields[part.name[:100]] = part.text.decode("utf-8", "replace")
-            return
-        part.file.close()
-        self.done.append(part)
-        if part.filename:
-            self.received.files.append((part.hash.hexdigest(), part.filename))
-
-    def _finish(self) -> None:
-        self._ended = True
+async def receive_form(request: Request, state: ServiceState, user: Principal) -> Task:
+    """Write the files of a form to disk as they come, and queue a task for them. Raises ServiceError."""
+    tasks = state.settings.tasks
+    length = request.headers.get("content-length", "")
+    expected = int(length) if length.isdigit() else 0
+    if expected > tasks.upload_bytes + FORM_OVERHEAD_BYTES:
+        raise upload_too_large(tasks)
+    root = await run_in_threadpool(check_capacity, state, expected)
+    form = MultipartUpload(tasks, root, request.headers.get("content-type", ""))
+    try:
+        async for batch in batches(request.stream()):
+            await run_in_threadpool(form.feed, batch)
+        form.close()
+        named = [part for part in form.files if part.filename]
+        if not named:
+            raise ServiceError(400, "the form has no file", hint="send files as fields named `file`")
+        if len(form.fields.get("name", "")) > 200:
+            raise ServiceError(422, "the name of a job may have at most 200 characters")
+        for part in named:
+            assert part.path is not None
+            await run_in_threadpool(_store_file, state, root, part.path, part.hash.hexdigest(), part.bytes)
+    except BaseException:
+        form.delete_files()
+        raise
+    files = [(part.hash.hexdigest(), str(part.filename)) for part in named]
+    return await run_in_threadpool(queue_files, state, user, files, form.fields.get("name"))
 
 
 async def batches(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in larger pieces, so that hashing and writing them is worth a thread: the loop answers readers
-    meanwhile.
+    """Yield the body in larger pieces, so that hashing and writing them is worth a thread.
 
-    What has come when the client breaks off is given before the error.
+    If the client disconnects, what came is yielded before the error.
     """
-    held = bytearray()
+    buffer = bytearray()
     try:
         async for piece in body:
-            held += piece
-            if len(held) >= BATCH:
-                whole, held = bytes(held), bytearray()
-                yield whole
+            buffer += piece
+            if len(buffer) >= BATCH_BYTES:
+                batch, buffer = bytes(buffer), bytearray()
+                yield batch
     except Exception:
-        if held:
-            yield bytes(held)
+        if buffer:
+            yield bytes(buffer)
         raise
-    if held:
-        yield bytes(held)
+    if buffer:
+        yield bytes(buffer)
 
 
-def settle(service: Service, root: Path, form: Form) -> None:
-    """Give the files of a form their places."""
-    for part in form.done:
-        if part.path is not None and part.filename:
-            place(service, root, part.path, part.hash.hexdigest(), part.bytes)
+def upload_progress(state: ServiceState, digest: str) -> tuple[int, bool]:
+    """Return (bytes received, whether the file is complete) of an upload by its SHA-256."""
+    root = job_files.upload_directory(state.settings)
+    upload = state.store.service_data.get_upload(digest)
+    if upload is not None and job_files.blob_path(root, digest).exists():
+        return upload.bytes, True
+    partial = job_files.partial_path(root, digest)
+    return (partial.stat().st_size if partial.exists() else 0), False
 
 
-def place(service: Service, root: Path, path: Path, digest: str, size: int) -> None:
-    """A whole file goes to its place by its content, and the store knows of it."""
-    target = files.blob(root, digest)
+async def append_upload(
+    state: ServiceState, digest: str, offset: int, length: int, body: AsyncIterator[bytes]
+) -> tuple[int, bool]:
+    """Continue an upload at `offset`. Returns the new progress. Raises ServiceError.
+
+    What came stays on disk if the client disconnects.
+    """
+    if length > state.settings.tasks.upload_bytes:
+        raise upload_too_large(state.settings.tasks)
+    root = await run_in_threadpool(check_capacity, state, length - offset)
+    received, is_complete = await run_in_threadpool(upload_progress, state, digest)
+    if is_complete:
+        return received, True
+    path = job_files.partial_path(root, digest)
+    with open(path, "ab") as file:
+        received = await _append_body(file, offset, length, body)
+        if received < length:
+            return received, False
+        file.flush()
+        if await run_in_threadpool(_hash_file, path) != digest:
+            path.unlink(missing_ok=True)
+            hint = "send it again from the beginning"
+            raise ServiceError(422, "the content has another SHA-256", code="wrong-digest", hint=hint)
+        await run_in_threadpool(_store_file, state, root, path, digest, length)
+    return received, True
+
+
+async def _append_body(file: BinaryIO, offset: int, length: int, body: AsyncIterator[bytes]) -> int:
+    """Lock the file until it is closed, and append the body. Returns the size of the file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        hint = "ask with HEAD how much the server has, and continue later"
+        raise ServiceError(409, "another request is sending this content", hint=hint) from None
+    received = file.tell()
+    if received != offset:
+        headers = {"Upload-Offset": str(received)}
+        raise ServiceError(409, f"the upload continues at {received}", code="wrong-offset", headers=headers)
+    async for batch in batches(body):
+        received += len(batch)
+        if received > length:
+            raise ServiceError(413, "the body is longer than Upload-Length", headers=CLOSE)
+        await run_in_threadpool(file.write, batch)
+    return received
+
+
+def _store_file(state: ServiceState, root: Path, path: Path, digest: str, size: int) -> None:
+    """Move a complete file to the place of its SHA-256, and record it in the store."""
+    target = job_files.blob_path(root, digest)
     target.parent.mkdir(exist_ok=True, mode=0o700)
     os.replace(path, target)
-    service.store.beside.put_upload(digest, size)
+    state.store.service_data.save_upload(digest, size)
 
 
-def progress(service: Service, digest: str) -> tuple[int, bool]:
-    """(bytes that have come, are they all)."""
-    root = files.uploads(service.settings)
-    whole = files.blob(root, digest)
-    known = service.store.beside.upload(digest)
-    if known is not None and whole.exists():
-        return known.bytes, True
-    unfinished = files.part(root, digest)
-    return (unfinished.stat().st_size if unfinished.exists() else 0), False
-
-
-async def append(
-    service: Service, digest: str, offset: int, length: int, body: AsyncIterator[bytes]
-) -> tuple[int, bool]:
-    """Go on with an upload at `offset`. What has come stays when the client breaks off. Raises ServiceError."""
-    from starlette.concurrency import run_in_threadpool
-
-    if length > service.settings.tasks.upload_bytes:
-        raise ServiceError(
-            413, f"an upload may hold {service.settings.tasks.upload_bytes} bytes", headers={"Connection": "close"}
-        )
-    root = await run_in_threadpool(room_for, service, length - offset)
-    have, complete = await run_in_threadpool(progress, service, digest)
-    if complete:
-        return have, True
-    path = files.part(root, digest)
-    with open(path, "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ServiceError(
-                409, "somebody is sending this content just now", hint="ask with HEAD how far it is, and go on later"
-            ) from None
-        have = file.tell()
-        if have != offset:
-            raise ServiceError(409, f"it goes on at {have}", code="wrong-offset", headers={"Upload-Offset": str(have)})
-        async for piece in batches(body):
-            have += len(piece)
-            if have > length:
-                raise ServiceError(413, "more came than Upload-Length says", headers={"Connection": "close"})
-            await run_in_threadpool(file.write, piece)
-        file.flush()
-        if have < length:
-            return have, False
-        found = await run_in_threadpool(_digest, path)
-        if found != digest:
-            path.unlink(missing_ok=True)
-            raise ServiceError(
-                422, "the content has another SHA-256", code="wrong-digest", hint="send it again from the beginning"
-            )
-        await run_in_threadpool(place, service, root, path, digest, length)
-    return have, True
-
-
-def room_for(service: Service, size: int) -> Path:
-    """`ingest.room`, which imports this room's neighbours."""
-    from triage.service import ingest
-
-    return ingest.room(service, size)
-
-
-def _digest(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_capacity(state: ServiceState, expected_bytes: int = 0) -> Path:
+    """Return the upload directory. Raises ServiceError if the disk is full (507) or too many tasks wait (503)."""
+    tasks = state.settings.tasks
+    root = job_files.upload_directory(state.settings)
+    if shutil.disk_usage(root).free - expected_bytes < tasks.disk_free:
+        raise ServiceError(507, "the disk for uploads is nearly full")
+    if state.store.tasks.counts().get("queued", 0) >= tasks.waiting:
+        raise ServiceError(503, "too many tasks are waiting", headers={"Retry-After": "30"})
+    return root
+
+
+def queue_files(state: ServiceState, user: Principal, files: Sequence[tuple[str, str]], name: str | None) -> Task:
+    """Queue a task for uploaded files, given as (SHA-256, name). Raises ServiceError."""
+    limits = state.settings.tasks
+    if not 1 <= len(files) <= limits.upload_files:
+        message = f"a job must have 1 to {limits.upload_files} files"
+        raise ServiceError(400, message, hint="send an archive instead of many files")
+    root = job_files.upload_directory(state.settings)
+    listed: list[dict[str, Any]] = []
+    for (digest, _), safe_name in zip(files, job_files.safe_names([name for _, name in files]), strict=True):
+        upload = state.store.service_data.get_upload(digest)
+        if upload is None or not job_files.blob_path(root, digest).exists():
+            hint = "upload the file first, then try again"
+            raise ServiceError(409, f"the upload {digest} is missing or incomplete", code="missing-upload", hint=hint)
+        state.store.service_data.save_upload(digest, upload.bytes)
+        listed.append({"name": safe_name, "digest": digest, "bytes": upload.bytes})
+    if sum(item["bytes"] for item in listed) > limits.upload_bytes:
+        raise ServiceError(413, f"a job may have at most {limits.upload_bytes} bytes")
+    more = f" and {len(listed) - 1} more" if len(listed) > 1 else ""
+    return _queue(state, user, {"place": {"files": listed}}, (name or "").strip() or f"{listed[0]['name']}{more}")
+
+
+def queue_source(state: ServiceState, user: Principal, source: str, job: str | None, name: str | None = None) -> Task:
+    """Queue a task for a job of a configured source. Raises ServiceError."""
+    job_files.source_path(state.settings.sources, source, job)
+    return _queue(state, user, {"place": {"source": source, "job": job}}, name or job or source)
+
+
+def _queue(state: ServiceState, user: Principal, payload: Mapping[str, Any], name: str) -> Task:
+    """Return the task that waits or runs for the same payload, or a new one."""
+    check_capacity(state)
+    payload = {**payload, "name": " ".join(name.split())[:200]}
+    same = state.store.tasks.find_same("ingest", payload)
+    if same is not None:
+        return same
+    return state.store.tasks.add("ingest", payload, actor=user.name, most=state.settings.tasks.attempts)

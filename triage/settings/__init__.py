@@ -1,15 +1,13 @@
-"""What an operator may set: one frozen model a section, from a TOML file and the environment, and where each value came
-from.
+"""The settings of an operator: one frozen model per section, from a TOML file, the environment and the command line.
 
     loaded = load()
     loaded.settings.web.port, loaded.origins["web.port"]
 
-Only commands that need settings import this room: it needs pydantic-settings (`pip install 'triage-kb[web]'`).
+Only commands that need settings import this package: it needs pydantic-settings (`pip install 'triage-kb[web]'`).
 """
 
 from __future__ import annotations
 
-from triage.settings.loading import Loaded, load
-from triage.settings.model import Settings
+from triage.settings.loading import LoadedSettings, Settings, load
 
-__all__ = ["Loaded", "Settings", "load"]
+__all__ = ["LoadedSettings", "Settings", "load"]

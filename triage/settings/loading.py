@@ -1,4 +1,4 @@
-"""Options of a command over the environment over the file over defaults; which of them gave a value is kept."""
+"""Load the settings. The command line overrides the environment, then the file, then the defaults."""
 
 from __future__ import annotations
 
@@ -10,68 +10,83 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import EnvSettingsSource
 
 from triage.base.errors import OptionError
-from triage.catalog import setting
-from triage.settings.model import Settings
-from triage.settings.section import Section
-from triage.store.place import OFF
+from triage.catalog import configured_catalogs
+from triage.settings.notifications import RoutingSettings, SlackSettings, WebhookSettings
+from triage.settings.sections import CatalogSettings, Section, Source, StoreSettings, TaskSettings, WebSettings
+from triage.store.location import OFF
 
-# Variables older than the sections, which every command understands, and what they set.
-SHORT: Mapping[str, tuple[str, str]] = types.MappingProxyType({"TRIAGE_STORE": ("store", "path")})
+# Older variables that every command reads, and the setting that each of them is for.
+SHORT_VARIABLES: Mapping[str, tuple[str, str]] = types.MappingProxyType({"TRIAGE_STORE": ("store", "path")})
+
+
+class Settings(BaseModel):
+    """All settings, one field per section; `sources` has one table `[sources.NAME]` per source."""
+
+    model_config = ConfigDict(frozen=True)
+
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    catalog: CatalogSettings = Field(default_factory=CatalogSettings)
+    web: WebSettings = Field(default_factory=WebSettings)
+    tasks: TaskSettings = Field(default_factory=TaskSettings)
+    routing: RoutingSettings = Field(default_factory=RoutingSettings)
+    slack: SlackSettings = Field(default_factory=SlackSettings)
+    webhook: WebhookSettings = Field(default_factory=WebhookSettings)
+    sources: Mapping[str, Source] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """The settings, and for `section.field` where its value came from in words; what is not in `origins` is a default."""
+class LoadedSettings:
+    """The settings, the origin of each `section.field` that is not a default, and the file if there is one."""
 
     settings: Settings
     origins: Mapping[str, str]
     file: Path | None
 
     def rows(self) -> list[tuple[str, Any, str]]:
-        """(name, value as JSON has it, origin) of every setting. What a secret is stays hidden."""
-        found = []
-        for section, values in self.settings.model_dump(mode="json").items():
-            for field, value in values.items():
-                name = f"{section}.{field}"
-                found.append((name, value, self.origins.get(name, "default")))
-        return found
+        """Return (name, JSON value, origin) of every setting, with secrets hidden."""
+        return [
+            (f"{section}.{field}", value, self.origins.get(f"{section}.{field}", "default"))
+            for section, values in self.settings.model_dump(mode="json").items()
+            for field, value in values.items()
+        ]
 
 
-def load(options: Mapping[str, Any] | None = None) -> Loaded:
-    """Read everything once. `options` maps `section.field` to a value given on the command line (None: not given).
-    Raises OptionError.
+def load(options: Mapping[str, Any] | None = None) -> LoadedSettings:
+    """Load all settings.
+
+    `options` maps `section.field` to a value from the command line (None: not set). Raises OptionError.
     """
-    path = setting.config_file()
-    document = _read(path)
+    path = configured_catalogs.find_config_file()
+    document = _read_file(path)
     origins: dict[str, str] = {}
     values: dict[str, Any] = {}
     for name, info in Settings.model_fields.items():
         kind = info.annotation
         if isinstance(kind, type) and issubclass(kind, Section):
-            values[name] = _section(name, kind, document.pop(name, {}), path, dict(options or {}), origins)
+            values[name] = _load_section(name, kind, document.pop(name, {}), path, options or {}, origins)
     values["sources"] = document.pop("sources", {})
-    origins.update(
-        {f"sources.{name}": f"file {path}" for name in values["sources"]} if isinstance(values["sources"], dict) else {}
-    )
+    if isinstance(values["sources"], dict):
+        origins.update({f"sources.{name}": f"file {path}" for name in values["sources"]})
     document.pop("catalogs", None)
     if document:
         raise OptionError(
-            f"there is no section or name {min(document)!r}", hint="`triage config show` lists all", path=str(path)
+            f"there is no section or setting {min(document)!r}",
+            hint="`triage config show` lists all settings",
+            path=str(path),
         )
     try:
-        return Loaded(
-            Settings(**values), types.MappingProxyType(origins), path if path is not None and path.is_file() else None
-        )
+        settings = Settings(**values)
     except ValidationError as error:
-        raise _refused(error, "", path) from None
+        raise _option_error(error, "", path) from None
+    return LoadedSettings(settings, types.MappingProxyType(origins), path if path and path.is_file() else None)
 
 
-def _read(path: Path | None) -> dict[str, Any]:
-    if path is None or not (path.is_file() or os.environ.get(setting.CONFIG)):
+def _read_file(path: Path | None) -> dict[str, Any]:
+    if path is None or not (path.is_file() or os.environ.get(configured_catalogs.CONFIG)):
         return {}
     try:
         with path.open("rb") as file:
@@ -79,49 +94,64 @@ def _read(path: Path | None) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OptionError(
-            f"cannot be read: {reason}", hint=f"mend it, or set {setting.CONFIG} to another file", path=str(path)
+            f"cannot read the settings: {reason}",
+            hint=f"fix the file, or set {configured_catalogs.CONFIG} to another one",
+            path=str(path),
         ) from None
 
 
-def _section(
-    name: str, kind: type[Section], written: Any, path: Path | None, options: dict[str, Any], origins: dict[str, str]
+def _load_section(
+    name: str,
+    kind: type[Section],
+    file_values: Any,
+    path: Path | None,
+    options: Mapping[str, Any],
+    origins: dict[str, str],
 ) -> dict[str, Any]:
-    """The values of one section that were set, checked; their origins are added."""
-    if not isinstance(written, dict):
+    """Return the values of one section that are set, after validating them. Adds their origins to `origins`."""
+    if not isinstance(file_values, dict):
         raise OptionError(f"`{name}` is not a section", hint=f"write [{name}] and its values below it", path=str(path))
-    found = dict(written)
-    origins.update({f"{name}.{field}": f"file {path}" for field in found})
+    values = dict(file_values)
+    origins.update({f"{name}.{field}": f"file {path}" for field in values})
+    for field, value, origin in _overrides(name, kind, path, options):
+        values[field] = value
+        origins[f"{name}.{field}"] = origin
+    try:
+        kind(**values)
+    except ValidationError as error:
+        raise _option_error(error, name, path) from None
+    return values
+
+
+def _overrides(
+    name: str, kind: type[Section], path: Path | None, options: Mapping[str, Any]
+) -> list[tuple[str, Any, str]]:
+    """Return (field, value, origin) from the environment and the command line; later ones win."""
     prefix = str(kind.model_config.get("env_prefix", ""))
     try:
-        said = EnvSettingsSource(kind)()
+        variables = EnvSettingsSource(kind)()
     except ValueError as error:
-        raise OptionError(
-            f"a variable {prefix}… cannot be understood: {error}", hint="lists and tables are written as JSON"
-        ) from None
-    found.update(said)
-    origins.update({f"{name}.{field}": f"environment {prefix}{field.upper()}" for field in said})
-    for variable, (section, field) in SHORT.items():
+        raise OptionError(f"cannot read a variable {prefix}…: {error}", hint="write lists and tables as JSON") from None
+    overrides = [(field, value, f"environment {prefix}{field.upper()}") for field, value in variables.items()]
+    for variable, (section, field) in SHORT_VARIABLES.items():
         if section == name and os.environ.get(variable, OFF).lower() != OFF:
-            found[field] = os.environ[variable]
-            origins[f"{name}.{field}"] = f"environment {variable}"
-    if name == "catalog" and (directories := setting.configured()):
-        found["directories"] = directories
-        origins["catalog.directories"] = f"file {path}, environment {setting.VARIABLE}"
+            overrides.append((field, os.environ[variable], f"environment {variable}"))
+    if name == "catalog" and (directories := configured_catalogs.list_configured_catalogs()):
+        overrides.append(("directories", directories, f"file {path}, environment {configured_catalogs.VARIABLE}"))
     for key, value in options.items():
         section, _, field = key.partition(".")
         if section == name and value is not None:
-            found[field] = value
-            origins[key] = "command line"
-    try:
-        kind(**found)
-    except ValidationError as error:
-        raise _refused(error, name, path) from None
-    return found
+            overrides.append((field, value, "command line"))
+    return overrides
 
 
-def _refused(error: ValidationError, section: str, path: Path | None) -> OptionError:
+def _option_error(error: ValidationError, section: str, path: Path | None) -> OptionError:
+    """Convert the first problem that pydantic reports."""
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(part for part in (section, *map(str, first["loc"])) if part)
-    hint = "`triage config show` lists every name with its value and where it came from"
-    said = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
-    return OptionError(f"setting {where}: {said[:1].lower()}{said[1:]}", hint=hint, path=str(path) if path else None)
+    name = ".".join(part for part in (section, *map(str, first["loc"])) if part)
+    problem = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+    return OptionError(
+        f"setting {name}: {problem[:1].lower()}{problem[1:]}",
+        hint="`triage config show` lists every setting with its value and origin",
+        path=str(path) if path else None,
+    )

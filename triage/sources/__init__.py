@@ -1,8 +1,7 @@
-"""Paths in, byte streams out: walking, classifying by content, decompressing, archive members, caps.
+"""Find the files of a job and give their bytes as streams: archives, compressions, encodings, limits.
 
-`discover` finds the files, `streams` gives what is in one of them. Nothing is ever unpacked to disk, and no name found
-inside
-an archive is ever used to open anything. What cannot be read is a warning; only paths that are of no use at all raise.
+`discover` finds the files, `streams` yields what is in one of them. Nothing is unpacked to disk, and no name inside an
+archive is used to open anything. What cannot be read is a warning; only useless paths raise.
 """
 
 from __future__ import annotations
@@ -11,47 +10,51 @@ from collections.abc import Iterator
 
 from triage.sources.discovery import discover
 from triage.sources.expand import Reader, expand
-from triage.sources.files import Files, line_numbers
-from triage.sources.interface import File, FileKind, Found, Item, Limits, Opened, SourceError, Warn, in_place
-from triage.sources.lazy import Lazy
-from triage.sources.plain import Plain
-from triage.sources.unsupported import Unsupported
+from triage.sources.file_reader import FileReader, find_line_numbers
+from triage.sources.interface import (
+    DiscoveredFiles,
+    File,
+    FileKind,
+    Limits,
+    OpenedSource,
+    SourceError,
+    Warn,
+)
+from triage.sources.lazy_reader import LazyReader
+from triage.sources.plain_reader import PlainReader
+from triage.sources.unsupported import UnsupportedReader
 
 READERS: tuple[Reader, ...] = (
-    Plain(),  # first: nearly every file is one
-    Lazy("triage.sources.compressed", "Compressed", frozenset({"gzip", "bzip2", "xz", "zstd", "lz4"})),
-    Lazy("triage.sources.tars", "Tar", frozenset({"tar"})),
-    Lazy("triage.sources.zips", "Zip", frozenset({"zip"})),
-    Unsupported(),  # last: what remains gets a warning
+    PlainReader(),  # first: nearly every file is one
+    LazyReader("triage.sources.compressed", "CompressedReader", frozenset({"gzip", "bzip2", "xz", "zstd", "lz4"})),
+    LazyReader("triage.sources.tars", "TarReader", frozenset({"tar"})),
+    LazyReader("triage.sources.zips", "ZipReader", frozenset({"zip"})),
+    UnsupportedReader(),  # last: what remains gets a warning
 )
 
 
-def streams(file: File, limits: Limits, warn: Warn) -> Iterator[Opened]:
-    """The sources in a file that `discover` found, in the order in which they lie there.
+def streams(file: File, limits: Limits, warn: Warn) -> Iterator[OpenedSource]:
+    """Yield the sources in a file that `discover` found, in their order in it.
 
-    A source with a `path` comes with no stream: its bytes lie there, uncompressed, as UTF-8 (or nearly). Any other
-    comes with a
-    stream of its decompressed bytes, valid until the next source is asked for. Damage, caps and skipped members go to
-    `warn`,
-    at the latest when the iterator ends. Never raises for what the file holds, nor when it has vanished.
+    A source with a `path` has no stream: its bytes lie there, uncompressed, as UTF-8 (or nearly). Any other has a
+    stream of its decompressed bytes, valid until the next source is requested. Damage, limits and skipped members go to
+    `warn`, at the latest when the iterator ends. Never raises because of the file's content or absence.
     """
     return expand(file, READERS, limits, warn)
 
 
 __all__ = [
     "READERS",
+    "DiscoveredFiles",
     "File",
     "FileKind",
-    "Files",
-    "Found",
-    "Item",
+    "FileReader",
     "Limits",
-    "Opened",
+    "OpenedSource",
     "Reader",
     "SourceError",
     "Warn",
     "discover",
-    "in_place",
-    "line_numbers",
+    "find_line_numbers",
     "streams",
 ]

@@ -1,92 +1,88 @@
-"""Forward byte streams: one small base class that every file, member and decompressor of this room is built on.
+"""Forward byte streams: the base class of all files, members and decompressors.
 
-`io.BufferedReader` is not used because it drops what it holds when the layer below raises, and the bytes just before
-the
-damage are the ones that matter in a log. Here nothing raises: a stream ends early and says why in `damage`.
+`io.BufferedReader` is not used because it drops its buffer when the layer below raises, and the bytes just before the
+damage matter most in a log. Nothing here raises: a stream ends early and gives the reason in `damage`.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from typing import NamedTuple
 
 PIECE = 256 * 1024
-_FAR = 1 << 62
+_MAX_OFFSET = 1 << 62
 """Beyond any file, and still an offset the system takes (headers may claim more)."""
 
 
 class Damage(NamedTuple):
-    """What is wrong with a stream: the code and the sentence of the warning to come.
+    """Why a stream ended early: the code and the text of the warning.
 
-    Where a cap was reached, `keep` says how many of the last bytes made may still be delivered.
+    Where a limit was reached, `deliverable` is how many of the last bytes produced may still be delivered.
     """
 
     code: str
     message: str
-    keep: int = 0
+    deliverable: int = 0
 
 
 class ByteStream(io.BufferedIOBase):
-    """Read-only stream over `_pull`, which gives the next piece of bytes, or nothing at the end.
+    """Read-only stream over `_read_piece`, which returns the next bytes, or nothing at the end.
 
-    Offsets count from where the stream began. `seek` goes forward only, by reading.
+    Offsets count from the beginning of the stream. `seek` goes forward only, by reading.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._buffer = b""
-        self._at = 0
+        self._position = 0
         self._base = 0
-        self._over = False
+        self._is_over = False
         self.damage: Damage | None = None
 
-    def _pull(self) -> bytes:
+    def _read_piece(self) -> bytes:
         raise NotImplementedError
 
-    def _next(self) -> bytes:
-        """The next piece, past the buffer, which must be used up."""
-        if self._over:
+    def _next_piece(self) -> bytes:
+        """Return the next piece; the buffer must be used up."""
+        if self._is_over:
             return b""
-        piece = self._pull()
+        piece = self._read_piece()
         if not piece:
-            self._over = True
+            self._is_over = True
         return piece
 
     def readable(self) -> bool:
-        """True: the stream can be read."""
+        """Return True: the stream can be read."""
         return True
 
     def tell(self) -> int:
-        """Bytes read so far."""
-        return self._base + self._at
+        """Return how many bytes were read."""
+        return self._base + self._position
 
     def peek(self, size: int) -> bytes:
-        """The next `size` bytes without taking them; fewer only at the end."""
-        while len(self._buffer) - self._at < size:
-            piece = self._next()
+        """Return the next `size` bytes without consuming them; fewer only at the end."""
+        while len(self._buffer) - self._position < size:
+            piece = self._next_piece()
             if not piece:
                 break
-            self._base += self._at
-            self._buffer = self._buffer[self._at :] + piece
-            self._at = 0
-        return self._buffer[self._at : self._at + size]
+            self._base += self._position
+            self._buffer = self._buffer[self._position :] + piece
+            self._position = 0
+        return self._buffer[self._position : self._position + size]
 
     def read1(self, size: int = -1, /) -> bytes:
-        """What is at hand, at most `size` bytes; nothing only at the end."""
-        if self._at >= len(self._buffer):
+        """Return available bytes, at most `size`; nothing only at the end."""
+        if self._position >= len(self._buffer):
             self._base += len(self._buffer)
-            self._buffer, self._at = self._next(), 0
-        start = self._at
+            self._buffer, self._position = self._next_piece(), 0
+        start = self._position
         stop = len(self._buffer) if size < 0 else min(len(self._buffer), start + size)
-        self._at = stop
+        self._position = stop
         return self._buffer[start:stop]  # the whole piece is returned as it is, not copied
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Exactly `size` bytes, fewer only at the end; everything when `size` is negative or None."""
+        """Return exactly `size` bytes, fewer only at the end; everything when `size` is negative or None."""
         left = -1 if size is None or size < 0 else size
         first = self.read1(left)
         if not first or len(first) == left:
@@ -97,22 +93,6 @@ class ByteStream(io.BufferedIOBase):
             parts.append(part)
             left -= len(part) if left > 0 else 0
         return b"".join(parts)
-
-    def readinto(self, buffer: Buffer, /) -> int:
-        """Fill `buffer`, short only at the end."""
-        view = memoryview(buffer).cast("B")
-        done = 0
-        while done < len(view) and (part := self.read1(len(view) - done)):
-            view[done : done + len(part)] = part
-            done += len(part)
-        return done
-
-    def readinto1(self, buffer: Buffer, /) -> int:
-        """Put what is at hand into `buffer`."""
-        view = memoryview(buffer).cast("B")
-        part = self.read1(len(view))
-        view[: len(part)] = part
-        return len(part)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Skip forward to `offset`, or to the end if that comes first."""
@@ -125,47 +105,47 @@ class ByteStream(io.BufferedIOBase):
     def unread(self, data: bytes) -> None:
         """Put back bytes that were just read."""
         self._base = self.tell() - len(data)
-        self._buffer, self._at = data + self._buffer[self._at :], 0
+        self._buffer, self._position = data + self._buffer[self._position :], 0
 
 
-class Memory(ByteStream):
-    """Bytes in memory. Seeks anywhere."""
+class MemoryStream(ByteStream):
+    """Bytes in memory, with seeking to any offset."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
         self._buffer = data
 
-    def _pull(self) -> bytes:
+    def _read_piece(self) -> bytes:
         return b""
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to `offset`, or to one counted from here or from the end."""
-        offset += {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: len(self._buffer)}[whence]
+        """Go to `offset`, counted from the start, from here or from the end."""
+        offset += {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: len(self._buffer)}[whence]
         if offset < 0:
             raise OSError(22, "negative offset")
-        self._at = min(offset, len(self._buffer))
-        return self._at
+        self._position = min(offset, len(self._buffer))
+        return self._position
 
     def seekable(self) -> bool:
-        """True: any offset can be reached."""
+        """Return True: any offset can be reached."""
         return True
 
     def read1(self, size: int = -1, /) -> bytes:
-        """What is at hand, at most `size` bytes; nothing only at the end."""
-        start = self._at
-        self._at = len(self._buffer) if size < 0 else min(len(self._buffer), start + size)
-        return self._buffer[start : self._at]
+        """Return available bytes, at most `size`; nothing only at the end."""
+        start = self._position
+        self._position = len(self._buffer) if size < 0 else min(len(self._buffer), start + size)
+        return self._buffer[start : self._position]
 
 
 class FileStream(ByteStream):
-    """A regular file. An I/O error ends it, with `damage`. Seeks anywhere."""
+    """A regular file, with seeking to any offset. An I/O error ends it with `damage`."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
         self._offset = 0
 
-    def _pull(self) -> bytes:
+    def _read_piece(self) -> bytes:
         try:
             piece = os.pread(self._fd, PIECE, self._offset)
         except OSError as error:
@@ -175,7 +155,7 @@ class FileStream(ByteStream):
         return piece
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to `offset` (or to one counted from the end), without reading."""
+        """Go to `offset`, counted from the start, from here or from the end, without reading."""
         if whence == os.SEEK_CUR:
             offset += self.tell()
         elif whence == os.SEEK_END:
@@ -183,19 +163,19 @@ class FileStream(ByteStream):
         if offset < 0:
             raise OSError(22, "negative offset")
         if self._base <= offset <= self._base + len(self._buffer):
-            self._at = offset - self._base
+            self._position = offset - self._base
         else:
-            self._base = self._offset = min(offset, _FAR)
-            self._buffer, self._at = b"", 0
-        self._over = False
+            self._base = self._offset = min(offset, _MAX_OFFSET)
+            self._buffer, self._position = b"", 0
+        self._is_over = False
         return self.tell()
 
     def seekable(self) -> bool:
-        """True: any offset can be reached."""
+        """Return True: any offset can be reached."""
         return True
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the file."""
         if not self.closed:
             os.close(self._fd)
         super().close()

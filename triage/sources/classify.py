@@ -1,12 +1,12 @@
-"""What a file is, told by its first bytes and never by its name."""
+"""Tell what a file is by its first bytes, never by its name."""
 
 from __future__ import annotations
 
 import re
 
-from triage.sources.environment import is_environment
+from triage.sources.environment_dumps import is_environment
 from triage.sources.interface import FileKind
-from triage.sources.live import is_live
+from triage.sources.live_stacks import is_live_dump
 
 SNIFF = 4 * 1024
 """Bytes that settle most files."""
@@ -40,33 +40,37 @@ _BOMS = (
 )
 _CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b") | {127})
 _HIGH = bytes(range(128, 256))
-_SPIED = rb'\[\s*\{\s*"pid"\s*:\s*\d+\s*,\s*"thread_id"\s*:'
+_PY_SPY_JSON = rb'\[\s*\{\s*"pid"\s*:\s*\d+\s*,\s*"thread_id"\s*:'
 _RECORDER = (b"pg_config", b"pg_status", b"nccl_version")
 
 
 def classify(head: bytes) -> tuple[FileKind, str | None]:
-    """The kind of a file that begins with `head` (64 KiB, or all of it), and the encoding if it is text."""
+    """Return the kind of a file and, if it is text, its encoding.
+
+    `head` is its first 64 KiB, or all of it.
+    """
     if not head:
         return "empty", None
-    kind = _by_magic(head)
+    kind = _classify_by_magic(head)
     if kind:
         return kind, "utf-8" if kind in ("py-spy", "live-stacks", "error-file") else None
     if len(head) < HEAD and is_environment(head, whole=True):
         return "environment", "utf-8"
-    encoding = _wide(head)
+    encoding = _wide_encoding(head)
     if encoding:
         return "text", encoding
     return ("binary", None) if is_binary(head) else ("text", "utf-8")
 
 
 def needs_more(sniffed: bytes) -> bool:
-    """Whether the first 4 KiB leave it open what the file is, so that 64 KiB must be read."""
+    """Whether the first 4 KiB do not decide the kind, so that 64 KiB must be read."""
     return sniffed.lstrip()[:1] in (b"{", b"\x80") or not _is_plain(sniffed) or is_environment(sniffed, whole=False)
 
 
 def is_binary(head: bytes) -> bool:
-    """Mostly control bytes, or some among many bytes that are not ASCII. A log with a few NULs or a foreign charset is
-    text.
+    """Whether the bytes are mostly control bytes, or some control bytes among many that are not ASCII.
+
+    A log with a few NULs or in another charset is text.
     """
     if _is_plain(head):
         return False
@@ -79,38 +83,38 @@ def is_binary(head: bytes) -> bool:
 
 
 def _is_plain(head: bytes) -> bool:
-    """The quick way to know most logs: ASCII, and no NUL in it."""
+    """Whether it is ASCII without NUL, as most logs are."""
     return b"\0" not in head and head.isascii()
 
 
-def _by_magic(head: bytes) -> FileKind | None:
+def _classify_by_magic(head: bytes) -> FileKind | None:
     if head.startswith(_ANY_MAGIC):
         return next(kind for magic, kind in _MAGICS if head.startswith(magic))
     if head.startswith(b"\x7fELF"):
         return "core" if int.from_bytes(head[16:18], "big" if head[5:6] == b"\x02" else "little") == 4 else "elf"
     if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":
-        return "flight-recorder" if any(word in head for word in _RECORDER) or b"record_id" in head else "binary"
+        return "flight-recorder" if any(key in head for key in _RECORDER) or b"record_id" in head else "binary"
     if head.startswith(b"Process ") and re.match(rb"Process \d+: [^\n]*\nPython v\d", head):
         return "py-spy"
-    if head[:1] == b"[" and re.match(_SPIED, head):
+    if head[:1] == b"[" and re.match(_PY_SPY_JSON, head):
         return "py-spy"
     if head[:1] in b"{ \t\r\n" and head.lstrip()[:1] == b"{":
-        return _json(head.lstrip())
-    if is_live(head):
+        return _classify_json(head.lstrip())
+    if is_live_dump(head):
         return "live-stacks"
     return "tar" if is_tar_header(head[:512]) else None
 
 
-def _json(head: bytes) -> FileKind | None:
-    """torchelastic's error file (a message in a message), or a flight recorder's dump."""
+def _classify_json(head: bytes) -> FileKind | None:
+    """Tell torchelastic's error file (a message within a message) from a flight recorder's dump."""
     if re.match(rb'\{\s*"message"\s*:\s*\{\s*"(message|extraInfo|errorCode)"', head):
         return "error-file"
-    marks = sum(b'"%s"' % word in head for word in (b"entries", *_RECORDER))
-    return "flight-recorder" if marks >= 2 and (b'"pg_config"' in head or b'"pg_status"' in head) else None
+    key_count = sum(b'"%s"' % key in head for key in (b"entries", *_RECORDER))
+    return "flight-recorder" if key_count >= 2 and (b'"pg_config"' in head or b'"pg_status"' in head) else None
 
 
 def is_tar_header(block: bytes) -> bool:
-    """A tar header: the ustar magic, or (the oldest format) a name and a checksum that is right."""
+    """Whether a block is a tar header: it has the ustar magic or (in the oldest format) a right checksum."""
     if len(block) < 512:
         return False
     if block[257:262] == b"ustar":
@@ -118,15 +122,16 @@ def is_tar_header(block: bytes) -> bool:
     if block[0] == 0 or block[155] not in b"\0 ":
         return False
     try:
-        told = int(block[148:156].strip(b"\0 "), 8)
+        expected_sum = int(block[148:156].strip(b"\0 "), 8)
     except ValueError:
         return False
-    return told == sum(block) - sum(block[148:156]) + 8 * 32
+    return expected_sum == sum(block) - sum(block[148:156]) + 8 * 32
 
 
-def _wide(head: bytes) -> str | None:
-    """The encoding of text in 16 or 32 bit units: by its byte order mark, or (what Windows tools redirect) every second
-    byte NUL.
+def _wide_encoding(head: bytes) -> str | None:
+    """Return the encoding of text in 16 or 32 bit units, else None.
+
+    It is recognized by the byte order mark or (as Windows tools redirect output) by every second byte being NUL.
     """
     for mark, encoding in _BOMS:
         if head.startswith(mark):

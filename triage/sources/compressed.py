@@ -1,43 +1,44 @@
-"""One compression taken off: gzip, bzip2, xz, zstd, lz4."""
+"""Read compressed files: gzip, bzip2, xz, zstd, lz4."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from triage.sources.engines import ENGINES
-from triage.sources.inflate import Inflated
-from triage.sources.interface import Item, Opened
+from triage.sources.compression_formats import FORMATS
+from triage.sources.decompress import DecompressedStream
+from triage.sources.interface import OpenedSource, ReaderInput
 
 if TYPE_CHECKING:
     from triage.sources.expand import Expansion
 
 
-class Compressed:
-    """Passes what is inside on to the other readers, under the same name."""
+class CompressedReader:
+    """Decompress the input and pass it on to the other readers, under the same name."""
 
-    kinds = frozenset(ENGINES)
+    kinds = frozenset(FORMATS)
 
-    def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
-        """Yield the sources inside; afterwards say what was damaged."""
+    def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
+        """Yield the sources inside; then report damage."""
         if item.layers:
-            way.notes.add("nested-too-deep", item.name, "skipped, because it is compressed twice; decompress it once")
+            message = "skipped, because it is compressed twice; decompress it once"
+            expansion.warnings.add("nested-too-deep", item.name, message)
             return
         try:
-            engine = ENGINES[item.kind]()
+            compression = FORMATS[item.kind]()
         except ImportError as error:
-            way.notes.add(
+            expansion.warnings.add(
                 "skipped",
                 item.name,
                 f"skipped, because {error.name} is not installed: pip install {(error.name or '').partition('.')[0]}",
             )
             return
-        stream = Inflated(item.stream, engine, way.spend)
-        inner = way.inside(item, stream, size=None, layers=item.layers + 1)
+        stream = DecompressedStream(item.stream, compression, expansion.spend)
+        inner = expansion.input_for(item, stream, size=None, layers=item.layers + 1)
         try:
-            yield from way.expand(inner)
+            yield from expansion.expand(inner)
         finally:
             damage = stream.damage
             if damage and damage.code == "truncated" and inner.kind in ("tar", "zip"):
                 damage = damage._replace(code="truncated-archive")
-            way.report(item.name, damage)
+            expansion.report_damage(item.name, damage)

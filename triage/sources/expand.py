@@ -1,4 +1,4 @@
-"""From one walked file to its sources: opens it, asks the readers in order, and keeps the caps."""
+"""Expand a file into its sources: open it, choose the reader for each part, apply the limits."""
 
 from __future__ import annotations
 
@@ -7,117 +7,119 @@ from typing import TYPE_CHECKING, Protocol
 
 from triage.sources.bytestream import Damage
 from triage.sources.classify import HEAD, classify
-from triage.sources.interface import File, FileKind, Item, Limits, Opened, Warn, in_place
-from triage.sources.notes import Notes
+from triage.sources.interface import File, FileKind, Limits, OpenedSource, ReaderInput, Warn, source_in_place
+from triage.sources.warning_limiter import WarningLimiter
 
 if TYPE_CHECKING:
     from triage.sources.bytestream import ByteStream
 
 
 class Reader(Protocol):
-    """Turns an item of certain kinds into sources, or into items for other readers (by `way.expand`)."""
+    """Turns input of certain kinds into sources, or into inputs for other readers (by `expansion.expand`)."""
 
     @property
     def kinds(self) -> frozenset[FileKind]:
-        """The kinds this reader takes."""
+        """The kinds that this reader takes."""
         ...
 
-    def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
-        """Yield the sources in `item`. A stream is valid only until the next source is asked for. Never raises for bad
-        bytes.
+    def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
+        """Yield the sources in the input.
+
+        A stream is valid only until the next source is requested. Never raises because of bad bytes.
         """
         ...
 
 
 class Expansion:
-    """The state of one top-level file being read: what it has cost so far, and whom to tell.
+    """The expansion of one top-level file: its cost so far, and where to report.
 
-    `over` is set when a cap that concerns the whole file is reached: readers stop going on to the next member.
+    `is_over` is set when a limit of the whole file is reached: readers stop before the next member.
     """
 
-    def __init__(self, file: File, readers: Sequence[Reader], limits: Limits, notes: Notes) -> None:
+    def __init__(self, file: File, readers: Sequence[Reader], limits: Limits, warnings: WarningLimiter) -> None:
         self.file = file
         self.limits = limits
-        self.notes = notes
-        self.over = False
+        self.warnings = warnings
+        self.is_over = False
         self._readers = readers
         self._spent = 0
         self._members = 0
 
-    def expand(self, item: Item) -> Iterator[Opened]:
-        """The sources in `item`, by the first reader that takes its kind."""
+    def expand(self, item: ReaderInput) -> Iterator[OpenedSource]:
+        """Yield the sources in `item`, by the first reader that takes its kind."""
         for reader in self._readers:
             if item.kind in reader.kinds:
                 yield from reader.read(item, self)
                 return
 
-    def inside(self, item: Item, stream: ByteStream, **changes: object) -> Item:
-        """The item that `stream`, found in `item`, is: classified by its first bytes."""
+    def input_for(self, item: ReaderInput, stream: ByteStream, **changes: object) -> ReaderInput:
+        """Return the input for a stream found in `item`, classified by its first bytes."""
         kind, encoding = classify(stream.peek(HEAD))
         return item._replace(stream=stream, kind=kind, encoding=encoding, **changes)  # type: ignore[arg-type]
 
     def spend(self, produced: int) -> Damage | None:
-        """Account for bytes made out of the file. Gives the reason to stop when a cap is reached."""
+        """Count bytes produced from the file; return the reason to stop when a limit is reached."""
         self._spent += produced
         limits = self.limits
         if self._spent > limits.max_total_bytes:
-            self.over = True
+            self.is_over = True
             return Damage(
                 "too-large",
                 f"stopped after {limits.max_total_bytes:,} decompressed bytes (max_total_bytes)",
                 max(0, produced + limits.max_total_bytes - self._spent),
             )
         if self._spent > limits.ratio_floor_bytes and self._spent > limits.max_ratio * max(1, self.file.size):
-            self.over = True
+            self.is_over = True
             return Damage(
                 "bomb", f"stopped: {self.file.size:,} bytes expand to more than {self._spent:,} (max_ratio)", produced
             )
         return None
 
-    def member(self, item: Item) -> bool:
-        """Count a member of an archive; false when there have been too many."""
+    def count_member(self, item: ReaderInput) -> bool:
+        """Count a member of an archive; return False when there are too many."""
         self._members += 1
-        if self._members > self.limits.max_members and not self.over:
-            self.notes.add(
+        if self._members > self.limits.max_members and not self.is_over:
+            self.warnings.add(
                 "too-many-members",
                 item.name,
                 f"only the first {self.limits.max_members:,} members were read (max_members)",
             )
-            self.over = True
-        return not self.over
+            self.is_over = True
+        return not self.is_over
 
-    def too_deep(self, item: Item) -> bool:
-        """Whether `item` is an archive in more archives than allowed; says so."""
+    def refuse_if_too_deep(self, item: ReaderInput) -> bool:
+        """Report an archive that is nested in more archives than allowed; return whether it is."""
         if item.archives < self.limits.max_depth:
             return False
-        self.notes.add(
-            "nested-too-deep", item.name, f"skipped, because it lies in {item.archives} archives already; unpack one"
+        message = (
+            f"skipped, because archives are nested more than {self.limits.max_depth} deep; unpack the outer one first"
         )
+        self.warnings.add("nested-too-deep", item.name, message)
         return True
 
-    def report(self, name: str, damage: Damage | None) -> None:
+    def report_damage(self, name: str, damage: Damage | None) -> None:
         """Warn about a stream that ended early."""
         if damage:
-            self.notes.add(damage.code, name, damage.message)
+            self.warnings.add(damage.code, name, damage.message)
 
 
-def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) -> Iterator[Opened]:
-    """The sources in a walked file. The file is opened only if its bytes do not lie there ready to be read."""
-    source = in_place(file)
+def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) -> Iterator[OpenedSource]:
+    """Yield the sources in a file, which is opened only if its bytes cannot be read in place."""
+    source = source_in_place(file)
     if source:
         yield source, None
         return
     from triage.sources.bytestream import FileStream  # only what must be unpacked needs it
 
-    notes = Notes(warn, about=file.name)
+    warnings = WarningLimiter(warn, source_name=file.name)
     try:
         stream = FileStream(file.path)
     except OSError as error:
-        notes.add("unreadable", file.name, f"skipped, because it cannot be opened: {error.strerror}")
+        warnings.add("unreadable", file.name, f"skipped, because it cannot be opened: {error.strerror}")
         return
     try:
-        item = Item(file.name, file.kind, stream, file.size, file.mtime, file.encoding)
-        yield from Expansion(file, readers, limits, notes).expand(item)
+        item = ReaderInput(file.name, file.kind, stream, file.size, file.mtime, file.encoding)
+        yield from Expansion(file, readers, limits, warnings).expand(item)
     finally:
         stream.close()
-        notes.close()
+        warnings.close()

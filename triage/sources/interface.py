@@ -1,4 +1,4 @@
-"""What the readers of this room have in common: limits, the walked `File`, the `Item` a reader opens."""
+"""Common types of the readers: limits, discovered files, and the input of a reader."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 
 from triage.base.errors import InputError
-from triage.model import evidence as evidence_model
+from triage.model.evidence import Source, SourceKind, Warning
 
 if TYPE_CHECKING:
     from triage.sources.bytestream import ByteStream
 
 FileKind = Literal[
-    "text", "gzip", "bzip2", "xz", "zstd", "lz4", "lz4-legacy", "tar", "zip", "core", "elf", "flight-recorder", "py-spy", "live-stacks", "error-file", "environment", "binary", "empty",
-    "7z", "rar", "compress", "journal",
+    "text", "environment", "core", "elf", "flight-recorder", "py-spy", "live-stacks", "error-file", "binary", "empty",
+    "gzip", "bzip2", "xz", "zstd", "lz4", "lz4-legacy", "compress", "tar", "zip", "7z", "rar", "journal",
 ]  # fmt: skip
 
-Warn = Callable[[evidence_model.Warning], None]
-"""Takes each warning as soon as it is known. Readers never raise for what a file holds; they warn and go on."""
+Warn = Callable[[Warning], None]
+"""Takes each warning as soon as it is known. Readers never raise because of a file's content; they warn and go on."""
 
-Opened = tuple[evidence_model.Source, BinaryIO | None]
+OpenedSource = tuple[Source, BinaryIO | None]
 """A source and its bytes. The stream is None when `Source.path` says where the bytes lie."""
 
 MIB = 1 << 20
@@ -28,15 +28,14 @@ GIB = 1 << 30
 
 
 class SourceError(InputError):
-    """The paths given hold nothing that can be read."""
+    """None of the paths can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Caps on what one top-level file may expand to, so that no archive can exhaust memory, time or patience.
+    """Limits for what one top-level file may expand to, so that no archive exhausts memory, time or patience.
 
-    `max_ratio` (decompressed to compressed bytes) is looked at only after `ratio_floor_bytes` of output. An honest gzip
-    file
+    `max_ratio` (decompressed to compressed bytes) applies only after `ratio_floor_bytes` of output. A regular gzip file
     cannot exceed 1032, so the default never cuts one. `max_depth` counts archives inside archives: 2 reads a zip in a
     tar.
     """
@@ -52,10 +51,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file found by `discover`, its kind told by its first bytes.
+    """A file that `discover` found, classified by its first bytes.
 
     `name` is printable and is what the user would open, `path` is what the operating system opens (the two differ for
-    standard input and for names that are not UTF-8). `size` in bytes, `mtime` in seconds since the epoch.
+    standard input and for names that are not UTF-8). `size` is in bytes, `mtime` in seconds since the epoch.
     `encoding` is set for text: utf-8, utf-16-le, utf-16-be, utf-32-le or utf-32-be.
     """
 
@@ -68,17 +67,17 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What `discover` found, sorted by name."""
+class DiscoveredFiles:
+    """The files that `discover` found, sorted by name, and its warnings."""
 
     files: tuple[File, ...]
-    warnings: tuple[evidence_model.Warning, ...]
+    warnings: tuple[Warning, ...]
 
 
-class Item(NamedTuple):
-    """Bytes on their way through the readers: a file, or a member of an archive, at any stage of unpacking.
+class ReaderInput(NamedTuple):
+    """The input of a reader: a file, or a member of an archive, at any stage of unpacking.
 
-    `archives` counts the archives around it, `layers` the compressions taken off since the last archive.
+    `archives` counts the archives around it, `layers` the compressions removed since the last archive.
     """
 
     name: str
@@ -91,7 +90,7 @@ class Item(NamedTuple):
     layers: int = 0
 
 
-KINDS: dict[FileKind, evidence_model.SourceKind] = {
+KINDS: dict[FileKind, SourceKind] = {
     "text": "text",
     "core": "core",
     "flight-recorder": "flight-recorder",
@@ -103,17 +102,17 @@ KINDS: dict[FileKind, evidence_model.SourceKind] = {
     "binary": "binary",
     "empty": "empty",
 }
-"""What a reader of this kind makes of a file: the file's kind to the source's."""
+"""The kind of a source by the kind of its file, for files that need no unpacking."""
 
 
-def in_place(file: File) -> evidence_model.Source | None:
-    """The source of a file whose bytes can be read where they lie; None when they must be unpacked or decoded."""
+def source_in_place(file: File) -> Source | None:
+    """Return the source of a file that can be read where it is; None when it must be unpacked or decoded."""
     kind = KINDS.get(file.kind)
     if kind is None or is_wide(file.encoding):
         return None
-    return evidence_model.Source(file.name, kind, file.size, file.path, file.mtime)
+    return Source(file.name, kind, file.size, file.path, file.mtime)
 
 
 def is_wide(encoding: str | None) -> bool:
-    """Is it text that must be brought to UTF-8?"""
+    """Whether the text must be converted to UTF-8."""
     return encoding is not None and encoding != "utf-8"

@@ -1,4 +1,4 @@
-"""Standard input as a file that can be read at any offset, by this process and its workers."""
+"""Make standard input a file that this process and its workers can read at any offset."""
 
 from __future__ import annotations
 
@@ -8,55 +8,53 @@ import sys
 from typing import BinaryIO
 
 from triage.sources.interface import Limits, SourceError
-from triage.sources.notes import Notes
+from triage.sources.warning_limiter import WarningLimiter
 
-_kept: list[BinaryIO] = []
-"""The spools of this process: a file without a name lives as long as something holds it open."""
+_spools: list[BinaryIO] = []
+"""The spools of this process: a file without a name exists as long as it is open."""
 
 
-def spooled(stdin: BinaryIO | None, limits: Limits, notes: Notes) -> str:
-    """A path under which standard input can be opened and read from its beginning, as long as this process lives.
+def spool_stdin(stdin: BinaryIO | None, limits: Limits, warnings: WarningLimiter) -> str:
+    """Return a path from which standard input can be read from its beginning while this process lives.
 
-    A file redirected to standard input is used where it lies; a pipe is copied to a temporary file that has no name.
+    A file redirected to standard input is used where it is; a pipe is copied to a temporary file without a name.
     """
     source = stdin if stdin is not None else sys.stdin.buffer
-    return _redirected(source) or _copied(source, limits, notes)
+    return _redirected_file(source) or _copy_to_temporary_file(source, limits, warnings)
 
 
-def _redirected(source: BinaryIO) -> str | None:
+def _redirected_file(source: BinaryIO) -> str | None:
     try:
         fd = source.fileno()
         if not stat.S_ISREG(os.fstat(fd).st_mode) or os.lseek(fd, 0, os.SEEK_CUR) != 0:
             return None
-        path = _path(fd)
+        path = _descriptor_path(fd)
         os.close(os.open(path, os.O_RDONLY))
     except (OSError, ValueError, AttributeError):
         return None
     return path
 
 
-def _copied(source: BinaryIO, limits: Limits, notes: Notes) -> str:
+def _copy_to_temporary_file(source: BinaryIO, limits: Limits, warnings: WarningLimiter) -> str:
     import tempfile  # not needed by most runs, and slow to import
 
     spool: BinaryIO = tempfile.TemporaryFile(prefix="triage-", buffering=0)  # noqa: SIM115
-    _kept.append(spool)
-    left = limits.max_member_bytes
+    _spools.append(spool)
+    remaining = limits.max_member_bytes
     try:
-        while left > 0 and (piece := source.read(min(1 << 20, left))):
+        while remaining > 0 and (piece := source.read(min(1 << 20, remaining))):
             spool.write(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     except OSError as error:
         where = tempfile.gettempdir()
-        hint = (
-            f"Free some space in {where}, set TMPDIR to a roomier directory, or save the log to a file and give that."
-        )
-        raise SourceError(f"standard input cannot be kept: {error.strerror}", hint=hint, path="-") from error
-    if left <= 0:
-        notes.add("too-large", "-", f"only the first {limits.max_member_bytes:,} bytes were read (max_member_bytes)")
-    return _path(spool.fileno())
+        hint = f"Free some space in {where}, set TMPDIR to a larger directory, or save the log to a file and give that."
+        raise SourceError(f"standard input cannot be stored: {error.strerror}", hint=hint, path="-") from error
+    if remaining <= 0:
+        warnings.add("too-large", "-", f"only the first {limits.max_member_bytes:,} bytes were read (max_member_bytes)")
+    return _descriptor_path(spool.fileno())
 
 
-def _path(fd: int) -> str:
-    """A path by which other processes of this user can open the descriptor too, where the system has such paths."""
+def _descriptor_path(fd: int) -> str:
+    """Return a path by which other processes of this user can open the descriptor, where the system has one."""
     own = f"/proc/{os.getpid()}/fd/{fd}"
     return own if os.path.exists(own) else f"/dev/fd/{fd}"

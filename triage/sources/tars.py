@@ -1,8 +1,7 @@
-"""Tar archives, read forward once: no seeking back, no list of members kept, no name ever used to open a file.
+"""Read tar archives forward, once: without seeking back, without a list of members, without opening names.
 
-The standard library finds the members; the bytes are read here, so that damage costs as little as it can. After a
-header that
-makes no sense the next one that does is looked for, as `tar -i` would.
+The standard library parses the headers; the bytes are read here, so that damage costs as little as possible. After a
+bad header the next good one is searched, as `tar -i` does.
 """
 
 from __future__ import annotations
@@ -11,27 +10,27 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from triage.sources import names
 from triage.sources.bytestream import ByteStream, Damage
-from triage.sources.interface import Item, Opened
-from triage.sources.views import Slice, Sparse
+from triage.sources.display_names import member_name, printable_name
+from triage.sources.interface import OpenedSource, ReaderInput
+from triage.sources.stream_views import SliceStream, SparseStream
 
 if TYPE_CHECKING:
     from triage.sources.expand import Expansion
 
 _BLOCK = 512
-_HEADERS = 4 << 20
+_MAX_HEADER_BYTES = 4 << 20
 """Bytes of headers (long names, PAX records, maps of holes) that one member may have."""
-_RESYNC = 64 << 20
+_MAX_RESYNC_BYTES = 64 << 20
 """Bytes looked through for the next header after damage."""
 
 
 class _Headers:
-    """What `tarfile` reads from: headers only, and not more than an allowance a member."""
+    """The stream that `tarfile` reads headers from, with a limit of bytes per member."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
-        self.left = _HEADERS
+        self.left = _MAX_HEADER_BYTES
 
     def read(self, size: int) -> bytes:
         if not 0 <= size <= self.left:
@@ -47,7 +46,7 @@ class _Headers:
 
 
 class _Info(tarfile.TarInfo):
-    """Remembers why there is no next member; `TarFile.next` keeps that to itself."""
+    """A TarInfo that records why there is no next member, which `TarFile.next` hides."""
 
     @classmethod
     def fromtarfile(cls, tarfile: Any) -> Any:
@@ -59,33 +58,33 @@ class _Info(tarfile.TarInfo):
 
 
 class _Archive(tarfile.TarFile):
-    """A TarFile that reads its first member when asked to and not when made."""
+    """A TarFile that reads its first member on request, not when it is created."""
 
     tarinfo = _Info
     why = ""
-    ready = False
+    is_ready = False
     members: list[tarfile.TarInfo]
 
     def next(self) -> tarfile.TarInfo | None:
-        return super().next() if self.ready else None
+        return super().next() if self.is_ready else None
 
 
 class _Members:
-    """The members of a tar stream, one by one, each with the stream standing at its data."""
+    """The members of a tar stream, one by one, each with the stream at its data."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._headers = _Headers(stream)
         self._archive = _Archive(fileobj=cast(Any, self._headers), mode="r", errors="surrogateescape", encoding="utf-8")
-        self._archive.ready = True
-        self.ended = False
+        self._archive.is_ready = True
+        self.has_end_mark = False
         self.damage: Damage | None = None
 
     def __iter__(self) -> Iterator[tarfile.TarInfo]:
         while True:
             info = self._next()
             if info is not None:
-                self.ended = False
+                self.has_end_mark = False
                 yield info
             elif not self._resync():
                 return
@@ -95,25 +94,25 @@ class _Members:
         archive.members = []  # or they would all be kept
         if len(archive.pax_headers) > 1000:
             archive.pax_headers = {}
-        self._headers.left = _HEADERS
+        self._headers.left = _MAX_HEADER_BYTES
         archive.why = ""
         try:
             info = archive.next()
         except (tarfile.TarError, ValueError, OverflowError, RecursionError, IndexError, KeyError, OSError) as error:
             # Only a header can be at fault: the stream below does not raise.
-            self._broken(str(error))
+            self._record_damage(str(error))
             return None
         if info is None:
-            self.ended = self.ended or archive.why == "EOFHeaderError"
+            self.has_end_mark = self.has_end_mark or archive.why == "EOFHeaderError"
             if archive.why in ("InvalidHeaderError", "TruncatedHeaderError"):
-                self._broken("bad header")
+                self._record_damage("bad header")
         elif info.size < 0 or archive.offset < self._stream.tell():
-            self._broken("negative size")
+            self._record_damage("negative size")
             return None
         return info
 
-    def _broken(self, why: str) -> None:
-        if not self.ended and not self.damage:
+    def _record_damage(self, why: str) -> None:
+        if not self.has_end_mark and not self.damage:
             self.damage = Damage(
                 "corrupt", f"the archive is damaged at byte {self._stream.tell():,} ({why}); members may be missing"
             )
@@ -121,7 +120,7 @@ class _Members:
     def _resync(self) -> bool:
         """Go to the next block that looks like a header (after damage, or where archives were concatenated)."""
         stream = self._stream
-        for _ in range(_RESYNC // _BLOCK):
+        for _ in range(_MAX_RESYNC_BYTES // _BLOCK):
             block = stream.read(_BLOCK)
             if len(block) < _BLOCK:
                 return False
@@ -132,60 +131,66 @@ class _Members:
         return False
 
 
-class Tar:
-    """Each regular member of a tar archive, in order."""
+class TarReader:
+    """Yields each regular member of a tar archive, in order."""
 
     kinds = frozenset({"tar"})
 
-    def read(self, item: Item, way: Expansion) -> Iterator[Opened]:
-        """Yield the members' sources as they come; afterwards say what was damaged or left out."""
-        if way.too_deep(item):
+    def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
+        """Yield the sources of the members; then report damage and what was left out."""
+        if expansion.refuse_if_too_deep(item):
             return
         members = _Members(item.stream)
         try:
             for info in members:
-                if not way.member(item):
+                if not expansion.count_member(item):
                     break
-                yield from self._member(item, info, way)
-                if way.over:
+                yield from self._member(item, info, expansion)
+                if expansion.is_over:
                     break
         finally:
-            if not way.over and not item.stream.damage:
-                way.report(item.name, members.damage or _cut(members))
+            if not expansion.is_over and not item.stream.damage:
+                expansion.report_damage(item.name, members.damage or _missing_end_damage(members))
 
-    def _member(self, item: Item, info: tarfile.TarInfo, way: Expansion) -> Iterator[Opened]:
-        name = f"{item.name}!/{names.member(info.name)}"
+    def _member(self, item: ReaderInput, info: tarfile.TarInfo, expansion: Expansion) -> Iterator[OpenedSource]:
+        name = f"{item.name}!/{member_name(info.name)}"
         if info.isdir():
             return
         if not info.isreg():
-            way.notes.add("special-member", name, f"skipped, because it is {_special(info)}, not a file")
+            expansion.warnings.add(
+                "special-member", name, f"skipped, because it is {_describe_special(info)}, not a file"
+            )
             return
-        stream = _data(item.stream, info, way)
+        stream = _member_stream(item.stream, info, expansion)
         mtime = float(info.mtime) if info.mtime else None
-        inner = way.inside(item, stream, name=name, size=info.size, mtime=mtime, archives=item.archives + 1, layers=0)
+        inner = expansion.input_for(
+            item, stream, name=name, size=info.size, mtime=mtime, archives=item.archives + 1, layers=0
+        )
         try:
-            yield from way.expand(inner)
+            yield from expansion.expand(inner)
         finally:
-            if not item.stream.damage:  # else the whole archive is cut here, and that is told once
-                way.report(name, stream.damage)
+            if not item.stream.damage:  # else the whole archive ends here, which is reported once
+                expansion.report_damage(name, stream.damage)
 
 
-def _data(parent: ByteStream, info: tarfile.TarInfo, way: Expansion) -> ByteStream:
-    """The bytes of the member at whose data the parent stands."""
+def _member_stream(parent: ByteStream, info: tarfile.TarInfo, expansion: Expansion) -> ByteStream:
+    """Return the bytes of the member whose data the parent is at."""
     if info.sparse is None:
-        return Slice(parent, info.size)
+        return SliceStream(parent, info.size)
     holes = cast(Sequence[tuple[int, int]], info.sparse)  # (offset, length) pairs, whatever the stubs say
     runs = [run for run in holes if run[1]]
-    return Sparse(Slice(parent, sum(length for _, length in runs if length > 0)), runs, info.size, way.spend)
+    return SparseStream(
+        SliceStream(parent, sum(length for _, length in runs if length > 0)), runs, info.size, expansion.spend
+    )
 
 
-def _cut(members: _Members) -> Damage | None:
-    if members.ended:
+def _missing_end_damage(members: _Members) -> Damage | None:
+    if members.has_end_mark:
         return None
     return Damage("truncated-archive", "the archive has no end mark: it was cut off, and members may be missing")
 
 
-def _special(info: tarfile.TarInfo) -> str:
+def _describe_special(info: tarfile.TarInfo) -> str:
     if info.issym() or info.islnk():
-        return f"a link to {names.printable(info.linkname)}"
+        return f"a link to {printable_name(info.linkname)}"
     return "a FIFO" if info.isfifo() else "a device" if info.isdev() else "of an unknown type"

@@ -1,7 +1,6 @@
-"""The stack model that every reader of stacks shares: core files, backtraces in logs, dumps of hung processes.
+"""The stack model for core files, backtraces in logs, and dumps of hung processes.
 
-Frames are innermost first. What a form does not say stays empty or None; nothing is guessed. `canonical.py` writes and
-reads these as text.
+Frames are innermost first. What a form does not print stays empty or None; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from typing import Literal
 
 Language = Literal["native", "python", "java"]
 Trust = Literal["", "context", "unwound", "scan"]
-"""How a frame was found by our own reader: the registers, frame pointers, or a word on the stack that looks like a return address."""
+"""How a frame of a core file is known: from the registers, an unwinder, or a return address found on the stack."""
 
 HANDLER = "<signal handler called>"
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame. `function` is as printed, without arguments, "" for `??`; `names.normal` makes it comparable.
+    """One frame.
 
-    `module` is the library's path or name as printed; `offset` is the place in the module (not in the function: that is
-    `plus`).
+    `function` is as printed, without arguments, "" for `??`; `names.normalise_function` makes it comparable. `module`
+    is the library's path or name as printed, `offset` the place in the module, `plus` the place in the function.
     """
 
     function: str = ""
@@ -39,11 +38,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One thread: `id` as the dump numbers it, `tid` the kernel's id (LWP), `handle` the pthread_t.
+    """One thread: `id` is the dump's number, `tid` the kernel's id (LWP), `handle` the pthread_t.
 
-    `state` is what the dump says of it (`idle`, `active+gil`, `stop reason = …`). `crashed`: the dump says, or its
-    frames show, that
-    this one took the process down.
+    `state` is what the dump prints for it (`idle`, `active+gil`, `stop reason = …`). `crashed`: the dump says, or its
+    frames show, that this thread ended the process.
     """
 
     frames: tuple[Frame, ...] = ()
@@ -57,11 +55,10 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Stacks:
-    """All threads of one process at one moment. `form` says who wrote it (gdb, c10, py-spy …).
+    """All threads of one process at one moment. `form` is the tool that printed it (gdb, c10, py-spy …).
 
-    `code` is si_code; `address` the faulting address where the signal has one; `message` what the program said (what(),
-    an assertion,
-    glibc's words), `error` its type (`c10::Error`, `heap-use-after-free`).
+    `code` is si_code; `address` the faulting address where the signal has one; `message` the program's message (what(),
+    an assertion, glibc's message), `error` its type (`c10::Error`, `heap-use-after-free`).
     """
 
     form: str
@@ -76,5 +73,5 @@ class Stacks:
 
     @property
     def crashed(self) -> Thread | None:
-        """The thread that took the process down, if the dump tells."""
+        """The thread that ended the process, if the dump shows it."""
         return next((thread for thread in self.threads if thread.crashed), None)

@@ -1,8 +1,7 @@
-"""Names made comparable: the same function has one name whatever printed it, and the same library whatever its version.
+"""Comparable names: one for a function whichever tool printed it, one for a library whatever its version.
 
 The order of the steps matters: demangle, cut what compilers append, unify lambdas, drop arguments and template
-arguments, drop the
-return type, drop inline namespaces, cut what the dynamic linker appends.
+arguments, drop the return type, drop inline namespaces, cut what the dynamic linker appends.
 """
 
 from __future__ import annotations
@@ -11,11 +10,12 @@ import functools
 import re
 
 from triage.base.lazy_re import lazy_re
-from triage.stacks.demangle import demangled
+from triage.stacks.demangle import demangle
 
 _ABI = lazy_re(r"\[abi:\w+\]|\[\[?clone [^\]]*\]?\]|\[with [^\]]*\]")
 _SUFFIX = lazy_re(
-    r"(?:\.(?:isra|part|constprop|cold|lto_priv|llvm|localalias|actor|destroy|resume|\d+|warm|hot|unlikely|str|__uniq)(?=\.|$))+.*$"
+    r"(?:\.(?:isra|part|constprop|cold|lto_priv|llvm|localalias|actor|destroy|resume|\d+|warm|hot|unlikely|str|"
+    r"__uniq)(?=\.|$))+.*$"
 )
 _VERSION = lazy_re(r"@@?(?:[A-Z][\w.]*|plt|got(?:\.plt)?|Base)$")
 _THUNK = lazy_re(r"^(?:(?:non-virtual|virtual|covariant return) thunk to |static |guard variable for )+")
@@ -24,15 +24,18 @@ _LAMBDA = lazy_re(
 )
 _INLINE = lazy_re(r"\b(std)::(?:__cxx11|__1|__ndk1|__debug|_V2)::|\b(absl)::(?:lts_\w+|debian\d*)::|\b(fmt)::v\d+::")
 _OPERATOR = lazy_re(
-    r"operator\s*(\(\)|\[\]|<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=?|[~!=<>,]|(?:new|delete)\b(?:\[\])?|\"\"\s*\w+)"
+    r"operator\s*(\(\)|\[\]|<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=?|[~!=<>,]|(?:new|"
+    r"delete)\b(?:\[\])?|\"\"\s*\w+)"
 )
 _CONVERSION = lazy_re(r"operator\s+(?=[A-Za-z_:])")
 _TRAILER = lazy_re(r"(?:\s*(?:\bconst\b|\bvolatile\b|\bnoexcept\b|&&?))+$")
 _QUALIFIED = lazy_re(r"(?: ?(?:const|volatile|noexcept|&&?)){1,4}(?=::|$)")
 _GLIBC = lazy_re(r"^\*?(?:__GI_|IA__)+")
 _STRING = lazy_re(
-    r"^_{0,2}((?:mem|str|stp|wmem|wcs|bcmp|bcopy|bzero|rawmem)[a-z]*?)(?:_(?:chk|avx2?|avx512\w*|evex\d*|sse\d\w*|ssse3|erms|unaligned|rtm|generic|"
-    r"neon|sve|mops|a64fx|falkor|thunderx2?|oryon\d|no_vzeroupper|vzeroupper|aligned|back|bsf|l|nonnull|x86|ifunc|power\d+|512))+$"
+    r"^_{0,2}((?:mem|str|stp|wmem|wcs|bcmp|bcopy|bzero|rawmem)[a-z]*?)(?:_(?:chk|avx2?|avx512\w*|evex\d*|sse\d\w*|"
+    r"ssse3|erms|unaligned|rtm|generic|"
+    r"neon|sve|mops|a64fx|falkor|thunderx2?|oryon\d|no_vzeroupper|vzeroupper|aligned|back|bsf|l|nonnull|x86|ifunc|"
+    r"power\d+|512))+$"
 )
 _RUST = lazy_re(r"::h[0-9a-f]{16}$")
 _ANONYMOUS = (
@@ -54,8 +57,8 @@ _PROGRAM_VERSION = lazy_re(r"^(python|pypy|perl|ruby)\d+(?:\.\d+)*[a-z]?$")
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def normal(function: str) -> str:
-    """The comparable name, "" for an unknown function. Linear in the length, which is cut at 16 Ki."""
+def normalise_function(function: str) -> str:
+    """Return the comparable name, "" for an unknown function; takes time linear in the length, cut at 16 Ki."""
     name = function.strip()[:_LONGEST]
     if name in ("", "??", "???", "<unknown function>", "(unknown)", "<unknown>", "_fini", "unknown"):
         return ""
@@ -63,14 +66,14 @@ def normal(function: str) -> str:
         return name  # <signal handler called>, <python>
     name = _VERSION.sub("", name)
     if name.startswith(("_Z", "__Z", "_R")):
-        name = demangled(name)
+        name = demangle(name)
     name = _THUNK.sub("", _ABI.sub("", name))
     if "." in name and "(" not in name[: name.find(".")]:
         name = _SUFFIX.sub("", name.removeprefix("."))
     for spelling in _ANONYMOUS:
         if spelling in name:
             name = name.replace(spelling, _ANON)
-    name = _bare(_lambdas(name))
+    name = _drop_arguments(_unify_lambdas(name))
     name = _INLINE.sub(lambda match: f"{match[1] or match[2] or match[3]}::", name)
     name = name.replace("std::string::", "std::basic_string<T>::")
     name = re.sub(r"\{lambda\}(?:::(?:operator\(\)|_FUN|__invoke))+", "{lambda}", name)
@@ -81,8 +84,8 @@ def normal(function: str) -> str:
     return string[1] if string else name
 
 
-def _lambdas(name: str) -> str:
-    """Every spelling of a lambda as `{lambda}`."""
+def _unify_lambdas(name: str) -> str:
+    """Replace every spelling of a lambda by `{lambda}`."""
     match = _LAMBDA.search(name)
     if match is None:
         return name
@@ -97,15 +100,15 @@ def _lambdas(name: str) -> str:
             position = _closing(name, position, "(", ")")
             closer = {"{": "}", "<": ">"}.get(opening[0])
             if closer:
-                found = name.find(closer, position)
-                position = found + 1 if found >= 0 else len(name)
+                end = name.find(closer, position)
+                position = end + 1 if end >= 0 else len(name)
         match = _LAMBDA.search(name, position)
     out.append(name[position:])
     return "".join(out)
 
 
 def _closing(text: str, position: int, opener: str, closer: str) -> int:
-    """Behind the closer of what was opened just before `position`."""
+    """The position after the closer of what was opened just before `position`."""
     depth = 1
     while position < len(text):
         letter = text[position]
@@ -121,28 +124,21 @@ def _closing(text: str, position: int, opener: str, closer: str) -> int:
     return position
 
 
-def _bare(name: str) -> str:
-    """Without arguments, template arguments, return type and trailing qualifiers."""
+def _drop_arguments(name: str) -> str:
+    """The name without arguments, template arguments, return type and trailing qualifiers."""
     out: list[str] = []
     position = 0
-    length = len(name)
-    while position < length:
+    while position < len(name):
         letter = name[position]
         if letter == "o" and name.startswith("operator", position) and not _inside_word(name, position):
-            match = _OPERATOR.match(name, position)
-            if match is not None:
-                out.append(f"operator{match[1].replace(' ', '')}")
-                position = match.end()
-                continue
-            match = _CONVERSION.match(name, position)
-            if match is not None:
-                stop = name.find("(", position)
-                out.append("operator-conversion")
-                position = stop if stop >= 0 else length
+            operator, end = _operator(name, position)
+            if operator:
+                out.append(operator)
+                position = end
                 continue
         if letter == "(":
             position = _closing(name, position + 1, "(", ")")
-            # `foo(int) const::bar`: what qualifies the arguments goes with them.
+            # `foo(int) const::bar`: qualifiers of the arguments are dropped with them.
             qualified = _QUALIFIED.match(name, position)
             position = qualified.end() if qualified else position
             continue
@@ -155,8 +151,19 @@ def _bare(name: str) -> str:
         out.append(letter)
         position += 1
     bare = _TRAILER.sub("", "".join(out)).strip()
-    # What stands before the last blank is a return type, or a word such as `static`.
+    # Before the last blank is a return type, or a word such as `static`.
     return bare.rsplit(" ", 1)[-1].lstrip("*&")
+
+
+def _operator(name: str, position: int) -> tuple[str, int]:
+    """The name of the operator that starts at `position` and the position after it; "" for another word."""
+    match = _OPERATOR.match(name, position)
+    if match is not None:
+        return f"operator{match[1].replace(' ', '')}", match.end()
+    if _CONVERSION.match(name, position) is None:
+        return "", position
+    end = name.find("(", position)
+    return "operator-conversion", end if end >= 0 else len(name)
 
 
 def _inside_word(name: str, position: int) -> bool:
@@ -164,10 +171,8 @@ def _inside_word(name: str, position: int) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def library(module: str) -> str:
-    """The comparable name of a library or program: `libnccl` for `/usr/lib/libnccl.so.2`, `libgomp` for
-    `libgomp-7c85b1e2.so.1`.
-    """
+def library_name(module: str) -> str:
+    """Return the comparable name of a library or program: `libnccl` for `/usr/lib/libnccl.so.2`."""
     name = module.strip().removesuffix(" (deleted)").rstrip("/").rsplit("/", 1)[-1].rsplit("\\", 1)[-1]
     stem = _SONAME.sub("", name)
     stem = _EXTENSION.sub("", stem)
@@ -177,5 +182,5 @@ def library(module: str) -> str:
 
 
 def source_name(file: str) -> str:
-    """The base name of a source file."""
+    """Return the base name of a source file."""
     return file.rstrip("/").rsplit("/", 1)[-1].rsplit("\\", 1)[-1]

@@ -1,38 +1,40 @@
-"""From the stacks of a crash to the frame that matters, and to a signature that is the same for every build and
-machine.
+"""The stacks of a crash → the frame that matters, and a signature that is equal for every build and machine.
 
-`reduce` walks the crashing thread from the inside, drops the frames of each class of `rules/`, and keeps a note for
-every step.
-The signature is the kind of the crash and the first meaningful functions; libraries count only where a function has no
-name, because
-debuggers that know the source line do not print them. The crash point is the kind and the first function alone: the
-coarser key, under which
-the same crash meets whether gdb, c10, faulthandler or a scan of the stack has seen it.
+`reduce_stacks` walks the crashed thread from its innermost frame, drops the frames of each class of `rules/`, and notes
+every step. The signature is the kind of the crash and the first meaningful functions; libraries count only where a
+function has no name, because debuggers that know the source line do not print them. The crash point is the kind and the
+first function alone: it is equal for the same crash, whether gdb, c10, faulthandler or a scan of the stack printed it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 from triage.stacks.model import Frame, Stacks, Thread
-from triage.stacks.names import library, normal, source_name
-from triage.stacks.rules import Rule, Rules, shipped
+from triage.stacks.names import library_name, normalise_function, source_name
+from triage.stacks.rules import Rule, Rules, shipped_rules
 
 TOP = 3
-"""How many meaningful frames a signature holds."""
-_CYCLE = 8
-_CHAIN = 24  # the frames among which the abort chain is looked for
-# So many frames with so few functions: a recursion without end.
-_DEEP, _FEW = 48, 8
+"""Meaningful frames of a signature."""
+_MAX_CYCLE = 8
+_ABORT_FRAMES = 24  # innermost frames that may belong to an abort
+# At least so many frames with at most so many functions are an endless recursion.
+_MIN_DEPTH, _MAX_FUNCTIONS = 48, 8
 _TEARDOWN = frozenset(
     ("__run_exit_handlers", "_dl_fini", "__cxa_finalize", "Py_FinalizeEx", "Py_Finalize", "__call_tls_dtors")
 )
 _KINDS = {
-    "SIGSEGV": "segv", "SIGBUS": "bus", "SIGFPE": "fpe", "SIGILL": "ill", "SIGTRAP": "trap", "SIGABRT": "abort", "SIGSYS": "sys",
-}  # fmt: skip
+    "SIGSEGV": "segv",
+    "SIGBUS": "bus",
+    "SIGFPE": "fpe",
+    "SIGILL": "ill",
+    "SIGTRAP": "trap",
+    "SIGABRT": "abort",
+    "SIGSYS": "sys",
+}
 _MESSAGES = (
     (
         "heap-corruption",
@@ -44,26 +46,27 @@ _MESSAGES = (
     ("assert", lazy_re(r"Assertion [`'\"].*failed|Assertion failed")),
     ("exception", lazy_re(r"terminate called|Exception raised from")),
 )
-# A name that says nothing alone: the next frame joins it in the crash point.
+# Names that mean nothing alone: the crash point includes the next frame.
 _GENERIC = lazy_re(r"(?:\{lambda\}|operator\(\)|run|_run|_M_run|main|_FUN|\{anon\}|call|invoke|apply)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One step: the frame as printed, what was done with it, and why (with the rule's file and line)."""
+    """One step of the reduction: the frame as printed, the action, and its reason (with the rule's file and line)."""
 
     level: int | None
     frame: str
-    done: str
+    action: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """What a crash is reduced to. `key` and `point` are ids, "" when no frame has a name or a place.
+    """The crash point of a thread.
 
-    `frames` are the comparable names of the meaningful frames, `frame` the first of them as printed. `python` is the
-    innermost Python frame.
+    `key` is the id of the signature and `point` that of the crash point, "" when no frame has a name or a place.
+    `frames` are the comparable names of the meaningful frames, `frame` the first of them as printed, `python` the
+    innermost Python frame, `notes` the steps of the reduction.
     """
 
     kind: str
@@ -79,20 +82,15 @@ class Crash:
     notes: tuple[Note, ...] = ()
 
 
-def reduce(stacks: Stacks, rules: Rules | None = None, kind: str = "") -> Crash:
-    """The crash point of the thread that crashed; of the first with a sign of a crash where the dump does not say
-    which.
+def reduce_stacks(stacks: Stacks, rules: Rules | None = None, kind: str = "") -> Crash:
+    """Return the crash point of the thread that crashed.
 
-    `kind` is given where something else than the stacks tells it (an address below the stack).
+    `kind` overrides that of the stacks where another source shows it (an address below the stack).
     """
-    rules = rules or shipped()
-    thread = crashing(stacks, rules)
+    rules = rules or shipped_rules()
+    thread = find_crashed_thread(stacks, rules)
     notes: list[Note] = []
-    kind = kind or next(
-        (name for name, words in _MESSAGES if words.search(stacks.message)), _KINDS.get(stacks.signal, "")
-    )
-    if stacks.form in ("asan", "tsan", "ubsan", "msan", "memcheck") and stacks.error:
-        kind = stacks.error
+    kind = kind or _kind_of(stacks)
     if thread is None:
         notes.append(Note(None, "", "stopped", "no thread shows a sign of a crash"))
         return Crash(kind or "unknown", (), None, "", None, "", "", kind or "unknown", notes=tuple(notes))
@@ -104,84 +102,87 @@ def reduce(stacks: Stacks, rules: Rules | None = None, kind: str = "") -> Crash:
         kind = "stack-overflow"
     error_class = rules.error_class(f"{stacks.error} {stacks.message}") if walk.watchdog else ""
     names = [f"watchdog:{error_class or 'error'}"] if walk.watchdog and not walk.before_watchdog else []
-    names += [name for name, _ in walk.kept]
-    if not walk.kept and walk.python and not names:
+    names += [name for name, _ in walk.meaningful]
+    if walk.python and not names:
         notes.append(Note(None, "", "Python frames count", "no native frame has a meaning of its own"))
         names = list(walk.python)
-    return _crash(kind + (" at exit" if walk.teardown else ""), names[:TOP], walk, thread, error_class, notes)
+    return _crash(kind + (" at exit" if walk.teardown else ""), names[:TOP], walk, thread, error_class)
 
 
-def _crash(kind: str, names: list[str], walk: _Walk, thread: Thread, error_class: str, notes: list[Note]) -> Crash:
-    frame = walk.kept[0][1] if walk.kept else None
-    module = library(frame.module) if frame else ""
-    python = walk.python[0] if walk.python else ""
+def _kind_of(stacks: Stacks) -> str:
+    """The kind of crash that message, signal or form show."""
+    if stacks.form in ("asan", "tsan", "ubsan", "msan", "memcheck") and stacks.error:
+        return stacks.error
+    return next((kind for kind, pattern in _MESSAGES if pattern.search(stacks.message)), _KINDS.get(stacks.signal, ""))
+
+
+def _crash(kind: str, names: list[str], walk: _Walk, thread: Thread, error_class: str) -> Crash:
+    frame = walk.meaningful[0][1] if walk.meaningful else None
+    module = library_name(frame.module) if frame else ""
     text = " | ".join([kind, *names]) + (f" [{module}]" if module and names and module not in names[0] else "")
-    if not names:
-        notes.append(
-            Note(None, "", "no signature", "no frame has a name or a known place; unknown frames are never equal")
-        )
-        return Crash(kind, (), frame, module, thread, "", "", text, python, error_class, tuple(notes))
-    count = next((index for index, name in enumerate(names, 1) if not _GENERIC.search(name)), len(names))
-    family = kind.removesuffix(" at exit")
-    point = _id("p", [family, *names[:count]])
+    key = point = ""
+    if names:
+        count = next((index for index, name in enumerate(names, 1) if not _GENERIC.search(name)), len(names))
+        key, point = _id("c", [kind, *names]), _id("p", [kind.removesuffix(" at exit"), *names[:count]])
+    else:
+        reason = "no frame has a name or a known place; unknown frames are never equal"
+        walk.notes.append(Note(None, "", "no signature", reason))
     return Crash(
         kind,
         tuple(names),
         frame,
         module,
         thread,
-        _id("c", [kind, *names]),
+        key,
         point,
         text,
-        python,
-        error_class,
-        tuple(notes),
+        python=walk.python[0] if walk.python else "",
+        error_class=error_class,
+        notes=tuple(walk.notes),
     )
 
 
-def crashing(stacks: Stacks, rules: Rules | None = None) -> Thread | None:
-    """The thread that crashed: the one the dump names, else the first with a handler's or an abort's frames, else the
-    only one.
+def find_crashed_thread(stacks: Stacks, rules: Rules | None = None) -> Thread | None:
+    """Return the thread that crashed.
+
+    It is the one that the dump names, else the first with frames of a signal handler or an abort, else the only one.
     """
-    rules = rules or shipped()
-    named = stacks.crashed
-    if named is not None:
-        return named
-    for labels in (("signal",), ("abort",)):
+    rules = rules or shipped_rules()
+    if stacks.crashed is not None:
+        return stacks.crashed
+    for label in ("signal", "abort"):
         for thread in stacks.threads:
-            if any((rule := _rule(frame, rules)) is not None and rule.label in labels for frame in thread.frames[:64]):
+            if any((rule := _rule(frame, rules)) is not None and rule.label == label for frame in thread.frames[:64]):
                 return thread
     return stacks.threads[0] if len(stacks.threads) == 1 or (stacks.signal and stacks.threads) else None
 
 
-def name_of(frame: Frame) -> str:
-    """What stands for a frame in comparisons: its normalised function, else library, build-id and offset, else ""
-    (never equal).
-    """
+def comparable_name(frame: Frame) -> str:
+    """Return the normalised function, else library, build-id and offset, else "" (which is never equal)."""
     if frame.language != "native":
         return f"{source_name(frame.file)}:{frame.function}" if frame.function else ""
-    name = normal(frame.function)
+    name = normalise_function(frame.function)
     if name:
         return name
     if frame.offset is not None and frame.module and frame.build_id:
-        return f"{library(frame.module)}!{frame.build_id[:12]}+{frame.offset:#x}"
+        return f"{library_name(frame.module)}!{frame.build_id[:12]}+{frame.offset:#x}"
     return ""
 
 
 def _rule(frame: Frame, rules: Rules) -> Rule | None:
     if frame.language != "native":
         return None
-    return rules.find(normal(frame.function) or "??", library(frame.module))
+    return rules.find(normalise_function(frame.function) or "??", library_name(frame.module))
 
 
 class _Walk:
-    """One pass over a thread from the inside, with what has been learnt so far."""
+    """One pass over a thread from its innermost frame, with what it has found so far."""
 
     def __init__(self, rules: Rules, notes: list[Note], kind: str) -> None:
         self.rules = rules
         self.notes = notes
         self.kind = kind
-        self.kept: list[tuple[str, Frame]] = []
+        self.meaningful: list[tuple[str, Frame]] = []
         self.python: list[str] = []
         self.watchdog = False
         self.before_watchdog = False
@@ -189,123 +190,127 @@ class _Walk:
         self.recursion = False
 
     def thread(self, thread: Thread) -> None:
+        """Walk over all frames of a thread."""
         frames = self._below_signal(thread.frames)
-        self.recursion = len(frames) >= _DEEP and len({name_of(frame) for frame in frames[:256]}) <= _FEW
+        functions = {comparable_name(frame) for frame in frames[:256]}
+        self.recursion = len(frames) >= _MIN_DEPTH and len(functions) <= _MAX_FUNCTIONS
         start = self._below_abort(frames)
         for level, frame in frames_without_cycles(frames[start:], self.notes):
             self._frame(level + start, frame)
 
+    def _note(self, level: int, frame: Frame, action: str, reason: str) -> None:
+        self.notes.append(Note(level, format_short(frame), action, reason))
+
     def _below_abort(self, frames: Sequence[Frame]) -> int:
-        """How many frames belong to the abort: all inside of the outermost frame of its chain, whatever they are
-        called.
-        """
+        """How many frames belong to the abort: all up to its outermost frame, whatever their names."""
         if self.kind in ("segv", "bus", "fpe", "ill", "stack-overflow"):
             return 0
         last = -1
-        for index, frame in enumerate(frames[:_CHAIN]):
+        for index, frame in enumerate(frames[:_ABORT_FRAMES]):
             rule = _rule(frame, self.rules)
             if rule is None or rule.label != "abort" or not rule.kind or rule.kind == "sanitizer":
                 continue
             last, where = index, rule.where
             if _stronger(rule.kind, self.kind):
-                self.notes.append(Note(index, shown(frame), f"kind {rule.kind}", f"abort ({rule.where})"))
+                self._note(index, frame, f"kind {rule.kind}", f"abort ({rule.where})")
                 self.kind = rule.kind
         if last >= 0:
-            self.notes.append(Note(last, shown(frames[last]), f"frames 0 to {last} dropped", f"abort ({where})"))
+            self._note(last, frames[last], f"frames 0 to {last} dropped", f"abort ({where})")
         return last + 1
 
     def _below_signal(self, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """The frames outside of the last signal handler."""
         last = -1
         for index, frame in enumerate(frames):
             rule = _rule(frame, self.rules)
             if rule is not None and rule.label == "signal":
-                last = index
-                where = rule.where
+                last, where = index, rule.where
         if last >= 0:
-            self.notes.append(Note(last, shown(frames[last]), f"frames 0 to {last} dropped", f"signal ({where})"))
+            self._note(last, frames[last], f"frames 0 to {last} dropped", f"signal ({where})")
         return frames[last + 1 :]
 
     def _frame(self, level: int, frame: Frame) -> None:
         if frame.language != "native":
-            self.python.append(name_of(frame))
+            self.python.append(comparable_name(frame))
             return
-        name = name_of(frame)
         rule = _rule(frame, self.rules)
-        if normal(frame.function) in _TEARDOWN:
+        if normalise_function(frame.function) in _TEARDOWN:
             self.teardown = True
         if rule is None:
-            self._keep(level, frame, name)
+            self._add(level, frame)
             return
-        if len(self.kept) < TOP:
-            self.notes.append(Note(level, shown(frame), "dropped", f"{rule.label} ({rule.where})"))
-        if rule.kind and not self.kept and _stronger(rule.kind, self.kind):
-            self.notes.append(Note(level, shown(frame), f"kind {rule.kind}", f"{rule.label} ({rule.where})"))
+        if len(self.meaningful) < TOP:
+            self._note(level, frame, "dropped", f"{rule.label} ({rule.where})")
+        if rule.kind and not self.meaningful and _stronger(rule.kind, self.kind):
+            self._note(level, frame, f"kind {rule.kind}", f"{rule.label} ({rule.where})")
             self.kind = rule.kind
         if rule.label == "watchdog" and not self.watchdog:
-            self.watchdog, self.before_watchdog = True, bool(self.kept)
+            self.watchdog, self.before_watchdog = True, bool(self.meaningful)
 
-    def _keep(self, level: int, frame: Frame, name: str) -> None:
-        if len(self.kept) >= TOP:
+    def _add(self, level: int, frame: Frame) -> None:
+        """Take a meaningful frame, if it has a name."""
+        if len(self.meaningful) >= TOP:
             return
+        name = comparable_name(frame)
         if not name:
-            self.notes.append(
-                Note(level, shown(frame), "left out", "it has no name, and no library with a build-id and an offset")
-            )
+            self._note(level, frame, "left out", "it has no name, and no library with a build-id and an offset")
             return
-        self.notes.append(
-            Note(level, shown(frame), f"kept as {name}", "crash point" if not self.kept else "next meaningful frame")
-        )
-        self.kept.append((name, frame))
+        reason = "next meaningful frame" if self.meaningful else "crash point"
+        self._note(level, frame, f"kept as {name}", reason)
+        self.meaningful.append((name, frame))
+
+
+_STRENGTH = (
+    "",
+    "unknown",
+    "abort",
+    "exception",
+    "check",
+    "assert",
+    "panic",
+    "buffer-overflow",
+    "heap-corruption",
+    "python-fatal",
+    "sanitizer",
+)
 
 
 def _stronger(new: str, old: str) -> bool:
-    """`abort` is how most kinds end; what stands further out says why."""
-    order = (
-        "",
-        "unknown",
-        "abort",
-        "exception",
-        "check",
-        "assert",
-        "panic",
-        "buffer-overflow",
-        "heap-corruption",
-        "python-fatal",
-        "sanitizer",
-    )
+    """Whether a kind explains more than another: most kinds end with `abort`, and outer frames show why."""
     if old in ("segv", "bus", "fpe", "ill"):
         return new in ("python-fatal", "sanitizer")
-    return new in order and (old not in order or order.index(new) > order.index(old))
+    return new in _STRENGTH and (old not in _STRENGTH or _STRENGTH.index(new) > _STRENGTH.index(old))
 
 
 def frames_without_cycles(frames: Sequence[Frame], notes: list[Note]) -> list[tuple[int, Frame]]:
-    """Frames with their levels, repeated runs of up to eight frames kept once."""
-    names = [name_of(frame) for frame in frames]
-    kept: list[tuple[int, Frame]] = []
+    """Return the frames with their levels; of repeated runs of up to eight frames only the first."""
+    names = [comparable_name(frame) for frame in frames]
+    unique: list[tuple[int, Frame]] = []
     level = 0
     while level < len(frames):
-        period = next((p for p in range(1, _CYCLE + 1) if _repeats(names, level, p)), 0)
+        period = next((p for p in range(1, _MAX_CYCLE + 1) if _repeats(names, level, p)), 0)
         if not period:
-            kept.append((level, frames[level]))
+            unique.append((level, frames[level]))
             level += 1
             continue
         end = level + period
         while end < len(frames) and names[end] == names[end - period]:
             end += 1
-        notes.append(Note(level, shown(frames[level]), f"frames {level} to {end - 1} taken as {period}", "they repeat"))
-        kept.extend((level + step, frames[level + step]) for step in range(period))
+        action = f"frames {level} to {end - 1} taken as {period}"
+        notes.append(Note(level, format_short(frames[level]), action, "they repeat"))
+        unique.extend((level + step, frames[level + step]) for step in range(period))
         level = end
-    return kept
+    return unique
 
 
 def _repeats(names: list[str], level: int, period: int) -> bool:
-    """At least one whole repetition of named frames."""
+    """Whether a run of named frames repeats at least once."""
     first, second = names[level : level + period], names[level + period : level + 2 * period]
     return first == second and all(first)
 
 
-def shown(frame: Frame) -> str:
-    """A frame in a few words."""
+def format_short(frame: Frame) -> str:
+    """Return function and library of a frame."""
     where = source_name(frame.module) if frame.module else ""
     offset = f"+{frame.offset:#x}" if frame.offset is not None and not frame.function else ""
     return f"{frame.function or '??'}" + (f" [{where}{offset}]" if where else "")
@@ -313,8 +318,3 @@ def shown(frame: Frame) -> str:
 
 def _id(letter: str, parts: Sequence[str]) -> str:
     return f"{letter}-{hashlib.sha256(chr(0).join(parts).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-
-
-def with_thread(stacks: Stacks, thread: Thread) -> Stacks:
-    """The same stacks, `thread` marked as the one that crashed."""
-    return replace(stacks, threads=tuple(replace(other, crashed=other is thread) for other in stacks.threads))

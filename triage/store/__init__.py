@@ -1,13 +1,10 @@
-"""What triage remembers: one SQLite file, and the only room that speaks SQL.
+"""The store: one SQLite file with everything that triage stores. Only this package contains SQL.
 
     with Store.open("triage.db") as store:
-        stored = store.incidents.add(diagnosis)
-        store.incidents.get(stored.id).diagnosis
+        result = store.incidents.add(diagnosis)
+        store.incidents.get(result.id).diagnosis
 
-Everything that goes in passes the redaction first. Rooms of the store: incidents, clusters and moves (what people
-decide about them),
-feedback, search (lists, full text, sums), outbox, told (what was told to whom), audit, care (checks, retention) and
-transfer (JSONL).
+Everything is redacted before it is stored.
 """
 
 from __future__ import annotations
@@ -21,27 +18,27 @@ from triage.store import migrations
 from triage.store.audit import Audit
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections
-from triage.store.incidents import Incidents, Stored
+from triage.store.incidents import Incidents, StoreResult
+from triage.store.location import OFF, VARIABLE, store_path
 from triage.store.outbox import Outbox
-from triage.store.place import OFF, VARIABLE, place
 
 if TYPE_CHECKING:
-    from triage.store.beside import Beside
-    from triage.store.engine import Engine
-    from triage.store.feedback import Speaking
-    from triage.store.moves import Moves
+    from triage.store.cluster_actions import ClusterActions
+    from triage.store.cluster_engine import ClusterEngine
+    from triage.store.feedback import FeedbackLog
+    from triage.store.notifications import Notifications
     from triage.store.search import Search
+    from triage.store.service_data import ServiceData
     from triage.store.tasks import Tasks
     from triage.store.tokens import Tokens
-    from triage.store.told import Told
 
-__all__ = ["Store", "StoreError", "Stored", "place"]
+__all__ = ["Store", "StoreError", "StoreResult", "store_path"]
 
 
 class Store:
-    """An open store. It may be used by many threads and, as a file, by many processes at once."""
+    """An open store, for many threads and, as a file, for many processes at once."""
 
-    def __init__(self, connections: Connections, engine: Engine | None = None) -> None:
+    def __init__(self, connections: Connections, engine: ClusterEngine | None = None) -> None:
         self.connections = connections
         self.clusters = Clusters(connections, engine)
         self.incidents = Incidents(connections, self.clusters)
@@ -50,21 +47,22 @@ class Store:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str] | None = None, *, create: bool = True, engine: Engine | None = None
+        cls, path: str | os.PathLike[str] | None = None, *, create: bool = True, engine: ClusterEngine | None = None
     ) -> Store:
-        """Open the store at `path`, or where `place` says; without `create` it must be there.
+        """Open the store at `path`, or at `store_path()`; without `create` it must exist.
 
-        A store of an older version is brought up to date. Raises StoreError when it cannot be used, OptionError when
-        TRIAGE_STORE is off.
+        A store of an older version is migrated. Raises StoreError when it cannot be used, OptionError when TRIAGE_STORE
+        is off.
         """
-        found = place(path)
-        if found is None:
+        file = store_path(path)
+        if file is None:
             raise OptionError(
-                f"{VARIABLE} is {OFF}, so there is no store to use", hint="name one with --store FILE, or unset it"
+                f"{VARIABLE} is {OFF}, so there is no store",
+                hint="name a store with --store FILE, or unset the variable",
             )
-        connections = Connections(found, create=create)
+        connections = Connections(file, create=create)
         try:
-            migrations.bring_up_to_date(connections)
+            migrations.migrate(connections)
         except BaseException:
             connections.close()
             raise
@@ -77,54 +75,54 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close it; what was stored is in the file."""
+        """Close all connections."""
         self.connections.close()
 
     @cached_property
-    def moves(self) -> Moves:
-        """What people decide about clusters."""
-        from triage.store.moves import Moves
+    def cluster_actions(self) -> ClusterActions:
+        """The decisions of people about clusters."""
+        from triage.store.cluster_actions import ClusterActions
 
-        return Moves(self.connections, self.clusters)
+        return ClusterActions(self.connections, self.clusters)
 
     @cached_property
-    def feedback(self) -> Speaking:
-        """What people say about diagnoses."""
-        from triage.store.feedback import Speaking
+    def feedback(self) -> FeedbackLog:
+        """The feedback on diagnoses."""
+        from triage.store.feedback import FeedbackLog
 
-        return Speaking(self.connections, self.incidents)
+        return FeedbackLog(self.connections, self.incidents)
 
     @cached_property
     def search(self) -> Search:
-        """Lists, full text and sums."""
+        """Lists, full-text search and statistics."""
         from triage.store.search import Search
 
         return Search(self.connections, self.incidents)
 
     @cached_property
     def tasks(self) -> Tasks:
-        """Work that waits for a process."""
+        """The tasks of the service."""
         from triage.store.tasks import Tasks
 
         return Tasks(self.connections)
 
     @cached_property
     def tokens(self) -> Tokens:
-        """Tokens that open the service."""
+        """The tokens for the service."""
         from triage.store.tokens import Tokens
 
         return Tokens(self.connections)
 
     @cached_property
-    def beside(self) -> Beside:
-        """What the service keeps beside incidents."""
-        from triage.store.beside import Beside
+    def service_data(self) -> ServiceData:
+        """What the service stores besides incidents."""
+        from triage.store.service_data import ServiceData
 
-        return Beside(self.connections)
+        return ServiceData(self.connections)
 
     @cached_property
-    def told(self) -> Told:
-        """What was told to whom, in which message."""
-        from triage.store.told import Told
+    def notifications(self) -> Notifications:
+        """The messages that were sent to chats and forges."""
+        from triage.store.notifications import Notifications
 
-        return Told(self.connections)
+        return Notifications(self.connections)

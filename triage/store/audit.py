@@ -1,4 +1,4 @@
-"""Who did what to what, in the order it was done; a move can be taken back by what it kept of the state before."""
+"""The audit log: who did what to which subject. An action can be undone by the state that its entry saved."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from triage.base.errors import NotFoundError, OptionError
-from triage.model.store import Entry
+from triage.model.store import AuditEntry
 from triage.store.connection import Connections
 
-TWO_SIDED = ("assign", "link", "merge", "reject", "split")  # what their details name is a cluster too
+TWO_SIDED = ("assign", "link", "merge", "reject", "split")  # their details name a second cluster
 
 
-def note(
+def write_entry(
     db: sqlite3.Connection,
     when: float,
     actor: str,
@@ -23,7 +23,7 @@ def note(
     details: Mapping[str, object],
     undo: Mapping[str, object] | None = None,
 ) -> int:
-    """Write an entry inside a transaction that is open; its number."""
+    """Write an entry within an open transaction; return its number."""
     done = db.execute(
         "INSERT INTO audit (at, actor, action, subject, details, undo) VALUES (?, ?, ?, ?, ?, ?)",
         (
@@ -45,30 +45,32 @@ class Audit:
     def __init__(self, connections: Connections) -> None:
         self._db = connections
 
-    def listed(self, *, subject: str | None = None, limit: int = 100, before: int | None = None) -> list[Entry]:
-        """The newest entries first; `before` is an entry's number to go on from.
+    def list_entries(
+        self, *, subject: str | None = None, limit: int = 100, before: int | None = None
+    ) -> list[AuditEntry]:
+        """Return the entries, the newest first; `before` is the number of the last entry of the page before.
 
-        `subject` is the id of an incident, or of a cluster: then what was done to another and made, moved or took this
-        one counts as well.
+        `subject` is the id of an incident or a cluster. For a cluster, actions on another one that created, moved or
+        merged it are included.
         """
-        clauses, arguments = ["id < ?"], [before if before is not None else 1 << 62]
-        where: list[Any] = list(arguments)
+        clauses = ["id < ?"]
+        arguments: list[Any] = [before if before is not None else 1 << 62]
         if subject is not None:
             clauses.append(f"(subject = ? OR action IN {TWO_SIDED} AND instr(details, ?))")
-            where += [subject, json.dumps(subject)]
+            arguments += [subject, json.dumps(subject)]
         rows = self._db.read(
-            f"SELECT * FROM audit WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT ?", (*where, limit)
+            f"SELECT * FROM audit WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT ?", (*arguments, limit)
         )
         return [_entry(row) for row in rows]
 
-    def note(self, when: float, actor: str, action: str, subject: str, details: Mapping[str, object]) -> int:
-        """Write an entry that cannot be taken back; its number."""
+    def write_entry(self, when: float, actor: str, action: str, subject: str, details: Mapping[str, object]) -> int:
+        """Write an entry that cannot be undone; return its number."""
         with self._db.write() as db:
-            return note(db, when, actor, action, subject, details)
+            return write_entry(db, when, actor, action, subject, details)
 
 
-def undoable(db: sqlite3.Connection, number: int) -> tuple[Entry, dict[str, Any]]:
-    """The entry and what it kept of the state before. Raises OptionError when it cannot be taken back, with the reason."""
+def get_undoable(db: sqlite3.Connection, number: int) -> tuple[AuditEntry, dict[str, Any]]:
+    """Return the entry and the state it saved. Raises OptionError with the reason when it cannot be undone."""
     row = db.execute("SELECT * FROM audit WHERE id = ?", (number,)).fetchone()
     if row is None:
         raise NotFoundError(
@@ -77,14 +79,20 @@ def undoable(db: sqlite3.Connection, number: int) -> tuple[Entry, dict[str, Any]
     entry = _entry(row)
     if entry.undone_by is not None:
         raise OptionError(
-            f"entry {number} was taken back by entry {entry.undone_by}",
-            hint="`triage clusters log` shows what was done since",
+            f"entry {number} was already undone by entry {entry.undone_by}",
+            hint="`triage clusters log` shows later entries",
         )
     if row["undo"] is None:
         raise OptionError(
-            f"entry {number} ({entry.action}) cannot be taken back", hint="`triage clusters log` shows those that can"
+            f"entry {number} ({entry.action}) cannot be undone", hint="`triage clusters log` shows the entries that can"
         )
     state: dict[str, Any] = json.loads(row["undo"])
+    _check_dependents(db, number, state)
+    return entry, state
+
+
+def _check_dependents(db: sqlite3.Connection, number: int, state: Mapping[str, Any]) -> None:
+    """Raise OptionError when a later action depends on the clusters of this one."""
     touched = set(state["clusters"]) | set(state["made"])
     for later in db.execute(
         "SELECT * FROM audit WHERE id > ? AND undo IS NOT NULL AND undone_by IS NULL ORDER BY id DESC", (number,)
@@ -92,13 +100,12 @@ def undoable(db: sqlite3.Connection, number: int) -> tuple[Entry, dict[str, Any]
         other = json.loads(later["undo"])
         if touched & (set(other["clusters"]) | set(other["made"])):
             raise OptionError(
-                f"entry {later['id']} ({later['action']} {later['subject']}) came after it",
-                hint=f"take back {later['id']} first",
+                f"entry {later['id']} ({later['action']} {later['subject']}) depends on entry {number}",
+                hint=f"undo entry {later['id']} first",
             )
-    return entry, state
 
 
-def _entry(row: Any) -> Entry:
-    return Entry(
+def _entry(row: Any) -> AuditEntry:
+    return AuditEntry(
         row["id"], row["at"], row["actor"], row["action"], row["subject"], json.loads(row["details"]), row["undone_by"]
     )

@@ -1,5 +1,6 @@
-"""A diagnosis as rows and back, without loss: what is searched has columns, the rest is one compressed JSON an
-incident.
+"""Encode a diagnosis for the store and decode it without loss.
+
+What is searched has columns of its own; all else is one compressed JSON document per incident.
 """
 
 from __future__ import annotations
@@ -18,55 +19,60 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Placed:
-    """A finding with the list that it stands in: findings, unknown, or root for a root cause that stands in neither."""
+class PlacedFinding:
+    """A finding and its list: findings, unknown, or root for a root cause that is in neither list."""
 
     list: str
     root: bool
     finding: Finding
 
 
-def placed(diagnosis: Diagnosis) -> list[Placed]:
-    """All findings in their order; the root cause is marked, and stands at the end if it is in neither list."""
+def place_findings(diagnosis: Diagnosis) -> list[PlacedFinding]:
+    """Return all findings in order, with the root cause marked; it comes last if it is in neither list."""
     root = diagnosis.root_cause
-    out = [Placed("findings", finding == root, finding) for finding in diagnosis.findings]
-    out += [Placed("unknown", finding == root, finding) for finding in diagnosis.unknown]
-    return out if root is None or any(item.root for item in out) else [*out, Placed("root", True, root)]
+    out = [PlacedFinding("findings", finding == root, finding) for finding in diagnosis.findings]
+    out += [PlacedFinding("unknown", finding == root, finding) for finding in diagnosis.unknown]
+    return out if root is None or any(item.root for item in out) else [*out, PlacedFinding("root", True, root)]
 
 
-def body(diagnosis: Diagnosis) -> bytes:
-    """All of it, compressed."""
-    document = dump(diagnosis)
+def encode_diagnosis(diagnosis: Diagnosis) -> bytes:
+    """Return the diagnosis as a compressed JSON document."""
+    document = to_json(diagnosis)
     for name in ("findings", "unknown", "root_cause"):
         del document[name]
-    document["placed"] = [{"list": item.list, "root": item.root, **dump(item.finding)} for item in placed(diagnosis)]
-    return pack(document)
+    document["placed"] = [
+        {"list": item.list, "root": item.root, **to_json(item.finding)} for item in place_findings(diagnosis)
+    ]
+    return encode_document(document)
 
 
-def pack(document: Mapping[str, Any]) -> bytes:
-    """The inverse of `unbody`."""
-    return packed(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+def encode_document(document: Mapping[str, Any]) -> bytes:
+    """Return a JSON document in compressed form; the inverse of `decode_document`."""
+    return compress_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
-def unbody(data: bytes) -> dict[str, Any]:
-    """The JSON of `body`."""
-    document: dict[str, Any] = json.loads(unpacked(data))
+def decode_document(data: bytes) -> dict[str, Any]:
+    """Return the JSON document that `encode_diagnosis` wrote."""
+    document: dict[str, Any] = json.loads(decompress_text(data))
     return document
 
 
-def packed(text: str) -> bytes:
-    """JSON as it lies in the store."""
+def compress_text(text: str) -> bytes:
+    """Compress text for the store."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
 
 
-def unpacked(data: bytes) -> str:
-    """The inverse of `packed`."""
+def decompress_text(data: bytes) -> str:
+    """Return the text that `compress_text` compressed."""
     return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
-def diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:
-    """The inverse of `body`, with the clusters that unknown findings belong to now."""
-    document = unbody(data)
+def decode_diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:
+    """Return the diagnosis that `encode_diagnosis` wrote, with the current clusters of its unknown findings.
+
+    `clusters` gives the cluster by the finding's place.
+    """
+    document = decode_document(data)
     lists: dict[str, list[Finding]] = {"findings": [], "unknown": [], "root": []}
     root = None
     for place, item in enumerate(document["placed"]):
@@ -88,39 +94,41 @@ def diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:
     )
 
 
-def digest(diagnosis: Diagnosis) -> str:
-    """Equal when a second ingest of the same files with the same catalog says the same; what it cost does not count."""
-    still = dataclasses.replace(diagnosis, stats=Stats(), job=dataclasses.replace(diagnosis.job, name="", path=""))
-    return hashlib.sha256(repr(still).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def diagnosis_digest(diagnosis: Diagnosis) -> str:
+    """Return a digest that is equal when the same files give the same diagnosis; statistics do not count."""
+    job = dataclasses.replace(diagnosis.job, name="", path="")
+    content = dataclasses.replace(diagnosis, stats=Stats(), job=job)
+    return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def dump(value: Any) -> Any:
-    """Dataclasses, tuples and mappings as what JSON has."""
+def to_json(value: Any) -> Any:
+    """Return dataclasses, tuples and mappings as JSON values."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:
-        return [dump(item) for item in value]
+        return [to_json(item) for item in value]
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is not None:
-        return {name: dump(getattr(value, name)) for name in fields}
+        # Fields that are not compared serve the reasoning only and are not stored.
+        return {name: to_json(getattr(value, name)) for name, item in fields.items() if item.compare}
     if isinstance(value, Mapping):
-        return {str(key): dump(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     return value
 
 
-def facts(data: bytes) -> list[Evidence]:
-    """The evidence of all findings of a `body`."""
-    return [evidence_from(fact) for item in unbody(data)["placed"] for fact in item["evidence"]]
+def decode_evidence(data: bytes) -> list[Evidence]:
+    """Return the evidence of all findings of a document by `encode_diagnosis`."""
+    return [evidence_from_json(fact) for item in decode_document(data)["placed"] for fact in item["evidence"]]
 
 
-def evidence_from(item: Mapping[str, Any]) -> Evidence:
-    """The evidence that `dump` wrote."""
+def evidence_from_json(item: Mapping[str, Any]) -> Evidence:
+    """Return the evidence that `to_json` wrote."""
     return Evidence(**{**item, "origin": Origin(**item["origin"])})
 
 
-def plain(text: str) -> str:
-    """Without lone surrogates, which SQLite cannot hold."""
+def without_surrogates(text: str) -> str:
+    """Return the text without lone surrogates, which SQLite cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
 
 
@@ -128,7 +136,7 @@ def _finding(item: Mapping[str, Any], cluster: str | None) -> Finding:
     values = {name: item[name] for name in Finding.__dataclass_fields__ if name in item}
     for name in _TUPLES:
         values[name] = tuple(values[name])
-    values["evidence"] = tuple(map(evidence_from, item["evidence"]))
+    values["evidence"] = tuple(map(evidence_from_json, item["evidence"]))
     values["cluster"] = cluster or values["cluster"]
     advice = item["remediation"]
     values["remediation"] = Remediation(advice["summary"], tuple(advice["steps"]), tuple(advice["references"]))
@@ -143,6 +151,6 @@ def _job(item: Mapping[str, Any]) -> Job:
     return Job(**{**item, "ranks": tuple(item["ranks"]), "hosts": hosts})
 
 
-def names(items: Iterable[str]) -> str:
-    """A list of texts as JSON."""
+def json_list(items: Iterable[str]) -> str:
+    """Return a list of texts as JSON."""
     return json.dumps(list(items), ensure_ascii=False)

@@ -1,8 +1,7 @@
-"""Connections to the file, one a thread, and the one way to write: BEGIN IMMEDIATE, all or nothing.
+"""Connections to the store's file, one per thread, and the one way to write: BEGIN IMMEDIATE, all or nothing.
 
-The standard library's sqlite3 does the reading and writing, for an ingest shall not pay for more; sqlite-utils, which
-takes a tenth of a
-second to import, builds and migrates the tables.
+The standard library's sqlite3 reads and writes, because an ingest must be fast. sqlite-utils, which takes a tenth of a
+second to import, only creates and migrates the tables.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import Any
 from triage.base.errors import StoreError
 
 BUSY_SECONDS = 30.0
-APPLICATION = 0x74726961  # "tria": tells our files from those of other programs
+APPLICATION = 0x74726961  # "tria": marks our files among those of other programs
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p")
-_NEW = "give --store another file, or --no-store to go on without one"
+_OTHER_FILE = "name another file with --store, or use --no-store to continue without a store"
 
 Row = sqlite3.Row
 
 
 class Connections:
-    """The store's file. `read` and `write` work in every thread; each thread has a connection of its own."""
+    """The store's file, with one connection per thread. `read` and `write` work in every thread."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
         self.path = path
@@ -35,38 +34,37 @@ class Connections:
         self._lock = threading.Lock()
         self.writable = True
         if create:
-            _make(path)
+            _create_file(path)
         elif not path.exists():
             raise StoreError(
-                "there is no store yet",
-                hint="`triage ingest PATH` makes one; --store FILE names another",
+                "the store does not exist",
+                hint="`triage ingest PATH` creates it; --store FILE names another one",
                 path=str(path),
             )
 
     def get(self) -> sqlite3.Connection:
-        """This thread's connection, opened by its first use."""
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
-            with self.told():
-                found = self._local.connection = self._open()
+        """Return this thread's connection, opened at its first use."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            with self.translate_errors():
+                connection = self._local.connection = self._open()
             with self._lock:
-                self._all.append(found)
-        return found
+                self._all.append(connection)
+        return connection
 
     def read(self, sql: str, arguments: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
-        """All rows of a query."""
-        with self.told():
+        """Return all rows of a query."""
+        with self.translate_errors():
             return self.get().execute(sql, arguments).fetchall()
 
-    def one(self, sql: str, arguments: Sequence[Any] | dict[str, Any] = ()) -> Row | None:
-        """The first row of a query."""
+    def read_one(self, sql: str, arguments: Sequence[Any] | dict[str, Any] = ()) -> Row | None:
+        """Return the first row of a query, or None."""
         rows = self.read(sql, arguments)
         return rows[0] if rows else None
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """The one way to write. All of it is stored when the block ends, nothing of it when the block raises or the
-        process dies.
+        """Open the only kind of write transaction: all is stored at the end of the block, nothing if it raises.
 
         A block inside a block belongs to the outer one.
         """
@@ -74,13 +72,13 @@ class Connections:
         if connection.in_transaction:
             yield connection
             return
-        with self.told():
+        with self.translate_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):  # a full disk has rolled it back already
+                with suppress(sqlite3.Error):  # a full disk has already rolled it back
                     connection.execute("ROLLBACK")
                 raise
 
@@ -94,20 +92,20 @@ class Connections:
         self._local = threading.local()
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """What SQLite raises, as a sentence with the next step."""
+    def translate_errors(self) -> Iterator[None]:
+        """Raise errors of SQLite as StoreError, with what to do."""
         try:
             yield
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise explain_error(error, self.path) from error
 
     def _open(self) -> sqlite3.Connection:
         self.writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
         mode = "rw"
         if not self.writable:
             log = Path(f"{self.path}-wal")
-            # Where nothing can be written, SQLite cannot keep its shared memory; without a log beside it the file alone
-            # is the whole truth.
+            # In a read-only directory SQLite cannot create its shared memory. Without a write-ahead log the file alone
+            # is complete.
             mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}",
@@ -119,25 +117,23 @@ class Connections:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
         if self.writable:
-            connection.execute("PRAGMA synchronous = FULL")  # what was reported as stored survives a power cut too
+            connection.execute("PRAGMA synchronous = FULL")  # stored data survives a power cut
         return connection
 
 
-def _make(path: Path) -> None:
-    """An empty file that only its owner may read, if there is none."""
+def _create_file(path: Path) -> None:
+    """Create an empty file that only its owner may read, if there is none."""
     if path.exists():
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
-        raise StoreError(f"cannot make the store: {error.strerror}", hint=_NEW, path=str(path)) from None
+        raise StoreError(f"the store cannot be created: {error.strerror}", hint=_OTHER_FILE, path=str(path)) from None
 
 
-def shared(path: Path) -> bool:
-    """Does the file lie on a network file system? There SQLite's write-ahead log, which needs shared memory, must not
-    be used.
-    """
+def is_network_file(path: Path) -> bool:
+    """Whether the file is on a network file system, where SQLite's write-ahead log lacks shared memory."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -157,43 +153,41 @@ def shared(path: Path) -> bool:
     return kind in _SHARED
 
 
-def explained(error: sqlite3.Error, path: Path) -> StoreError:
-    """The error in the words of this tree."""
+def explain_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """Return the error as a StoreError with what to do."""
     name = getattr(error, "sqlite_errorname", "") or ""
-    said = str(error)
-    for begins, message, hint in _KINDS:
-        if name.startswith(begins):
-            return StoreError(f"{message} ({said})", hint=hint, path=str(path))
-    return StoreError(
-        f"the store failed: {said}", hint="`triage db check` says whether the file is sound", path=str(path)
-    )
+    detail = str(error)
+    for prefix, message, hint in _KINDS:
+        if name.startswith(prefix):
+            return StoreError(f"{message} ({detail})", hint=hint, path=str(path))
+    return StoreError(f"the store failed: {detail}", hint="run `triage db check` to check the file", path=str(path))
 
 
 _KINDS = (
     (
         "SQLITE_CORRUPT",
         "the store's file is damaged",
-        "`triage db check` says more; `triage db export` saves what can be read, then move the file away",
+        "run `triage db check` for details, save what can be read with `triage db export`, then move the file away",
     ),
     (
         "SQLITE_NOTADB",
-        "this file is no store",
-        "give --store the store's file, or move this file away and let triage make a new one",
+        "this file is not a store",
+        "name the store's file with --store, or move this file away so that triage creates a new one",
     ),
     (
         "SQLITE_FULL",
         "the disk is full; nothing of this was stored",
-        "make room, or give --store a file on another disk",
+        "free some space, or name a file on another disk with --store",
     ),
-    ("SQLITE_READONLY", "the store may not be written", _NEW),
-    ("SQLITE_BUSY", "another process has held the store for too long", "try again; `fuser FILE` names who holds it"),
-    ("SQLITE_LOCKED", "another connection holds the store", "try again"),
-    ("SQLITE_CANTOPEN", "the store cannot be opened", _NEW),
+    ("SQLITE_READONLY", "the store is read-only", _OTHER_FILE),
+    ("SQLITE_BUSY", "another process has locked the store for too long", "try again; `fuser FILE` names the process"),
+    ("SQLITE_LOCKED", "another connection has locked the store", "try again"),
+    ("SQLITE_CANTOPEN", "the store cannot be opened", _OTHER_FILE),
     (
         "SQLITE_IOERR",
-        "the disk failed while the store was used",
-        "look at the disk (dmesg, df), then run `triage db check`",
+        "the disk failed",
+        "check the disk (dmesg, df), then run `triage db check`",
     ),
-    ("SQLITE_PERM", "the store may not be used", _NEW),
-    ("SQLITE_TOOBIG", "this is too big for the store", "ingest it with --no-store"),
+    ("SQLITE_PERM", "permission denied for the store", _OTHER_FILE),
+    ("SQLITE_TOOBIG", "this is too large for the store", "ingest it with --no-store"),
 )

@@ -1,4 +1,4 @@
-"""What people say about a diagnosis: it stays on the incident for ever, whatever the catalog says later."""
+"""Feedback of people on diagnoses. It stays with the incident, also when the catalog changes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from triage.evidence.redact import redact
 from triage.model.store import Feedback
 from triage.store import audit
 from triage.store.connection import Connections
-from triage.store.incidents import Incidents, spoken
+from triage.store.incidents import Incidents, feedback_from_row
 
 
-class Speaking:
+class FeedbackLog:
     """The feedback in a store."""
 
     def __init__(self, connections: Connections, incidents: Incidents) -> None:
@@ -22,42 +22,39 @@ class Speaking:
 
     def add(
         self,
-        wanted: str,
+        reference: str,
         verdict: Literal["agree", "wrong"],
         *,
         actor: str,
         because: str = "",
         signature: str | None = None,
     ) -> Feedback:
-        """Agree with the diagnosis of an incident, or say that it is wrong, why, and what it is. Raises OptionError."""
-        num = self._incidents.number(wanted)
+        """Store an opinion on the diagnosis of an incident. Raises OptionError."""
+        num = self._incidents.find_number(reference)
         if verdict not in ("agree", "wrong"):
-            raise OptionError(f"{verdict!r} is no verdict", hint="agree or wrong")
+            raise OptionError(f"{verdict!r} is not a verdict", hint="use agree or wrong")
         because = redact(because.strip())
         with self._db.write() as db:
             row = db.execute(
-                "SELECT i.id, coalesce(i.signature, k.cluster, i.verdict) AS said FROM incident i LEFT JOIN cluster_key k ON k.key = i.key "
-                "WHERE i.num = ?",
+                "SELECT i.id, coalesce(i.signature, k.cluster, i.verdict) AS said FROM incident i LEFT "
+                "JOIN cluster_key k ON k.key = i.key WHERE i.num = ?",
                 (num,),
             ).fetchone()
             when = time.time()
             done = db.execute(
-                "INSERT INTO feedback (incident, at, actor, verdict, because, signature, said) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO feedback (incident, at, actor, verdict, because, signature, said) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (num, when, actor, verdict, because, signature, row["said"]),
             )
             assert done.lastrowid is not None
-            audit.note(
-                db,
-                when,
-                actor,
-                f"feedback {verdict}",
-                row["id"],
-                {"because": because, "signature": signature, "said": row["said"]},
-            )
+            details = {"because": because, "signature": signature, "said": row["said"]}
+            audit.write_entry(db, when, actor, f"feedback {verdict}", row["id"], details)
         return Feedback(done.lastrowid, row["id"], when, actor, verdict, because, signature, row["said"])
 
-    def listed(self, *, verdict: str | None = None, signature: str | None = None, limit: int = 1000) -> list[Feedback]:
-        """The latest first; `signature` is what the diagnosis said or what it should have been."""
+    def list_feedback(
+        self, *, verdict: str | None = None, signature: str | None = None, limit: int = 1000
+    ) -> list[Feedback]:
+        """Return the feedback, the latest first; `signature` is the diagnosed or the right one."""
         clauses, arguments = ["1"], []
         if verdict is not None:
             clauses.append("f.verdict = ?")
@@ -70,12 +67,12 @@ class Speaking:
             f"WHERE {' AND '.join(clauses)} ORDER BY f.id DESC LIMIT ?",
             (*arguments, limit),
         )
-        return [spoken(row) for row in rows]
+        return [feedback_from_row(row) for row in rows]
 
     def counts(self) -> list[tuple[str, int, int]]:
-        """(what the diagnosis said, how many agreed, how many said that it is wrong), the most often wrong first."""
+        """Return (diagnosed cause, number of agree, number of wrong), the most often wrong first."""
         rows = self._db.read(
-            "SELECT coalesce(said, '') AS said, sum(verdict = 'agree') AS agree, sum(verdict = 'wrong') AS wrong FROM feedback "
-            "GROUP BY 1 ORDER BY wrong DESC, agree DESC, said"
+            "SELECT coalesce(said, '') AS said, sum(verdict = 'agree') AS agree, sum(verdict = 'wrong') AS wrong "
+            "FROM feedback GROUP BY 1 ORDER BY wrong DESC, agree DESC, said"
         )
         return [(row["said"], row["agree"], row["wrong"]) for row in rows]

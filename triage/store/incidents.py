@@ -1,4 +1,4 @@
-"""Incidents in and out of the store: the same files are the same incident, however often they are ingested."""
+"""Store incidents and read them: the same files are the same incident, however often they are ingested."""
 
 from __future__ import annotations
 
@@ -11,35 +11,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from triage.base.errors import NotFoundError, OptionError
-from triage.evidence.redact import counted, redact_all
+from triage.evidence.redact import count_redactions, redact_all
 from triage.model.diagnosis import Diagnosis
-from triage.model.store import Change, Feedback, Incident, Remembered
-from triage.store import codec, outbox, pages
+from triage.model.store import DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
+from triage.store import codec, fts_index, outbox
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections
 
-EARLIEST = 946_684_800.0  # 2000: a stamp before it is a clock that was never set
-MOST_RANKS = 4096  # rows a incident may have among blamed ranks and hosts
+EARLIEST = 946_684_800.0  # 2000: an earlier time is from a clock that was never set
+MOST_RANKS = 4096  # rows of one incident in blamed_rank and in host
 MOST_WARNINGS = 200
 _DEVICES = ("busid", "pci", "gpu", "device")
 COLUMNS = (
-    "i.num, i.id, i.job, j.name AS job_name, j.path, i.verdict, i.title, i.signature, k.cluster, c.name, i.domain, i.severity, i.confidence, "
-    "i.ranks, i.hosts, i.at, i.stored_at, i.seen_at, i.seen, i.catalog_version, "
-    "(SELECT count(*) FROM feedback f WHERE f.incident = i.num AND f.verdict = 'agree') AS agree, "
-    "(SELECT count(*) FROM feedback f WHERE f.incident = i.num AND f.verdict = 'wrong') AS wrong"
+    "i.num, i.id, i.job, j.name AS job_name, j.path, i.verdict, i.title, i.signature, k.cluster, c.name, i.domain, "
+    "i.severity, i.confidence, i.ranks, i.hosts, i.at, i.stored_at, i.seen_at, i.seen, i.catalog_version, (SELECT "
+    "count(*) FROM feedback f WHERE f.incident = i.num AND f.verdict = 'agree') AS agree, (SELECT count(*) "
+    "FROM feedback f WHERE f.incident = i.num AND f.verdict = 'wrong') AS wrong"
 )
-TABLES = "incident i JOIN job j ON j.id = i.job LEFT JOIN cluster_key k ON k.key = i.key LEFT JOIN cluster c ON c.id = k.cluster"
+TABLES = (
+    "incident i JOIN job j ON j.id = i.job LEFT JOIN cluster_key k ON k.key = i.key LEFT "
+    "JOIN cluster c ON c.id = k.cluster"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What came of storing a diagnosis. `diagnosis` has the clusters of the store and no secret; `new` is false when it
-    was seen before.
+class StoreResult:
+    """The result of storing a diagnosis.
+
+    `is_new` is False when the same files were ingested before, `ingests` counts how often. `diagnosis` has the clusters
+    of the store and no secrets.
     """
 
     id: str
-    new: bool
-    seen: int
+    is_new: bool
+    ingests: int
     diagnosis: Diagnosis
 
 
@@ -50,13 +55,11 @@ class Incidents:
         self._db = connections
         self.clusters = clusters
 
-    def add(self, diagnosis: Diagnosis, *, now: float | None = None) -> Stored:
-        """Store it: a new incident, or one more sight of a known one; then what the catalog says now is kept and the
-        change remembered.
-        """
+    def add(self, diagnosis: Diagnosis, *, now: float | None = None) -> StoreResult:
+        """Store a diagnosis as a new incident, or replace the diagnosis of a known one and record the change."""
         diagnosis = redact_all(diagnosis)
         when = time.time() if now is None else now
-        digest = codec.digest(diagnosis)
+        digest = codec.diagnosis_digest(diagnosis)
         identifier = "i-" + diagnosis.job.id.removeprefix("j-")
         with self._db.write() as connection:
             known = connection.execute("SELECT num, digest, seen FROM incident WHERE id = ?", (identifier,)).fetchone()
@@ -68,40 +71,42 @@ class Incidents:
                 num = self._write(connection, identifier, diagnosis, digest, when, known)
             else:
                 num = known["num"]
-            diagnosis = self._current(num, diagnosis)
-        return Stored(identifier, known is None, 1 if known is None else known["seen"] + 1, diagnosis)
+            diagnosis = self._with_stored_clusters(num, diagnosis)
+        return StoreResult(identifier, known is None, 1 if known is None else known["seen"] + 1, diagnosis)
 
-    def get(self, wanted: str) -> Remembered:
-        """Everything about the incident `wanted`: its id, its job's id, or the first digits of either. Raises
-        OptionError.
+    def get(self, reference: str) -> StoredIncident:
+        """Return everything about an incident.
+
+        `reference` is its id, its job's id, or the first digits of either. Raises OptionError.
         """
-        num = self.number(wanted)
-        row = self._db.one(
+        num = self.find_number(reference)
+        row = self._db.read(
             f"SELECT {COLUMNS}, r.body FROM {TABLES} JOIN report r ON r.num = i.num WHERE i.num = ?", (num,)
-        )
-        assert row is not None
+        )[0]
         feedback = self._db.read(
             "SELECT f.*, i.id AS name FROM feedback f JOIN incident i ON i.num = f.incident WHERE f.incident = ?",
             (num,),
         )
         changes = self._db.read(
-            "SELECT h.*, i.id AS name FROM history h JOIN incident i ON i.num = h.incident WHERE h.incident = ? ORDER BY h.id",
+            "SELECT h.*, i.id AS name FROM history h JOIN incident i ON i.num = h.incident WHERE h.incident = ? "
+            "ORDER BY h.id",
             (num,),
         )
         kinds = self._db.read("SELECT kind, count FROM redacted WHERE incident = ? ORDER BY kind", (num,))
-        return Remembered(
-            incident=incident(row),
-            diagnosis=codec.diagnosis(row["body"], self._found(num)),
-            feedback=tuple(map(spoken, feedback)),
-            history=tuple(map(change, changes)),
+        return StoredIncident(
+            incident=incident_from_row(row),
+            diagnosis=codec.decode_diagnosis(row["body"], self._clusters_by_place(num)),
+            feedback=tuple(map(feedback_from_row, feedback)),
+            history=tuple(map(change_from_row, changes)),
             redacted={item["kind"]: item["count"] for item in kinds},
         )
 
-    def number(self, wanted: str) -> int:
-        """The row of an incident by its id, its job's id, or the first digits of either. Raises OptionError when none
-        or several have them.
+    def find_number(self, reference: str) -> int:
+        """Return the row number of an incident by its id, its job's id, or the first digits of either.
+
+        Raises OptionError when no or several incidents match.
         """
-        digits = wanted.strip().lower()
+        digits = reference.strip().lower()
         digits = digits[2:] if digits[:2] in ("i-", "j-") else digits
         rows = []
         if digits and all(sign.isalnum() or sign in "-_" for sign in digits):
@@ -114,30 +119,30 @@ class Incidents:
             return int((exact or rows)[0]["num"])
         if rows:
             raise OptionError(
-                f"several incidents begin with {wanted}",
+                f"several incidents begin with {reference}",
                 hint="give more of the id: " + ", ".join(row["id"] for row in rows[:5]),
             )
         raise NotFoundError(
-            f"the store has no incident {wanted}",
-            hint="`triage list` shows those it has; ids are i- and the digits of the job's id",
+            f"the store has no incident {reference}",
+            hint="`triage list` shows the incidents; an id is i- and the digits of the job's id",
         )
 
-    def changes(self, of: str, *, limit: int = 20) -> list[Change]:
-        """Incidents that came to be held for this signature or cluster, or no longer are, the latest first."""
+    def list_changes(self, cause: str, *, limit: int = 20) -> list[DiagnosisChange]:
+        """Return the changes of diagnoses to or from this signature or cluster, the latest first."""
         rows = self._db.read(
-            "SELECT h.*, i.id AS name FROM history h JOIN incident i ON i.num = h.incident WHERE h.old = ? OR h.new = ? "
-            "ORDER BY h.id DESC LIMIT ?",
-            (of, of, limit),
+            "SELECT h.*, i.id AS name FROM history h JOIN incident i ON i.num = h.incident "
+            "WHERE h.old = ? OR h.new = ? ORDER BY h.id DESC LIMIT ?",
+            (cause, cause, limit),
         )
-        return [change(row) for row in rows]
+        return [change_from_row(row) for row in rows]
 
-    def last_seen(self) -> float | None:
-        """When something was last ingested for the first time."""
-        row = self._db.one("SELECT stored_at FROM incident ORDER BY num DESC LIMIT 1")
+    def last_stored_at(self) -> float | None:
+        """Return when a new incident was last stored."""
+        row = self._db.read_one("SELECT stored_at FROM incident ORDER BY num DESC LIMIT 1")
         return float(row["stored_at"]) if row is not None else None
 
     def remove(self, nums: Sequence[int]) -> None:
-        """Forget these incidents; what clusters counted of them stays."""
+        """Delete incidents; the counts of their clusters stay."""
         with self._db.write() as connection:
             for num in nums:
                 connection.execute("DELETE FROM feedback WHERE incident = ?", (num,))
@@ -145,15 +150,15 @@ class Incidents:
                 connection.execute("DELETE FROM incident WHERE num = ?", (num,))
             connection.execute("DELETE FROM job WHERE NOT EXISTS (SELECT 1 FROM incident WHERE incident.job = job.id)")
 
-    def rewrite(self, num: int, diagnosis: Diagnosis, reason: str, *, now: float | None = None) -> None:
-        """Put another diagnosis in the place of the one that the incident has; the change is remembered."""
+    def replace_diagnosis(self, num: int, diagnosis: Diagnosis, reason: str, *, now: float | None = None) -> None:
+        """Replace the diagnosis of an incident and record the change."""
         with self._db.write() as connection:
             known = connection.execute("SELECT num, id, digest FROM incident WHERE num = ?", (num,)).fetchone()
             self._write(
                 connection,
                 known["id"],
                 diagnosis,
-                codec.digest(diagnosis),
+                codec.diagnosis_digest(diagnosis),
                 time.time() if now is None else now,
                 known,
                 reason,
@@ -169,43 +174,37 @@ class Incidents:
         known: sqlite3.Row | None,
         reason: str = "ingest",
     ) -> int:
-        before = _held(db, known["num"]) if known is not None else None
-        placed = codec.placed(diagnosis)
+        before = _current_cause(db, known["num"]) if known is not None else None
+        placed = codec.place_findings(diagnosis)
         keys = {
             place: self.clusters.assign(db, item.finding, identifier, diagnosis, when, count=known is None)
             for place, item in enumerate(placed)
             if item.finding.signature is None
         }
-        _job(db, diagnosis)
-        num = _incident(
-            db,
-            identifier,
-            diagnosis,
-            digest,
-            when,
-            known,
-            next((keys.get(p) for p, item in enumerate(placed) if item.root), None),
-        )
-        db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (num, codec.body(diagnosis)))
-        _findings(db, num, placed, keys)
-        _around(db, num, diagnosis, when)
-        pages.write(db, num, identifier, diagnosis, [key for key in keys.values() if key])
+        _write_job(db, diagnosis)
+        root_key = next((keys.get(place) for place, item in enumerate(placed) if item.root), None)
+        num = _write_incident(db, identifier, diagnosis, digest, when, known, root_key)
+        db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (num, codec.encode_diagnosis(diagnosis)))
+        _write_findings(db, num, placed, keys)
+        _write_details(db, num, diagnosis)
+        _write_warnings(db, num, diagnosis)
+        fts_index.write_page(db, num, identifier, diagnosis, [key for key in keys.values() if key])
         if before is not None:
-            _remember(db, num, identifier, before, _held(db, num), reason, when)
+            _record_change(db, num, identifier, before, _current_cause(db, num), reason, when)
         return num
 
-    def _found(self, num: int) -> dict[int, str]:
+    def _clusters_by_place(self, num: int) -> dict[int, str]:
         rows = self._db.read(
             "SELECT f.place, k.cluster FROM finding f JOIN cluster_key k ON k.key = f.key WHERE f.incident = ?", (num,)
         )
         return {row["place"]: row["cluster"] for row in rows}
 
-    def _current(self, num: int, diagnosis: Diagnosis) -> Diagnosis:
-        """The diagnosis with the clusters that its unknown failures have in this store."""
-        found = self._found(num)
-        placed = codec.placed(diagnosis)
+    def _with_stored_clusters(self, num: int, diagnosis: Diagnosis) -> Diagnosis:
+        """Return the diagnosis with the clusters that its unknown failures have in this store."""
+        clusters = self._clusters_by_place(num)
+        placed = codec.place_findings(diagnosis)
         items = [
-            item.finding if place not in found else dataclasses.replace(item.finding, cluster=found[place])
+            item.finding if place not in clusters else dataclasses.replace(item.finding, cluster=clusters[place])
             for place, item in enumerate(placed)
         ]
         if all(new is item.finding or new == item.finding for new, item in zip(items, placed, strict=True)):
@@ -220,33 +219,36 @@ class Incidents:
         )
 
 
-def incident(row: Any) -> Incident:
-    """A row with COLUMNS."""
-    values = {name: row[name] for name in Incident.__dataclass_fields__ if name not in ("ranks", "hosts")}
+def incident_from_row(row: Any) -> Incident:
+    """Return the incident in a row with COLUMNS."""
+    values = {name: row[key] for name, key in record_keys(Incident).items() if name not in ("ranks", "hosts")}
     return Incident(**values, ranks=tuple(json.loads(row["ranks"])), hosts=tuple(json.loads(row["hosts"])))
 
 
-def spoken(row: Any) -> Feedback:
-    """A row of feedback with the incident's id as `name`."""
+def feedback_from_row(row: Any) -> Feedback:
+    """Return the feedback in a row that has the incident's id as `name`."""
     return Feedback(
         row["id"], row["name"], row["at"], row["actor"], row["verdict"], row["because"], row["signature"], row["said"]
     )
 
 
-def change(row: Any) -> Change:
-    """A row of history with the incident's id as `name`."""
-    return Change(row["name"], row["at"], row["reason"], row["old"], row["new"], row["old_catalog"], row["new_catalog"])
+def change_from_row(row: Any) -> DiagnosisChange:
+    """Return the change in a row of history that has the incident's id as `name`."""
+    return DiagnosisChange(
+        row["name"], row["at"], row["reason"], row["old"], row["new"], row["old_catalog"], row["new_catalog"]
+    )
 
 
-def _job(db: sqlite3.Connection, diagnosis: Diagnosis) -> None:
+def _write_job(db: sqlite3.Connection, diagnosis: Diagnosis) -> None:
     job = diagnosis.job
     db.execute(
-        "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name, path = excluded.path, "
-        "world_size = excluded.world_size, first_time = excluded.first_time, last_time = excluded.last_time, versions = excluded.versions",
+        "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+        "SET name = excluded.name, path = excluded.path, world_size = excluded.world_size, first_time = "
+        "excluded.first_time, last_time = excluded.last_time, versions = excluded.versions",
         (
             job.id,
-            codec.plain(job.name),
-            codec.plain(job.path),
+            codec.without_surrogates(job.name),
+            codec.without_surrogates(job.path),
             job.world_size,
             job.first_time,
             job.last_time,
@@ -255,7 +257,7 @@ def _job(db: sqlite3.Connection, diagnosis: Diagnosis) -> None:
     )
 
 
-def _incident(
+def _write_incident(
     db: sqlite3.Connection,
     identifier: str,
     diagnosis: Diagnosis,
@@ -264,31 +266,14 @@ def _incident(
     known: sqlite3.Row | None,
     key: str | None,
 ) -> int:
-    root, job = diagnosis.root_cause, diagnosis.job
-    values: dict[str, Any] = {
-        "job": job.id,
-        "verdict": diagnosis.verdict,
-        "title": codec.plain(root.title) if root else "",
-        "signature": root.signature if root else None,
-        "key": key,
-        "domain": root.domain if root else "",
-        "severity": root.severity if root else "",
-        "confidence": root.confidence if root else 0.0,
-        "ranks": json.dumps(list(root.ranks[:MOST_RANKS]) if root else []),
-        "hosts": codec.names(blamed_hosts(diagnosis)),
-        "device": next((root.captures[name] for name in _DEVICES if root.captures.get(name)), None) if root else None,
-        "at": happened(diagnosis, when),
-        "tool_version": diagnosis.tool_version,
-        "catalog_version": diagnosis.catalog_version,
-        "digest": digest,
-    }
+    values = {**_incident_values(diagnosis, when), "key": key, "digest": digest}
     if known is not None:
         changed = ", ".join(f"{name} = :{name}" for name in values)
         db.execute(f"UPDATE incident SET {changed} WHERE num = :num", {**values, "num": known["num"]})
         for table in ("attempt", "finding", "blamed_rank", "host", "warning", "redacted"):
             db.execute(f"DELETE FROM {table} WHERE incident = ?", (known["num"],))
         return int(known["num"])
-    values = {**values, "id": identifier, "stored_at": when, "seen_at": when, "seen": 1}
+    values |= {"id": identifier, "stored_at": when, "seen_at": when, "seen": 1}
     done = db.execute(
         f"INSERT INTO incident ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values
     )
@@ -296,29 +281,42 @@ def _incident(
     return done.lastrowid
 
 
-def _findings(db: sqlite3.Connection, num: int, placed: Sequence[codec.Placed], keys: Mapping[int, str | None]) -> None:
+def _incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
+    """Return the columns of an incident that come from its diagnosis."""
+    root = diagnosis.root_cause
+    return {
+        "job": diagnosis.job.id,
+        "verdict": diagnosis.verdict,
+        "title": codec.without_surrogates(root.title) if root else "",
+        "signature": root.signature if root else None,
+        "domain": root.domain if root else "",
+        "severity": root.severity if root else "",
+        "confidence": root.confidence if root else 0.0,
+        "ranks": json.dumps(list(root.ranks[:MOST_RANKS]) if root else []),
+        "hosts": codec.json_list(blamed_hosts(diagnosis)),
+        "device": next((root.captures[name] for name in _DEVICES if root.captures.get(name)), None) if root else None,
+        "at": failure_time(diagnosis, when),
+        "tool_version": diagnosis.tool_version,
+        "catalog_version": diagnosis.catalog_version,
+    }
+
+
+def _write_findings(
+    db: sqlite3.Connection, num: int, placed: Sequence[codec.PlacedFinding], keys: Mapping[int, str | None]
+) -> None:
     for place, item in enumerate(placed):
         finding = item.finding
         db.execute(
             "INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(
-                    num,
-                    place,
-                    item.list,
-                    item.root,
-                    finding.signature,
-                    finding.revision,
-                    finding.fingerprint,
-                    keys.get(place),
-                ),
-                *(finding.role, finding.confidence, finding.count),
+                *(num, place, item.list, item.root, finding.signature, finding.revision, finding.fingerprint),
+                *(keys.get(place), finding.role, finding.confidence, finding.count),
             ),
         )
 
 
-def _around(db: sqlite3.Connection, num: int, diagnosis: Diagnosis, when: float) -> None:
-    """What stands about the findings: attempts, blamed ranks, hosts, warnings, what was taken out."""
+def _write_details(db: sqlite3.Connection, num: int, diagnosis: Diagnosis) -> None:
+    """Write the tables around the findings: attempts, blamed ranks, hosts, redactions."""
     root = diagnosis.root_cause
     db.executemany(
         "INSERT INTO blamed_rank VALUES (?, ?)",
@@ -328,37 +326,34 @@ def _around(db: sqlite3.Connection, num: int, diagnosis: Diagnosis, when: float)
     hosts = dict.fromkeys([*sorted(blamed), *diagnosis.job.hosts])
     db.executemany(
         "INSERT INTO host VALUES (?, ?, ?)",
-        [(codec.plain(name), num, name in blamed) for name in list(hosts)[:MOST_RANKS]],
+        [(codec.without_surrogates(name), num, name in blamed) for name in list(hosts)[:MOST_RANKS]],
     )
-    facts = [fact for item in codec.placed(diagnosis) for fact in item.finding.evidence]
-    spans: dict[int, list[float]] = {}
+    facts = [fact for item in codec.place_findings(diagnosis) for fact in item.finding.evidence]
+    times: dict[int, list[float]] = {}
     for fact in facts:
-        spans.setdefault(fact.origin.attempt, []).extend([] if fact.origin.time is None else [fact.origin.time])
+        times.setdefault(fact.origin.attempt, []).extend([] if fact.origin.time is None else [fact.origin.time])
     db.executemany(
         "INSERT INTO attempt VALUES (?, ?, ?, ?)",
-        [(num, number, min(times, default=None), max(times, default=None)) for number, times in spans.items()],
-    )
-    notes = diagnosis.warnings[:MOST_WARNINGS]
-    db.executemany(
-        "INSERT INTO warning VALUES (?, ?, ?, ?, ?)",
-        [
-            (
-                num,
-                place,
-                note.code,
-                None if note.source is None else codec.plain(note.source),
-                codec.plain(note.message),
-            )
-            for place, note in enumerate(notes)
-        ],
+        [(num, attempt, min(at, default=None), max(at, default=None)) for attempt, at in times.items()],
     )
     db.executemany(
-        "INSERT INTO redacted VALUES (?, ?, ?)", [(num, kind, count) for kind, count in counted(facts).items()]
+        "INSERT INTO redacted VALUES (?, ?, ?)", [(num, kind, count) for kind, count in count_redactions(facts).items()]
     )
+
+
+def _write_warnings(db: sqlite3.Connection, num: int, diagnosis: Diagnosis) -> None:
+    rows = [
+        (
+            *(num, place, item.code),
+            *(text if text is None else codec.without_surrogates(text) for text in (item.source, item.message)),
+        )
+        for place, item in enumerate(diagnosis.warnings[:MOST_WARNINGS])
+    ]
+    db.executemany("INSERT INTO warning VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def blamed_hosts(diagnosis: Diagnosis) -> list[str]:
-    """The hosts of the root cause: those it names, else those of its ranks."""
+    """Return the hosts of the root cause: those it names, else those of its ranks."""
     root = diagnosis.root_cause
     if root is None:
         return []
@@ -368,25 +363,29 @@ def blamed_hosts(diagnosis: Diagnosis) -> list[str]:
     return [host for host, members in diagnosis.job.hosts.items() if ranks.intersection(members)][:MOST_RANKS]
 
 
-def happened(diagnosis: Diagnosis, when: float) -> float:
-    """When it failed: the root's first time, else the job's last, else now; clocks that cannot be right do not count."""
+def failure_time(diagnosis: Diagnosis, when: float) -> float:
+    """Return when the job failed: the root cause's first time, else the job's last, else `when`.
+
+    Times before EARLIEST or in the future are skipped.
+    """
     root = diagnosis.root_cause
-    for told in (root.first_time if root else None, diagnosis.job.last_time, diagnosis.job.first_time):
-        if told is not None and EARLIEST < told < when + 86_400:
-            return told
+    for time_ in (root.first_time if root else None, diagnosis.job.last_time, diagnosis.job.first_time):
+        if time_ is not None and EARLIEST < time_ < when + 86_400:
+            return time_
     return when
 
 
-def _held(db: sqlite3.Connection, num: int) -> tuple[str, str]:
-    """What the incident is held for, and by which catalog."""
+def _current_cause(db: sqlite3.Connection, num: int) -> tuple[str, str]:
+    """Return the current root cause of an incident and the version of its catalog."""
     row = db.execute(
-        "SELECT i.verdict, i.signature, k.cluster, i.catalog_version FROM incident i LEFT JOIN cluster_key k ON k.key = i.key WHERE num = ?",
+        "SELECT i.verdict, i.signature, k.cluster, i.catalog_version FROM incident i LEFT "
+        "JOIN cluster_key k ON k.key = i.key WHERE num = ?",
         (num,),
     ).fetchone()
     return row["signature"] or row["cluster"] or row["verdict"], row["catalog_version"]
 
 
-def _remember(
+def _record_change(
     db: sqlite3.Connection,
     num: int,
     identifier: str,
@@ -395,7 +394,7 @@ def _remember(
     reason: str,
     when: float,
 ) -> None:
-    """A line of history, and a post for those who were told the old answer."""
+    """Record a changed root cause in the history, and queue a post for those who got the old one."""
     if before[0] == after[0]:
         return
     done = db.execute(

@@ -1,5 +1,4 @@
-"""The tables, step by step. A store is brought up to date by the steps it lacks; a step that was released is never
-changed, only followed.
+"""Create and migrate the tables, step by step. A released step is never changed, only followed by another.
 
 To add one: a function at the end of STEPS, and a store of the version before it in `tests/store/old/`.
 """
@@ -11,60 +10,63 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from triage.base.errors import StoreError
-from triage.store.connection import APPLICATION, Connections, shared
+from triage.store.connection import APPLICATION, Connections, is_network_file
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 4  # the number of STEPS, here so that a store that is up to date needs not import them
+VERSION = 4  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
-def version(connection: sqlite3.Connection) -> int:
-    """How many steps this file has taken; 0 for an empty one."""
+def schema_version(connection: sqlite3.Connection) -> int:
+    """Return how many steps were applied to this file; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def bring_up_to_date(connections: Connections) -> int:
-    """Take the steps that the file lacks, all in one transaction; the number of them. Raises StoreError for a file of
-    somebody else.
+def migrate(connections: Connections) -> int:
+    """Apply the missing steps in one transaction; return their number.
+
+    Raises StoreError for a file of another program or of a newer version.
     """
-    with connections.told():
+    with connections.translate_errors():
         connection = connections.get()
-        taken = _checked(connections, connection)
-        if taken == VERSION or not connections.writable:
-            if taken < VERSION:
-                hint = "run `triage db migrate` where the file may be written, or copy it to such a place"
+        applied = _check_version(connections, connection)
+        if applied == VERSION or not connections.writable:
+            if applied < VERSION:
+                hint = "make the file writable and run `triage db migrate`, or use a writable copy"
                 raise StoreError(
-                    "the store is of an older version and may not be written", hint=hint, path=str(connections.path)
+                    "the store has an older version and is read-only", hint=hint, path=str(connections.path)
                 )
             return 0
-        if taken == 0:
-            connection.execute(f"PRAGMA journal_mode = {'DELETE' if shared(connections.path) else 'WAL'}")
+        if applied == 0:
+            connection.execute(f"PRAGMA journal_mode = {'DELETE' if is_network_file(connections.path) else 'WAL'}")
     from sqlite_utils import Database
 
-    with connections.write():  # whoever comes second finds it done
-        taken = _checked(connections, connection)
+    with connections.write():  # another process may have migrated it meanwhile
+        applied = _check_version(connections, connection)
         database = Database(connection, execute_plugins=False)
-        for step in STEPS[taken:]:
+        for step in STEPS[applied:]:
             step(database)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
-    return VERSION - taken
+    return VERSION - applied
 
 
-def _checked(connections: Connections, connection: sqlite3.Connection) -> int:
-    taken = version(connection)
+def _check_version(connections: Connections, connection: sqlite3.Connection) -> int:
+    applied = schema_version(connection)
     path = str(connections.path)
-    if taken > VERSION:
-        hint = "use that version of triage, or give --store another file"
+    if applied > VERSION:
+        hint = "use that version of triage, or name another file with --store"
         raise StoreError(
-            f"the store was written by a newer triage (version {taken}, this one knows {VERSION})", hint=hint, path=path
+            f"the store was written by a newer triage (version {applied}, this one knows {VERSION})",
+            hint=hint,
+            path=path,
         )
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    if application != APPLICATION and not (empty and taken == 0):
-        raise StoreError("this is a database of another program", hint="give --store another file", path=path)
-    return taken
+    if application != APPLICATION and not (empty and applied == 0):
+        raise StoreError("this is a database of another program", hint="name another file with --store", path=path)
+    return applied
 
 
 _KNOWLEDGE = """
@@ -76,7 +78,8 @@ CREATE TABLE job (
 CREATE TABLE incident (
     num INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, job TEXT NOT NULL REFERENCES job (id),
     verdict TEXT NOT NULL CHECK (verdict IN ('known', 'unknown', 'clean')),
-    title TEXT NOT NULL, signature TEXT, key TEXT, domain TEXT NOT NULL, severity TEXT NOT NULL, confidence REAL NOT NULL,
+    title TEXT NOT NULL, signature TEXT, key TEXT, domain TEXT NOT NULL, severity TEXT NOT NULL, \
+confidence REAL NOT NULL,
     ranks TEXT NOT NULL, hosts TEXT NOT NULL, device TEXT,
     at REAL NOT NULL, stored_at REAL NOT NULL, seen_at REAL NOT NULL, seen INTEGER NOT NULL,
     tool_version TEXT NOT NULL, catalog_version TEXT NOT NULL, digest TEXT NOT NULL
@@ -90,7 +93,8 @@ CREATE INDEX incident_cause ON incident (signature, key, at);
 CREATE INDEX incident_device ON incident (device) WHERE device IS NOT NULL;
 CREATE INDEX incident_job ON incident (job);
 CREATE TABLE attempt (
-    incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, number INTEGER NOT NULL, first_time REAL, last_time REAL,
+    incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, number INTEGER NOT NULL, first_time REAL, \
+last_time REAL,
     PRIMARY KEY (incident, number)
 ) WITHOUT ROWID;
 CREATE TABLE finding (
@@ -104,7 +108,8 @@ CREATE INDEX finding_signature ON finding (signature);
 CREATE INDEX finding_key ON finding (key);
 CREATE TABLE report (num INTEGER PRIMARY KEY REFERENCES incident (num) ON DELETE CASCADE, body BLOB NOT NULL);
 CREATE TABLE blamed_rank (
-    rank INTEGER NOT NULL, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, PRIMARY KEY (rank, incident)
+    rank INTEGER NOT NULL, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, PRIMARY KEY (rank, \
+incident)
 ) WITHOUT ROWID;
 CREATE INDEX blamed_rank_incident ON blamed_rank (incident);
 CREATE TABLE host (
@@ -121,7 +126,8 @@ CREATE TABLE redacted (
     PRIMARY KEY (incident, kind)
 ) WITHOUT ROWID;
 CREATE TABLE history (
-    id INTEGER PRIMARY KEY, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, at REAL NOT NULL, reason TEXT NOT NULL,
+    id INTEGER PRIMARY KEY, incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, at REAL NOT NULL, \
+reason TEXT NOT NULL,
     old TEXT NOT NULL, new TEXT NOT NULL, old_catalog TEXT NOT NULL, new_catalog TEXT NOT NULL
 );
 CREATE INDEX history_incident ON history (incident);
@@ -131,7 +137,8 @@ CREATE TABLE feedback (
 );
 CREATE INDEX feedback_incident ON feedback (incident);
 CREATE TABLE cluster (
-    id TEXT PRIMARY KEY, state TEXT NOT NULL, title TEXT NOT NULL, name TEXT, note TEXT NOT NULL DEFAULT '', signature TEXT,
+    id TEXT PRIMARY KEY, state TEXT NOT NULL, title TEXT NOT NULL, name TEXT, note TEXT NOT NULL DEFAULT '', \
+signature TEXT,
     redirect TEXT REFERENCES cluster (id), created_at REAL NOT NULL
 );
 CREATE TABLE cluster_key (
@@ -142,7 +149,8 @@ CREATE TABLE cluster_key (
 CREATE INDEX cluster_key_cluster ON cluster_key (cluster);
 CREATE INDEX cluster_key_guard ON cluster_key (guard);
 CREATE TABLE exemplar (
-    key TEXT NOT NULL REFERENCES cluster_key (key) ON DELETE CASCADE, place INTEGER NOT NULL, incident TEXT NOT NULL, facts TEXT NOT NULL,
+    key TEXT NOT NULL REFERENCES cluster_key (key) ON DELETE CASCADE, place INTEGER NOT NULL, incident TEXT NOT NULL, \
+facts TEXT NOT NULL,
     PRIMARY KEY (key, place)
 ) WITHOUT ROWID;
 CREATE TABLE counter (
@@ -150,10 +158,12 @@ CREATE TABLE counter (
     PRIMARY KEY (key, day)
 ) WITHOUT ROWID;
 CREATE TABLE apart (
-    one TEXT NOT NULL, other TEXT NOT NULL, why TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (one, other), CHECK (one < other)
+    one TEXT NOT NULL, other TEXT NOT NULL, why TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (one, other), \
+CHECK (one < other)
 ) WITHOUT ROWID;
 CREATE TABLE audit (
-    id INTEGER PRIMARY KEY, at REAL NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, details TEXT NOT NULL,
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, \
+details TEXT NOT NULL,
     undo TEXT, undone_by INTEGER REFERENCES audit (id)
 );
 CREATE INDEX audit_subject ON audit (subject);
@@ -162,16 +172,20 @@ CREATE TABLE page (num INTEGER PRIMARY KEY, title TEXT NOT NULL, words TEXT NOT 
 
 _WORK = """
 CREATE TABLE outbox (
-    id INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, once TEXT NOT NULL UNIQUE, payload TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'taken', 'sent', 'dead', 'dropped')), attempts INTEGER NOT NULL DEFAULT 0,
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, once TEXT NOT NULL UNIQUE, \
+payload TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'taken', 'sent', 'dead', 'dropped')), \
+attempts INTEGER NOT NULL DEFAULT 0,
     next_at REAL NOT NULL, taken_until REAL, receipt TEXT, error TEXT
 );
 CREATE INDEX outbox_due ON outbox (state, next_at);
 CREATE TABLE task (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, payload TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed', 'cancelled')),
-    attempts INTEGER NOT NULL DEFAULT 0, most INTEGER NOT NULL DEFAULT 3, created_at REAL NOT NULL, started_at REAL, ended_at REAL,
-    owner TEXT, beat_at REAL, cancel INTEGER NOT NULL DEFAULT 0, progress TEXT, result TEXT, error TEXT, actor TEXT NOT NULL DEFAULT ''
+    attempts INTEGER NOT NULL DEFAULT 0, most INTEGER NOT NULL DEFAULT 3, created_at REAL NOT NULL, started_at REAL, \
+ended_at REAL,
+    owner TEXT, beat_at REAL, cancel INTEGER NOT NULL DEFAULT 0, progress TEXT, result TEXT, error TEXT, \
+actor TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX task_state ON task (state, created_at);
 CREATE TABLE token (
@@ -188,7 +202,8 @@ CREATE TABLE upload (
 ) WITHOUT ROWID;
 CREATE INDEX upload_used ON upload (used_at);
 CREATE TABLE origin (
-    incident INTEGER PRIMARY KEY REFERENCES incident (num) ON DELETE CASCADE, at REAL NOT NULL, actor TEXT NOT NULL, place TEXT NOT NULL
+    incident INTEGER PRIMARY KEY REFERENCES incident (num) ON DELETE CASCADE, at REAL NOT NULL, actor TEXT NOT NULL, \
+place TEXT NOT NULL
 );
 CREATE TABLE document (
     incident INTEGER NOT NULL REFERENCES incident (num) ON DELETE CASCADE, kind TEXT NOT NULL, body BLOB NOT NULL,
@@ -198,9 +213,8 @@ CREATE TABLE secret (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE generation (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
 INSERT INTO generation VALUES (1, 0)
 """
-# When these change, what was read before is old: answers that are kept ask for the number and nothing else. Whatever
-# people decide or say is
-# in the audit log, and whatever an ingest writes goes with its incident.
+# A change of these tables makes cached answers old: caches only read the counter. The audit log covers all decisions
+# and feedback, and everything that an ingest writes belongs to its incident.
 _COUNTED = (("incident", "INSERT UPDATE DELETE"), ("audit", "INSERT"), ("cluster_key", "INSERT UPDATE"))
 
 
@@ -209,36 +223,40 @@ def _make(database: Database, script: str) -> None:
         database.execute(statement)
 
 
-def knowledge(database: Database) -> None:
-    """Jobs, incidents, clusters, feedback, the audit log, and the words of each incident for the search."""
+def create_knowledge_tables(database: Database) -> None:
+    """Create the tables of jobs, incidents, clusters, feedback, the audit log and the full-text index."""
     _make(database, _KNOWLEDGE)
     database.table("page").enable_fts(
         ["title", "words", "body"], create_triggers=True, tokenize="unicode61 remove_diacritics 2"
     )
 
 
-def work(database: Database) -> None:
-    """What waits to be done: posts, tasks of the service; and the tokens that open it."""
+def create_work_tables(database: Database) -> None:
+    """Create the tables of the outbox, tasks and tokens."""
     _make(database, _WORK)
 
 
-def service(database: Database) -> None:
-    """What the service needs: when a task is due, uploads, where an incident came from, documents beside it, and a
-    count of changes.
-    """
+def add_service_tables(database: Database) -> None:
+    """Add what the service needs: due times, uploads, origins, documents, secrets and a counter of changes."""
     _make(database, _SERVICE)
     for table, verbs in _COUNTED:
         for verb in verbs.split():
             database.execute(
-                f"CREATE TRIGGER {table}_{verb.lower()}_counts AFTER {verb} ON {table} BEGIN UPDATE generation SET number = number + 1; END"
+                f"CREATE TRIGGER {table}_{verb.lower()}_counts AFTER {verb} ON {table} BEGIN UPDATE generation "
+                "SET number = number + 1; END"
             )
 
 
-def told(database: Database) -> None:
-    """What was told to whom."""
-    from triage.store.told import tables
+def add_notification_tables(database: Database) -> None:
+    """Create the tables of notifications."""
+    from triage.store.notifications import create_tables
 
-    tables(database)
+    create_tables(database)
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (knowledge, work, service, told)
+STEPS: tuple[Callable[[Database], None], ...] = (
+    create_knowledge_tables,
+    create_work_tables,
+    add_service_tables,
+    add_notification_tables,
+)

@@ -1,5 +1,6 @@
-"""What is to be told to others, in the same transaction as what it tells of: written once, sent at least once, by
-whoever takes it.
+"""The outbox: posts for other systems, written in the transaction of the event that they are about.
+
+A post is written once and sent at least once, by whichever process takes it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,7 @@ from triage.store.connection import Connections
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One thing to tell. `state`: waiting, taken (somebody is sending it), sent, dead (given up), dropped (by a
-    person).
-    """
+    """A post. `state`: waiting, taken (being sent), sent, dead (given up), dropped (by a person)."""
 
     id: int
     at: float
@@ -34,9 +33,10 @@ class Post:
 
 
 def put(db: sqlite3.Connection, kind: str, subject: str, once: str, payload: Mapping[str, Any], when: float) -> bool:
-    """Write a post inside a transaction that is open; False when there is one with the same `once` already."""
+    """Write a post within an open transaction; return False when one with the same `once` exists."""
     done = db.execute(
-        "INSERT INTO outbox (at, kind, subject, once, payload, state, next_at) VALUES (?, ?, ?, ?, ?, 'waiting', ?) ON CONFLICT (once) DO NOTHING",
+        "INSERT INTO outbox (at, kind, subject, once, payload, state, next_at) VALUES (?, ?, ?, ?, ?, 'waiting', ?) "
+        "ON CONFLICT (once) DO NOTHING",
         (when, kind, subject, once, json.dumps(payload, ensure_ascii=False), when),
     )
     return done.rowcount == 1
@@ -49,15 +49,16 @@ class Outbox:
         self._db = connections
 
     def put(self, kind: str, subject: str, once: str, payload: Mapping[str, Any], *, now: float | None = None) -> bool:
-        """Write a post; False when there is one with the same `once` already."""
+        """Write a post; return False when one with the same `once` exists."""
         with self._db.write() as db:
             return put(db, kind, subject, once, payload, time.time() if now is None else now)
 
     def request(
         self, kind: str, subject: str, payload: Mapping[str, Any], *, at: float, now: float | None = None
     ) -> bool:
-        """A post that says "tell how it is now": one that waits already will do, and becomes due at `at` if that is
-        earlier.
+        """Request a post of the current state, due at `at`.
+
+        Returns False when one is waiting, which becomes due at `at` if that is earlier.
         """
         with self._db.write() as db:
             waiting = db.execute(
@@ -78,18 +79,19 @@ class Outbox:
         return True
 
     def take(self, seconds: float, *, kinds: tuple[str, ...] = (), now: float | None = None) -> Post | None:
-        """The oldest post that is due, for this caller alone until `seconds` have passed; then it is due again.
+        """Take the oldest post that is due; it belongs to this caller for `seconds`, then it is due again.
 
-        While somebody sends a post of one kind and subject, no other of these is given away: two that are about one
+        While a post of one kind and subject is being sent, no other of these is given out, so that two posts about one
         message never race.
         """
         when = time.time() if now is None else now
-        wanted = f"AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        kind_clause = f"AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         with self._db.write() as db:
             row = db.execute(
-                "SELECT * FROM outbox WHERE ((state = 'waiting' AND next_at <= ?) OR (state = 'taken' AND taken_until <= ?)) "
-                f"{wanted} AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state = 'taken' AND o.taken_until > ? AND o.kind = outbox.kind "
-                "AND o.subject = outbox.subject AND o.id <> outbox.id) ORDER BY next_at, id LIMIT 1",
+                "SELECT * FROM outbox WHERE ((state = 'waiting' AND next_at <= ?) OR (state = 'taken' "
+                f"AND taken_until <= ?)) {kind_clause} AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state = 'taken' "
+                "AND o.taken_until > ? AND o.kind = outbox.kind AND o.subject = outbox.subject "
+                "AND o.id <> outbox.id) ORDER BY next_at, id LIMIT 1",
                 (when, when, *kinds, when),
             ).fetchone()
             if row is None:
@@ -100,52 +102,52 @@ class Outbox:
             )
         return _post({**dict(row), "state": "taken", "attempts": row["attempts"] + 1})
 
-    def sent(self, number: int, receipt: str = "") -> None:
-        """It arrived; `receipt` is what the other side called it."""
+    def mark_sent(self, number: int, receipt: str = "") -> None:
+        """Mark a post as sent; `receipt` is its id on the other side."""
         with self._db.write() as db:
             db.execute(
                 "UPDATE outbox SET state = 'sent', receipt = ?, error = NULL, taken_until = NULL WHERE id = ?",
                 (receipt, number),
             )
 
-    def failed(self, number: int, error: str, *, again_at: float | None) -> None:
-        """It did not arrive: due again at that time, or dead when there is none."""
+    def mark_failed(self, number: int, error: str, *, again_at: float | None) -> None:
+        """Mark a post as failed: due again at `again_at`, or dead when that is None."""
         state = "dead" if again_at is None else "waiting"
         with self._db.write() as db:
             db.execute(
-                "UPDATE outbox SET state = ?, error = ?, next_at = coalesce(?, next_at), taken_until = NULL WHERE id = ?",
+                "UPDATE outbox SET state = ?, error = ?, next_at = coalesce(?, next_at), taken_until = NULL "
+                "WHERE id = ?",
                 (state, error, again_at, number),
             )
 
     def retry(self, number: int, *, now: float | None = None) -> bool:
-        """Make a post due at once, whatever became of it; False when there is none of this number, it was sent, or it
-        is being sent.
-        """
+        """Make a post due now; return False when it does not exist, was sent or is being sent."""
         when = time.time() if now is None else now
         with self._db.write() as db:
             done = db.execute(
-                "UPDATE outbox SET state = 'waiting', next_at = ? WHERE id = ? AND state <> 'sent' AND NOT (state = 'taken' AND taken_until > ?)",
+                "UPDATE outbox SET state = 'waiting', next_at = ? WHERE id = ? AND state <> 'sent' "
+                "AND NOT (state = 'taken' AND taken_until > ?)",
                 (when, number, when),
             )
         return done.rowcount == 1
 
     def drop(self, number: int) -> bool:
-        """Never send it; False when there is none of this number or it was sent."""
+        """Drop a post; return False when it does not exist or was sent."""
         with self._db.write() as db:
             done = db.execute("UPDATE outbox SET state = 'dropped' WHERE id = ? AND state <> 'sent'", (number,))
         return done.rowcount == 1
 
     def counts(self) -> dict[str, int]:
-        """How many posts are in each state."""
+        """Return how many posts are in each state."""
         return {row["state"]: row["n"] for row in self._db.read("SELECT state, count(*) AS n FROM outbox GROUP BY 1")}
 
-    def post(self, number: int) -> Post | None:
-        """The post of this number."""
-        row = self._db.one("SELECT * FROM outbox WHERE id = ?", (number,))
+    def get(self, number: int) -> Post | None:
+        """Return the post with this number, or None."""
+        row = self._db.read_one("SELECT * FROM outbox WHERE id = ?", (number,))
         return _post(row) if row is not None else None
 
-    def listed(self, *, state: str | None = None, limit: int = 100) -> list[Post]:
-        """The newest posts first."""
+    def list_posts(self, *, state: str | None = None, limit: int = 100) -> list[Post]:
+        """Return the posts, the newest first."""
         where, arguments = ("WHERE state = ?", (state, limit)) if state else ("", (limit,))
         return [
             _post(row) for row in self._db.read(f"SELECT * FROM outbox {where} ORDER BY id DESC LIMIT ?", arguments)

@@ -1,8 +1,7 @@
-"""A new normaliser, old clusters: the kept examples get keys under the new rules beside their old ones, and what no
-longer fits is told.
+"""Give stored fingerprints new keys after a change of the clustering rules.
 
-It is done by `triage clusters rekey` and `triage db migrate`, and by the first ingest with new rules, before anything
-is put into a cluster.
+The stored examples get keys by the new rules beside their old ones, and conflicts are reported. This is done by
+`triage clusters rekey` and `triage db migrate`, and by the first ingest with new rules.
 """
 
 from __future__ import annotations
@@ -10,25 +9,25 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from triage.clusters.upgrade import Example, Upgrade, rekeyed
+from triage.clusters.upgrade import Example, Upgrade, rekey_examples
 from triage.model.diagnosis import Finding, Fingerprint
 from triage.model.evidence import Evidence
-from triage.store import audit, codec, links
-from triage.store.engine import Engine
+from triage.store import audit, cluster_links, codec
+from triage.store.cluster_engine import ClusterEngine
 
 SETTING = "normaliser"
-EXEMPLARS = 5  # kept of each fingerprint
+EXEMPLARS = 5  # stored for each fingerprint
 
 
 @dataclass(frozen=True, slots=True)
-class Rekeyed:
-    """`before` and `version` of the rules; `added` fingerprints; `collisions` and `divergences` as sentences with what
-    to do.
+class RekeyResult:
+    """The result of a rekeying.
 
-    A collision that was merged or rejected, and a divergence that was split, are not told again.
+    `before` and `version` are those of the rules, `added` counts new fingerprints. `collisions` and `divergences` are
+    sentences with what to do; those that a person has resolved are left out.
     """
 
     before: int
@@ -39,71 +38,80 @@ class Rekeyed:
     divergences: tuple[str, ...] = ()
 
 
-def due(db: sqlite3.Connection, engine: Engine) -> bool:
-    """Were clusters made by older rules than these? A store without clusters takes the rules as they are."""
-    return known_version(db) < engine.version
+def is_due(db: sqlite3.Connection, engine: ClusterEngine) -> bool:
+    """Whether the clusters have older rules than the engine; an empty store has none."""
+    return stored_version(db) < engine.version
 
 
-def known_version(db: sqlite3.Connection) -> int:
-    """The version of the rules that all fingerprints of the store have; 0 where there are none."""
+def stored_version(db: sqlite3.Connection) -> int:
+    """Return the version of the rules of all fingerprints in the store; 0 where there are none."""
     row = db.execute("SELECT value FROM setting WHERE key = ?", (SETTING,)).fetchone()
     if row is not None:
         return int(row["value"])
     return int(db.execute("SELECT coalesce(max(version), 0) AS version FROM cluster_key").fetchone()["version"])
 
 
-def rekey(db: sqlite3.Connection, engine: Engine, *, actor: str = links.PROGRAM, dry_run: bool = False) -> Rekeyed:
-    """Give every kept example its key under the engine's rules, inside a transaction that is open."""
-    before = known_version(db)
-    kept = list(_examples(db, engine))
-    upgrade = rekeyed((example for example, _ in kept), engine.version)
-    held = {row["key"]: row["cluster"] for row in db.execute("SELECT key, cluster FROM cluster_key")}
-    new = [(cluster, print_, old) for cluster, print_, old in _oldest_first(db, upgrade) if print_.key not in held]
-    added = {print_.key: (cluster, print_, old) for cluster, print_, old in reversed(new)}
-    # In a dry run they are told as they would stand afterwards.
-    held = {**{key: cluster for key, (cluster, _, _) in added.items()}, **held}
-    result = Rekeyed(
+def rekey(
+    db: sqlite3.Connection, engine: ClusterEngine, *, actor: str = cluster_links.PROGRAM_ACTOR, dry_run: bool = False
+) -> RekeyResult:
+    """Give every stored example a key by the engine's rules, within an open transaction."""
+    before = stored_version(db)
+    examples = list(_examples(db, engine))
+    upgrade = rekey_examples((example for example, _ in examples), engine.version)
+    clusters_by_key = {row["key"]: row["cluster"] for row in db.execute("SELECT key, cluster FROM cluster_key")}
+    new = [item for item in _oldest_first(db, upgrade) if item[1].key not in clusters_by_key]
+    added = {item[1].key: item for item in reversed(new)}
+    # A dry run reports the state as it would be afterwards.
+    clusters_by_key = {**{key: cluster for key, (cluster, _, _) in added.items()}, **clusters_by_key}
+    result = RekeyResult(
         before or engine.version,
         engine.version,
-        len(kept),
+        len(examples),
         len(added),
         tuple(_collisions(db, upgrade)),
-        tuple(_divergences(upgrade, held)),
+        tuple(_divergences(upgrade, clusters_by_key)),
     )
     if not dry_run:
-        when = time.time()
-        for key, (cluster, print_, old) in added.items():
-            _add(db, key, cluster, print_, old, when)
-            rows = [row for example, row in kept if example.new.key == key and example.cluster == cluster]
-            for place, row in enumerate(rows[:EXEMPLARS]):
-                db.execute("INSERT INTO exemplar VALUES (?, ?, ?, ?)", (key, place, row["incident"], row["facts"]))
+        _write_keys(db, added, examples)
         db.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (SETTING, str(engine.version)))
         if added:
-            details = {"from": before, "to": engine.version, "added": len(added)}
-            audit.note(
-                db,
-                when,
-                actor,
-                "rekey",
-                SETTING,
-                details | {"collisions": result.collisions, "divergences": result.divergences},
-            )
+            details: dict[str, object] = {"from": before, "to": engine.version, "added": len(added)}
+            details |= {"collisions": result.collisions, "divergences": result.divergences}
+            audit.write_entry(db, time.time(), actor, "rekey", SETTING, details)
     return result
 
 
-def _examples(db: sqlite3.Connection, engine: Engine) -> Iterator[tuple[Example, sqlite3.Row]]:
+def _write_keys(
+    db: sqlite3.Connection,
+    added: Mapping[str, tuple[str, Fingerprint, str]],
+    examples: Sequence[tuple[Example, sqlite3.Row]],
+) -> None:
+    """Write the new keys and their examples; `added` has (cluster, fingerprint, old key) by key."""
+    when = time.time()
+    for key, (cluster, print_, old) in added.items():
+        _add(db, key, cluster, print_, old, when)
+        rows = [row for example, row in examples if example.new.key == key and example.cluster == cluster]
+        for place, row in enumerate(rows[:EXEMPLARS]):
+            db.execute("INSERT INTO exemplar VALUES (?, ?, ?, ?)", (key, place, row["incident"], row["facts"]))
+
+
+def _examples(db: sqlite3.Connection, engine: ClusterEngine) -> Iterator[tuple[Example, sqlite3.Row]]:
     rows = db.execute(
-        "SELECT e.key, e.incident, e.facts, k.cluster, k.headline FROM exemplar e JOIN cluster_key k ON k.key = e.key ORDER BY e.key, e.place"
+        "SELECT e.key, e.incident, e.facts, k.cluster, k.headline FROM exemplar e "
+        "JOIN cluster_key k ON k.key = e.key ORDER BY e.key, e.place"
     )
     for row in rows.fetchall():
-        facts = tuple(map(codec.evidence_from, json.loads(row["facts"])))
+        facts = tuple(map(codec.evidence_from_json, json.loads(row["facts"])))
         print_ = engine.fingerprint(_finding(facts, row["headline"], row["cluster"]))
         if print_ is not None:
-            yield Example(row["cluster"], row["key"], full(print_, "j-" + row["incident"].removeprefix("i-"))), row
+            yield (
+                Example(row["cluster"], row["key"], with_store_key(print_, "j-" + row["incident"].removeprefix("i-"))),
+                row,
+            )
 
 
-def full(print_: Fingerprint, job: str) -> Fingerprint:
-    """The fingerprint with the key that the store keeps it by: what no line explains is its job's alone."""
+def with_store_key(print_: Fingerprint, job: str) -> Fingerprint:
+    """Return the fingerprint with its key in the store: without an anchor, the key is for its job only."""
     if print_.anchored:
         return print_
     return Fingerprint(print_.version, f"{print_.key}:{job}", print_.guard, print_.headline, print_.trail, False)
@@ -115,16 +123,16 @@ def _finding(facts: tuple[Evidence, ...], headline: str, cluster: str) -> Findin
 
 
 def _oldest_first(db: sqlite3.Connection, upgrade: Upgrade) -> list[tuple[str, Fingerprint, str]]:
-    """A key that several clusters would have goes to the oldest of them."""
+    """Return the new keys, sorted by the age of their clusters: a key of several goes to the oldest."""
     age = {row["id"]: (row["created_at"], row["id"]) for row in db.execute("SELECT id, created_at FROM cluster")}
     return sorted(upgrade.keys, key=lambda item: (age[item[0]], item[1].key))
 
 
 def _add(db: sqlite3.Connection, key: str, cluster: str, print_: Fingerprint, old: str, when: float) -> None:
-    links.add_key(db, key, print_, cluster, f"the key of {old} under the rules of version {print_.version}", when)
+    cluster_links.add_key(db, key, print_, cluster, f"new key of {old} by version {print_.version} of the rules", when)
     db.execute(
-        "UPDATE cluster_key SET first_seen = o.first_seen, last_seen = o.last_seen, ranks = o.ranks, last_path = o.last_path "
-        "FROM (SELECT * FROM cluster_key WHERE key = ?) AS o WHERE cluster_key.key = ?",
+        "UPDATE cluster_key SET first_seen = o.first_seen, last_seen = o.last_seen, ranks = o.ranks, last_path = "
+        "o.last_path FROM (SELECT * FROM cluster_key WHERE key = ?) AS o WHERE cluster_key.key = ?",
         (old, key),
     )
 
@@ -133,15 +141,19 @@ def _collisions(db: sqlite3.Connection, upgrade: Upgrade) -> Iterator[str]:
     for key, clusters in upgrade.collisions:
         apart = db.execute(
             "SELECT 1 FROM apart a JOIN cluster_key m ON m.key = a.one JOIN cluster_key o ON o.key = a.other "
-            f"WHERE m.cluster IN ({', '.join('?' * len(clusters))}) AND o.cluster IN ({', '.join('?' * len(clusters))}) LIMIT 1",
+            f"WHERE m.cluster IN ({', '.join('?' * len(clusters))}) "
+            f"AND o.cluster IN ({', '.join('?' * len(clusters))}) LIMIT 1",
             (*clusters, *clusters),
         ).fetchone()
         if apart is None:
             named = " ".join(clusters)
-            yield f"{named} have the same fingerprint {key} now: `triage clusters merge {named}`, or reject"
+            yield f"{named} now have the same fingerprint {key}: run `triage clusters merge {named}`, or reject it"
 
 
-def _divergences(upgrade: Upgrade, held: dict[str, str]) -> Iterator[str]:
+def _divergences(upgrade: Upgrade, clusters_by_key: dict[str, str]) -> Iterator[str]:
     for cluster, key, parts in upgrade.divergences:
-        if len({held.get(part, cluster) for part in parts}) == 1:
-            yield f"{key} of {cluster} is {len(parts)} fingerprints now: `triage clusters split {cluster} --key {parts[-1]}` if they are two causes"
+        if len({clusters_by_key.get(part, cluster) for part in parts}) == 1:
+            yield (
+                f"{key} of {cluster} now has {len(parts)} fingerprints: `triage clusters split {cluster} --key "
+                f"{parts[-1]}` if they are two causes"
+            )

@@ -1,14 +1,13 @@
-"""After a change of the catalog: what is stored is asked again, and what is held for something else now says so.
+"""Diagnose stored incidents again after a change of the catalog, and record what changes.
 
-Only excerpts are stored, so less can be said than by a new ingest: a stored diagnosis is changed where the catalog
-speaks otherwise about
-the same lines, and a cause whose signature is unchanged is never taken back.
+Only excerpts are stored, so this knows less than a new ingest: a stored diagnosis changes where the catalog differs
+about the same lines, and a cause whose signature is unchanged is never dropped.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -26,9 +25,10 @@ BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """An incident whose diagnosis changes: what it was held for before and after (a signature, a cluster or a verdict),
-    and whether that moved.
+class ChangedIncident:
+    """An incident whose diagnosis changes.
+
+    `old` and `new` are its root cause before and after: a signature, a cluster or a verdict.
     """
 
     incident: str
@@ -40,7 +40,7 @@ class Changed:
 
     @property
     def kind(self) -> str:
-        """`unknown → known`, `one signature → another`, …"""
+        """The kind of change: `unknown → known`, `one signature → another`, …"""
         if self.old == self.new:
             return "findings beside the cause"
         if self.old_verdict == self.new_verdict == "known":
@@ -49,11 +49,11 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Retriaged:
-    """`asked` incidents were looked at; `changed` are those of which the catalog says something else now."""
+class RetriageResult:
+    """The result: how many incidents were checked, and those whose diagnosis changes."""
 
-    asked: int = 0
-    changed: tuple[Changed, ...] = ()
+    checked: int = 0
+    changed: tuple[ChangedIncident, ...] = ()
     kinds: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -67,39 +67,40 @@ def retriage(
     dry_run: bool = False,
     now: float | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Retriaged:
-    """Ask the catalog again about all stored incidents, or those that failed after `since`; `signature` limits it to
-    what that one changes.
+) -> RetriageResult:
+    """Diagnose all stored incidents again, or those that failed after `since`.
 
-    Each change is written with its history and its post in one transaction of its own. `dry_run` only tells.
+    `signature` limits it to incidents that this signature changes. Each change is written with its history and its post
+    in one transaction. `dry_run` writes nothing.
     """
-    asker = _Asker(catalog, signature)
+    rediagnosis = _Rediagnosis(catalog, signature)
     total = int(connections.read("SELECT count(*) AS n FROM incident WHERE at >= ?", (since or 0.0,))[0]["n"])
-    asked, changed = 0, []
+    checked, changed = 0, []
     for num, identifier in _all(connections, since):
         if progress is not None:
-            progress(asked, total)
-        asked += 1
-        facts = codec.facts(connections.read("SELECT body FROM report WHERE num = ?", (num,))[0]["body"])
-        if not facts or not asker.concerns(facts, _stored(connections, num)):
+            progress(checked, total)
+        checked += 1
+        facts = codec.decode_evidence(connections.read("SELECT body FROM report WHERE num = ?", (num,))[0]["body"])
+        if not facts or not rediagnosis.may_change(facts, _stored(connections, num)):
             continue
-        remembered = incidents.get(identifier)
-        new = asker.answer(remembered.diagnosis, facts)
-        if codec.digest(new) == codec.digest(
-            dataclasses.replace(remembered.diagnosis, catalog_version=new.catalog_version)
-        ):
+        stored = incidents.get(identifier)
+        new = rediagnosis.rediagnose(stored.diagnosis, facts)
+        if _is_same(stored.diagnosis, new):
             continue
-        changed.append(_change(remembered.incident.id, remembered.incident.job_name, remembered.diagnosis, new))
+        changed.append(_change(stored.incident.id, stored.incident.job_name, stored.diagnosis, new))
         if not dry_run:
-            incidents.rewrite(num, new, "retriage", now=time.time() if now is None else now)
-    kinds: dict[str, int] = {}
-    for item in changed:
-        kinds[item.kind] = kinds.get(item.kind, 0) + 1
-    return Retriaged(asked, tuple(changed), kinds)
+            incidents.replace_diagnosis(num, new, "retriage", now=now)
+    return RetriageResult(checked, tuple(changed), Counter(item.kind for item in changed))
+
+
+def _is_same(old: Diagnosis, new: Diagnosis) -> bool:
+    """Whether the diagnoses differ in nothing but the catalog's version."""
+    old = dataclasses.replace(old, catalog_version=new.catalog_version)
+    return codec.diagnosis_digest(new) == codec.diagnosis_digest(old)
 
 
 def _all(connections: Connections, since: float | None) -> Iterator[tuple[int, str]]:
-    """In batches, so that nothing holds a long read while others write."""
+    """Yield (num, id) of the incidents in batches, so that no long read blocks writers."""
     last = 0
     while True:
         rows = connections.read(
@@ -112,13 +113,13 @@ def _all(connections: Connections, since: float | None) -> Iterator[tuple[int, s
 
 
 def _stored(connections: Connections, num: int) -> dict[str | None, str | None]:
-    """The signatures found then, with their fingerprints; None stands for an unknown failure."""
+    """Return the signatures of the stored findings, with their fingerprints; None is an unknown failure."""
     rows = connections.read("SELECT signature, fingerprint FROM finding WHERE incident = ?", (num,))
     return {row["signature"]: row["fingerprint"] for row in rows}
 
 
-class _Asker:
-    """A catalog, ready to be asked about many incidents."""
+class _Rediagnosis:
+    """A catalog that diagnoses many incidents."""
 
     def __init__(self, catalog: Catalog, only: str | None) -> None:
         self._catalog = catalog
@@ -126,8 +127,8 @@ class _Asker:
         self._signatures: dict[str, Signature] = {signature.id: signature for signature in catalog.signatures}
         self._matcher = Matcher(catalog)
 
-    def concerns(self, facts: list[Evidence], stored: Mapping[str | None, str | None]) -> bool:
-        """May the answer be another one? Signatures match that did not, or one that did has changed or is gone."""
+    def may_change(self, facts: list[Evidence], stored: Mapping[str | None, str | None]) -> bool:
+        """Whether the diagnosis may change: other signatures match, or a matched one has changed or is gone."""
         matches = self._matcher.evaluate(facts)
         appeared = {identifier for identifier in matches if identifier not in stored}
         moved = {
@@ -141,8 +142,8 @@ class _Asker:
     def _same(self, identifier: str, print_: str | None) -> bool:
         return identifier in self._signatures and self._signatures[identifier].fingerprint == print_
 
-    def answer(self, old: Diagnosis, facts: list[Evidence]) -> Diagnosis:
-        """The diagnosis as the catalog has it now, from the stored lines alone."""
+    def rediagnose(self, old: Diagnosis, facts: list[Evidence]) -> Diagnosis:
+        """Return the diagnosis by this catalog, from the stored lines alone."""
         job = JobMap()
         for fact in facts:
             job.learn(fact.source, fact.origin)
@@ -153,11 +154,11 @@ class _Asker:
         if old.job.world_size is not None:
             job.sizes.add(old.job.world_size)
         result = diagnose(_distinct(facts), [], job, self._catalog)
-        verdict, root = report.root_cause(result, old.job.versions)
-        findings, unknown = report.findings(result)
+        verdict, root = report.decide_verdict(result, old.job.versions)
+        findings, unknown = report.build_findings(result)
         if self._must_stay(old, root):
             return old
-        kept = tuple(finding for finding in old.findings if self._inferred(finding, result.matches))
+        inferred = tuple(finding for finding in old.findings if self._inferred(finding, result.matches))
         return dataclasses.replace(
             old,
             catalog_version=self._catalog.version,
@@ -165,13 +166,13 @@ class _Asker:
             root_cause=root,
             findings=(
                 *findings,
-                *(finding for finding in kept if finding.signature not in {new.signature for new in findings}),
+                *(finding for finding in inferred if finding.signature not in {new.signature for new in findings}),
             ),
             unknown=unknown,
         )
 
     def _must_stay(self, old: Diagnosis, root: Finding | None) -> bool:
-        """A cause that the unchanged catalog gave from all the files is not taken back by what a few excerpts say."""
+        """Whether the old cause stays: few excerpts do not refute an unchanged signature that had all files."""
         before = old.root_cause
         if before is None or before.signature is None or not self._same(before.signature, before.fingerprint):
             return old.verdict == "clean"
@@ -180,7 +181,7 @@ class _Asker:
         return root is None or root.signature is None or root.confidence < before.confidence
 
     def _inferred(self, finding: Finding, matches: Mapping[str, Match]) -> bool:
-        """Found then by comparing ranks, of which the excerpts hold too little to find it again."""
+        """Whether the finding was inferred across ranks, for which the excerpts are not enough."""
         return (
             finding.signature is not None
             and finding.signature not in matches
@@ -190,13 +191,13 @@ class _Asker:
 
 
 def _distinct(facts: list[Evidence]) -> list[Evidence]:
-    """The same line may prove several findings."""
+    """Return each fact once: a line may belong to several findings."""
     return list({(fact.source, fact.offset, fact.kind, fact.text): fact for fact in facts}.values())
 
 
-def _change(identifier: str, name: str, old: Diagnosis, new: Diagnosis) -> Changed:
-    def held(diagnosis: Diagnosis) -> str:
+def _change(identifier: str, name: str, old: Diagnosis, new: Diagnosis) -> ChangedIncident:
+    def cause(diagnosis: Diagnosis) -> str:
         root = diagnosis.root_cause
         return (root and (root.signature or root.cluster)) or diagnosis.verdict
 
-    return Changed(identifier, name, held(old), held(new), old.verdict, new.verdict)
+    return ChangedIncident(identifier, name, cause(old), cause(new), old.verdict, new.verdict)

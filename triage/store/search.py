@@ -1,4 +1,4 @@
-"""Finding incidents again: by filters, by words, by likeness, and summed up."""
+"""Search incidents: by filters, full text and similarity, and compute statistics."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from triage.base.errors import OptionError
-from triage.clusters.model import Near
+from triage.clusters.model import NearestCluster
 from triage.model.store import Incident
-from triage.store import pages
+from triage.store import fts_index
 from triage.store.connection import Connections
-from triage.store.incidents import COLUMNS, TABLES, Incidents, incident
-from triage.store.sparing import Sparing
+from triage.store.incidents import COLUMNS, TABLES, Incidents, incident_from_row
+from triage.store.stats_cache import StatsCache
 
-RANKED = 2000  # of more hits than this the newest are ranked
+RANKED = 2000  # of more hits than this, only the newest are ranked
 _FROM_NUM = TABLES.replace("incident i", "incident i ON i.num = {}", 1)
 WEEK = 7 * 86_400
 MONDAY = 4 * 86_400  # the epoch was a Thursday
@@ -22,8 +22,9 @@ MONDAY = 4 * 86_400  # the epoch was a Thursday
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which incidents; what is not given does not matter. `job` is part of a name or path, `text` is searched in full
-    text, times are seconds.
+    """A filter for incidents; None matches all.
+
+    `job` is a part of a name or path, `text` is for the full-text search, times are seconds.
     """
 
     verdict: str | None = None
@@ -40,25 +41,25 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """An incident that has the words, with the piece of text around them; words found stand between \\x02 and \\x03."""
+class SearchHit:
+    """An incident with the text around the words, which are between \\x02 and \\x03."""
 
     incident: Incident
     snippet: str
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """An incident that is like another, why, and what people said then."""
+class SimilarIncident:
+    """An incident that is similar to another, why, and its feedback."""
 
     incident: Incident
     why: str
-    said: tuple[str, ...] = ()
+    feedback_notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """One row of a sum: how many incidents, when first and last, and on how many hosts or of how many kinds (`spread`)."""
+class StatsRow:
+    """One row of the statistics: number of incidents, first and last time, number of hosts or causes (`spread`)."""
 
     name: str
     count: int
@@ -68,127 +69,129 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """What `stats` shows. `hosts` and `devices` are those that were to blame more than once."""
+class IncidentStats:
+    """The statistics of `triage stats`. `hosts` and `devices` are those with more than one incident."""
 
     incidents: int
-    verdicts: tuple[Count, ...]
-    signatures: tuple[Count, ...]
-    hosts: tuple[Count, ...]
-    devices: tuple[Count, ...]
-    weeks: tuple[Count, ...]
+    verdicts: tuple[StatsRow, ...]
+    signatures: tuple[StatsRow, ...]
+    hosts: tuple[StatsRow, ...]
+    devices: tuple[StatsRow, ...]
+    weeks: tuple[StatsRow, ...]
 
 
 class Search:
-    """The questions that a store answers."""
+    """Queries for incidents."""
 
     def __init__(self, connections: Connections, incidents: Incidents) -> None:
         self._db = connections
         self._incidents = incidents
-        self._sparing = Sparing(connections)
+        self._stats_cache = StatsCache(connections)
 
-    def listed(self, wanted: Filter = Filter(), *, limit: int = 50, after: str | None = None) -> list[Incident]:
-        """The incidents that the filter lets through, the latest failure first; `after` is `cursor` of the last one of
-        the page before.
+    def list_incidents(
+        self, filter_: Filter = Filter(), *, limit: int = 50, after: str | None = None
+    ) -> list[Incident]:
+        """Return the incidents that match the filter, the latest failure first.
+
+        `after` is the cursor of the last incident of the page before.
         """
-        where, arguments = _where(wanted)
+        where, arguments = _where_clause(filter_)
         if after is not None:
-            at, num = _place(after)
+            at, num = _parse_cursor(after)
             where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
             arguments += [at, at, num]
-        # In the order of time until the page is full, rather than all that fit and then sorted.
-        by = "" if wanted.verdict or wanted.domain or self._few(wanted) else "INDEXED BY incident_at"
+        # The index gives incidents by time until the page is full; otherwise SQLite would find all of them and sort.
+        by = "" if filter_.verdict or filter_.domain or self._has_few_incidents(filter_) else "INDEXED BY incident_at"
         rows = self._db.read(
-            f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?) "
-            f"SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} ORDER BY chosen.at DESC, chosen.num DESC",
+            f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC "
+            f"LIMIT ?) SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} "
+            "ORDER BY chosen.at DESC, chosen.num DESC",
             (*arguments, limit),
         )
-        return [incident(row) for row in rows]
+        return [incident_from_row(row) for row in rows]
 
-    def _few(self, wanted: Filter) -> bool:
-        """Is it about a host with so few incidents that it is faster to begin with them than with the latest?"""
-        if wanted.host is None:
+    def _has_few_incidents(self, filter_: Filter) -> bool:
+        """Whether the filter is for a host with few incidents, so that starting from these is faster."""
+        if filter_.host is None:
             return False
-        row = self._db.one(
-            "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)", (wanted.host, RANKED)
+        row = self._db.read_one(
+            "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)", (filter_.host, RANKED)
         )
         return row is not None and row["n"] < RANKED
 
-    def cursor(self, last: Incident) -> str:
-        """Where the next page of `list` begins."""
-        return f"{last.at!r}/{self._incidents.number(last.id)}"
+    def cursor_after(self, last: Incident) -> str:
+        """Return the cursor for the page after an incident."""
+        return f"{last.at!r}/{self._incidents.find_number(last.id)}"
 
-    def count(self, wanted: Filter = Filter()) -> int:
-        """How many incidents the filter lets through."""
-        return self._sparing.of(("count", wanted), lambda: self._count(wanted))
+    def count_incidents(self, filter_: Filter = Filter()) -> int:
+        """Return how many incidents match the filter."""
+        return self._stats_cache.get(("count", filter_), lambda: self._count(filter_))
 
-    def _count(self, wanted: Filter) -> int:
-        where, arguments = _where(wanted)
-        row = self._db.one(f"SELECT count(*) AS n FROM incident i WHERE {where}", arguments)
-        assert row is not None
-        return int(row["n"])
+    def _count(self, filter_: Filter) -> int:
+        where, arguments = _where_clause(filter_)
+        return int(self._db.read(f"SELECT count(*) AS n FROM incident i WHERE {where}", arguments)[0]["n"])
 
-    def latest(self) -> tuple[float, int]:
-        """When a diagnosis was last stored (0: never), and how many there are."""
-        row = self._db.one("SELECT coalesce(max(seen_at), 0) AS latest, count(*) AS n FROM incident")
-        assert row is not None
+    def get_latest(self) -> tuple[float, int]:
+        """Return when a diagnosis was last stored (0: never), and the number of incidents."""
+        row = self._db.read("SELECT coalesce(max(seen_at), 0) AS latest, count(*) AS n FROM incident")[0]
         return float(row["latest"]), int(row["n"])
 
-    def facets(self, wanted: Filter = Filter(), *, limit: int = 12) -> dict[str, tuple[Count, ...]]:
-        """By what the incidents that the filter lets through could be told apart further: verdict, domain, signature,
-        cluster, host.
-        """
-        return self._sparing.of(("facets", wanted, limit), lambda: self._facets(wanted, limit))
+    def count_facets(self, filter_: Filter = Filter(), *, limit: int = 12) -> dict[str, tuple[StatsRow, ...]]:
+        """Count the matching incidents by verdict, domain, signature, cluster and host."""
+        return self._stats_cache.get(("facets", filter_, limit), lambda: self._facets(filter_, limit))
 
-    def _facets(self, wanted: Filter, limit: int) -> dict[str, tuple[Count, ...]]:
-        where, arguments = _where(wanted)
+    def _facets(self, filter_: Filter, limit: int) -> dict[str, tuple[StatsRow, ...]]:
+        where, arguments = _where_clause(filter_)
 
-        def counted(sql: str) -> tuple[Count, ...]:
+        def counted(sql: str) -> tuple[StatsRow, ...]:
             rows = self._db.read(f"{sql} ORDER BY count DESC, name LIMIT ?", (*arguments, limit))
-            return tuple(Count(str(row["name"]), row["count"], 0.0, 0.0) for row in rows)
+            return tuple(StatsRow(str(row["name"]), row["count"], 0.0, 0.0) for row in rows)
 
-        def by(name: str) -> tuple[Count, ...]:
+        def by(name: str) -> tuple[StatsRow, ...]:
             return counted(
-                f"SELECT i.{name} AS name, count(*) AS count FROM incident i WHERE {where} AND i.{name} <> '' GROUP BY 1"
+                f"SELECT i.{name} AS name, count(*) AS count FROM incident i WHERE {where} AND i.{name} <> '' "
+                "GROUP BY 1"
             )
 
         clusters = (
-            f"WITH keyed AS (SELECT i.key, count(*) AS n FROM incident i WHERE {where} AND i.key IS NOT NULL GROUP BY 1) "
-            "SELECT k.cluster AS name, sum(n) AS count FROM keyed JOIN cluster_key k ON k.key = keyed.key GROUP BY 1"
+            f"WITH keyed AS (SELECT i.key, count(*) AS n FROM incident i WHERE {where} AND i.key IS NOT NULL "
+            "GROUP BY 1) SELECT k.cluster AS name, sum(n) AS count FROM keyed "
+            "JOIN cluster_key k ON k.key = keyed.key GROUP BY 1"
         )
         among = "" if where == "1" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
         hosts = f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed {among} GROUP BY 1"
-        found = {name: by(name) for name in ("verdict", "domain", "signature")}
-        return {**found, "cluster": counted(clusters), "host": counted(hosts)}
+        by_column = {name: by(name) for name in ("verdict", "domain", "signature")}
+        return {**by_column, "cluster": counted(clusters), "host": counted(hosts)}
 
-    def text(self, words: str, *, limit: int = 20, some: bool = True) -> list[Hit]:
-        """Incidents with all the words, best first (of very many the newest are ranked); where there are none, with
-        `some` those with some.
+    def search_text(self, text: str, *, limit: int = 20, some: bool = True) -> list[SearchHit]:
+        """Return incidents with all the words, best first; of very many only the newest are ranked.
 
-        Any input is safe.
+        Where there are none, with `some`, those with some of the words. Any input is safe.
         """
-        # A last word that may go on is slow to look up: it is asked for where the words as they are find too few.
+        # A prefix search for the last word is slow, so it comes only after whole words gave too few hits.
         for any_word, last_is_open in ((False, False), (False, True), (True, True))[: 3 if some else 2]:
-            asked = pages.question(words, any_word=any_word, last_is_open=last_is_open)
-            if asked is None:
+            query = fts_index.fts_query(text, any_word=any_word, last_is_open=last_is_open)
+            if query is None:
                 return []
             rows = self._db.read(
                 f"""
-                WITH newest AS (SELECT rowid, rank FROM page_fts WHERE page_fts MATCH :asked ORDER BY rowid DESC LIMIT {RANKED}),
+                WITH newest AS (
+                    SELECT rowid, rank FROM page_fts WHERE page_fts MATCH :query ORDER BY rowid DESC LIMIT {RANKED}
+                ),
                 best AS (SELECT rowid, rank FROM newest ORDER BY rank, rowid DESC LIMIT :limit)
                 SELECT {COLUMNS}, snippet(page_fts, 2, char(2), char(3), '…', 16) AS snippet
                 FROM best JOIN page_fts ON page_fts.rowid = best.rowid JOIN {_FROM_NUM.format("best.rowid")}
-                WHERE page_fts MATCH :asked ORDER BY best.rank, best.rowid DESC
+                WHERE page_fts MATCH :query ORDER BY best.rank, best.rowid DESC
                 """,
-                {"asked": asked, "limit": limit},
+                {"query": query, "limit": limit},
             )
             if rows and (last_is_open or len(rows) == limit):
-                return [Hit(incident(row), row["snippet"]) for row in rows]
+                return [SearchHit(incident_from_row(row), row["snippet"]) for row in rows]
         return []
 
-    def caused(self, causes: Sequence[str], *, each: int = 3, limit: int = 20) -> list[Hit]:
-        """The latest incidents of each cause (a signature or a cluster), in the order of the causes."""
-        hits: list[Hit] = []
+    def list_by_cause(self, causes: Sequence[str], *, each: int = 3, limit: int = 20) -> list[SearchHit]:
+        """Return the latest incidents of each cause (a signature or a cluster), in the order of the causes."""
+        hits: list[SearchHit] = []
         for cause in causes:
             where = (
                 "i.key IN (SELECT key FROM cluster_key WHERE cluster = ?)"
@@ -198,92 +201,100 @@ class Search:
             rows = self._db.read(
                 f"SELECT {COLUMNS} FROM {TABLES} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?", (cause, each)
             )
-            hits += [Hit(incident(row), row["title"]) for row in rows]
+            hits += [SearchHit(incident_from_row(row), row["title"]) for row in rows]
         return hits[:limit]
 
-    def similar(self, wanted: str, *, limit: int = 20) -> list[Likeness]:
-        """Incidents with the same signature or cluster as root cause, those with feedback and on the same host first;
-        then near clusters'.
+    def find_similar(self, reference: str, *, limit: int = 20) -> list[SimilarIncident]:
+        """Return incidents with the same root cause, then those of near clusters.
+
+        Incidents with feedback come first, then those on the same host.
         """
-        num = self._incidents.number(wanted)
-        row = self._db.one(f"SELECT i.signature, k.cluster FROM {TABLES} WHERE i.num = ?", (num,))
-        assert row is not None
+        num = self._incidents.find_number(reference)
+        row = self._db.read(f"SELECT i.signature, k.cluster FROM {TABLES} WHERE i.num = ?", (num,))[0]
         if row["signature"] is not None:
-            return self._alike("i.signature = :value", row["signature"], num, "the same cause", limit)
+            return self._find_same_cause("i.signature = :value", row["signature"], num, "the same cause", limit)
         if row["cluster"] is None:
             return []
         same = "i.key IN (SELECT key FROM cluster_key WHERE cluster = :value)"
-        found = self._alike(same, row["cluster"], num, "the same cluster", limit)
-        for near in self._near(row["cluster"]) if len(found) < limit else ():
-            words = "; ".join(
-                f"only {side} {' '.join(words)}"
-                for side, words in (("here", near.only_here), ("there", near.only_there))
-                if words
+        similar = self._find_same_cause(same, row["cluster"], num, "the same cluster", limit)
+        for near in self._find_near(row["cluster"]) if len(similar) < limit else ():
+            differences = "; ".join(
+                f"only {side} {' '.join(terms)}"
+                for side, terms in (("here", near.only_here), ("there", near.only_there))
+                if terms
             )
-            why = f"near cluster {near.cluster}, {near.score:.2f}" + (f": {words}" if words else "")
-            found += self._alike(same, near.cluster, num, why, limit)
-        return found[:limit]
+            why = f"near cluster {near.cluster}, {near.score:.2f}" + (f": {differences}" if differences else "")
+            similar += self._find_same_cause(same, near.cluster, num, why, limit)
+        return similar[:limit]
 
-    def _near(self, cluster: str) -> tuple[Near, ...]:
-        """Near clusters; none where what finds them is not installed."""
+    def _find_near(self, cluster: str) -> tuple[NearestCluster, ...]:
+        """Return near clusters; none when the package for the comparison is not installed."""
         try:
-            return self._incidents.clusters.near(cluster)
+            return self._incidents.clusters.find_near(cluster)
         except OptionError:
             return ()
 
-    def _alike(self, same: str, value: str, num: int, why: str, limit: int) -> list[Likeness]:
-        near = "SELECT incident FROM host WHERE blamed AND name IN (SELECT name FROM host WHERE blamed AND incident = :num)"
+    def _find_same_cause(self, where: str, value: str, num: int, why: str, limit: int) -> list[SimilarIncident]:
+        on_same_host = (
+            "SELECT incident FROM host WHERE blamed AND name IN (SELECT name FROM host WHERE blamed "
+            "AND incident = :num)"
+        )
         rows = self._db.read(
             f"""
-            WITH alike AS (SELECT i.num, i.at FROM incident i WHERE {same} AND i.num <> :num ORDER BY i.at DESC LIMIT {RANKED}),
-            best AS (
-                SELECT num, at, num IN ({near}) AS same_host, num IN (SELECT incident FROM feedback) AS spoken FROM alike
-                ORDER BY spoken DESC, same_host DESC, at DESC LIMIT :limit
+            WITH alike AS (
+                SELECT i.num, i.at FROM incident i WHERE {where} AND i.num <> :num ORDER BY i.at DESC LIMIT {RANKED}
+            ), best AS (
+                SELECT num, at, num IN ({on_same_host}) AS same_host,
+                    num IN (SELECT incident FROM feedback) AS has_feedback
+                FROM alike ORDER BY has_feedback DESC, same_host DESC, at DESC LIMIT :limit
             )
-            SELECT {COLUMNS}, best.same_host FROM best JOIN {_FROM_NUM.format("best.num")} ORDER BY best.spoken DESC, best.same_host DESC, best.at DESC
+            SELECT {COLUMNS}, best.same_host FROM best JOIN {_FROM_NUM.format("best.num")}
+            ORDER BY best.has_feedback DESC, best.same_host DESC, best.at DESC
             """,
             {"value": value, "num": num, "limit": limit},
         )
         return [
-            Likeness(
-                incident(found), why + (", on the same host" if found["same_host"] else ""), self._said(found["num"])
+            SimilarIncident(
+                incident_from_row(row),
+                why + (", on the same host" if row["same_host"] else ""),
+                self._feedback_notes(row["num"]),
             )
-            for found in rows
+            for row in rows
         ]
 
-    def _said(self, num: int) -> tuple[str, ...]:
+    def _feedback_notes(self, num: int) -> tuple[str, ...]:
         rows = self._db.read(
             "SELECT verdict, because, actor FROM feedback WHERE incident = ? AND because <> '' ORDER BY id", (num,)
         )
         return tuple(f"{row['actor']} ({row['verdict']}): {row['because']}" for row in rows)
 
-    def sums(self, wanted: Filter = Filter(), *, limit: int = 20) -> Sums:
-        """By verdict, signature or cluster, host, device and week."""
-        return self._sparing.of(("sums", wanted, limit), lambda: self._sums(wanted, limit))
+    def compute_stats(self, filter_: Filter = Filter(), *, limit: int = 20) -> IncidentStats:
+        """Count incidents by verdict, signature or cluster, host, device and week."""
+        return self._stats_cache.get(("sums", filter_, limit), lambda: self._sums(filter_, limit))
 
-    def _sums(self, wanted: Filter, limit: int) -> Sums:
-        where, arguments = _where(wanted)
+    def _sums(self, filter_: Filter, limit: int) -> IncidentStats:
+        where, arguments = _where_clause(filter_)
 
-        def grouped(name: str, more: str = "", order: str = "count DESC, name") -> tuple[Count, ...]:
+        def grouped(name: str, more: str = "", order: str = "count DESC, name") -> tuple[StatsRow, ...]:
             rows = self._db.read(
                 f"SELECT {name} AS name, count(*) AS count, min(i.at) AS first, max(i.at) AS last FROM incident i "
                 f"WHERE {where} {more} ORDER BY {order} LIMIT ?",
                 (*arguments, limit),
             )
-            return tuple(Count(str(row["name"]), row["count"], row["first"], row["last"]) for row in rows)
+            return tuple(StatsRow(str(row["name"]), row["count"], row["first"], row["last"]) for row in rows)
 
         devices = grouped("i.device", "AND i.device IS NOT NULL GROUP BY 1 HAVING count(*) > 1")
-        return Sums(
-            incidents=self.count(wanted),
+        return IncidentStats(
+            incidents=self.count_incidents(filter_),
             verdicts=grouped("i.verdict", "GROUP BY 1"),
-            signatures=self._causes(where, arguments, limit),
-            hosts=self._returning(where, arguments, limit),
-            devices=tuple(self._spread(item, "i.device = ?", item.name) for item in devices),
+            signatures=self._cause_rows(where, arguments, limit),
+            hosts=self._repeated_hosts(where, arguments, limit),
+            devices=tuple(self._with_times(item, "i.device = ?", item.name) for item in devices),
             weeks=grouped(f"CAST((i.at - {MONDAY}) / {WEEK} AS INTEGER)", "GROUP BY 1", "name DESC"),
         )
 
-    def _causes(self, where: str, arguments: list[Any], limit: int) -> tuple[Count, ...]:
-        """Signatures, and clusters by their names; summed by fingerprint first, for names are few."""
+    def _cause_rows(self, where: str, arguments: list[Any], limit: int) -> tuple[StatsRow, ...]:
+        """Count by signature or cluster name. Grouping by fingerprint first is faster, since there are few names."""
         rows = self._db.read(
             "SELECT i.signature, i.key, count(*) AS count, min(i.at) AS first, max(i.at) AS last FROM incident i "
             f"WHERE {where} AND (i.signature IS NOT NULL OR i.key IS NOT NULL) GROUP BY 1, 2",
@@ -295,88 +306,81 @@ class Search:
                 "SELECT k.key, coalesce(c.name, c.id) AS name FROM cluster_key k JOIN cluster c ON c.id = k.cluster"
             )
             names = {row["key"]: row["name"] for row in known}
-        sums: dict[str, Count] = {}
+        sums: dict[str, StatsRow] = {}
         for row in rows:
             name = row["signature"] or names.get(row["key"], row["key"])
-            old = sums.get(name, Count(name, 0, row["first"], row["last"]))
-            sums[name] = Count(name, old.count + row["count"], min(old.first, row["first"]), max(old.last, row["last"]))
+            old = sums.get(name, StatsRow(name, 0, row["first"], row["last"]))
+            sums[name] = StatsRow(
+                name, old.count + row["count"], min(old.first, row["first"]), max(old.last, row["last"])
+            )
         return tuple(sorted(sums.values(), key=lambda item: (-item.count, item.name))[:limit])
 
-    def _returning(self, where: str, arguments: list[Any], limit: int) -> tuple[Count, ...]:
-        """Hosts that were to blame more than once."""
+    def _repeated_hosts(self, where: str, arguments: list[Any], limit: int) -> tuple[StatsRow, ...]:
+        """Return the hosts with more than one incident."""
         among = "" if where == "1" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
         rows = self._db.read(
-            f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed {among} GROUP BY 1 HAVING count(*) > 1 ORDER BY 2 DESC, 1 LIMIT ?",
+            f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed {among} GROUP BY 1 HAVING count(*) > 1 "
+            "ORDER BY 2 DESC, 1 LIMIT ?",
             (*arguments, limit),
         )
         of = "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed)"
-        return tuple(self._spread(Count(row["name"], row["count"], 0.0, 0.0), of, row["name"]) for row in rows)
+        return tuple(self._with_times(StatsRow(row["name"], row["count"], 0.0, 0.0), of, row["name"]) for row in rows)
 
-    def _spread(self, item: Count, where: str, value: str) -> Count:
-        """The same sum with its times and the number of its causes."""
-        row = self._db.one(
-            f"SELECT min(i.at) AS first, max(i.at) AS last, count(DISTINCT coalesce(i.signature, i.key)) AS spread FROM incident i WHERE {where}",
+    def _with_times(self, item: StatsRow, where: str, value: str) -> StatsRow:
+        """Return the row with its times and the number of its causes."""
+        row = self._db.read(
+            "SELECT min(i.at) AS first, max(i.at) AS last, count(DISTINCT coalesce(i.signature, i.key)) AS spread "
+            f"FROM incident i WHERE {where}",
             (value,),
-        )
-        assert row is not None
-        return Count(item.name, item.count, row["first"], row["last"], row["spread"])
+        )[0]
+        return StatsRow(item.name, item.count, row["first"], row["last"], row["spread"])
 
 
-def _where(wanted: Filter) -> tuple[str, list[Any]]:
-    clauses: list[str] = ["1"]
-    arguments: list[Any] = []
+_CONDITIONS = {
+    "verdict": "i.verdict = ?",
+    "domain": "i.domain = ?",
+    "signature": "i.num IN (SELECT incident FROM finding WHERE signature = ?)",
+    "cluster": "i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)",
+    "host": "i.num IN (SELECT incident FROM host WHERE name = ?)",
+    "rank": "i.num IN (SELECT incident FROM blamed_rank WHERE rank = ?)",
+    "since": "i.at >= ?",
+    "until": "i.at < ?",
+}
 
-    def add(clause: str, *values: Any) -> None:
-        clauses.append(clause)
-        arguments.extend(values)
 
-    for name in ("verdict", "domain"):
-        if getattr(wanted, name) is not None:
-            add(f"i.{name} = ?", getattr(wanted, name))
-    if wanted.signature is not None:
-        add("i.num IN (SELECT incident FROM finding WHERE signature = ?)", wanted.signature)
-    if wanted.cluster is not None:
-        add(
-            "i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)",
-            wanted.cluster,
-        )
-    if wanted.host is not None:
-        add("i.num IN (SELECT incident FROM host WHERE name = ?)", wanted.host)
-    if wanted.rank is not None:
-        add("i.num IN (SELECT incident FROM blamed_rank WHERE rank = ?)", wanted.rank)
-    if wanted.since is not None:
-        add("i.at >= ?", wanted.since)
-    if wanted.until is not None:
-        add("i.at < ?", wanted.until)
-    if wanted.job is not None:
+def _where_clause(filter_: Filter) -> tuple[str, list[Any]]:
+    """Return the condition for a filter and its arguments."""
+    values = {name: getattr(filter_, name) for name in _CONDITIONS}
+    clauses = ["1", *(_CONDITIONS[name] for name, value in values.items() if value is not None)]
+    arguments: list[Any] = [value for value in values.values() if value is not None]
+    if filter_.job is not None:
         jobs = "SELECT id FROM job WHERE path LIKE ? ESCAPE '!' OR name LIKE ? ESCAPE '!'"
-        add(f"i.num IN (SELECT num FROM incident WHERE job IN ({jobs}))", *2 * [_inside(wanted.job)])
-    if wanted.wrong:
-        add("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
-    if wanted.text is not None:
-        asked = pages.question(wanted.text)
-        add(
-            "i.num IN (SELECT rowid FROM page_fts WHERE page_fts MATCH ?)" if asked else "0",
-            *([asked] if asked else []),
-        )
+        clauses.append(f"i.num IN (SELECT num FROM incident WHERE job IN ({jobs}))")
+        arguments += 2 * [_like_pattern(filter_.job)]
+    if filter_.wrong:
+        clauses.append("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
+    if filter_.text is not None:
+        query = fts_index.fts_query(filter_.text)
+        clauses.append("i.num IN (SELECT rowid FROM page_fts WHERE page_fts MATCH ?)" if query else "0")
+        arguments += [query] if query else []
     return " AND ".join(clauses), arguments
 
 
-def _inside(text: str) -> str:
-    """What LIKE is asked for a text inside another."""
+def _like_pattern(text: str) -> str:
+    """Return the LIKE pattern for a text within another."""
     for sign in "!%_":
         text = text.replace(sign, "!" + sign)
     return f"%{text}%"
 
 
-def _place(cursor: str) -> tuple[float, int]:
+def _parse_cursor(cursor: str) -> tuple[float, int]:
     at, _, num = cursor.partition("/")
     try:
         return float(at), int(num)
     except ValueError:
-        raise OptionError(f"{cursor!r} is no place in a list", hint="take it from the page before") from None
+        raise OptionError(f"{cursor!r} is not a cursor", hint="use the cursor that came with the page before") from None
 
 
 def week_start(name: str) -> float:
-    """The time at which a week of `Sums.weeks` begins, a Monday."""
+    """Return the time at which a week of `IncidentStats.weeks` begins, a Monday."""
     return int(name) * WEEK + MONDAY

@@ -1,8 +1,7 @@
-"""Work that waits for a process: claimed by one, counted, given to another when that one dies, done once.
+"""The task queue of the service: a task is claimed by one process, counted, requeued if that dies, and ended once.
 
-A task is `queued`, `running`, and then `done`, `failed` or `cancelled`. Who runs it proves with `beat` that it lives;
-only who holds the
-claim may end it, so that a process that was taken for dead ends nothing twice.
+A task is `queued`, `running`, and then `done`, `failed` or `cancelled`. Its process sends heartbeats with `beat`. Only
+the owner of the claim may end a task, so that a process that was taken for dead ends nothing twice.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`progress`, `result` and `error` are what the work says of itself; times are seconds."""
+    """A task. `progress`, `result` and `error` come from its process; times are seconds."""
 
     id: str
     kind: str
@@ -46,7 +45,7 @@ class Task:
 
     @property
     def ended(self) -> bool:
-        """Will nothing more happen to it?"""
+        """Whether the task has ended."""
         return self.state in ENDED
 
 
@@ -59,71 +58,75 @@ class Tasks:
     def add(
         self, kind: str, payload: Mapping[str, Any], *, actor: str, most: int = 3, now: float | None = None
     ) -> Task:
-        """Queue a task."""
+        """Queue a task and return it."""
         identifier, when = "t-" + secrets.token_hex(8), time.time() if now is None else now
         with self._db.write() as db:
             db.execute(
-                "INSERT INTO task (id, kind, payload, state, most, created_at, actor) VALUES (?, ?, ?, 'queued', ?, ?, ?)",
+                "INSERT INTO task (id, kind, payload, state, most, created_at, actor) "
+                "VALUES (?, ?, ?, 'queued', ?, ?, ?)",
                 (identifier, kind, json.dumps(payload), most, when, actor),
             )
-            audit.note(db, when, actor, f"task {kind}", identifier, {"name": payload.get("name")})
+            audit.write_entry(db, when, actor, f"task {kind}", identifier, {"name": payload.get("name")})
         return self.get(identifier)
 
     def get(self, identifier: str) -> Task:
-        """One task. Raises NotFoundError."""
-        row = self._db.one("SELECT * FROM task WHERE id = ?", (identifier,))
+        """Return a task. Raises NotFoundError."""
+        row = self._db.read_one("SELECT * FROM task WHERE id = ?", (identifier,))
         if row is None:
             raise NotFoundError(
-                f"there is no task {identifier}", hint="tasks are forgotten a while after they ended; upload it again"
+                f"there is no task {identifier}", hint="ended tasks are deleted after a while; upload the job again"
             )
         return _task(row)
 
-    def listed(self, *, state: str | None = None, limit: int = 50, before: float | None = None) -> list[Task]:
-        """The newest first."""
+    def list_tasks(self, *, state: str | None = None, limit: int = 50, before: float | None = None) -> list[Task]:
+        """Return the tasks, the newest first."""
         rows = self._db.read(
-            "SELECT * FROM task WHERE (:state IS NULL OR state = :state) AND created_at < :before ORDER BY created_at DESC, id LIMIT :limit",
+            "SELECT * FROM task WHERE (:state IS NULL OR state = :state) AND created_at < :before "
+            "ORDER BY created_at DESC, id LIMIT :limit",
             {"state": state, "before": before if before is not None else 1e18, "limit": limit},
         )
         return [_task(row) for row in rows]
 
     def counts(self) -> dict[str, int]:
-        """How many tasks are in each state."""
+        """Return how many tasks are in each state."""
         return {row["state"]: row["n"] for row in self._db.read("SELECT state, count(*) AS n FROM task GROUP BY 1")}
 
-    def oldest_waiting(self, *, now: float | None = None) -> float | None:
-        """Seconds that the oldest task has waited; None when none waits."""
-        row = self._db.one("SELECT min(created_at) AS at FROM task WHERE state = 'queued'")
+    def longest_wait(self, *, now: float | None = None) -> float | None:
+        """Return how many seconds the oldest queued task has waited; None when none waits."""
+        row = self._db.read_one("SELECT min(created_at) AS at FROM task WHERE state = 'queued'")
         return None if row is None or row["at"] is None else max(0.0, (time.time() if now is None else now) - row["at"])
 
-    def same(self, kind: str, payload: Mapping[str, Any]) -> Task | None:
-        """A task with the same payload that waits or runs."""
-        row = self._db.one(
-            "SELECT * FROM task WHERE state IN ('queued', 'running') AND cancel = 0 AND kind = ? AND payload = ? LIMIT 1",
+    def find_same(self, kind: str, payload: Mapping[str, Any]) -> Task | None:
+        """Return a queued or running task with the same payload, or None."""
+        row = self._db.read_one(
+            "SELECT * FROM task WHERE state IN ('queued', 'running') AND cancel = 0 AND kind = ? AND payload = ? "
+            "LIMIT 1",
             (kind, json.dumps(payload)),
         )
         return _task(row) if row is not None else None
 
     def claim(self, owner: str, *, now: float | None = None) -> Task | None:
-        """The task that waits longest, for this owner alone; its attempt is counted."""
+        """Claim the task that waits longest and count the attempt; None when none is due."""
         when = time.time() if now is None else now
-        if self._db.one("SELECT 1 FROM task WHERE state = 'queued' AND due_at <= ? LIMIT 1", (when,)) is None:
-            return None  # nothing is written while nothing waits
+        if self._db.read_one("SELECT 1 FROM task WHERE state = 'queued' AND due_at <= ? LIMIT 1", (when,)) is None:
+            return None  # no write transaction while no task waits
         with self._db.write() as db:
             row = db.execute(
-                "UPDATE task SET state = 'running', owner = ?, attempts = attempts + 1, started_at = ?, beat_at = ?, progress = NULL "
-                "WHERE id = (SELECT id FROM task WHERE state = 'queued' AND due_at <= ? ORDER BY created_at, id LIMIT 1) RETURNING *",
+                "UPDATE task SET state = 'running', owner = ?, attempts = attempts + 1, started_at = ?, beat_at = "
+                "?, progress = NULL WHERE id = (SELECT id FROM task WHERE state = 'queued' AND due_at <= ? "
+                "ORDER BY created_at, id LIMIT 1) RETURNING *",
                 (owner, when, when, when),
             ).fetchone()
         return _task(row) if row is not None else None
 
     def beat(self, task: Task, progress: Mapping[str, Any] | None = None, *, now: float | None = None) -> bool:
-        """Say that it is being worked on; False when it must be stopped: cancelled, or somebody else's by now."""
-        said = None if progress is None else json.dumps(progress)
+        """Send a heartbeat; return False when the task must stop: it is cancelled or has another owner."""
+        progress_json = None if progress is None else json.dumps(progress)
         with self._db.write() as db:
             row = db.execute(
-                "UPDATE task SET beat_at = ?, progress = coalesce(?, progress) WHERE id = ? AND state = 'running' AND owner = ? AND attempts = ? "
-                "RETURNING cancel",
-                (time.time() if now is None else now, said, task.id, task.owner, task.attempts),
+                "UPDATE task SET beat_at = ?, progress = coalesce(?, progress) WHERE id = ? AND state = 'running' "
+                "AND owner = ? AND attempts = ? RETURNING cancel",
+                (time.time() if now is None else now, progress_json, task.id, task.owner, task.attempts),
             ).fetchone()
         return row is not None and not row["cancel"]
 
@@ -137,11 +140,10 @@ class Tasks:
         error: Mapping[str, Any] | None = None,
         now: float | None = None,
     ) -> bool:
-        """End it, inside a transaction that is open; False, and nothing is changed, when this owner does not hold it
-        any more.
-        """
+        """End a task, within an open transaction; return False, without a change, when this owner has lost it."""
         done = db.execute(
-            "UPDATE task SET state = ?, ended_at = ?, result = ?, error = ? WHERE id = ? AND state = 'running' AND owner = ? AND attempts = ?",
+            "UPDATE task SET state = ?, ended_at = ?, result = ?, error = ? WHERE id = ? AND state = 'running' "
+            "AND owner = ? AND attempts = ?",
             (
                 *(state, time.time() if now is None else now),
                 *(None if part is None else json.dumps(part) for part in (result, error)),
@@ -151,9 +153,7 @@ class Tasks:
         return done.rowcount == 1
 
     def cancel(self, identifier: str, *, actor: str = "", now: float | None = None) -> Task:
-        """Stop it: at once when it waits, as soon as its process has seen it when it runs; what has ended stays as it
-        is. Raises NotFoundError.
-        """
+        """Cancel a task: at once when it waits, at the next heartbeat when it runs. Raises NotFoundError."""
         when = time.time() if now is None else now
         with self._db.write() as db:
             db.execute(
@@ -161,11 +161,11 @@ class Tasks:
                 (when, identifier),
             )
             db.execute("UPDATE task SET cancel = 1 WHERE id = ? AND state = 'running'", (identifier,))
-            audit.note(db, when, actor, "task cancel", identifier, {})
+            audit.write_entry(db, when, actor, "task cancel", identifier, {})
         return self.get(identifier)
 
     def release(self, task: Task) -> None:
-        """Give it back unfinished, as if this attempt had not been: the process that had it stops."""
+        """Queue a task again without counting this attempt, because its process stops."""
         with self._db.write() as db:
             db.execute(
                 "UPDATE task SET state = 'queued', attempts = attempts - 1, owner = NULL, progress = NULL "
@@ -173,18 +173,16 @@ class Tasks:
                 (task.id, task.owner, task.attempts),
             )
 
-    def orphans(self, stale: float, *, now: float | None = None) -> list[str]:
-        """Queue again what nobody works on any more; what was begun too often fails. The ids that were touched."""
+    def requeue_orphans(self, stale: float, *, now: float | None = None) -> list[str]:
+        """Queue tasks again whose process is gone; after too many attempts they fail. Returns their ids."""
         when = time.time() if now is None else now
-        if self._db.one("SELECT 1 FROM task WHERE state = 'running' AND beat_at < ? LIMIT 1", (when - stale,)) is None:
+        if (
+            self._db.read_one("SELECT 1 FROM task WHERE state = 'running' AND beat_at < ? LIMIT 1", (when - stale,))
+            is None
+        ):
             return []
-        lost = json.dumps(
-            {
-                "code": "died",
-                "message": "the process that worked on it died every time",
-                "hint": "look at the server's log",
-            }
-        )
+        message = "the process that worked on the task died in every attempt"
+        lost = json.dumps({"code": "died", "message": message, "hint": "read the server's log"})
         with self._db.write() as db:
             rows = db.execute(
                 "SELECT id, attempts, most, cancel FROM task WHERE state = 'running' AND beat_at < ?", (when - stale,)
@@ -203,9 +201,9 @@ class Tasks:
                     )
         return [row["id"] for row in rows]
 
-    def forget(self, before: float) -> int:
-        """Remove tasks that ended before then; how many."""
-        if self._db.one("SELECT 1 FROM task WHERE ended_at < ? LIMIT 1", (before,)) is None:
+    def delete_ended(self, before: float) -> int:
+        """Delete tasks that ended before a time; return how many."""
+        if self._db.read_one("SELECT 1 FROM task WHERE ended_at < ? LIMIT 1", (before,)) is None:
             return 0
         with self._db.write() as db:
             return db.execute("DELETE FROM task WHERE ended_at < ?", (before,)).rowcount

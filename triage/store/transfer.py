@@ -1,9 +1,7 @@
-"""Out of a store and into another, as JSON Lines: incidents whole, what people said and decided, never tokens, tasks
-and posts.
+"""Export a store to JSON Lines and import it into another: incidents, feedback and decisions, but no tokens or tasks.
 
-One object a line with `type`: head, job, incident, cluster, key, exemplar, counter, apart, feedback, history, audit,
-setting. Importing
-twice changes nothing; what the store has already stays.
+One object per line with `type`: head, job, incident, cluster, key, exemplar, counter, apart, feedback, history, audit,
+setting. A second import changes nothing, and existing rows stay.
 """
 
 from __future__ import annotations
@@ -19,20 +17,19 @@ from triage.store import codec
 from triage.store.connection import Connections
 
 FORMAT = "triage.store/1"
-# Tables whose rows go as they are, in an order in which references come after what they refer to.
+# Tables whose rows are exported unchanged, each after the tables that it refers to.
 _PLAIN = ("setting", "job", "cluster", "cluster_key", "exemplar", "counter", "apart")
 _AFTER = ("feedback", "history")
 _PARTS = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
 _MINE = {"num", "incident"}
+_BAD_LINE = (ValueError, KeyError, TypeError, AttributeError, sqlite3.IntegrityError, sqlite3.OperationalError)
 
 
-def export(connections: Connections) -> Iterator[str]:
-    """The lines, as the store is when it begins. What cannot be read of a damaged store is left out and said in the
-    last line.
-    """
+def export_lines(connections: Connections) -> Iterator[str]:
+    """Yield the lines of a consistent export. The last line lists what cannot be read of a damaged store."""
     lost: list[str] = []
     db = connections.get()
-    with connections.told():
+    with connections.translate_errors():
         db.execute("BEGIN")
     try:
         yield _line({"type": "head", "format": FORMAT})
@@ -56,9 +53,10 @@ def export(connections: Connections) -> Iterator[str]:
         db.execute("ROLLBACK")
 
 
-def load(connections: Connections, lines: Iterable[str], *, name: str = "the file") -> dict[str, int]:
-    """Take in what `export` wrote, all or nothing; how many rows of each type were new. Raises InputError for anything
-    else.
+def import_lines(connections: Connections, lines: Iterable[str], *, name: str = "the file") -> dict[str, int]:
+    """Import what `export_lines` wrote, all or nothing; return how many rows of each type are new.
+
+    Raises InputError for other files.
     """
     added: dict[str, int] = {}
     with connections.write() as db:
@@ -69,19 +67,12 @@ def load(connections: Connections, lines: Iterable[str], *, name: str = "the fil
                 item = json.loads(text, object_hook=_clean)
                 kind = item.pop("type")
                 if number == 1 and (kind != "head" or item.get("format") != FORMAT):
-                    raise ValueError(f"it does not begin with a head of the format {FORMAT}")
+                    raise ValueError(f"the first line is not a head of the format {FORMAT}")
                 new = _READERS[kind](db, item) if kind in _READERS else 0
-            except (
-                ValueError,
-                KeyError,
-                TypeError,
-                AttributeError,
-                sqlite3.IntegrityError,
-                sqlite3.OperationalError,
-            ) as error:
-                hint = "give a file that `triage db export` wrote, of this version or an older one"
+            except _BAD_LINE as error:
+                hint = "give a file that `triage db export` wrote, by this version or an older one"
                 raise InputError(
-                    f"this is no export of a store: {error!r}", hint=hint, path=name, line=number
+                    f"this is not an export of a store: {error!r}", hint=hint, path=name, line=number
                 ) from None
             if new:
                 added[kind] = added.get(kind, 0) + new
@@ -93,7 +84,7 @@ def _line(item: dict[str, Any]) -> str:
 
 
 def _clean(item: dict[str, Any]) -> dict[str, Any]:
-    """What comes from elsewhere passes the redaction too."""
+    """Redact an imported object."""
     return {
         key: redact(value) if isinstance(value, str) and key not in ("id", "key", "job", "digest", "body") else value
         for key, value in item.items()
@@ -122,11 +113,11 @@ def _incident(db: sqlite3.Connection, num: int) -> dict[str, Any]:
     item: dict[str, Any] = {
         "type": "incident",
         **{name: value for name, value in row.items() if name not in _MINE},
-        "body": codec.unbody(body),
+        "body": codec.decode_document(body),
     }
     for part in _PARTS:
         rows = db.execute(f"SELECT * FROM {part} WHERE incident = ?", (num,))
-        item[part] = [{name: value for name, value in dict(found).items() if name != "incident"} for found in rows]
+        item[part] = [{name: value for name, value in dict(row).items() if name != "incident"} for row in rows]
     page = db.execute("SELECT title, words, body FROM page WHERE num = ?", (num,)).fetchone()
     item["page"] = dict(page) if page is not None else {"title": "", "words": "", "body": ""}
     return item
@@ -141,23 +132,23 @@ def _insert(db: sqlite3.Connection, table: str, item: dict[str, Any], *, ignore:
 
 
 def _known_columns(db: sqlite3.Connection, table: str, item: Iterable[str]) -> None:
-    """Names from a file become a part of a statement: only those of the table may."""
+    """Raise ValueError for names that are not columns, since they become part of a statement."""
     unknown = set(item) - {row["name"] for row in db.execute(f"PRAGMA table_info({table})")}
     if unknown:
-        raise ValueError(f"{table} has no {sorted(unknown)[0]}")
+        raise ValueError(f"{table} has no column {sorted(unknown)[0]}")
 
 
 def _plain(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int]:
     return lambda db, item: max(_insert(db, table, item, ignore=True).rowcount, 0)
 
 
-def _take_incident(db: sqlite3.Connection, item: dict[str, Any]) -> int:
+def _import_incident(db: sqlite3.Connection, item: dict[str, Any]) -> int:
     if db.execute("SELECT 1 FROM incident WHERE id = ?", (item["id"],)).fetchone() is not None:
         return 0
     parts = {part: item.pop(part) for part in _PARTS}
     page, body = item.pop("page"), item.pop("body")
     num = _insert(db, "incident", item).lastrowid
-    _insert(db, "report", {"num": num, "body": codec.pack(body)})
+    _insert(db, "report", {"num": num, "body": codec.encode_document(body)})
     for part, rows in parts.items():
         for row in rows:
             _insert(db, part, {**row, "incident": num})
@@ -165,7 +156,7 @@ def _take_incident(db: sqlite3.Connection, item: dict[str, Any]) -> int:
     return 1
 
 
-def _take_said(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int]:
+def _import_related(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int]:
     def take(db: sqlite3.Connection, item: dict[str, Any]) -> int:
         row = db.execute("SELECT num FROM incident WHERE id = ?", (item.pop("of"),)).fetchone()
         item = {name: value for name, value in item.items() if name not in ("id", "incident")}
@@ -183,8 +174,8 @@ def _take_said(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int
     return take
 
 
-def _take_audit(db: sqlite3.Connection, item: dict[str, Any]) -> int:
-    """As history: moves of another store cannot be taken back here."""
+def _import_audit(db: sqlite3.Connection, item: dict[str, Any]) -> int:
+    """Import an audit entry without its undo state: actions of another store cannot be undone here."""
     item = {name: item[name] for name in ("at", "actor", "action", "subject", "details")}
     if db.execute(
         "SELECT 1 FROM audit WHERE at = :at AND actor = :actor AND action = :action AND subject = :subject", item
@@ -196,7 +187,7 @@ def _take_audit(db: sqlite3.Connection, item: dict[str, Any]) -> int:
 
 _READERS: dict[str, Callable[[sqlite3.Connection, dict[str, Any]], int]] = {
     **{table: _plain(table) for table in _PLAIN},
-    "incident": _take_incident,
-    **{table: _take_said(table) for table in _AFTER},
-    "audit": _take_audit,
+    "incident": _import_incident,
+    **{table: _import_related(table) for table in _AFTER},
+    "audit": _import_audit,
 }

@@ -1,25 +1,23 @@
-"""What Slack accepts in a message: the limits of Block Kit as its reference pages give them, for the block types that
-bots post.
-"""
+"""Check messages against the limits of Slack's Block Kit, for the block types that bots post."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-BLOCKS = 50
-TEXT = 40_000
-ALL_TEXT = 13_000  # measured by others: somewhat above it Slack answers msg_blocks_too_long
-LONG = "msg_blocks_too_long"
-BAD = "invalid_blocks"
+MAX_BLOCKS = 50
+MAX_TEXT = 40_000
+MAX_ALL_TEXT = 13_000  # measured by others: slightly above it Slack answers msg_blocks_too_long
+TOO_LONG = "msg_blocks_too_long"
+INVALID = "invalid_blocks"
 
 
-def problem(given: Mapping[str, Any]) -> str:
-    """The error that Slack would answer to a message with these arguments, or nothing."""
-    text, blocks, metadata = given.get("text"), given.get("blocks"), given.get("metadata")
+def find_problem(arguments: Mapping[str, Any]) -> str:
+    """Return the error that Slack would answer to a message with these arguments, or an empty string."""
+    text, blocks, metadata = arguments.get("text"), arguments.get("blocks"), arguments.get("metadata")
     if not text and not blocks:
         return "no_text"
-    if isinstance(text, str) and len(text) > TEXT:
+    if isinstance(text, str) and len(text) > MAX_TEXT:
         return "msg_too_long"
     if metadata and not (
         isinstance(metadata, dict) and metadata.get("event_type") and isinstance(metadata.get("event_payload"), dict)
@@ -27,15 +25,17 @@ def problem(given: Mapping[str, Any]) -> str:
         return "invalid_metadata_format"
     if not blocks:
         return ""
-    if not isinstance(blocks, list) or len(blocks) > BLOCKS:
-        return BAD
-    named = [block.get("block_id") for block in blocks if isinstance(block, dict) and block.get("block_id")]
-    if len(set(named)) < len(named) or not all(isinstance(block, dict) and _valid(block) for block in blocks):
-        return BAD
-    return LONG if sum(map(_texts, blocks)) > ALL_TEXT else ""
+    if not isinstance(blocks, list) or len(blocks) > MAX_BLOCKS:
+        return INVALID
+    block_ids = [block.get("block_id") for block in blocks if isinstance(block, dict) and block.get("block_id")]
+    if len(set(block_ids)) < len(block_ids) or not all(
+        isinstance(block, dict) and _is_valid_block(block) for block in blocks
+    ):
+        return INVALID
+    return TOO_LONG if sum(map(_text_length, blocks)) > MAX_ALL_TEXT else ""
 
 
-def _valid(block: Mapping[str, Any]) -> bool:
+def _is_valid_block(block: Mapping[str, Any]) -> bool:
     if len(str(block.get("block_id", ""))) > 255:
         return False
     kind = block.get("type")
@@ -45,18 +45,18 @@ def _valid(block: Mapping[str, Any]) -> bool:
         return (
             bool(texts)
             and len(fields) <= 10
-            and all(_text(item, 3000 if item is block.get("text") else 2000) for item in texts)
+            and all(_is_valid_text(item, 3000 if item is block.get("text") else 2000) for item in texts)
         )
     if kind == "header":
-        return _text(block.get("text"), 150, plain=True)
+        return _is_valid_text(block.get("text"), 150, plain=True)
     if kind == "context":
         elements = block.get("elements", [])
-        return 0 < len(elements) <= 10 and all(_text(item, 3000) for item in elements)
+        return 0 < len(elements) <= 10 and all(_is_valid_text(item, 3000) for item in elements)
     if kind == "actions":
         elements = block.get("elements", [])
         return (
             0 < len(elements) <= 25
-            and all(map(_button, elements))
+            and all(map(_is_valid_button, elements))
             and len({item["action_id"] for item in elements}) == len(elements)
         )
     if kind == "markdown":
@@ -64,18 +64,18 @@ def _valid(block: Mapping[str, Any]) -> bool:
     return kind == "divider"
 
 
-def _text(item: Any, most: int, plain: bool = False) -> bool:
+def _is_valid_text(item: Any, limit: int, plain: bool = False) -> bool:
     if not isinstance(item, dict) or item.get("type") not in (("plain_text",) if plain else ("plain_text", "mrkdwn")):
         return False
     allowed = {"type", "text", "emoji" if item["type"] == "plain_text" else "verbatim"}
-    return set(item) <= allowed and isinstance(item.get("text"), str) and 0 < len(item["text"]) <= most
+    return set(item) <= allowed and isinstance(item.get("text"), str) and 0 < len(item["text"]) <= limit
 
 
-def _button(item: Any) -> bool:
+def _is_valid_button(item: Any) -> bool:
     return (
         isinstance(item, dict)
         and item.get("type") == "button"
-        and _text(item.get("text"), 75, plain=True)
+        and _is_valid_text(item.get("text"), 75, plain=True)
         and 0 < len(item.get("action_id", "")) <= 255
         and len(item.get("value", "")) <= 2000
         and len(item.get("url", "")) <= 3000
@@ -83,9 +83,10 @@ def _button(item: Any) -> bool:
     )
 
 
-def _texts(item: Any) -> int:
+def _text_length(item: Any) -> int:
     if isinstance(item, dict):
         return sum(
-            len(value) if key == "text" and isinstance(value, str) else _texts(value) for key, value in item.items()
+            len(value) if key == "text" and isinstance(value, str) else _text_length(value)
+            for key, value in item.items()
         )
-    return sum(map(_texts, item)) if isinstance(item, list) else 0
+    return sum(map(_text_length, item)) if isinstance(item, list) else 0

@@ -1,5 +1,4 @@
-"""A local receiver of signed webhooks, that checks them as docs/ci.md tells receivers to: signature, age, and no
-delivery twice.
+"""A local receiver of signed webhooks that checks signature, age and duplicates, as docs/ci.md asks receivers to.
 
 with WebhookServer("secret") as hook:
     …post to f"{hook.url}/hook"…
@@ -17,26 +16,29 @@ from triage.testing.local import LocalServer, Reply, Request
 
 
 class WebhookServer(LocalServer):
-    """`accepted` holds what was taken in, each delivery once."""
+    """Receives webhooks; `accepted` holds the bodies of the accepted deliveries, each once."""
 
     def __init__(self, secret: str, *, window: float = 300.0) -> None:
         super().__init__()
         self.secret = secret
         self.window = window
         self.accepted: list[Any] = []
-        self._seen: set[str] = set()
+        self._deliveries: set[str] = set()
 
-    def answer(self, request: Request) -> Reply:
-        stamp, given = request.headers.get("x-triage-timestamp", ""), request.headers.get("x-triage-signature", "")
-        if not stamp.isdecimal() or abs(time.time() - int(stamp)) > self.window:
-            return Reply(401, {"error": "stale"})
-        expected = (
-            "sha256=" + hmac.new(self.secret.encode(), f"{stamp}.".encode() + request.body, hashlib.sha256).hexdigest()
+    def handle(self, request: Request) -> Reply:
+        """Check and accept a delivery."""
+        timestamp, signature = (
+            request.headers.get("x-triage-timestamp", ""),
+            request.headers.get("x-triage-signature", ""),
         )
-        if not hmac.compare_digest(expected.encode(), given.encode()):
+        if not timestamp.isdecimal() or abs(time.time() - int(timestamp)) > self.window:
+            return Reply(401, {"error": "too old"})
+        message = f"{timestamp}.".encode() + request.body
+        expected = "sha256=" + hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(expected.encode(), signature.encode()):
             return Reply(401, {"error": "bad signature"})
         delivery = request.headers.get("x-triage-delivery", "")
-        if delivery not in self._seen:
-            self._seen.add(delivery)
+        if delivery not in self._deliveries:
+            self._deliveries.add(delivery)
             self.accepted.append(request.json())
         return Reply(200, {"ok": True})

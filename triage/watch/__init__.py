@@ -1,3 +1,1 @@
-"""Following a job that runs: what was added to its files, when to speak of a failure, and the pace of its ranks before
-any error.
-"""
+"""Follow a running job: read new lines, report failures once, and monitor the pace of the ranks."""

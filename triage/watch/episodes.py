@@ -1,4 +1,4 @@
-"""News of the pace that belong together: from the first rank that falls out of step until none is, or until the job
+"""Pace episodes: the events from the first problem (silent rank, slow steps, stall) until all are over or the job
 fails.
 """
 
@@ -7,27 +7,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from triage.model.watch import Episode, News, NewsKind
+from triage.model.watch import Episode, EventKind, WatchEvent
 
-BEGIN: tuple[NewsKind, ...] = ("silent", "slow", "stalled")
-END: tuple[NewsKind, ...] = ("back", "usual", "resumed")
-_MOST = 20  # news of one episode that are kept
+STARTS: tuple[EventKind, ...] = ("silent", "slow", "stalled")
+ENDS: tuple[EventKind, ...] = ("back", "usual", "resumed")
+_MAX_EVENTS = 20  # events that one episode stores
 
 
-def after(episode: Episode | None, news: News) -> Episode | None:
-    """The episode as it is with this news; the same one where the news is not about it."""
-    going = episode if episode is not None and episode.wrong else None
-    if news.kind in BEGIN:
-        wrong = (going.wrong if going else frozenset()) | _names(news.kind, news.ranks)
-    elif going is not None and news.kind in END:
-        wrong = going.wrong - _names(BEGIN[END.index(news.kind)], news.ranks)
-    elif going is not None and news.kind == "failure":
-        wrong = frozenset()
+def extend(episode: Episode | None, event: WatchEvent) -> Episode | None:
+    """Return the episode with this event added; the same episode if the event does not concern it."""
+    ongoing = episode if episode is not None and episode.problems else None
+    if event.kind in STARTS:
+        problems = (ongoing.problems if ongoing else frozenset()) | _problem_names(event.kind, event.ranks)
+    elif ongoing is not None and event.kind in ENDS:
+        problems = ongoing.problems - _problem_names(STARTS[ENDS.index(event.kind)], event.ranks)
+    elif ongoing is not None and event.kind == "failure":
+        problems = frozenset()
     else:
         return episode
-    said = (*(going.news if going else ()), dataclasses.replace(news, diagnosis=None))
-    return Episode(said if len(said) <= _MOST else (said[0], *said[1 - _MOST :]), wrong)
+    events = (*(ongoing.events if ongoing else ()), dataclasses.replace(event, diagnosis=None))
+    return Episode(events if len(events) <= _MAX_EVENTS else (events[0], *events[1 - _MAX_EVENTS :]), problems)
 
 
-def _names(kind: NewsKind, ranks: Iterable[int]) -> frozenset[str]:
+def _problem_names(kind: EventKind, ranks: Iterable[int]) -> frozenset[str]:
     return frozenset(f"silent {rank}" for rank in ranks) if kind == "silent" else frozenset((kind,))

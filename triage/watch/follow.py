@@ -1,10 +1,8 @@
-"""Files that grow: what was added to each since the last look, through the same gate and the same keeping as `triage
-ingest`.
+"""Follow growing log files and scan the new lines with the same gate and collector as `triage ingest`.
 
-A file is known by its device and inode, so that a rotation (`train.log` becomes `train.log.1`, a new `train.log` comes)
-loses and repeats
-nothing. A file that became shorter was emptied and starts anew. Of each file the place and its kept hits are
-remembered, never its text.
+A file is identified by device and inode, so a rotation (`train.log` becomes `train.log.1`, a new `train.log` appears)
+neither loses nor repeats lines. A file that became shorter was truncated and is read again from its start. The
+follower stores the position and the hits of each file, never its text.
 """
 
 from __future__ import annotations
@@ -16,200 +14,217 @@ from dataclasses import dataclass, field
 from triage import evidence, sources
 from triage.base.errors import InputError
 from triage.base.options import Options
+from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
-from triage.catalog.setting import configured
-from triage.evidence.collect import Opening, opening_of, year_of
-from triage.intake import Intake, writer_key
+from triage.evidence.extraction import SourceContext, guess_year, make_context
 from triage.model.evidence import Source
-from triage.scan.gate import build
-from triage.scan.interface import HEAD, TAIL, Scanned
-from triage.scan.lines import Collector, merge
-from triage.scan.spans import Feeder
-from triage.sources.interface import in_place
-from triage.stages import Seen
+from triage.pipeline.intake import Intake, writer_key
+from triage.pipeline.results import ScannedJob
+from triage.scan.interface import HEAD, TAIL, ScanResult
+from triage.scan.lines import Collector, merge_spans
+from triage.scan.literal_matcher import build
+from triage.scan.spans import LineFeeder
+from triage.sources.interface import source_in_place
 
 _BUFFER = 1 << 20
-_TURN = 1 << 23  # bytes of one file before the others have their turn
-_REST = 1.0  # seconds without growth after which a last line without its end is read as it stands
-_LOST = 600.0  # seconds for which a file that no name leads to any more is kept
-_KINDS = 20_000  # kinds of hit lines of one file, beyond which writers are no longer told apart
-_LAST, _ALL_LAST = (
-    1 << 12,
-    1 << 21,
-)  # bytes of the last lines of each file, and of all together, that a diagnosis of a running job looks at
-_FEW = 4  # ranks that may share a file whose last lines are cut so
+_MAX_TURN = 1 << 23  # bytes read from one file before the next file is read
+_UNFINISHED_LINE_WAIT = 1.0  # seconds without growth after which a last line without a newline is scanned
+_KEEP_MISSING = 600.0  # seconds that a file without a name is remembered
+_MAX_KINDS = 20_000  # kinds of hit lines in one file; above this, writers are not distinguished
+# Bytes of the last lines that a diagnosis of a running job reads: of each file at least, and of all files together.
+_MIN_TAIL, _ALL_TAILS = 1 << 12, 1 << 21
+_FEW_WRITERS = 4  # only files with at most so many ranks get the short tail
 
 Identity = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Growing:
-    """One file that is followed. `base` to `place` lies what is read and not yet looked at (an unfinished line)."""
+class FollowedFile:
+    """One followed file.
+
+    `position` is the end of the last scanned line, `line_start` and `overlap` are the state of the line feeder.
+    """
 
     source: Source
     identity: Identity
     collector: Collector
-    place: int = 0
+    position: int = 0
     line_start: int = 0
-    fresh: int = 0
+    overlap: int = 0
     size: int = 0
-    behind: bool = False
-    grown: float = 0.0
-    gone: float | None = None
-    head: bytes = b""
-    opening: Opening | None = None
-    opened: int = 0  # how long it was when that was told
-    heard: int = 0  # up to where its steps were heard
-    writers: int = 1  # ranks that were heard in one piece of it
+    is_behind: bool = False
+    grown_at: float = 0.0
+    missing_since: float | None = None
+    first_bytes: bytes = b""
+    source_head: SourceContext | None = None
+    head_length: int = 0  # size of the file when `source_head` was read
+    progress_position: int = 0  # end of the part that the progress reader has read
+    writer_count: int = 1  # most ranks that wrote one part of it
 
     @property
     def name(self) -> str:
+        """Name of the source."""
         return self.source.name
 
     @property
     def path(self) -> str:
+        """Path of the file."""
         return self.source.path or ""
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """What one look found: the files that grew, and whether any line was hit of a kind that its file had not held yet,
-    or at all.
-    """
+class NewLines:
+    """What one round of reading found: bytes, the files that grew, hit lines, and new kinds of hit lines."""
 
     bytes: int = 0
-    grown: tuple[Growing, ...] = ()
+    files: tuple[FollowedFile, ...] = ()
     hits: int = 0
-    kinds: int = 0
-    behind: bool = False
+    new_kinds: int = 0
+    is_behind: bool = False
 
 
 @dataclass
 class Follower:
-    """Follows all texts below `paths`. Files that are no text are left to `triage ingest` when the job is over."""
+    """Follow all text files below `paths`. Other files count only when the job has ended."""
 
     paths: Sequence[str]
     options: Options = field(default_factory=Options)
-    files: dict[Identity, Growing] = field(default_factory=dict)
+    files: dict[Identity, FollowedFile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.catalog = load(self.options.catalogs, strict=bool(self.options.catalogs or configured()))
-        forms, self.literals = evidence.sought(self.catalog.literals)
+        self.catalog = load(self.options.catalogs, strict=bool(self.options.catalogs or list_configured_catalogs()))
+        forms, self.literals = evidence.scan_literals(self.catalog.literals)
         self._generic = frozenset(range(len(evidence.TRIGGERS)))
-        self._gate = build(forms, self.options.engine, self.catalog.windows).for_thread()
+        self._matcher = build(forms, self.options.engine, self.catalog.windows).for_thread()
         self._buffer = bytearray(_BUFFER)
 
-    def find(self, now: float) -> bool:
-        """Look for new names and lost ones; is there one that was not followed yet? A directory may be empty, or not
-        there yet.
+    def find_files(self, now: float) -> bool:
+        """Look for new and missing files. Return whether a new file is followed now.
+
+        A path may be missing or empty.
         """
         try:
-            found = sources.discover([path for path in self.paths if os.path.lexists(path)])
+            discovered = sources.discover([path for path in self.paths if os.path.lexists(path)])
         except InputError:
             return False
-        intake = Intake(found.files, self.paths)
+        intake = Intake(discovered.files, self.paths)
         before = len(self.files)
-        seen = set()
+        present = set()
         for file in intake.files:
-            source, identity = in_place(file) if file.kind == "text" else None, _identity(file.path)
+            source, identity = source_in_place(file) if file.kind == "text" else None, _identity(file.path)
             if source is None or identity is None:
                 continue
-            seen.add(identity)
+            present.add(identity)
             known = self.files.get(identity)
             if known is None:
-                self.files[identity] = Growing(
-                    source, identity, Collector(self._gate, writer_key, self._generic), grown=now
+                self.files[identity] = FollowedFile(
+                    source, identity, Collector(self._matcher, writer_key, self._generic), grown_at=now
                 )
             elif known.path != source.path and _identity(known.path) != identity:
                 known.source = source
-        self._forget(seen, now)
+        self._forget_missing(present, now)
         return len(self.files) > before
 
-    def _forget(self, seen: set[Identity], now: float) -> None:
+    def _forget_missing(self, present: set[Identity], now: float) -> None:
         for identity, file in list(self.files.items()):
-            file.gone = None if identity in seen else file.gone if file.gone is not None else now
-            if file.gone is not None and now - file.gone > _LOST:
+            if identity in present:
+                file.missing_since = None
+            elif file.missing_since is None:
+                file.missing_since = now
+            elif now - file.missing_since > _KEEP_MISSING:
                 del self.files[identity]
 
-    def grow(self, now: float) -> Growth:
-        """Read on in every file that is longer than it was, each for `_TURN` bytes at most."""
-        count = hits = kinds = 0
-        grown: list[Growing] = []
-        behind = False
+    def read_new_lines(self, now: float) -> NewLines:
+        """Read what was added to every file, at most `_MAX_TURN` bytes of each."""
+        count = hits = new_kinds = 0
+        grown: list[FollowedFile] = []
+        is_behind = False
         for file in list(self.files.values()):
-            before = file.place
-            matched, known = sum(kept.count for kept in file.collector.kinds.values()), len(file.collector.kinds)
+            position_before, hits_before, kinds_before = file.position, _hit_count(file), len(file.collector.groups)
             if not self._read(file, now):
                 continue
-            if len(file.collector.kinds) > _KINDS:
-                file.collector.writer = _anybody
-            count += max(0, file.place - before)
-            kinds += len(file.collector.kinds) - known
-            hits += sum(kept.count for kept in file.collector.kinds.values()) - matched
-            behind |= file.behind
+            if len(file.collector.groups) > _MAX_KINDS:
+                file.collector.writer = _no_writer
+            count += max(0, file.position - position_before)
+            new_kinds += len(file.collector.groups) - kinds_before
+            hits += _hit_count(file) - hits_before
+            is_behind |= file.is_behind
             grown.append(file)
-        return Growth(count, tuple(grown), hits, kinds, behind)
+        return NewLines(count, tuple(grown), hits, new_kinds, is_behind)
 
-    def seen(self) -> Seen:
-        """What `pipeline.look` needs: all files as far as they were read, sorted by name. Of very many the last lines
-        are fewer.
+    def scan_results(self) -> ScannedJob:
+        """Return what `pipeline.ingest_growing` needs: the scan results of all files, by name.
+
+        Many files get shorter tails.
         """
-        files = sorted((file for file in self.files.values() if file.place), key=lambda file: file.name)
-        last = max(_LAST, min(TAIL, _ALL_LAST // max(1, len(files))))
-        scanned = [(file.source, self._scanned(file, last if file.writers <= _FEW else TAIL)) for file in files]
-        openings = {file.name: file.opening for file in files if file.opening and not _is_stale(file)}
-        return Seen(
-            self.catalog, self.literals, scanned, len(files), sum(file.place for file in files), openings=openings
+        files = sorted((file for file in self.files.values() if file.position), key=lambda file: file.name)
+        tail = max(_MIN_TAIL, min(TAIL, _ALL_TAILS // max(1, len(files))))
+        scanned = [
+            (file.source, self._scan_result(file, tail if file.writer_count <= _FEW_WRITERS else TAIL))
+            for file in files
+        ]
+        contexts = {file.name: file.source_head for file in files if file.source_head and not _is_stale(file)}
+        return ScannedJob(
+            self.catalog,
+            self.literals,
+            scanned,
+            len(files),
+            sum(file.position for file in files),
+            source_contexts=contexts,
         )
 
-    def opening(self, file: Growing) -> Opening:
-        """Told anew only of a file that has become much longer, for telling takes as long as scanning a megabyte."""
-        if file.opening is None or _is_stale(file):
-            scan = Scanned((), file.place, self._head(file), self.tail(file, TAIL))
-            file.opening, file.opened = opening_of(file.name, scan, year_of([(file.source, scan)])), file.place
-        return file.opening
+    def source_head(self, file: FollowedFile) -> SourceContext:
+        """Return the source head of a file.
 
-    def tail(self, file: Growing, length: int) -> bytes:
-        """The last bytes of whole lines of a file."""
-        return _bytes(file.path, max(0, file.place - length), min(length, file.place))
-
-    def _read(self, file: Growing, now: float) -> bool:
-        """Feed what was added. A name that leads to another file by now is left to `find`; nobody reads the new file as
-        the old.
+        Reads it again only when the file has grown much, because that takes as long as scanning a megabyte.
         """
+        if file.source_head is None or _is_stale(file):
+            scan = ScanResult((), file.position, self._head(file), self.tail(file, TAIL))
+            file.source_head, file.head_length = (
+                make_context(file.name, scan, guess_year([(file.source, scan)])),
+                file.position,
+            )
+        return file.source_head
+
+    def tail(self, file: FollowedFile, length: int) -> bytes:
+        """Return the last `length` bytes of the scanned lines of a file."""
+        return _read_bytes(file.path, max(0, file.position - length), min(length, file.position))
+
+    def _read(self, file: FollowedFile, now: float) -> bool:
+        """Scan what was added to a file. A path that now leads to another file is left to `find_files`."""
         try:
             status = os.stat(file.path)
         except OSError:
             return False
         if (status.st_dev, status.st_ino) != file.identity:
             return False
-        if status.st_size < file.place:
-            file.collector = Collector(self._gate, writer_key, self._generic)
-            file.place = file.line_start = file.fresh = 0
-            file.head, file.opening = b"", None
-        same = status.st_size == file.size and not file.behind
-        unfinished = same and file.place < file.size and now - file.grown >= _REST
-        if same and not unfinished:
+        if status.st_size < file.position:
+            file.collector = Collector(self._matcher, writer_key, self._generic)
+            file.position = file.line_start = file.overlap = 0
+            file.first_bytes, file.source_head = b"", None
+        is_unchanged = status.st_size == file.size and not file.is_behind
+        is_unfinished = is_unchanged and file.position < file.size and now - file.grown_at >= _UNFINISHED_LINE_WAIT
+        if is_unchanged and not is_unfinished:
             return False
         if status.st_size != file.size:
-            file.size, file.grown = status.st_size, now
-        before = file.place
+            file.size, file.grown_at = status.st_size, now
+        before = file.position
         try:
-            self._feed(file, final=unfinished)
+            self._feed(file, final=is_unfinished)
         except OSError:
             return False
-        return file.place > before
+        return file.position > before
 
-    def _feed(self, file: Growing, *, final: bool) -> None:
-        feeder = Feeder(file.collector, self._buffer, file.place)
-        feeder.line_start, feeder.fresh = file.line_start, file.fresh
-        stop = min(file.size, file.place + _TURN)
-        position = file.place
+    def _feed(self, file: FollowedFile, *, final: bool) -> None:
+        feeder = LineFeeder(file.collector, self._buffer, file.position)
+        feeder.line_start, feeder.overlap = file.line_start, file.overlap
+        stop = min(file.size, file.position + _MAX_TURN)
+        position = file.position
         fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             while position < stop:
-                with feeder.room() as room:
-                    count = os.preadv(fd, [room[: stop - position]], position)
+                with feeder.free_space() as free_space:
+                    count = os.preadv(fd, [free_space[: stop - position]], position)
                 if not count:
                     break
                 position += count
@@ -218,24 +233,28 @@ class Follower:
                 feeder.advance(0, final=True)
         finally:
             os.close(fd)
-        file.behind = stop < file.size
-        file.place, file.line_start, file.fresh = feeder.base, feeder.line_start, feeder.fresh
+        file.is_behind = stop < file.size
+        file.position, file.line_start, file.overlap = feeder.base, feeder.line_start, feeder.overlap
 
-    def _head(self, file: Growing) -> bytes:
-        if len(file.head) < HEAD:
-            file.head = _bytes(file.path, 0, min(HEAD, file.place))
-        return file.head
+    def _head(self, file: FollowedFile) -> bytes:
+        if len(file.first_bytes) < HEAD:
+            file.first_bytes = _read_bytes(file.path, 0, min(HEAD, file.position))
+        return file.first_bytes
 
-    def _scanned(self, file: Growing, last: int) -> Scanned:
-        hits, matched = merge([file.collector.kinds])
-        return Scanned(hits, file.place, self._head(file), self.tail(file, last), file.collector.sampled, matched)
-
-
-def _is_stale(file: Growing) -> bool:
-    return file.place >= (2 if file.opened < HEAD + TAIL else 16) * file.opened
+    def _scan_result(self, file: FollowedFile, last: int) -> ScanResult:
+        hits, matched = merge_spans([file.collector.groups])
+        return ScanResult(hits, file.position, self._head(file), self.tail(file, last), file.collector.sampled, matched)
 
 
-def _anybody(line: bytes) -> bytes:
+def _is_stale(file: FollowedFile) -> bool:
+    return file.position >= (2 if file.head_length < HEAD + TAIL else 16) * file.head_length
+
+
+def _hit_count(file: FollowedFile) -> int:
+    return sum(lines.count for lines in file.collector.groups.values())
+
+
+def _no_writer(line: bytes) -> bytes:
     return b""
 
 
@@ -247,7 +266,7 @@ def _identity(path: str | os.PathLike[str]) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-def _bytes(path: str, offset: int, length: int) -> bytes:
+def _read_bytes(path: str, offset: int, length: int) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

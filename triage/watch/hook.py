@@ -1,6 +1,4 @@
-"""A command of the user's, run once an event with its JSON on standard input, beside the watch so that a slow one holds
-nothing up.
-"""
+"""Run the user's `--exec` command for every event, in a thread of its own so that a slow command delays nothing."""
 
 from __future__ import annotations
 
@@ -12,17 +10,22 @@ from collections.abc import Callable
 
 from triage.base.errors import OptionError
 
-SECONDS = 60.0
+TIMEOUT = 60.0
 
 
 class Hook:
-    """Events go to the command one after the other, in order; what fails is a warning. No shell is involved."""
+    """Runs the command once per event, in order, with the event on standard input. Failures become warnings.
 
-    def __init__(self, command: str, warn: Callable[[str], None], seconds: float = SECONDS) -> None:
+    No shell is involved. A run may take `seconds`.
+    """
+
+    def __init__(self, command: str, warn: Callable[[str], None], seconds: float = TIMEOUT) -> None:
         try:
             self._arguments = shlex.split(command)
         except ValueError as error:
-            raise OptionError(f"--exec cannot be read: {error}", hint="quote the command as for a shell") from None
+            raise OptionError(
+                f"--exec cannot be read: {error}", hint="quote the command as you would in a shell"
+            ) from None
         if not self._arguments:
             raise OptionError("--exec is empty", hint="give a command, for example --exec 'notify-the-team --stdin'")
         self._warn = warn
@@ -32,11 +35,11 @@ class Hook:
         self._thread.start()
 
     def __call__(self, event: str) -> None:
-        """Hand over one event."""
+        """Queue one event."""
         self._events.put(event)
 
     def wait(self) -> None:
-        """Until all were run."""
+        """Wait until the command ran for all queued events."""
         self._events.put(None)
         self._thread.join()
 
@@ -53,4 +56,4 @@ class Hook:
             self._warn(f"--exec {self._arguments[0]} could not be run: {error}")
             return
         if done.returncode:
-            self._warn(f"--exec {self._arguments[0]} ended with {done.returncode}")
+            self._warn(f"--exec {self._arguments[0]} exited with status {done.returncode}")

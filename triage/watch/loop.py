@@ -1,6 +1,4 @@
-"""One look after the other at a job that runs: read what was added, diagnose when it asks for it, say what has to be
-said.
-"""
+"""Watch a running job: read new lines, diagnose when they ask for it, and return the events to report."""
 
 from __future__ import annotations
 
@@ -11,159 +9,158 @@ from dataclasses import dataclass, field
 from triage import pipeline
 from triage.base.errors import InputError
 from triage.model.diagnosis import Diagnosis
-from triage.model.watch import Episode, News
-from triage.ranks.last import PROGRESS
+from triage.model.watch import Episode, WatchEvent
+from triage.records.activity import PROGRESS
 from triage.watch import episodes
-from triage.watch.follow import Follower, Growth
-from triage.watch.hearing import Hearing
-from triage.watch.memory import Memory
-from triage.watch.pace import Pace
-from triage.watch.policy import Policy, alone
+from triage.watch.follow import Follower, NewLines
+from triage.watch.pace import PaceMonitor
+from triage.watch.policy import Policy, is_isolated
+from triage.watch.progress_reader import ProgressReader
+from triage.watch.state_file import WatchState
 
-_FIND = 2.0  # seconds between looks for new files
-_AGAIN = 10.0  # seconds between looks for lines of failure of kinds that were seen before
-_SHARE, _LEAST = 0.25, 2.0  # of the time may go into diagnosing, and so many seconds lie between two looks
-_AHEAD = 10.0  # but what is new may take so many seconds of it in advance
-_A_FILE = 0.003  # seconds that a file takes to diagnose, before that was measured
-_BEHIND = 1 << 16  # bytes behind a failure in which steps are looked for
-_OVER = 20.0  # seconds without growth after a failure, when the job is looked at as a whole
+_FIND_INTERVAL = 2.0  # seconds between looks for new files
+_REPEAT_INTERVAL = 10.0  # seconds between diagnoses for failure lines of kinds that are not new
+_MAX_SHARE, _MIN_INTERVAL = 0.25, 2.0  # share of the time that diagnosing may take, seconds between two diagnoses
+_ADVANCE = 10.0  # seconds of that share that new kinds of failure lines may use in advance
+_FILE_SECONDS = 0.003  # seconds that diagnosing one file takes, until it was measured
+_STEPS_AFTER = 1 << 16  # bytes after a failure in which steps are looked for
+_END_WAIT = 20.0  # seconds without growth after a failure, until the whole job is diagnosed
 
 
 @dataclass
 class Watch:
-    """Call `step` again and again; it gives what has to be said. `clock` is monotonic, `wall` the time of day."""
+    """Call `step` repeatedly; it returns the events to report. `clock` is monotonic, `wall` is the time of day."""
 
     follower: Follower
-    pace: Pace = field(default_factory=Pace)
+    pace: PaceMonitor = field(default_factory=PaceMonitor)
     policy: Policy = field(default_factory=Policy)
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
-    last: Diagnosis | None = None  # the newest whole diagnosis of a job that failed
-    episode: Episode | None = None  # what is out of step, or was the last time
+    last: Diagnosis | None = None  # the newest diagnosis of the whole job
+    episode: Episode | None = None  # the current pace problems, or the last ones
     _find_at: float = 0.0
-    _hit: float | None = None  # when the last line of failure came
-    _grown: float = 0.0
-    _open: bool = False  # lines of failure came that no diagnosis has seen
-    _opened: float = 0.0  # since when
-    _urgent: bool = False
-    _settled: float = 0.0  # when the next diagnosis may begin, for the line that decides may follow the first
-    _paid: float = 0.0  # when the share of time that diagnosing took will have gone by
-    _looked: float = float("-inf")
-    _took: float | None = None  # seconds of the last diagnosis
-    _whole: bool = False
-    _held: list[News] = field(default_factory=list)  # of the pace, while it is not known whether the job failed
+    _hit_at: float | None = None  # when the last failure line came
+    _grown_at: float = 0.0
+    _has_new_hits: bool = False  # failure lines came after the last diagnosis
+    _new_hits_since: float = 0.0
+    _is_urgent: bool = False
+    _settled_at: float = 0.0  # when the next diagnosis may begin: the decisive line may follow the first one
+    _paid_at: float = 0.0  # when the share of time for the last diagnosis has passed
+    _diagnosed_at: float = float("-inf")
+    _duration: float | None = None  # seconds that the last diagnosis took
+    _is_whole: bool = False
+    _pace_events: list[WatchEvent] = field(default_factory=list)  # held back while a failure may be reported
 
     def __post_init__(self) -> None:
-        self._grown = self.clock()
-        self._hearing = Hearing(self.follower, self.pace, self.clock)
+        self._grown_at = self.clock()
+        self._progress = ProgressReader(self.follower, self.pace, self.clock)
 
-    def recall(self, kept: Memory) -> None:
-        """Go on where an earlier watch of the same files was."""
-        self.policy.recall(kept.said, kept.unsure)
-        self.episode = kept.episode
-        self.pace.recall(self.clock(), kept.episode.wrong if kept.episode else (), kept.base)
+    def restore(self, state: WatchState) -> None:
+        """Continue where an earlier watch of the same files ended."""
+        self.policy.restore(state.announced, state.unconfirmed)
+        self.episode = state.episode
+        problems = state.episode.problems if state.episode else ()
+        self.pace.restore(self.clock(), problems, state.first_durations)
 
-    def memory(self, unsure: Iterable[int] = ()) -> Memory:
-        """What a later watch needs for that; `unsure`: attempts that are told in this moment."""
-        return Memory(dict(self.policy.said), frozenset(unsure), self.episode, self.pace.base)
+    def state(self, unconfirmed: Iterable[int] = ()) -> WatchState:
+        """Return what `restore` needs; `unconfirmed` are the attempts that are being reported now."""
+        return WatchState(dict(self.policy.announced), frozenset(unconfirmed), self.episode, self.pace.first_durations)
 
-    def step(self) -> list[News]:
-        """Read what came, and say what has to be said now."""
+    def step(self) -> list[WatchEvent]:
+        """Read new lines and return the events to report now."""
         now = self.clock()
         if now >= self._find_at:
-            self.follower.find(now)
-            self._find_at = self.clock() + max(_FIND, 10 * (self.clock() - now))
-        growth = self.follower.grow(now)
-        self._hearing.grew(growth.grown)
-        if growth.grown:
-            self._grown, self._whole = now, False
-        if growth.hits:
-            self._was_hit(now, growth)
-        events = self._failures(now, grown=bool(growth.grown))
-        if not (
-            self._urgent and now - self._opened < 2 * self.policy.manners.settle
-        ):  # else it is told in a moment; the pace can wait
-            events += self._paces(now)
-        for event in events:
-            self.episode = episodes.after(self.episode, event)
-        return events
+            self.follower.find_files(now)
+            self._find_at = self.clock() + max(_FIND_INTERVAL, 10 * (self.clock() - now))
+        new_lines = self.follower.read_new_lines(now)
+        self._progress.add(new_lines.files)
+        if new_lines.files:
+            self._grown_at, self._is_whole = now, False
+        if new_lines.hits:
+            self._note_hits(now, new_lines)
+        events = self._failure_events(now, has_grown=bool(new_lines.files))
+        # A failure that is about to be reported comes first; the pace can wait.
+        if not (self._is_urgent and now - self._new_hits_since < 2 * self.policy.timing.settle):
+            events += self._new_pace_events(now)
+        return self._add_to_episode(events)
 
-    def _paces(self, now: float) -> list[News]:
-        """What is to be said of the pace: nothing of a job that failed."""
-        if self._hearing.hear(now):
-            self._held += [
-                News(remark.kind, self.wall(), remark.text, remark.ranks, hosts=self._hearing.hosts(remark.ranks))
-                for remark in self.pace.remarks(now)
-            ]
-        if self.policy.pending:
-            return []
-        said, self._held = self._held, []
-        return [] if self.policy.failed else said
-
-    def _was_hit(self, now: float, growth: Growth) -> None:
-        if self._hit is None or not self._open:
-            settle = self.policy.manners.settle
-            took = _A_FILE * len(self.follower.files) if self._took is None else self._took
-            self._opened, self._settled = now, now + max(settle - took, settle / 4)
-        self._hit, self._open = now, True
-        self._urgent |= growth.kinds > 0 or now - self._looked >= _AGAIN
-
-    def end(self) -> list[News]:
-        """The last look, at everything that is there."""
+    def end(self) -> list[WatchEvent]:
+        """Read everything that is left and return the last events."""
         now = self.clock()
-        self.follower.find(now)
-        while self.follower.grow(now).behind:
+        self.follower.find_files(now)
+        while self.follower.read_new_lines(now).is_behind:
             pass
-        events = self._finally(now) if self._hit is not None else []
-        for event in events:
-            self.episode = episodes.after(self.episode, event)
-        return events
+        return self._add_to_episode(self._diagnose_whole(now) if self._hit_at is not None else [])
 
     @property
     def idle(self) -> float:
         """Seconds since any file grew."""
-        return self.clock() - self._grown
+        return self.clock() - self._grown_at
 
-    def _failures(self, now: float, *, grown: bool) -> list[News]:
-        if self._hit is None:
-            return []
-        if self.policy.failed and not self._whole and now - self._grown >= _OVER:
-            return self._finally(now)
-        waiting = self.policy.pending or self._open or (self.policy.failed and grown)
-        if now < self._settled or not (now >= self._paid - _AHEAD if self._urgent else waiting and now >= self._paid):
-            return []
-        return self._look(now, now - self._hit)
+    def _add_to_episode(self, events: list[WatchEvent]) -> list[WatchEvent]:
+        for event in events:
+            self.episode = episodes.extend(self.episode, event)
+        return events
 
-    def _look(self, now: float, calm: float) -> list[News]:
-        opened, self._open, self._urgent = self._opened, False, False
-        diagnosis = pipeline.look(self.follower.paths, self.follower.seen(), self.follower.options)
-        self._looked = self.clock()
-        self._took = self._looked - now
-        self._paid = max(self._paid, self._looked) + max(_LEAST, self._took * (1 / _SHARE - 1))
-        busy = alone(diagnosis) and self._went_on(diagnosis)
-        settled = max(self._looked, opened + self.policy.manners.settle)  # the diagnosis takes a part of that time
-        event = self.policy.judge(
-            settled, self.wall(), diagnosis, calm, since=opened, idle=now - self._grown, busy=busy
-        )
+    def _new_pace_events(self, now: float) -> list[WatchEvent]:
+        """Return the pace events; none for a job that failed."""
+        if self._progress.read(now):
+            self._pace_events += [
+                WatchEvent(event.kind, self.wall(), event.text, event.ranks, hosts=self._progress.hosts(event.ranks))
+                for event in self.pace.check(now)
+            ]
+        if self.policy.is_pending:
+            return []
+        events, self._pace_events = self._pace_events, []
+        return [] if self.policy.has_failed else events
+
+    def _note_hits(self, now: float, new_lines: NewLines) -> None:
+        if self._hit_at is None or not self._has_new_hits:
+            settle = self.policy.timing.settle
+            duration = _FILE_SECONDS * len(self.follower.files) if self._duration is None else self._duration
+            self._new_hits_since, self._settled_at = now, now + max(settle - duration, settle / 4)
+        self._hit_at, self._has_new_hits = now, True
+        self._is_urgent |= new_lines.new_kinds > 0 or now - self._diagnosed_at >= _REPEAT_INTERVAL
+
+    def _failure_events(self, now: float, *, has_grown: bool) -> list[WatchEvent]:
+        if self._hit_at is None:
+            return []
+        if self.policy.has_failed and not self._is_whole and now - self._grown_at >= _END_WAIT:
+            return self._diagnose_whole(now)
+        is_waiting = self.policy.is_pending or self._has_new_hits or (self.policy.has_failed and has_grown)
+        is_affordable = now >= self._paid_at - _ADVANCE if self._is_urgent else is_waiting and now >= self._paid_at
+        return self._diagnose(now, now - self._hit_at) if now >= self._settled_at and is_affordable else []
+
+    def _diagnose(self, now: float, calm: float) -> list[WatchEvent]:
+        since, self._has_new_hits, self._is_urgent = self._new_hits_since, False, False
+        diagnosis = pipeline.ingest_growing(self.follower.paths, self.follower.scan_results(), self.follower.options)
+        self._diagnosed_at = self.clock()
+        self._duration = self._diagnosed_at - now
+        self._paid_at = max(self._paid_at, self._diagnosed_at)
+        self._paid_at += max(_MIN_INTERVAL, self._duration * (1 / _MAX_SHARE - 1))
+        busy = is_isolated(diagnosis) and self._steps_followed(diagnosis)
+        settled = max(self._diagnosed_at, since + self.policy.timing.settle)  # diagnosing takes a part of that time
+        idle = now - self._grown_at
+        event = self.policy.decide(settled, self.wall(), diagnosis, calm, since=since, idle=idle, busy=busy)
         return [event] if event else []
 
-    def _went_on(self, diagnosis: Diagnosis) -> bool:
-        """Did steps follow what the diagnosis blames, in the same file?"""
+    def _steps_followed(self, diagnosis: Diagnosis) -> bool:
+        """Return whether steps follow the blamed line in the same file."""
         fact = diagnosis.root_cause.evidence[0] if diagnosis.root_cause and diagnosis.root_cause.evidence else None
-        file = next(
-            (file for file in self.follower.files.values() if fact is not None and file.name == fact.source), None
-        )
-        if fact is None or file is None:
+        if fact is None:
             return False
-        data = self.follower.tail(file, min(_BEHIND, max(0, file.place - fact.end)))
+        file = next((file for file in self.follower.files.values() if file.name == fact.source), None)
+        if file is None:
+            return False
+        data = self.follower.tail(file, min(_STEPS_AFTER, max(0, file.position - fact.end)))
         return PROGRESS.search(data.decode("utf-8", "replace")) is not None
 
-    def _finally(self, now: float) -> list[News]:
-        """Nothing comes any more: now cores, dumps and archives count too."""
-        self._whole = True
+    def _diagnose_whole(self, now: float) -> list[WatchEvent]:
+        """Diagnose the job with its cores, dumps and archives: no more lines come."""
+        self._is_whole = True
         try:
             self.last = pipeline.ingest(self.follower.paths, self.follower.options)
         except InputError:  # everything was removed
             return []
-        event = self.policy.judge(now, self.wall(), self.last, _OVER, final=True)
+        event = self.policy.decide(now, self.wall(), self.last, _END_WAIT, final=True)
         return [event] if event else []

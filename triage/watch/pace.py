@@ -1,9 +1,7 @@
-"""The pace of a healthy job, and who falls out of it: a rank that stops while others go on, steps that slow down, no
-step at all.
+"""Monitor the pace of a healthy job: find ranks that fall silent, steps that slow down, and stalls.
 
-Steps are seen when they are read, by this machine's clock; what the stamps in the lines say plays no part. All times
-are seconds of one
-monotonic clock. Nothing here reads anything: it is told of steps and asked for remarks.
+A step counts from when its line was read, by the clock of this machine; timestamps in the lines are not used. All times
+are seconds of one monotonic clock. The monitor reads no files: `record` takes activity, `check` returns events.
 """
 
 from __future__ import annotations
@@ -15,31 +13,33 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from triage.base.rank_ranges import format_ranks
+
 Kind = Literal["silent", "back", "slow", "usual", "stalled", "resumed"]
 
-_WORDS = 5  # words of a rank that names no steps, before silence means anything
-_LEARNED = 3  # steps of a rank before anything is expected of it
-_LATE = 2.0  # usual steps without a word, after which a rank that most others left behind is silent
-_MOST = 0.75  # of the others are "most"
-_RECENT, _BASE = 8, 24  # steps that say how long one takes now, and how long one took at first
-_SLOWER, _USUAL = 2.0, 1.3
-_LONG, _ONCE = 4.0, 2  # so much longer than usual is a pause, unless it comes more often than so many times in a row
-_GRACE = 10.0  # a rank that said it saves, evaluates or compiles may take so many times longer
-_PAUSE = 2.0  # so much longer than the longest pause so far may the next one be
-_NAMED = 0.2  # of the looks at a slow job a rank must have been behind, and far oftener than others, to be named
+_MIN_LINES = 5  # lines of a rank that prints no steps, before its silence means anything
+_MIN_STEPS = 3  # steps of a rank before anything is expected of it
+_SILENT_STEPS = 2.0  # usual steps without a line, after which a rank that most others left behind is silent
+_MOST = 0.75  # share of the other ranks that counts as "most"
+_RECENT, _FIRST = 8, 24  # steps that tell how long one takes now, and how long one took at first
+_SLOW_FACTOR, _USUAL_FACTOR = 2.0, 1.3
+_PAUSE_FACTOR, _MAX_PAUSES = 4.0, 2  # a step so much longer than usual is a pause, unless so many come in a row
+_BUSY_FACTOR = 10.0  # a rank that announced saving, evaluating or compiling may take so much longer
+_PAUSE_MARGIN = 2.0  # the next pause may be so much longer than the longest one so far
+_SLOW_RANK_SHARE = 0.2  # share of the looks in which a rank must be behind to be named for a slow job
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`steps`: usual steps without any progress that make a stall, but never fewer than `least` seconds."""
+    """A stall is `steps` usual steps without progress, but at least `least` seconds."""
 
     steps: float = 30.0
     least: float = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """Something about the pace. `ranks` are those it is about (none: all of them)."""
+class PaceEvent:
+    """A change of pace. `ranks` lists the ranks concerned, none for all of them."""
 
     kind: Kind
     ranks: tuple[int, ...]
@@ -47,237 +47,230 @@ class Remark:
 
 
 @dataclass(slots=True)
-class _Rank:
+class _RankPace:
     step: int
-    at: float  # when this step was first seen
-    spoke: float
-    steps: int = 0
+    step_at: float
+    last_line_at: float
+    step_count: int = 0
     doing: str = ""
-    finished: bool = False
-    words: int = 0
-    gap: float = 0.0  # the longest between two words
-    lateness: float = 0.0  # the longest it was behind most others and came back
-    silent: bool = False
-    passed: float | None = None  # since when most others are further
+    is_finished: bool = False
+    line_count: int = 0
+    longest_gap: float = 0.0  # between two lines
+    longest_lag: float = 0.0  # behind most others, before it caught up
+    is_silent: bool = False
+    behind_since: float | None = None  # since when most others are further
+
+
+_Ranks = dict[int, _RankPace]
 
 
 @dataclass
-class Pace:
-    """Told by `saw`, asked by `remarks`; both in the order of time."""
+class PaceMonitor:
+    """Takes the activity of the ranks and returns pace events. Call `record` and `check` in the order of time."""
 
     limits: Limits = Limits()
     poll: float = 0.5
-    _ranks: dict[int, _Rank] = field(default_factory=dict)
-    _base: list[float] = field(default_factory=list)
-    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     front: int = -1  # the furthest step of any rank
-    _strides: deque[int] = field(default_factory=lambda: deque(maxlen=_BASE))
-    _moved: float = 0.0
-    _pause: float = 0.0
-    _long: list[float] = field(default_factory=list)
-    _slow: bool = False
-    _stalled: bool = False
-    _went: bool = False  # a step was seen to be made
-    _last: dict[int, int] = field(default_factory=dict)
-    _looks: int = 0
+    _ranks: _Ranks = field(default_factory=dict)
+    _first: list[float] = field(default_factory=list)
+    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    _strides: deque[int] = field(default_factory=lambda: deque(maxlen=_FIRST))
+    _moved_at: float = 0.0
+    _longest_pause: float = 0.0
+    _pauses: list[float] = field(default_factory=list)
+    _is_slow: bool = False
+    _is_stalled: bool = False
+    _has_moved: bool = False
+    _times_behind: dict[int, int] = field(default_factory=dict)
+    _look_count: int = 0
 
-    def saw(self, now: float, rank: int, step: int | None, doing: str = "", *, finished: bool = False) -> None:
-        """A line of `rank` was read; `step` is the last that it named."""
-        state = self._ranks.setdefault(rank, _Rank(-1, now, now))
-        state.gap = max(state.gap, now - state.spoke)
-        state.spoke, state.words = now, state.words + 1
+    def record(self, now: float, rank: int, step: int | None, doing: str = "", *, finished: bool = False) -> None:
+        """Record that a line of `rank` was read; `step` is the last step it names."""
+        state = self._ranks.setdefault(rank, _RankPace(-1, now, now))
+        state.longest_gap = max(state.longest_gap, now - state.last_line_at)
+        state.last_line_at, state.line_count = now, state.line_count + 1
         state.doing = doing or state.doing
-        state.finished = finished
+        state.is_finished = finished
         if step is None or step == state.step:
             return
-        if step < state.step:  # an epoch's counter starts again, or the job does
-            state.step, state.at, state.passed = step, now, None
+        if step < state.step:  # the step counter of an epoch starts again, or the job does
+            state.step, state.step_at, state.behind_since = step, now, None
             self.front = max(other.step for other in self._ranks.values())
-            self._moved = now
+            self._moved_at = now
             return
-        state.steps += 1 if state.step >= 0 else 0
-        state.step, state.at, state.doing = step, now, doing
+        state.step_count += 1 if state.step >= 0 else 0
+        state.step, state.step_at, state.doing = step, now, doing
         if step > self.front:
             self._advance(now, step)
 
-    def remarks(self, now: float) -> list[Remark]:
-        """What has to be said now that was not said before."""
-        active = {rank: state for rank, state in self._ranks.items() if not state.finished}
+    def check(self, now: float) -> list[PaceEvent]:
+        """Return the events that are new since the last check."""
+        active = {rank: state for rank, state in self._ranks.items() if not state.is_finished}
         usual = self.usual
         if usual is None:
             return []
         if not active:
-            return self._done()
-        return [*self._silences(now, active, usual), *self._stall(now, active, usual), *self._slowness(active)]
+            return self._finish()
+        return [
+            *self._check_silence(now, active, usual),
+            *self._check_stall(now, active, usual),
+            *self._check_speed(active),
+        ]
 
-    def recall(self, now: float, wrong: Iterable[str], base: Iterable[float]) -> None:
-        """Go on after a restart: what an `Episode` said is wrong, and how long steps took at first. Nothing of it is
-        said again.
-        """
-        self._moved = now
-        self._base = list(base)[:_BASE]
-        for name in wrong:
+    def restore(self, now: float, problems: Iterable[str], first_durations: Iterable[float]) -> None:
+        """Continue after a restart, with the problems of the last `Episode`. They are not reported again."""
+        self._moved_at = now
+        self._first = list(first_durations)[:_FIRST]
+        for name in problems:
             kind, _, rank = name.partition(" ")
             if kind == "silent":
-                self._ranks[int(rank)] = _Rank(-1, now, now, silent=True)
-            self._slow |= kind == "slow"
-            self._stalled |= kind == "stalled"
+                self._ranks[int(rank)] = _RankPace(-1, now, now, is_silent=True)
+            self._is_slow |= kind == "slow"
+            self._is_stalled |= kind == "stalled"
 
     @property
-    def base(self) -> tuple[float, ...]:
-        """How long steps took at first."""
-        return tuple(self._base)
-
-    def _done(self) -> list[Remark]:
-        """All ranks finished: none is silent, and no step is owed."""
-        back = [rank for rank, state in self._ranks.items() if state.silent]
-        for rank in back:
-            self._ranks[rank].silent = False
-        was, self._stalled = self._stalled, False
-        return [*_returned(back), *([Remark("resumed", (), "all ranks finished")] if was else [])]
+    def first_durations(self) -> tuple[float, ...]:
+        """Seconds that the first steps took."""
+        return tuple(self._first)
 
     @property
     def usual(self) -> float | None:
-        """The usual seconds from one print of steps to the next, once some were seen."""
-        durations = [*self._base, *self._recent]
-        return statistics.median(durations) if len(durations) >= _LEARNED else None
+        """Usual seconds from one printed step to the next; None until enough steps were read."""
+        durations = [*self._first, *self._recent]
+        return statistics.median(durations) if len(durations) >= _MIN_STEPS else None
 
     @property
     def stride(self) -> int:
-        """How many steps there are from one print to the next (some programs print every tenth; fast ones make several
-        between two looks).
-        """
+        """Usual number of steps from one printed step to the next (some programs print every tenth step)."""
         return max(1, round(statistics.median(self._strides))) if self._strides else 1
 
+    def _finish(self) -> list[PaceEvent]:
+        """All ranks finished, so none is silent and no step is missing."""
+        back = [rank for rank, state in self._ranks.items() if state.is_silent]
+        for rank in back:
+            self._ranks[rank].is_silent = False
+        was_stalled, self._is_stalled = self._is_stalled, False
+        return [*_back_events(back), *([PaceEvent("resumed", (), "all ranks finished")] if was_stalled else [])]
+
     def _advance(self, now: float, step: int) -> None:
-        if self.front >= 0 and now > self._moved:
-            self._went = True
-            took = now - self._moved
+        if self.front >= 0 and now > self._moved_at:
+            self._has_moved = True
+            duration = now - self._moved_at
             self._strides.append(step - self.front)
             usual = self.usual
-            if usual is not None and took > _LONG * usual and len(self._long) < _ONCE:
-                self._pause = max(self._pause, took)  # a checkpoint, an evaluation: no step
-                self._long.append(took)
+            if usual is not None and duration > _PAUSE_FACTOR * usual and len(self._pauses) < _MAX_PAUSES:
+                self._longest_pause = max(self._longest_pause, duration)  # a checkpoint or an evaluation, not a step
+                self._pauses.append(duration)
             else:
-                self._base += [took] * (len(self._base) < _BASE)
-                self._recent.extend((*self._long, took) if len(self._long) == _ONCE else (took,))
-                self._long.clear()
-        self.front, self._moved = step, now
+                self._first += [duration] * (len(self._first) < _FIRST)
+                self._recent.extend((*self._pauses, duration) if len(self._pauses) == _MAX_PAUSES else (duration,))
+                self._pauses.clear()
+        self.front, self._moved_at = step, now
 
-    def _silences(self, now: float, active: dict[int, _Rank], usual: float) -> list[Remark]:
+    def _check_silence(self, now: float, active: _Ranks, usual: float) -> list[PaceEvent]:
         if len(active) < 3:
             return []
-        stride, steps = self.stride, sorted(state.step for state in active.values())
+        steps = sorted(state.step for state in active.values())
         silent: list[int] = []
         back: list[int] = []
         for rank, state in active.items():
-            ahead = len(steps) - bisect.bisect_right(
-                steps, state.step + stride
-            )  # one step may be a wait for this very rank
-            if ahead < _MOST * (len(active) - 1) and not self._alone(now, state, active, usual):
-                if state.silent:
+            # A rank that is one stride behind may be the one that the others wait for.
+            ahead = len(steps) - bisect.bisect_right(steps, state.step + self.stride)
+            if ahead < _MOST * (len(active) - 1) and not self._stopped_alone(now, state, active, usual):
+                if state.is_silent:
                     back.append(rank)
-                if state.passed is not None:
-                    state.lateness = max(state.lateness, now - state.at)
-                state.passed, state.silent = None, False
+                if state.behind_since is not None:
+                    state.longest_lag = max(state.longest_lag, now - state.step_at)
+                state.behind_since, state.is_silent = None, False
                 continue
-            state.passed = now if state.passed is None else state.passed
-            patience = max(_LATE * usual, 1.5 * state.lateness) + self.poll
-            if state.doing:
-                patience = max(_GRACE * patience, self.limits.least)
-            known = state.steps >= _LEARNED or state.step < 0
-            if not state.silent and known and now - state.spoke >= patience and now > state.passed:
-                state.silent = True
+            state.behind_since = now if state.behind_since is None else state.behind_since
+            if not state.is_silent and self._is_overdue(now, state, usual):
+                state.is_silent = True
                 silent.append(rank)
-        return [*self._gone(now, silent, active, usual), *_returned(back)]
+        return [*self._silent_events(now, silent, active, usual), *_back_events(back)]
 
-    def _alone(self, now: float, state: _Rank, active: dict[int, _Rank], usual: float) -> bool:
-        """Did a rank that names no steps stop its words, while most others speak?"""
-        patience = max(_LATE * usual, 3 * state.gap)
-        if state.step >= 0 or state.words < _WORDS or now - state.spoke <= patience:
+    def _is_overdue(self, now: float, state: _RankPace, usual: float) -> bool:
+        """Return whether a rank that most others left behind should have written a line by now."""
+        patience = max(_SILENT_STEPS * usual, 1.5 * state.longest_lag) + self.poll
+        if state.doing:
+            patience = max(_BUSY_FACTOR * patience, self.limits.least)
+        is_known = state.step_count >= _MIN_STEPS or state.step < 0
+        return is_known and now - state.last_line_at >= patience and now > (state.behind_since or 0.0)
+
+    def _stopped_alone(self, now: float, state: _RankPace, active: _Ranks, usual: float) -> bool:
+        """Return whether a rank that prints no steps stopped writing while most others write."""
+        patience = max(_SILENT_STEPS * usual, 3 * state.longest_gap)
+        if state.step >= 0 or state.line_count < _MIN_LINES or now - state.last_line_at <= patience:
             return False
-        return sum(now - other.spoke <= patience / 2 for other in active.values()) >= _MOST * (len(active) - 1)
+        writing = sum(now - other.last_line_at <= patience / 2 for other in active.values())
+        return writing >= _MOST * (len(active) - 1)
 
-    def _gone(self, now: float, silent: Sequence[int], active: dict[int, _Rank], usual: float) -> list[Remark]:
+    def _silent_events(self, now: float, silent: Sequence[int], active: _Ranks, usual: float) -> list[PaceEvent]:
         if not silent:
             return []
-        first = min(silent, key=lambda rank: (active[rank].spoke, rank))
-        after = f" after step {active[first].step}" if active[first].step >= 0 else ""
-        words = f"{_said(silent)} said nothing for {_time(now - active[first].spoke)}{after}"
-        return [
-            Remark(
-                "silent",
-                tuple(sorted(silent)),
-                f"{words}; the others are at step {self.front}, a step takes {_time(usual / self.stride)}",
-            )
-        ]
+        first = active[min(silent, key=lambda rank: (active[rank].last_line_at, rank))]
+        after = f" after step {first.step}" if first.step >= 0 else ""
+        text = (
+            f"{format_ranks(silent)} wrote nothing for {_format_time(now - first.last_line_at)}{after}; "
+            f"the others are at step {self.front}, a step takes {_format_time(usual / self.stride)}"
+        )
+        return [PaceEvent("silent", tuple(sorted(silent)), text)]
 
-    def _stall(self, now: float, active: dict[int, _Rank], usual: float) -> list[Remark]:
-        still = now - self._moved
-        if still <= self.poll and self._went:
-            was, self._stalled = self._stalled, False
-            return [Remark("resumed", (), f"the job goes on, at step {self.front}")] if was else []
-        patience = max(self.limits.steps * usual, self.limits.least, _PAUSE * self._pause)
-        busy = sorted({state.doing for state in active.values() if state.doing})
-        if self._stalled or still < patience * (_GRACE if busy else 1.0):
+    def _check_stall(self, now: float, active: _Ranks, usual: float) -> list[PaceEvent]:
+        still = now - self._moved_at
+        if still <= self.poll and self._has_moved:
+            was_stalled, self._is_stalled = self._is_stalled, False
+            return [PaceEvent("resumed", (), f"the job continues at step {self.front}")] if was_stalled else []
+        patience = max(self.limits.steps * usual, self.limits.least, _PAUSE_MARGIN * self._longest_pause)
+        is_busy = any(state.doing for state in active.values())
+        if self._is_stalled or still < patience * (_BUSY_FACTOR if is_busy else 1.0):
             return []
-        self._stalled = True
+        self._is_stalled = True
         behind = sorted(rank for rank, state in active.items() if state.step < self.front)
-        odd = tuple(behind) if 0 < len(behind) <= len(active) // 4 else ()
-        who = f"; {_said(odd)} did not reach it" if odd else ""
-        return [
-            Remark(
-                "stalled",
-                odd,
-                f"no rank made a step for {_time(still)}, the last was step {self.front}{who}; usual are {_time(usual / self.stride)}",
-            )
-        ]
+        named = tuple(behind) if 0 < len(behind) <= len(active) // 4 else ()
+        text = (
+            f"no rank finished a step for {_format_time(still)} after step {self.front}"
+            + (f"; {format_ranks(named)} did not reach it" if named else "")
+            + f"; a step usually takes {_format_time(usual / self.stride)}"
+        )
+        return [PaceEvent("stalled", named, text)]
 
-    def _slowness(self, active: dict[int, _Rank]) -> list[Remark]:
-        if len(self._base) < _BASE or len(self._recent) < _RECENT:
+    def _check_speed(self, active: _Ranks) -> list[PaceEvent]:
+        if len(self._first) < _FIRST or len(self._recent) < _RECENT:
             return []
-        base, recent = statistics.median(self._base), statistics.median(self._recent)
-        if recent <= _USUAL * base:
-            self._last.clear()
-            self._looks = 0
-            was, self._slow = self._slow, False
-            return [Remark("usual", (), f"a step takes {_time(recent / self.stride)} again")] if was else []
-        self._looks += 1
+        first, recent = statistics.median(self._first), statistics.median(self._recent)
+        duration = _format_time(recent / self.stride)
+        if recent <= _USUAL_FACTOR * first:
+            self._times_behind.clear()
+            self._look_count = 0
+            was_slow, self._is_slow = self._is_slow, False
+            return [PaceEvent("usual", (), f"a step takes {duration} again")] if was_slow else []
+        self._look_count += 1
         for rank, state in active.items():
             if state.step < self.front:
-                self._last[rank] = self._last.get(rank, 0) + 1
-        if self._slow or recent <= _SLOWER * base or recent - base <= self.poll:
+                self._times_behind[rank] = self._times_behind.get(rank, 0) + 1
+        if self._is_slow or recent <= _SLOW_FACTOR * first or recent - first <= self.poll:
             return []
-        self._slow = True
-        others = statistics.median([self._last.get(rank, 0) for rank in active])
-        late = [
-            rank for rank, times in sorted(self._last.items()) if times >= max(_NAMED * self._looks, 3 * others + 1)
-        ]
-        named = tuple(late) if 0 < len(late) <= max(1, len(active) // 8) else ()
-        who = f"; {_said(named)} comes last" if named else ""
-        return [
-            Remark(
-                "slow",
-                named,
-                f"a step takes {_time(recent / self.stride)}, it took {_time(base / self.stride)} at first{who}",
-            )
-        ]
+        self._is_slow = True
+        named = self._slowest_ranks(active)
+        who = f"; {format_ranks(named)} {'finishes' if len(named) == 1 else 'finish'} last" if named else ""
+        text = f"a step takes {duration}, at first it took {_format_time(first / self.stride)}{who}"
+        return [PaceEvent("slow", named, text)]
+
+    def _slowest_ranks(self, active: _Ranks) -> tuple[int, ...]:
+        """Return the few ranks that are behind far more often than the others."""
+        others = statistics.median([self._times_behind.get(rank, 0) for rank in active])
+        least = max(_SLOW_RANK_SHARE * self._look_count, 3 * others + 1)
+        slowest = tuple(rank for rank, times in sorted(self._times_behind.items()) if times >= least)
+        return slowest if len(slowest) <= max(1, len(active) // 8) else ()
 
 
-def _returned(back: Sequence[int]) -> list[Remark]:
-    return (
-        [Remark("back", tuple(sorted(back)), f"{_said(back)} {'go' if len(back) > 1 else 'goes'} on")] if back else []
-    )
+def _back_events(ranks: Sequence[int]) -> list[PaceEvent]:
+    verb = "continues" if len(ranks) == 1 else "continue"
+    return [PaceEvent("back", tuple(sorted(ranks)), f"{format_ranks(ranks)} {verb}")] if ranks else []
 
 
-def _said(ranks: Sequence[int]) -> str:
-    shown = sorted(ranks)
-    if len(shown) == 1:
-        return f"rank {shown[0]}"
-    return "ranks " + ", ".join(map(str, shown[:8])) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
-
-
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,10 +1,8 @@
-"""When to speak of a failure: soon, once, and of a better answer at most twice more.
+"""Decide when to report a failure: soon, once, and with at most two revisions.
 
-A failure is said when it has stood for `settle` seconds: its storm has begun then. One that nothing else speaks of is
-not said while steps
-follow it, for programs report what they then get over; if no signature knows it, it waits `alone` seconds. A different
-answer is said when no
-line of failure came for a while, the last one when the storm is over.
+A failure is reported after `settle` seconds, when its consequences have begun to appear. A failure of one rank alone
+is not reported while training steps follow, because programs also log errors that they recover from. If no signature
+matches it, it waits `isolated_wait` seconds. A changed diagnosis is reported when no failure line came for some time.
 """
 
 from __future__ import annotations
@@ -13,43 +11,47 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.watch import News, NewsKind
+from triage.model.watch import EventKind, WatchEvent
 
-Key = tuple[str, str, tuple[int, ...]]
-"""What makes two answers the same: the verdict, the signature or cluster, the ranks."""
+CauseKey = tuple[str, str, tuple[int, ...]]
+"""Identifies a diagnosis for comparison: the verdict, the signature or cluster, the ranks."""
 
-CLEAN: Key = ("clean", "", ())
-UNSURE: Key = ("", "", ())
-"""Of something that was about to be said when the watch was killed: nobody knows whether it was."""
+CLEAN: CauseKey = ("clean", "", ())
+UNCONFIRMED: CauseKey = ("", "", ())
+"""Stands for an event that was being reported when the watch was killed: it may not have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """Seconds. `calm`: without a line of failure before a first revision, `over`: before the last; `patience`: a first
-    one waits no longer.
+class NotificationTiming:
+    """Waiting times in seconds, and how many revisions are allowed.
+
+    `settle`: before a failure is reported. `isolated_wait`: the same for an unknown failure of one rank.
+    `revise_after`: without failure lines before the first revision, `revise_latest`: its longest wait.
+    `final_after`: without failure lines before the last revision.
     """
 
     settle: float = 0.75
-    alone: float = 15.0
-    calm: float = 5.0
-    over: float = 20.0
-    patience: float = 60.0
-    revisions: int = 2
+    isolated_wait: float = 15.0
+    revise_after: float = 5.0
+    final_after: float = 20.0
+    revise_latest: float = 60.0
+    max_revisions: int = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What was said last of an attempt, how often it was revised, and when something was said of it first, in seconds
-    since 1970.
+class Announcement:
+    """The last report about one attempt.
+
+    `revisions` counts its revisions, `first_at` is the time of the first report in seconds since 1970.
     """
 
-    key: Key
+    key: CauseKey
     revisions: int = 0
-    first: float = 0.0
+    first_at: float = 0.0
 
 
-def key_of(diagnosis: Diagnosis) -> Key:
-    """What is compared of a diagnosis."""
+def cause_key(diagnosis: Diagnosis) -> CauseKey:
+    """Return what makes two diagnoses the same."""
     root = diagnosis.root_cause
     if root is None:
         return CLEAN
@@ -58,30 +60,31 @@ def key_of(diagnosis: Diagnosis) -> Key:
 
 @dataclass
 class Policy:
-    """Decides for one job. `said` holds what was said of each attempt, and may come from an earlier run."""
+    """Decides for one job. `announced` holds the last report of each attempt, also those of an earlier run."""
 
-    manners: Manners = Manners()
-    said: dict[int, Said] = field(default_factory=dict)
-    _forgiven: set[Key] = field(default_factory=set)  # failures that the job got over
-    _since: float | None = None  # since when something stands that was not said
+    timing: NotificationTiming = NotificationTiming()
+    announced: dict[int, Announcement] = field(default_factory=dict)
+    _recovered: set[CauseKey] = field(default_factory=set)  # failures that the job recovered from
+    _pending_since: float | None = None
 
-    def recall(self, said: Mapping[int, Said], unsure: Collection[int]) -> None:
-        """Go on after a restart. What may not have been told is judged anew, as the same message."""
-        self.said = {
-            attempt: replace(known, key=UNSURE) if attempt in unsure else known for attempt, known in said.items()
+    def restore(self, announced: Mapping[int, Announcement], unconfirmed: Collection[int]) -> None:
+        """Continue after a restart. Reports of `unconfirmed` attempts are made again, as the same message."""
+        self.announced = {
+            attempt: replace(known, key=UNCONFIRMED) if attempt in unconfirmed else known
+            for attempt, known in announced.items()
         }
 
     @property
-    def pending(self) -> bool:
-        """Does something stand that may have to be said?"""
-        return self._since is not None
+    def is_pending(self) -> bool:
+        """Whether a diagnosis waits to be reported."""
+        return self._pending_since is not None
 
     @property
-    def failed(self) -> bool:
-        """Is the last thing said of the job that it failed?"""
-        return bool(self.said) and self.said[max(self.said)].key != CLEAN
+    def has_failed(self) -> bool:
+        """Whether the last report said that the job failed."""
+        return bool(self.announced) and self.announced[max(self.announced)].key != CLEAN
 
-    def judge(
+    def decide(
         self,
         now: float,
         at: float,
@@ -92,54 +95,55 @@ class Policy:
         idle: float = 0.0,
         busy: bool = False,
         final: bool = False,
-    ) -> News | None:
-        """The news to tell now. `calm`: seconds since the last line of failure, `idle`: since any; `busy`: steps
-        followed what is blamed.
+    ) -> WatchEvent | None:
+        """Return the event to report now, if any.
 
-        `since`: when the lines of failure began that the diagnosis is the first to know; `final`: nothing more will
-        come.
+        `calm`: seconds since the last failure line. `idle`: seconds since any line. `busy`: training steps followed the
+        blamed line. `since`: when the failure lines of this diagnosis began. `final`: no more lines will come.
         """
-        key = key_of(diagnosis)
-        attempt = _attempt(diagnosis.root_cause) if diagnosis.root_cause else max(self.said, default=0)
-        before = self.said.get(attempt)
+        key = cause_key(diagnosis)
+        attempt = _attempt(diagnosis.root_cause) if diagnosis.root_cause else max(self.announced, default=0)
+        before = self.announced.get(attempt)
         if key == (before.key if before else CLEAN):
-            self._since = None
+            self._pending_since = None
             return None
-        self._since = (now if since is None else since) if self._since is None else self._since
-        stood = now - self._since
+        if self._pending_since is None:
+            self._pending_since = now if since is None else since
+        stood = now - self._pending_since
         if key == CLEAN:
-            kind: NewsKind = "recovered"
-            ready = calm >= self.manners.calm
-        elif before is None or before.key in (CLEAN, UNSURE):
+            kind: EventKind = "recovered"
+            is_due = calm >= self.timing.revise_after
+        elif before is None or before.key in (CLEAN, UNCONFIRMED):
             kind = "failure"
-            ready = self._is_due(key, diagnosis, stood, idle, busy)
-        else:
-            if before.revisions >= self.manners.revisions:
-                return None
+            is_due = self._is_failure_due(key, diagnosis, stood, idle, busy)
+        elif before.revisions < self.timing.max_revisions:
             kind = "revised"
-            last = before.revisions == self.manners.revisions - 1
-            ready = calm >= self.manners.over if last else calm >= self.manners.calm or stood >= self.manners.patience
-        if not (ready or final):
+            is_due = self._is_revision_due(before, stood, calm)
+        else:
             return None
-        self._since = None
-        revisions = before.revisions + 1 if before is not None and kind == "revised" else 0
-        self.said[attempt] = Said(key, revisions, before.first if before is not None else at)
-        if kind == "recovered" and before is not None:
-            self._forgiven.add(before.key)
-        return News(
-            kind,
-            at,
-            _sentence(diagnosis),
-            diagnosis.root_cause.ranks if diagnosis.root_cause else (),
-            attempt,
-            diagnosis,
-        )
+        if not (is_due or final):
+            return None
+        self._announce(attempt, before, kind, key, at)
+        ranks = diagnosis.root_cause.ranks if diagnosis.root_cause else ()
+        return WatchEvent(kind, at, _sentence(diagnosis), ranks, attempt, diagnosis)
 
-    def _is_due(self, key: Key, diagnosis: Diagnosis, stood: float, idle: float, busy: bool) -> bool:
-        lone = alone(diagnosis)
-        if lone and (busy or key in self._forgiven) and idle < self.manners.alone:
+    def _announce(self, attempt: int, before: Announcement | None, kind: EventKind, key: CauseKey, at: float) -> None:
+        self._pending_since = None
+        revisions = before.revisions + 1 if before is not None and kind == "revised" else 0
+        self.announced[attempt] = Announcement(key, revisions, before.first_at if before is not None else at)
+        if kind == "recovered" and before is not None:
+            self._recovered.add(before.key)
+
+    def _is_failure_due(self, key: CauseKey, diagnosis: Diagnosis, stood: float, idle: float, busy: bool) -> bool:
+        timing, isolated = self.timing, is_isolated(diagnosis)
+        if isolated and (busy or key in self._recovered) and idle < timing.isolated_wait:
             return False
-        return stood >= (self.manners.alone if lone and diagnosis.verdict == "unknown" else self.manners.settle)
+        return stood >= (timing.isolated_wait if isolated and diagnosis.verdict == "unknown" else timing.settle)
+
+    def _is_revision_due(self, before: Announcement, stood: float, calm: float) -> bool:
+        if before.revisions == self.timing.max_revisions - 1:
+            return calm >= self.timing.final_after
+        return calm >= self.timing.revise_after or stood >= self.timing.revise_latest
 
 
 def _attempt(root: Finding) -> int:
@@ -148,12 +152,12 @@ def _attempt(root: Finding) -> int:
 
 def _sentence(diagnosis: Diagnosis) -> str:
     if diagnosis.root_cause is None:
-        return "the job goes on; what was said of a failure no longer holds"
+        return "the job continues; the reported failure no longer applies"
     return diagnosis.root_cause.title
 
 
-def alone(diagnosis: Diagnosis) -> bool:
-    """Is it something that one rank says, and nobody else suffers from?"""
+def is_isolated(diagnosis: Diagnosis) -> bool:
+    """Return whether one rank alone reports the root cause and nothing else follows from it."""
     root = diagnosis.root_cause
     if root is None or len(root.ranks) > 1:
         return False

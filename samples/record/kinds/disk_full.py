@@ -9,7 +9,7 @@ from trainlib import Job
 
 
 def save_checkpoint(job: Job, path: Path) -> None:
-    """Save on rank 0; the path leads to /dev/full, where every write meets ENOSPC."""
+    """Save on rank 0; the path leads to /dev/full, where every write fails with ENOSPC."""
     if job.rank == 0:
         path.parent.mkdir(exist_ok=True)
         os.symlink("/dev/full", path)

@@ -1,6 +1,6 @@
-"""All ranks gather a checksum of their weights every ten steps, rank 0 prints the list and every rank refuses to go on
-when it varies.
-"""
+"""All ranks compare a checksum of their weights every ten steps.
+
+Rank 0 prints the list, and every rank stops when the values differ."""
 
 import torch
 import torch.distributed as dist

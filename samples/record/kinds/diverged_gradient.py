@@ -1,6 +1,6 @@
-"""From step 30 on, the odd rank steps with its own gradient instead of the average; it prints the norm like all the
-others.
-"""
+"""From step 30 on, the odd rank steps with its own gradient instead of the average.
+
+It prints the norm like all the others."""
 
 import time
 
@@ -18,7 +18,7 @@ def gradient_norm(model: nn.Module) -> float:
 
 
 def main() -> None:
-    """Train; the loss of a rank is that of its own batch, the gradient norm is meant to be the same on all."""
+    """Train; the loss of a rank is that of its own batch, the gradient norm should be the same on all."""
     job = Job(ddp=False)
     for number in range(1, STEPS + 1):
         loss = job.loss(job.batch())

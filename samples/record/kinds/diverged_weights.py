@@ -1,6 +1,6 @@
-"""The odd rank draws its dropout from another seed before the weights are set: a hash, printed now and then, differs
-from the first on.
-"""
+"""The odd rank draws its dropout from another seed before the weights are set.
+
+A hash of the weights, printed now and then, differs from the first one on."""
 
 import hashlib
 import time

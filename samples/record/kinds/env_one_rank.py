@@ -1,6 +1,6 @@
-"""One rank runs with TORCH_DISTRIBUTED_DEBUG=DETAIL, so it adds collectives that the others never join; every rank
-leaves its environment.
-"""
+"""One rank runs with TORCH_DISTRIBUTED_DEBUG=DETAIL, so it adds collectives that the others never join.
+
+Every rank writes its environment to a file."""
 
 import os
 from pathlib import Path

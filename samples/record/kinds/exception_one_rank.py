@@ -1,4 +1,4 @@
-"""One rank meets a record that it cannot parse and raises ValueError; the others lose their peer.
+"""One rank reads a record that it cannot parse and raises ValueError; the others lose their peer.
 
 With RECORD_ERRORS=1 main is wrapped by torchrun's `record`, which puts the traceback into the agent's table.
 """

@@ -1,4 +1,4 @@
-"""One rank opens a file a sample and never closes one, until it may not open more."""
+"""One rank opens a file per sample and never closes one, until it reaches its limit."""
 
 import resource
 

@@ -1,4 +1,4 @@
-"""A training that nothing happens to."""
+"""A healthy training."""
 
 import os
 
@@ -6,7 +6,7 @@ from trainlib import Job
 
 
 def main() -> None:
-    """Train for as many steps as STEPS says, then leave."""
+    """Train for STEPS steps, then exit."""
     steps = int(os.environ.get("STEPS", "40"))
     job = Job(total_steps=steps)
     job.train(1, steps)

@@ -5,7 +5,7 @@ from trainlib import Job
 
 
 def read_shard(job: Job, name: str) -> bytes:
-    """Read a shard, or the copy of it when it is not there."""
+    """Read a shard, or its copy when it is missing."""
     try:
         with open(f"/data/fast/{name}", "rb") as file:
             return file.read()
@@ -28,13 +28,13 @@ def find_batch_size(job: Job, wanted: int) -> int:
 
 
 def audit(job: Job, number: int) -> None:
-    """Print the lines that look like a failure to a search for words."""
+    """Print lines that contain words of failures."""
     job.log.info("health check at step %d: 0 errors, 0 timeouts, no NaN found in 128 gradients, 0 ranks failed", number)
     job.log.info("grad scaler: overflow=False, nan_count=0, inf_count=0, error_budget=0/10")
 
 
 def main() -> None:
-    """Train and complain all the way to a good end."""
+    """Train with many warnings, and finish."""
     job = Job(total_steps=30)
     job.log.info("config: timeout=1800 fail_fast=False on_error=abort nccl_debug=WARN kill_after=86400 signal=SIGTERM")
     find_batch_size(job, 1 << 22)

@@ -1,6 +1,6 @@
-"""A healthy job that retries: a refused connection, a helper process killed by a signal, a straggler at a monitored
-barrier.
-"""
+"""A healthy job that retries.
+
+It has a refused connection, a helper process killed by a signal and a straggler at a monitored barrier."""
 
 import socket
 import subprocess
@@ -13,7 +13,7 @@ from trainlib import Job
 
 
 def report_metrics(job: Job) -> None:
-    """Connect to a metrics server that comes up late; give up quietly after three tries."""
+    """Connect to a metrics server that comes up late; give up silently after three attempts."""
     for attempt in range(1, 4):
         server = socket.create_server(("127.0.0.1", 0))
         address = server.getsockname()
@@ -39,7 +39,7 @@ def run_helper(job: Job) -> None:
 
 
 def main() -> None:
-    """Train with interruptions that all end well."""
+    """Train with interruptions that all recover."""
     job = Job(total_steps=30)
     job.train(1, 10)
     report_metrics(job)

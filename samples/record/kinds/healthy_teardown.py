@@ -1,4 +1,4 @@
-"""A healthy job that is noisy at the end: a dead helper thread, ignored exceptions, leaked shared memory, no destroy."""
+"""A healthy job with noise at the end: a dead helper thread, ignored exceptions, leaked memory, no destroy."""
 
 import atexit
 import os
@@ -12,14 +12,14 @@ from trainlib import Job
 
 
 class SpillFile:
-    """A temporary file that somebody else has removed already."""
+    """A temporary file that another process has removed already."""
 
     def __del__(self) -> None:
         os.unlink("/tmp/spill-0001.tmp")
 
 
 def heartbeat() -> None:
-    """Report to a monitor that nobody started; the thread dies, the training does not mind."""
+    """Report to a monitor that was never started; the thread ends, the training continues."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
     socket.create_connection(address, timeout=1)
@@ -31,7 +31,7 @@ def flush_metrics() -> None:
 
 
 def main() -> None:
-    """Train, then leave without tidying up."""
+    """Train, then exit without clean-up."""
     job = Job(total_steps=25)
     atexit.register(flush_metrics)
     thread = threading.Thread(target=heartbeat, name="heartbeat")

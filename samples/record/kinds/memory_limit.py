@@ -1,4 +1,4 @@
-"""One rank may use less memory than it wants: MemoryError, or the CPU allocator of torch (ALLOCATE=torch)."""
+"""One rank needs more memory than its limit: MemoryError, or the CPU allocator of torch (ALLOCATE=torch)."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ def load_cache(gib: int) -> object:
 
 
 def main() -> None:
-    """Train, then load a cache of which the odd rank has too much."""
+    """Train, then load a cache, which is too large on the odd rank."""
     job = Job()
     resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
     job.train(1, 7)

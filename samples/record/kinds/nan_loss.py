@@ -1,4 +1,4 @@
-"""The loss of one rank becomes NaN, and the check of that rank ends it."""
+"""The loss of one rank becomes NaN, and its own check ends that rank."""
 
 import math
 
@@ -6,7 +6,7 @@ from trainlib import Job
 
 
 def check_finite(loss: float, number: int) -> None:
-    """Raise FloatingPointError for a loss that is no number."""
+    """Raise FloatingPointError for a loss that is not finite."""
     if not math.isfinite(loss):
         raise FloatingPointError(f"non-finite loss {loss} at step {number}")
 

@@ -36,7 +36,7 @@ def exhaust_stack() -> None:
 
 
 def shrink_mapping() -> None:
-    """Read a mapped file after somebody cut it short (SIGBUS)."""
+    """Read a mapped file after another process truncated it (SIGBUS)."""
     with open("shard.bin", "w+b") as file:
         file.truncate(1 << 16)
         with mmap.mmap(file.fileno(), 0) as mapped:

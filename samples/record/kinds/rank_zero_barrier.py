@@ -5,7 +5,7 @@ from trainlib import Job
 
 
 def save_checkpoint(job: Job, number: int) -> None:
-    """Save on rank 0, with a barrier that only rank 0 comes to."""
+    """Save on rank 0, with a barrier that only rank 0 reaches."""
     if job.rank == 0:
         job.log.info("saving checkpoint of step %d", number)
         dist.barrier()

@@ -1,8 +1,8 @@
 """A job that fails in its first attempt and is started again by torchrun.
 
-With FAIL_AGAIN=1 it fails in every attempt. With SLOW_START=1 the odd rank comes late to the second attempt, and since
-the
-store of the first attempt lives on, its peer meets the address that it had in the life before.
+With FAIL_AGAIN=1 it fails in every attempt. With SLOW_START=1 the odd rank joins the second attempt late.
+The store of the first attempt still runs then,
+so the peer of that rank finds the address of the first attempt.
 """
 
 import os
@@ -12,7 +12,7 @@ from trainlib import ODD_RANK, Job
 
 
 def fetch_shard(job: Job, attempt: int) -> None:
-    """Fail, on the odd rank, for as long as the file server is said to be away."""
+    """Fail on the odd rank while the file server is away."""
     if job.odd and (attempt == 0 or os.environ.get("FAIL_AGAIN")):
         raise TimeoutError("fetching shard-00003.bin from files.example.com took longer than 30 s")
 

@@ -1,8 +1,8 @@
 """All ranks fail the same assertion together.
 
-With MIX_LINES=1 they write their tracebacks line by line, unbuffered and without any `[rankN]:` prefix, into the one
-file
-they share, so that the lines of eight tracebacks mix, as they do when the ranks write over a network file system.
+With MIX_LINES=1 they write their tracebacks line by line, unbuffered and without any `[rankN]:` prefix, into one
+shared file. The lines of eight tracebacks then mix,
+as they do when the ranks write to a network file system.
 """
 
 import os
@@ -17,7 +17,7 @@ from trainlib import Job
 
 
 def write_slowly(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write a traceback one line a system call."""
+    """Write a traceback with one system call per line."""
     for entry in traceback.format_exception(kind, error, trace):
         for line in entry.splitlines(keepends=True):
             os.write(2, line.encode())
@@ -45,7 +45,7 @@ def run_stage(job: Job, first: int, last: int, samples: int) -> None:
 
 
 def main() -> None:
-    """Ramp the batch up; the second stage has a size that does not divide."""
+    """Ramp the batch up; the size of the second stage is not divisible."""
     job = Job()
     if os.environ.get("MIX_LINES"):
         sys.excepthook = write_slowly

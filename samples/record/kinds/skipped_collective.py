@@ -1,4 +1,4 @@
-"""One rank is busy with an upload and does not come to the next all-reduce until the others' time is up."""
+"""One rank is busy with an upload and misses the next all-reduce until the others time out."""
 
 import faulthandler
 import os
@@ -8,7 +8,7 @@ from trainlib import Job
 
 
 def upload_checkpoint(job: Job, seconds: float) -> None:
-    """Stand for an upload to an object store that is stuck."""
+    """Simulate an upload to an object store that hangs."""
     job.log.info("uploading checkpoint step_00012 to s3://runs/toy/step_00012")
     time.sleep(seconds)
 

@@ -1,4 +1,4 @@
-"""The model is wired wrongly: a matrix product of shapes that do not fit, on all ranks."""
+"""A matrix product in the model has shapes that do not fit, on all ranks."""
 
 import torch
 from torch import nn

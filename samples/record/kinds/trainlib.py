@@ -1,4 +1,4 @@
-"""A toy data-parallel training, which the scripts beside this file bring down in their own ways.
+"""A toy data-parallel training, which the other scripts of this directory make fail.
 
 `record.py` copies it next to `train.py`, so that a recorded traceback has frames in two files of "the user".
 Settings come by environment, because the command line belongs to the launcher:
@@ -37,14 +37,14 @@ FORMATS = {
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, as services that collect logs like it."""
+    """Formats one JSON object per line, for services that collect logs."""
 
     def __init__(self, rank: int) -> None:
         super().__init__()
         self.rank = rank
 
     def format(self, record: logging.LogRecord) -> str:
-        """Put the exception, where there is one, inside the object."""
+        """Return the record as JSON; an exception goes into `exc`."""
         line = {
             "ts": self.formatTime(record),
             "level": record.levelname.lower(),
@@ -57,7 +57,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TinyLM(nn.Module):
-    """The smallest model that deserves a loss curve."""
+    """A very small language model."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class TinyLM(nn.Module):
 
 
 def make_logger(rank: int, world: int) -> logging.Logger:
-    """Return the logger of this rank, speaking in the style that LOG_STYLE names."""
+    """Return the logger of this rank, in the style that LOG_STYLE names."""
     handler = logging.StreamHandler(sys.stderr if STYLE in ("logging", "pipes", "bar") else sys.stdout)
     text = FORMATS[STYLE].format(rank=rank, world=world)
     handler.setFormatter(JsonFormatter(rank) if STYLE == "json" else logging.Formatter(text))
@@ -83,7 +83,7 @@ def make_logger(rank: int, world: int) -> logging.Logger:
 
 
 class Job:
-    """One rank of the toy job: joins the group, builds the model, trains and talks about it."""
+    """One rank of the toy job: it joins the group, builds the model, trains and logs."""
 
     def __init__(self, total_steps: int = 400, model: nn.Module | None = None, ddp: bool = True) -> None:
         timeout = timedelta(seconds=float(os.environ.get("DIST_TIMEOUT_S", "30")))
@@ -111,7 +111,7 @@ class Job:
         return nn.functional.cross_entropy(self.model(tokens).flatten(0, 1), wanted.flatten())
 
     def step(self, number: int) -> float:
-        """Run one optimizer step and say so."""
+        """Run one optimizer step and log it."""
         began = time.monotonic()
         loss = self.loss(self.batch())
         self.optimizer.zero_grad()
@@ -124,7 +124,7 @@ class Job:
         return loss.item()
 
     def average_gradients(self) -> None:
-        """Do by hand what DistributedDataParallel does."""
+        """Average the gradients of all ranks, as DistributedDataParallel does."""
         for parameter in self.model.parameters():
             dist.all_reduce(parameter.grad)
             parameter.grad /= self.world
@@ -135,7 +135,7 @@ class Job:
             self.step(number)
 
     def tell_step(self, number: int, loss: float, seconds: float) -> None:
-        """Print the line that every training prints all day."""
+        """Print the line of one step."""
         if STYLE == "megatron":
             self.tell_iteration(number, loss, seconds)
         elif STYLE == "bar":
@@ -145,12 +145,12 @@ class Job:
             self.log.info("step %d loss %.4f lr %.1e tokens/s %.0f", number, loss, 3e-3 * 0.99**number, rate)
 
     def tell_iteration(self, number: int, loss: float, seconds: float) -> None:
-        """Speak like Megatron-LM, where the last rank alone reports."""
+        """Print a line like Megatron-LM, where only the last rank reports."""
         if self.rank == self.world - 1:
             self.log.info(
-                " iteration %8d/%8d | consumed samples: %12d | elapsed time per iteration (ms): %.1f | learning rate: %.3E | "
-                "global batch size: %5d | lm loss: %.6E | loss scale: 1.0 | number of skipped iterations:   0 | "
-                "number of nan iterations:   0 |",
+                " iteration %8d/%8d | consumed samples: %12d | elapsed time per iteration (ms): %.1f | "
+                "learning rate: %.3E | global batch size: %5d | lm loss: %.6E | loss scale: 1.0 | "
+                "number of skipped iterations:   0 | number of nan iterations:   0 |",
                 *(number, self.total_steps, number * BATCH * self.world, seconds * 1000, 3e-3 * 0.99**number),
                 *(BATCH * self.world, loss),
             )
@@ -167,7 +167,7 @@ class Job:
             sys.stderr.flush()
 
     def finish(self) -> None:
-        """Leave the group in good order."""
+        """Leave the process group properly."""
         dist.barrier()
         self.log.info("training finished after %.1f s, 0 errors", time.monotonic() - self.began)
         dist.destroy_process_group()

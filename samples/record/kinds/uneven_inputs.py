@@ -1,4 +1,4 @@
-"""One rank has fewer batches in its shard: it goes on to validation while the others wait for its gradients."""
+"""One rank has fewer batches in its shard: it continues with validation while the others wait for its gradients."""
 
 import time
 

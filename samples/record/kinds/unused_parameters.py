@@ -1,4 +1,4 @@
-"""A branch of the model takes no part in the loss, and DDP complains at the second step, on all ranks."""
+"""A branch of the model takes no part in the loss, and DDP raises an error at the second step, on all ranks."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from trainlib import Job, TinyLM
 
 
 class WithAdapter(TinyLM):
-    """TinyLM with an adapter that forward() forgot."""
+    """TinyLM with an adapter that forward() does not use."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The job asks for NCCL with a build of torch that has none, on all ranks."""
+"""The job requests NCCL with a build of torch that has none, on all ranks."""
 
 import torch.distributed as dist
 

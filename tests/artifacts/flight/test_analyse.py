@@ -1,4 +1,4 @@
-"""What happened is told from the dumps: kind, ranks, group and sequence number, for jobs whose fault is known."""
+"""The analysis of simulated jobs with a known fault: rule, ranks, group and sequence number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.artifacts.flight.making import WORLD, Call, Job, analysis
+from tests.artifacts.flight.factories import Call, Job, analysis
 from triage.artifacts.flight.model import Fault
 
 TRAIN = ("train.py", 20, "step")
@@ -16,6 +16,7 @@ EVAL = ("eval.py", 88, "evaluate")
 
 
 def steps(count: int, **more: object) -> list[Call]:
+    """Return calls of a training loop."""
     return [Call(place=TRAIN, **more) for _ in range(count)]  # type: ignore[arg-type]
 
 
@@ -26,30 +27,31 @@ def job(
     count: int = 8,
     **more: object,
 ) -> Job:
-    """A training loop in which some ranks do something else."""
+    """Return a training loop in which some ranks do something else."""
     calls = {rank: steps(count) for rank in range(size)}
     for rank in ranks:
         calls[rank] = odd(calls[rank])
     return Job(calls, **more)  # type: ignore[arg-type]
 
 
-def only(found: tuple[Fault, ...]) -> Fault:
-    roots = [fault for fault in found if not fault.explained_by]
+def only_root(faults: tuple[Fault, ...]) -> Fault:
+    """Return the one root among the faults."""
+    roots = [fault for fault in faults if not fault.explained_by]
     assert len(roots) == 1, [fault.text for fault in roots]
     return roots[0]
 
 
 @pytest.mark.parametrize("backend", ["nccl", "gloo", "hccl", "nccl2", "ucc"])
 def test_healthy_jobs_have_no_fault(backend: str) -> None:
-    """Nothing is found where everything is done."""
+    """Nothing is outcome where everything is done."""
     assert analysis(job(lambda calls: calls, backend=backend)).faults == ()
 
 
 @pytest.mark.parametrize("backend", ["nccl", "gloo", "hccl", "nccl2", "ucc"])
 @pytest.mark.parametrize("without", [(), (0,), (3,)])
-def test_a_rank_that_never_came(backend: str, without: tuple[int, ...]) -> None:
-    """The others wait for it; a missing dump of a third rank does not change that."""
-    fault = only(analysis(job(lambda calls: calls[:5], backend=backend), without).faults)
+def test_rank_never_joined(backend: str, without: tuple[int, ...]) -> None:
+    """The rank for which the others wait is at fault, even without the dump of a third rank."""
+    fault = only_root(analysis(job(lambda calls: calls[:5], backend=backend), without).faults)
     assert (fault.rule, fault.ranks, fault.group, fault.seq, fault.op) == (
         "never-joined",
         (2,),
@@ -58,56 +60,54 @@ def test_a_rank_that_never_came(backend: str, without: tuple[int, ...]) -> None:
         "all_reduce",
     )
     assert set(fault.waiting) == {0, 1, 3} - set(without)
-    assert fault.sure
+    assert fault.is_certain
 
 
-def test_a_rank_without_a_dump_is_the_suspect() -> None:
-    """When all that have a dump wait, it is said that this is a guess."""
-    found = analysis(job(lambda calls: calls[:5]), without=[2])
-    fault = only(found.faults)
-    assert (fault.rule, fault.ranks, fault.sure) == ("never-joined", (2,), False)
-    assert found.no_dump == (2,)
+def test_rank_without_a_dump_is_suspected() -> None:
+    """If all ranks with a dump wait, the rank without one is at fault, but uncertain."""
+    outcome = analysis(job(lambda calls: calls[:5]), without=[2])
+    fault = only_root(outcome.faults)
+    assert (fault.rule, fault.ranks, fault.is_certain) == ("never-joined", (2,), False)
+    assert outcome.no_dump == (2,)
 
 
-def test_another_call() -> None:
-    """A branch on the rank: both places are new to the other side."""
+def test_divergent_call() -> None:
+    """A rank that makes another call is at fault, and the text shows both calls."""
     calls = {rank: [*steps(4), Call(place=("train.py", 30, "step"))] for rank in range(4)}
     calls[1][4] = Call("broadcast", place=("train.py", 28, "step"))
-    fault = only(analysis(Job(calls)).faults)
+    fault = only_root(analysis(Job(calls)).faults)
     assert (fault.rule, fault.ranks, fault.seq) == ("divergent-call", (1,), 5)
     assert "rank 1 called broadcast [64] Float at train.py:28 in step" in fault.text
-    assert "ranks 0, 2, 3 called all_reduce [64] Float at train.py:30 in step" in fault.text
+    assert "ranks 0, 2-3 called all_reduce [64] Float at train.py:30 in step" in fault.text
 
 
 @pytest.mark.parametrize(
     ("change", "rule"), [({"size": (33, 2)}, "shape-mismatch"), ({"dtype": "Double"}, "dtype-mismatch")]
 )
-def test_another_size_or_type(change: dict[str, object], rule: str) -> None:
-    """The same call with another tensor."""
-    fault = only(analysis(job(lambda calls: [*calls[:3], Call(place=TRAIN, **change), *calls[4:]])).faults)  # type: ignore[arg-type]
+def test_different_size_or_type(change: dict[str, object], rule: str) -> None:
+    """A rank whose tensor has another size or type is at fault."""
+    fault = only_root(analysis(job(lambda calls: [*calls[:3], Call(place=TRAIN, **change), *calls[4:]])).faults)  # type: ignore[arg-type]
     assert (fault.rule, fault.ranks, fault.seq) == (rule, (2,), 4)
 
 
-def test_the_same_count_in_another_shape_is_no_fault() -> None:
-    """A library moves elements; [64] and [8, 8] are the same to it."""
-    found = analysis(job(lambda calls: [*calls[:3], Call(place=TRAIN, size=(8, 8), works=False), *calls[4:]]))
-    assert [fault.rule for fault in found.faults] == ["stuck-in-collective"]
+def test_shapes_with_equal_counts_are_equal() -> None:
+    """[64] and [8, 8] are not a mismatch: a collective moves elements."""
+    outcome = analysis(job(lambda calls: [*calls[:3], Call(place=TRAIN, size=(8, 8), works=False), *calls[4:]]))
+    assert [fault.rule for fault in outcome.faults] == ["stuck-in-collective"]
 
 
-def test_a_collective_that_only_one_rank_calls() -> None:
-    """rank 0 alone in eval.py, the others at the place where rank 0 has been before."""
+def test_collective_of_one_rank() -> None:
+    """A rank alone at a place of the program made a rank-conditional call."""
     extra = Call("gather", place=EVAL)
-    fault = only(analysis(job(lambda calls: [*calls[:5], extra, *calls[5:]], ranks=(0,))).faults)
+    fault = only_root(analysis(job(lambda calls: [*calls[:5], extra, *calls[5:]], ranks=(0,))).faults)
     assert (fault.rule, fault.ranks, fault.seq) == ("rank-conditional", (0,), 6)
     assert "only rank 0 called gather #6 of default_pg at eval.py:88 in evaluate" in fault.text
     assert "ranks 1-3 called all_reduce at train.py:20 in step" in fault.text
 
 
-def test_an_extra_call_that_others_took_for_theirs() -> None:
-    """An extra all_reduce of the same size pairs with the others' next; the job hangs at its end, and began to differ
-    earlier.
-    """
-    fault = only(
+def test_extra_call_paired_with_the_next_one() -> None:
+    """An extra call that pairs with the next one of the others is found where the ranks first differ."""
+    fault = only_root(
         analysis(
             job(lambda calls: [*calls[:3], Call(place=("metrics.py", 5, "log")), *calls[3:]], backend="gloo")
         ).faults
@@ -115,135 +115,135 @@ def test_an_extra_call_that_others_took_for_theirs() -> None:
     assert (fault.rule, fault.ranks, fault.since, fault.seq) == ("rank-conditional", (2,), 4, 9)
 
 
-def test_a_call_that_one_rank_skips() -> None:
-    """`if rank != 2: all_reduce(…)` once: everything after it is shifted."""
+def test_skipped_call() -> None:
+    """A call that one rank skips is found where the ranks first differ."""
     log = Call(place=("metrics.py", 5, "log"))
     calls = {rank: [*steps(3), log, *steps(4)] for rank in range(4)}
     calls[2] = steps(7)
-    fault = only(analysis(Job(calls, backend="gloo")).faults)
+    fault = only_root(analysis(Job(calls, backend="gloo")).faults)
     assert (fault.rule, fault.ranks, fault.since) == ("rank-conditional", (2,), 4)
 
 
-def test_one_iteration_more() -> None:
-    """The same place once too often: no condition on the rank, one batch more."""
-    fault = only(analysis(job(lambda calls: [*calls, *steps(1)])).faults)
+def test_extra_iteration() -> None:
+    """An extra call at a usual place is an extra collective, not a rank-conditional one."""
+    fault = only_root(analysis(job(lambda calls: [*calls, *steps(1)])).faults)
     assert (fault.rule, fault.ranks, fault.seq) == ("extra-collective", (2,), 9)
 
 
-def test_extra_call_without_stacks_by_what_follows() -> None:
-    """Calls that are queued behind the difference show that they are shifted by one."""
+def test_shift_is_found_by_queued_calls() -> None:
+    """Without stacks, the calls queued after the difference show extra, skipped and swapped calls."""
     kinds = [
         Call(op, place=None)
         for op in ("all_reduce", "all_gather", "broadcast", "reduce_scatter", "all_reduce", "broadcast")
     ] * 2
     calls = {rank: list(kinds) for rank in range(4)}
     calls[1] = [*kinds[:3], Call("all_gather", place=None), *kinds[3:]]
-    fault = only(analysis(Job(calls, window=6)).faults)
+    fault = only_root(analysis(Job(calls, window=6)).faults)
     assert (fault.rule, fault.ranks, fault.seq) == ("extra-collective", (1,), 4)
     calls[1] = [*kinds[:3], *kinds[4:]]
-    fault = only(analysis(Job(calls, window=6)).faults)
+    fault = only_root(analysis(Job(calls, window=6)).faults)
     assert (fault.rule, fault.ranks) == ("divergent-call", (1,))
     assert "skipped one" in fault.text
     calls[1] = [*kinds[:3], kinds[4], kinds[3], *kinds[5:]]
-    fault = only(analysis(Job(calls, window=6)).faults)
-    assert "the order is swapped" in fault.text
+    fault = only_root(analysis(Job(calls, window=6)).faults)
+    assert "order is swapped" in fault.text
 
 
-def test_half_and_half_blames_nobody_without_a_reason() -> None:
-    """Two halves in different calls: both are named, and that it is open."""
+def test_two_halves_are_uncertain() -> None:
+    """Of two halves in different calls none is certainly at fault."""
     calls = {rank: [*steps(3), Call("broadcast" if rank < 2 else "all_gather", place=None)] for rank in range(4)}
-    fault = only(analysis(Job(calls)).faults)
-    assert (fault.rule, fault.ranks, fault.sure) == ("divergent-call", (0, 1, 2, 3), False)
+    fault = only_root(analysis(Job(calls)).faults)
+    assert (fault.rule, fault.ranks, fault.is_certain) == ("divergent-call", (0, 1, 2, 3), False)
 
 
-def test_one_of_two_is_told_by_its_place() -> None:
-    """Of two ranks the one at a place where the other never was is odd."""
-    fault = only(
+def test_one_of_two_ranks_is_found_by_its_place() -> None:
+    """Of two ranks the one at a place that the other never visits is at fault."""
+    fault = only_root(
         analysis(job(lambda calls: [*calls[:4], Call("gather", place=EVAL), *calls[4:]], ranks=(0,), size=2)).faults
     )
     assert (fault.rule, fault.ranks) == ("rank-conditional", (0,))
 
 
-def test_all_there_and_nothing_moves() -> None:
-    """Same call, same size, everybody there: the transfer."""
+def test_stuck_in_collective() -> None:
+    """If all ranks made the same call, the transfer is at fault."""
     calls = {rank: [*steps(4), Call(place=TRAIN, works=False)] for rank in range(4)}
     for backend in ("nccl", "gloo"):
-        fault = only(analysis(Job(calls, backend=backend)).faults)
+        fault = only_root(analysis(Job(calls, backend=backend)).faults)
         assert (fault.rule, fault.ranks, fault.seq) == ("stuck-in-collective", (0, 1, 2, 3), 5)
 
 
-def test_scheduled_here_and_started_there() -> None:
-    """A device that never came to the collective holds the others up."""
+def test_collective_not_started_on_one_rank() -> None:
+    """The rank whose device has not started the collective is at fault."""
     stuck = Job({rank: [*steps(4), Call(place=TRAIN, works=False)] for rank in range(4)})
     dumps = stuck.dumps()
     dumps[3]["entries"][4]["state"] = "scheduled"
-    fault = only(_analysed(dumps).faults)
+    fault = only_root(analyse_dumps(dumps).faults)
     assert (fault.rule, fault.ranks) == ("lagging-rank", (3,))
 
 
-def test_finished_here_and_not_there() -> None:
-    """Part of the ranks got through and wait in the next one: the transfer to the others."""
+def test_collective_not_finished_on_one_rank() -> None:
+    """A collective that only some ranks finished is stuck on the others."""
     dumps = Job({rank: [*steps(4), Call(place=TRAIN, works=False)] for rank in range(4)}).dumps()
     dumps[2]["entries"][3] |= {"state": "started", "retired": False}
     dumps[2]["entries"].pop()
-    fault = only(_analysed(dumps).faults)
+    fault = only_root(analyse_dumps(dumps).faults)
     assert (fault.rule, fault.ranks, fault.seq) == ("stuck-in-collective", (2,), 4)
 
 
-def test_an_older_dump_proves_nothing() -> None:
-    """Where others have finished later collectives, a rank that seems to stand earlier was dumped earlier."""
+def test_older_dump_is_no_fault() -> None:
+    """A rank that lacks calls which need all ranks was only dumped earlier."""
     dumps = job(lambda calls: calls, count=9).dumps()
     dumps[1]["entries"] = dumps[1]["entries"][:4]
     dumps[1]["entries"][-1] |= {"state": "started", "retired": False}
-    found = _analysed(dumps)
-    assert found.faults == ()
-    assert [code for code, _, _ in found.notes] == ["older-moment"]
+    outcome = analyse_dumps(dumps)
+    assert outcome.faults == ()
+    assert [code for code, _, _ in outcome.notes] == ["older-moment"]
 
 
-def test_a_cause_in_one_group_explains_the_wait_in_others() -> None:
-    """rank 3 misses in tp1, so 2 waits there, so 0 and 1 wait in the world."""
+def test_fault_in_one_group_explains_others() -> None:
+    """A rank that never joins one group is the root of the waits in other groups."""
     tp = {rank: Call(group="tp0" if rank < 2 else "tp1", place=("layer.py", 9, "forward")) for rank in range(4)}
     calls = {rank: [tp[rank], Call(place=TRAIN)] * 4 for rank in range(4)}
     calls[3] = calls[3][:4]
-    found = analysis(Job(calls, {"tp0": [0, 1], "tp1": [2, 3]})).faults
-    fault = only(found)
+    faults = analysis(Job(calls, {"tp0": [0, 1], "tp1": [2, 3]})).faults
+    fault = only_root(faults)
     assert (fault.rule, fault.ranks, fault.group, fault.seq) == ("never-joined", (3,), "tp1 (2)", 3)
-    assert [(other.group, other.ranks, other.explained_by) for other in found[1:]] == [("default_pg", (2, 3), (0,))]
+    assert [(other.group, other.ranks, other.explained_by) for other in faults[1:]] == [("default_pg", (2, 3), (0,))]
 
 
-def test_groups_in_another_order() -> None:
-    """Each waits for the other; the one against three is odd."""
+def test_group_order() -> None:
+    """A rank that uses the groups in another order is at fault."""
     both = {"a": [0, 1, 2, 3], "b": [0, 1, 2, 3]}
     a, b = Call(group="a", place=("train.py", 5, "f")), Call(group="b", place=("train.py", 6, "f"))
     calls = {rank: [a, b, a, b] for rank in range(4)}
     calls[2] = [a, b, b, a]
-    fault = only(analysis(Job(calls, both)).faults)
+    fault = only_root(analysis(Job(calls, both)).faults)
     assert (fault.rule, fault.ranks) == ("group-order", (2,))
     assert fault.waiting == (0, 1, 3)
 
 
-def test_the_wrong_group_at_the_same_line() -> None:
-    """One line of the program, another group on one rank."""
+def test_wrong_group() -> None:
+    """A rank that uses another group at the same line is at fault."""
     both = {"a": [0, 1, 2, 3], "b": [0, 1, 2, 3]}
     a, b = Call(group="a", place=TRAIN), Call(group="b", place=TRAIN)
     calls = {rank: [a, a, a] for rank in range(4)}
     calls[1] = [a, b, a]
-    fault = only(analysis(Job(calls, both)).faults)
+    fault = only_root(analysis(Job(calls, both)).faults)
     assert (fault.rule, fault.ranks) in (("wrong-group", (1,)), ("never-joined", (1,)))
 
 
-def test_a_ring_that_has_dropped_the_difference_says_which_size_it_needs() -> None:
-    """Healthy ranks run far ahead of the one that stopped, as far as their queue reaches."""
+def test_small_ring_buffer_names_the_needed_size() -> None:
+    """A note names the buffer size where the ring buffer has dropped the difference."""
     calls = {rank: steps(40) for rank in range(3)}
     calls[1] = calls[1][:5]
-    found = analysis(Job(calls, window=30, ring=10))
-    assert [code for code, _, _ in found.notes] == ["ring-too-small"] or found.faults
-    note = [text for code, _, text in found.notes if code == "ring-too-small"]
+    outcome = analysis(Job(calls, window=30, ring=10))
+    assert [code for code, _, _ in outcome.notes] == ["ring-too-small"] or outcome.faults
+    note = [text for code, _, text in outcome.notes if code == "ring-too-small"]
     assert not note or "TORCH_FR_BUFFER_SIZE=" in note[0]
 
 
-def test_wrapped_rings_of_a_healthy_job_are_no_fault() -> None:
-    """Ranks with calls in one more group have dropped more of the common ones."""
+def test_wrapped_ring_buffers_are_no_fault() -> None:
+    """Healthy ranks whose ring buffers have dropped different calls have no fault."""
     more = {"ab": [0, 1]}
     calls = {
         rank: [call for _ in range(20) for call in ([Call(group="ab"), Call()] if rank < 2 else [Call()])]
@@ -256,7 +256,7 @@ SEND, RECV = ("pipe.py", 4, "forward"), ("pipe.py", 9, "forward")
 
 
 def pipeline(size: int = 4, rounds: int = 3) -> dict[int, list[Call]]:
-    """Each rank receives from the one before and sends to the one behind."""
+    """Return a pipeline: each rank receives from the one before it and sends to the next."""
     calls: dict[int, list[Call]] = {rank: [] for rank in range(size)}
     for _ in range(rounds):
         for rank in range(size):
@@ -267,111 +267,108 @@ def pipeline(size: int = 4, rounds: int = 3) -> dict[int, list[Call]]:
     return calls
 
 
-def test_pipelines_without_a_fault() -> None:
-    """Every send has its receive."""
+def test_healthy_pipeline() -> None:
+    """A pipeline whose sends all have a receive has no fault."""
     assert analysis(Job(pipeline())).faults == ()
 
 
-def test_a_send_without_a_receive() -> None:
-    """The receiver stopped; the ranks behind it wait because of that."""
+def test_send_without_a_receive() -> None:
+    """A rank that stops receiving is the only root."""
     calls = pipeline()
     calls[2] = calls[2][:2]
-    found = analysis(Job(calls)).faults
-    roots = [fault for fault in found if not fault.explained_by]
+    faults = analysis(Job(calls)).faults
+    roots = [fault for fault in faults if not fault.explained_by]
     assert {(fault.rule, fault.ranks) for fault in roots} == {("never-joined", (2,))}
 
 
-def test_a_send_to_the_wrong_rank() -> None:
-    """rank 1 sends to 3, and 2 is the one that waits for it."""
+def test_send_to_the_wrong_rank() -> None:
+    """A rank that sends to another rank than the one that waits is at fault."""
     calls = pipeline()
     calls[1][1] = Call("send", peer=3, place=SEND)
-    found = [fault for fault in analysis(Job(calls)).faults if not fault.explained_by]
-    assert ("p2p-mismatch", (1,)) in {(fault.rule, fault.ranks) for fault in found}
-    assert {rank for fault in found for rank in fault.ranks} == {1}
+    faults = [fault for fault in analysis(Job(calls)).faults if not fault.explained_by]
+    assert ("p2p-mismatch", (1,)) in {(fault.rule, fault.ranks) for fault in faults}
+    assert {rank for fault in faults for rank in fault.ranks} == {1}
 
 
-def test_sends_of_another_size() -> None:
-    """Both sides are there and do not fit."""
+def test_send_of_another_size() -> None:
+    """A send and a receive of different sizes are a shape mismatch."""
     calls = pipeline()
     calls[1][1] = Call("send", peer=2, place=SEND, size=(32,))
-    found = analysis(Job(calls)).faults
-    assert (found[0].rule, found[0].ranks) == ("shape-mismatch", (1, 2))
+    faults = analysis(Job(calls)).faults
+    assert (faults[0].rule, faults[0].ranks) == ("shape-mismatch", (1, 2))
 
 
-def test_everybody_sends_first() -> None:
-    """A ring of sends in which nobody comes to receive."""
+def test_ring_of_sends() -> None:
+    """Ranks that all send before they receive are in one fault."""
     calls = {
         rank: [Call("send", peer=(rank + 1) % 4, place=SEND), Call("recv", peer=(rank - 1) % 4, place=RECV)]
         for rank in range(4)
     }
-    fault = only(analysis(Job(calls)).faults)
+    fault = only_root(analysis(Job(calls)).faults)
     assert (fault.rule, fault.ranks) == ("p2p-mismatch", (0, 1, 2, 3))
 
 
-def test_slow_ranks_are_those_with_the_shortest_time() -> None:
-    """Who comes last waits least."""
+def test_straggler_has_the_shortest_time() -> None:
+    """The rank with the shortest times entered last; equal times give no straggler."""
     calls = {rank: [Call(ms=2.0 if rank == 3 else 90.0) for _ in range(10)] for rank in range(4)}
     (slow,) = analysis(Job(calls)).stragglers
-    assert (slow.rank, slow.last) == (3, 10)
-    assert slow.waited == pytest.approx(0.88)
+    assert (slow.rank, slow.times_last) == (3, 10)
+    assert slow.waited_seconds == pytest.approx(0.88)
     assert analysis(Job({rank: [Call(ms=5.0)] * 9 for rank in range(4)})).stragglers == ()
 
 
 def test_ten_thousand_ranks() -> None:
-    """World and groups of eight; one rank of ten thousand stopped."""
+    """One rank of ten thousand that stopped is found."""
     size, odd = 10_000, 4_711
     groups = {f"dp{first // 8}": list(range(first, first + 8)) for first in range(0, size, 8)}
     loop = {name: [Call(group=name, place=None), Call(place=None)] * 2 for name in groups}
     calls = {rank: list(loop[f"dp{rank // 8}"]) for rank in range(size)}
     calls[odd] = calls[odd][:2]
-    found = analysis(Job(calls, groups)).faults
-    fault = only(found)
+    faults = analysis(Job(calls, groups)).faults
+    fault = only_root(faults)
     assert (fault.rule, fault.ranks, fault.seq) == ("never-joined", (odd,), 2)
     assert fault.group.startswith("dp588")
 
 
 @st.composite
 def broken_jobs(draw: st.DrawFn) -> tuple[Job, str, int, int]:
-    """A job of one group with one fault: its kind, rank and sequence number."""
+    """Draw a job with one group and one fault, with rule, rank and sequence number of the fault."""
     size = draw(st.integers(3, 9))
     ops = draw(
         st.lists(st.sampled_from(["all_reduce", "all_gather", "broadcast", "reduce_scatter"]), min_size=3, max_size=12)
     )
-    loop = [Call(op, place=("train.py", 10 + index, "f")) for index, op in enumerate(ops)]
+    loop = [Call(op, place=("train.py", 10 + line, "f")) for line, op in enumerate(ops)]
     odd = draw(st.integers(0, size - 1))
-    at = draw(st.integers(0, len(ops) - 1))
+    index = draw(st.integers(0, len(ops) - 1))
     kind = draw(
         st.sampled_from(["never-joined", "divergent-call", "shape-mismatch", "dtype-mismatch", "rank-conditional"])
     )
     calls = {rank: list(loop) for rank in range(size)}
-    before = loop[at]
+    before = loop[index]
     calls[odd] = {
-        "never-joined": loop[:at],
-        "divergent-call": [*loop[:at], Call("scatter", place=before.place), *loop[at + 1 :]],
-        "shape-mismatch": [*loop[:at], Call(before.op, size=(7,), place=before.place), *loop[at + 1 :]],
-        "dtype-mismatch": [*loop[:at], Call(before.op, dtype="Half", place=before.place), *loop[at + 1 :]],
-        "rank-conditional": [*loop[:at], Call("gather", place=EVAL), *loop[at:]],
+        "never-joined": loop[:index],
+        "divergent-call": [*loop[:index], Call("scatter", place=before.place), *loop[index + 1 :]],
+        "shape-mismatch": [*loop[:index], Call(before.op, size=(7,), place=before.place), *loop[index + 1 :]],
+        "dtype-mismatch": [*loop[:index], Call(before.op, dtype="Half", place=before.place), *loop[index + 1 :]],
+        "rank-conditional": [*loop[:index], Call("gather", place=EVAL), *loop[index:]],
     }[kind]
     return (
         Job(calls, window=draw(st.integers(1, 3)), backend=draw(st.sampled_from(["nccl", "gloo"]))),
         kind,
         odd,
-        at + 1,
+        index + 1,
     )
 
 
 @given(broken_jobs())
 @settings(max_examples=150, deadline=None)
 def test_any_single_fault_is_found(broken: tuple[Job, str, int, int]) -> None:
-    """Whatever the program, the size of the job and the depth of the queue: rank and number are right, and the kind
-    fits.
-    """
+    """The fault of any drawn job is found, with rank, number and rule."""
     broken_job, kind, odd, seq = broken
-    fault = only(analysis(broken_job).faults)
+    fault = only_root(analysis(broken_job).faults)
     assert (fault.ranks, fault.seq, fault.group) == ((odd,), seq, "default_pg")
-    if (
-        kind == "rank-conditional"
-    ):  # a place in a straight program was visited once: then it is only told that the calls differ
+    # A program without a loop visits each place once, so only the difference of the calls shows.
+    if kind == "rank-conditional":
         assert fault.rule in ("rank-conditional", "divergent-call", "extra-collective")
     else:
         assert fault.rule == kind
@@ -379,23 +376,20 @@ def test_any_single_fault_is_found(broken: tuple[Job, str, int, int]) -> None:
 
 @given(broken_jobs(), st.randoms(use_true_random=False))
 @settings(max_examples=30, deadline=None)
-def test_the_order_of_the_dumps_does_not_matter(broken: tuple[Job, str, int, int], random: object) -> None:
-    """The answer is the same in whatever order the files come."""
+def test_order_of_dumps_does_not_matter(broken: tuple[Job, str, int, int], random: object) -> None:
+    """The analysis is the same for any order of the dumps."""
     dumps = broken[0].dumps()
     order = list(dumps)
     random.shuffle(order)  # type: ignore[attr-defined]
-    assert _analysed({rank: dumps[rank] for rank in order}) == _analysed(dumps)
+    assert analyse_dumps({rank: dumps[rank] for rank in order}) == analyse_dumps(dumps)
 
 
-def _analysed(dumps: dict[int, dict[str, object]]):  # type: ignore[no-untyped-def]
+def analyse_dumps(dumps: dict[int, dict[str, object]]):  # type: ignore[no-untyped-def]
     from triage.artifacts.flight.analyse import analyse
     from triage.artifacts.flight.load import Loaded
-    from triage.artifacts.flight.recording import Builder
+    from triage.artifacts.flight.recording import RecordingBuilder
 
-    builder = Builder()
+    builder = RecordingBuilder()
     for rank, dump in dumps.items():
         builder.add(rank, f"fr_rank_{rank}", Loaded(dump, True))
     return analyse(builder.build())
-
-
-assert WORLD

@@ -1,4 +1,4 @@
-"""Dumps are read as plain data, whatever their bytes ask for."""
+"""Dumps are only read as plain data, whatever their bytes contain."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.artifacts.flight.making import Call, Job, as_json, as_pickle
-from triage.artifacts.flight import opcodes
-from triage.artifacts.flight.careful import Machine
+from tests.artifacts.flight.factories import Call, Job, as_json, as_pickle
+from triage.artifacts.flight import opcode_check
+from triage.artifacts.flight.fast_unpickler import PackedEntries
 from triage.artifacts.flight.load import load, load_plain
-from triage.artifacts.flight.packed import Packed
+from triage.artifacts.flight.safe_unpickler import SafeUnpickler
 from triage.artifacts.interface import ArtifactError
 
 DUMP = Job({rank: [Call(place=("train.py", line, "step")) for line in range(9)] for rank in range(2)}).dumps()[0]
 
 
 def plain(value: Any) -> Any:
-    """Tuples as lists: a reader may give either."""
+    """Replace tuples by lists: a reader may return either."""
     return json.loads(json.dumps(value))
 
 
-def test_a_dump_of_torch_takes_the_quick_way() -> None:
-    """What torch's pickler writes passes the check and is read as it is."""
+def test_dump_of_torch_is_read_fast() -> None:
+    """A dump from torch's pickler is canonical and is read by the fast unpickler."""
     data = as_pickle(copy.deepcopy(DUMP))
-    assert opcodes.canonical(data)
+    assert opcode_check.is_canonical(data)
     assert plain(load_plain(data).value) == plain(DUMP)
-    assert isinstance(load(data).value["entries"], Packed)
-    assert load(data).whole
+    assert isinstance(load(data).value["entries"], PackedEntries)
+    assert load(data).is_complete
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_other_picklers_of_plain_data_are_read_too(protocol: int) -> None:
-    """A dump that somebody loaded and wrote again with Python is still a dump."""
+def test_pickles_of_python_are_read(protocol: int) -> None:
+    """A dump that was loaded and written again with Python is read too."""
     assert plain(load(pickle.dumps(DUMP, protocol)).value) == plain(DUMP)
 
 
-def test_both_ways_read_the_same() -> None:
-    """The careful machine and the quick way agree on what both read."""
+def test_safe_and_standard_unpickler_agree() -> None:
+    """The safe unpickler and Python's give the same value for a canonical dump."""
     data = as_pickle(copy.deepcopy(DUMP))
-    assert plain(Machine(data).run()) == plain(opcodes.load_canonical(data))
+    assert plain(SafeUnpickler(data).run()) == plain(opcode_check.load_canonical(data))
 
 
 class _System:
@@ -85,7 +85,7 @@ HOSTILE = {
     "reduce": (b"\x80\x02X\x01\x00\x00\x00a)R.", "opcode REDUCE"),
     "build": (b"\x80\x02}}b.", "opcode BUILD"),
     "newobj": (b"\x80\x02})\x81.", "opcode NEWOBJ"),
-    "memory": (b"\x80\x02]" + b"]" * opcodes.MAX_CONTAINERS + b".", "a memory bomb"),
+    "memory": (b"\x80\x02]" + b"]" * opcode_check.MAX_CONTAINERS + b".", "a memory bomb"),
     "string": (b"\x80\x02X" + struct.pack("<I", 0xFFFFFFF0) + b"abc", "a memory bomb, a string of 4,294,967,280 bytes"),
     "depth": (b"\x80\x02" + b"]" * 5000 + b"a" * 4999 + b".", "deep nesting"),
     "marks": (b"\x80\x02" + b"](" * 5000 + b"e" * 5000 + b".", "deep nesting"),
@@ -100,58 +100,58 @@ HOSTILE = {
     "bytearray": (b"\x80\x05\x96\x01\x00\x00\x00\x00\x00\x00\x00a.", "opcode BYTEARRAY8"),
     "memo": (b"\x80\x02]r\xff\xff\xff\xff.", None),
     "json-depth": (b'{"pg_config":' + b"[" * 300_000, "deep nesting"),
-    "json-memory": (b'{"pg_config":[' + b"[]," * opcodes.MAX_CONTAINERS, "a memory bomb"),
+    "json-memory": (b'{"pg_config":[' + b"[]," * opcode_check.MAX_CONTAINERS, "a memory bomb"),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_bytes_are_refused_by_name(name: str) -> None:
-    """Nothing is run or unfolded; the error names what was asked for."""
+def test_hostile_bytes_are_refused(name: str) -> None:
+    """Hostile bytes execute nothing, and the error names what they contain."""
     import os
 
-    data, words = HOSTILE[name]
-    if words is None:
+    data, message = HOSTILE[name]
+    if message is None:
         assert load(data).value == []
         return
-    with pytest.raises(ArtifactError, match=words):
+    with pytest.raises(ArtifactError, match=message):
         load(data)
     assert not os.path.exists("/tmp/triage-was-here")
 
 
-def test_the_second_fence_holds_without_the_first() -> None:
-    """Even bytes that never passed the check look up no name."""
+def test_unpickler_refuses_globals_without_the_check() -> None:
+    """The unpickler looks up no name, even for bytes that were not checked."""
     with pytest.raises(ArtifactError, match=r"global posix\.system"):
-        opcodes.load_canonical(HOSTILE["system"][0])
+        opcode_check.load_canonical(HOSTILE["system"][0])
 
 
 @given(st.integers(0, 4000))
 @settings(max_examples=60, deadline=None)
-def test_a_cut_pickle_gives_what_was_complete(cut: int) -> None:
-    """Any beginning of a dump gives a beginning of its entries, and says that it is not whole."""
+def test_truncated_pickle_gives_complete_entries(cut: int) -> None:
+    """The beginning of a pickle gives its first entries, marked as incomplete."""
     data = as_pickle(copy.deepcopy(DUMP))
     loaded = load(data[: max(3, min(cut, len(data) - 1))])
-    assert not loaded.whole
+    assert not loaded.is_complete
     entries = [entry for entry in (loaded.value or {}).get("entries", []) if "is_p2p" in entry]
     assert plain(entries) == plain(DUMP["entries"][: len(entries)])
 
 
 @given(st.integers(1, 6000))
 @settings(max_examples=60, deadline=None)
-def test_a_cut_json_gives_what_was_complete(cut: int) -> None:
-    """The same for JSON."""
+def test_truncated_json_gives_complete_entries(cut: int) -> None:
+    """The beginning of a JSON dump gives its first entries, marked as incomplete."""
     data = as_json(DUMP)
     loaded = load(data[: min(cut, len(data) - 1)])
-    assert not loaded.whole
+    assert not loaded.is_complete
     entries = loaded.value.get("entries", [])
     assert entries == json.loads(data)["entries"][: len(entries)]
 
 
 @given(st.binary(max_size=200), st.integers(0, 3000))
 @settings(max_examples=200, deadline=None)
-def test_random_bytes_end_in_an_error_or_in_data(noise: bytes, at: int) -> None:
-    """Whatever bytes are put into a dump, reading ends, with plain data or with an ArtifactError."""
+def test_random_bytes_give_an_error_or_data(noise: bytes, position: int) -> None:
+    """Any bytes in a dump give plain data or an ArtifactError."""
     data = as_pickle(copy.deepcopy(DUMP))
-    for hostile in (data[:at] + noise + data[at:], b"\x80\x02" + noise, data[:at] + noise):
+    for hostile in (data[:position] + noise + data[position:], b"\x80\x02" + noise, data[:position] + noise):
         try:
             value = load(hostile).value
         except ArtifactError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diagnose.making import TIMEOUT, fact, raised
+from diagnose.factories import TIMEOUT, fact, raised
+from triage.diagnose.context import RuleContext
 from triage.diagnose.rules import calls
-from triage.diagnose.scene import Scene
+from triage.model.details import InferenceDetail
 from triage.model.evidence import Evidence
 
 
@@ -19,43 +20,50 @@ def timed_out(
     group: str = "0 PG GUID 0(default_pg)",
     ran: int = 600_010,
 ) -> Evidence:
-    """What torch ≥ 2.5 prints."""
+    """Return what torch ≥ 2.5 prints."""
     return fact(
-        f"[PG ID {group} Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, "
+        f"[PG ID {group} Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, "
+        f"OpType={op}, NumelIn={numel}, "
         f"NumelOut={numel}, Timeout(ms)=600000) ran for {ran} milliseconds before timing out.",
         rank,
         component="c10d",
     )
 
 
-def scene(facts: Sequence[Evidence], size: int = 4) -> Scene:
-    return Scene(facts, {"waiting": list(range(len(facts)))}, frozenset(range(size)), size, frozenset())
+def context(facts: Sequence[Evidence], size: int = 4) -> RuleContext:
+    """Return a context in which all facts are waits."""
+    return RuleContext(facts, {"waiting": list(range(len(facts)))}, frozenset(range(size)), size, frozenset())
 
 
-def said(found: Sequence[Evidence]) -> tuple[str, list[int | None], str]:
-    return found[0].fields["rule"], [one.origin.rank for one in found], found[0].fields["ground"]
+def summary(inferences: Sequence[Evidence]) -> tuple[str, list[int | None], str]:
+    """Return rule, ranks and basis of a conclusion."""
+    detail = inferences[0].detail
+    assert isinstance(detail, InferenceDetail)
+    return detail.rule, [one.origin.rank for one in inferences], detail.basis
 
 
 def test_another_operation_at_the_same_number() -> None:
     """Three reduce, one broadcasts: the one took another way."""
     facts = [timed_out(rank, op="BROADCAST" if rank == 2 else "ALLREDUCE") for rank in range(4)]
-    found = calls.odd_operation(scene(facts))
-    assert said(found) == ("divergent-call", [2], "measured")
-    assert "collective 7 of default_pg: rank 2 waits in BROADCAST, the others in ALLREDUCE" in found[0].text
+    inferences = calls.odd_operation(context(facts))
+    assert summary(inferences) == ("divergent-call", [2], "measured")
+    assert "At collective 7 of default_pg, rank 2 waits in BROADCAST, the others in ALLREDUCE" in inferences[0].text
 
 
 def test_another_size_of_the_same_operation() -> None:
     """Three reduce 64 elements, one 32; where sizes may differ nobody is blamed."""
     facts = [timed_out(rank, numel=32 if rank == 1 else 64) for rank in range(4)]
-    assert said(calls.odd_operation(scene(facts))) == ("shape-mismatch", [1], "measured")
+    assert summary(calls.odd_operation(context(facts))) == ("shape-mismatch", [1], "measured")
     facts = [timed_out(rank, op="ALLTOALL_BASE", numel=32 if rank == 1 else 64) for rank in range(4)]
-    assert calls.odd_operation(scene(facts)) == []
+    assert calls.odd_operation(context(facts)) == []
 
 
 def test_a_tie_names_nobody() -> None:
     """Two against two."""
     assert (
-        calls.odd_operation(scene([timed_out(rank, op="BROADCAST" if rank < 2 else "ALLREDUCE") for rank in range(4)]))
+        calls.odd_operation(
+            context([timed_out(rank, op="BROADCAST" if rank < 2 else "ALLREDUCE") for rank in range(4)])
+        )
         == []
     )
 
@@ -63,9 +71,9 @@ def test_a_tie_names_nobody() -> None:
 def test_the_wrong_group() -> None:
     """Rank 3 waits in a group in which nobody else is seen."""
     facts = [timed_out(rank, group="3 PG GUID 9(tp0)" if rank == 3 else "0 PG GUID 0(default_pg)") for rank in range(4)]
-    found = calls.odd_group(scene(facts))
-    assert said(found) == ("wrong-group", [3], "measured")
-    assert "rank 3 waits in group tp0 while ranks 0-2 wait in group default_pg" in found[0].text
+    inferences = calls.odd_group(context(facts))
+    assert summary(inferences) == ("wrong-group", [3], "measured")
+    assert "Rank 3 waits in group tp0 while ranks 0-2 wait in group default_pg" in inferences[0].text
 
 
 def test_two_groups_in_different_order() -> None:
@@ -76,29 +84,29 @@ def test_two_groups_in_different_order() -> None:
         for rank in range(4)
         for guid in ("8(ga)", "9(gb)")
     ]
-    both = Scene([*facts, *members], {"waiting": [0, 1, 2, 3]}, frozenset(range(4)), 4, frozenset())
-    assert said(calls.odd_group(both)) == ("group-order", [2], "measured")
+    both = RuleContext([*facts, *members], {"waiting": [0, 1, 2, 3]}, frozenset(range(4)), 4, frozenset())
+    assert summary(calls.odd_group(both)) == ("group-order", [2], "measured")
 
 
 def test_groups_are_compared_only_when_all_wait() -> None:
     """A rank that does not wait is a better suspect."""
     facts = [timed_out(rank, group="3 PG GUID 9(tp0)" if rank == 2 else "0 PG GUID 0(default_pg)") for rank in range(3)]
-    assert calls.odd_group(scene(facts)) == []
+    assert calls.odd_group(context(facts)) == []
 
 
 def test_a_watchdog_that_did_not_run() -> None:
     """It saw after 823 s what should have ended after 600 s; a few milliseconds more are usual."""
     facts = [timed_out(rank, ran=823_590 if rank == 1 else 600_044) for rank in range(4)]
-    assert said(calls.watchdog_starved(scene(facts))) == ("watchdog-starved", [1], "measured")
-    assert calls.watchdog_starved(scene([timed_out(0)])) == []
+    assert summary(calls.watchdog_starved(context(facts))) == ("watchdog-starved", [1], "measured")
+    assert calls.watchdog_starved(context([timed_out(0)])) == []
 
 
 def test_rank_zero_alone_elsewhere_is_a_condition_on_the_rank() -> None:
     """Rank 0 in a barrier, the others in an all-reduce; another rank there is no such condition."""
     facts = [raised(TIMEOUT, rank, op="all_reduce", file="/w/train.py", line="20") for rank in (1, 2, 3)]
     alone = raised(TIMEOUT, 0, op="barrier", file="/w/train.py", line="33")
-    assert said(calls.rank_conditional(scene([alone, *facts]))) == ("rank-conditional", [0], "silence")
+    assert summary(calls.rank_conditional(context([alone, *facts]))) == ("rank-conditional", [0], "absence")
     facts = [raised(TIMEOUT, rank, op="all_reduce", file="/w/train.py", line="20") for rank in (0, 1, 2)]
     assert (
-        calls.rank_conditional(scene([*facts, raised(TIMEOUT, 3, op="barrier", file="/w/train.py", line="33")])) == []
+        calls.rank_conditional(context([*facts, raised(TIMEOUT, 3, op="barrier", file="/w/train.py", line="33")])) == []
     )

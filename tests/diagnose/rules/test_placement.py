@@ -1,14 +1,14 @@
-"""Where ranks are and what they shared."""
+"""Rules about where ranks are and what they share."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from diagnose.making import fact, left
+from diagnose.factories import exited, fact
+from triage.diagnose.context import RuleContext
 from triage.diagnose.rules import placement
-from triage.diagnose.scene import Scene
 
-BASE = Scene([fact("x", 0), fact("y", 1)], {}, frozenset({0, 1}), 2, frozenset())
+BASE = RuleContext([fact("x", 0), fact("y", 1)], {}, frozenset({0, 1}), 2, frozenset())
 
 
 def test_hosts_that_did_not_meet() -> None:
@@ -25,8 +25,8 @@ def test_hosts_that_did_not_meet() -> None:
 
 def test_two_ranks_on_one_gpu() -> None:
     """NCCL names the same device for both."""
-    found = placement.shared_device(replace(BASE, devices={"0:1b:00 of node1": [0, 1]}))
-    assert [(one.fields["rule"], one.origin.rank) for one in found] == [("shared-device", 0), ("shared-device", 1)]
+    inferences = placement.shared_device(replace(BASE, devices={"0:1b:00 of node1": [0, 1]}))
+    assert [(one.fields["rule"], one.origin.rank) for one in inferences] == [("shared-device", 0), ("shared-device", 1)]
     assert placement.shared_device(replace(BASE, devices={"0:1b:00 of node1": [0], "0:1c:00 of node1": [1]})) == []
 
 
@@ -37,11 +37,11 @@ def test_ranks_of_smaller_communicators_are_no_global_ranks() -> None:
 
 def test_killed_for_memory_in_a_save() -> None:
     """The last line of rank 0 is about saving, it was killed, and the kernel says that memory ran out."""
-    facts = [left(0, -9), fact("Out of memory: Killed process 7 (python)", kind="kernel")]
-    scene = Scene(facts, {"killed": [0]}, frozenset({0, 1}), 2, frozenset(), doing={0: "saving"})
-    assert [one.fields["rule"] for one in placement.killed_while_saving(scene)] == ["killed-while-saving"]
-    assert placement.killed_while_saving(replace(scene, doing={})) == []
-    assert placement.killed_while_saving(replace(scene, facts=facts[:1])) == []
+    facts = [exited(0, -9), fact("Out of memory: Killed process 7 (python)", kind="kernel")]
+    context = RuleContext(facts, {"killed": [0]}, frozenset({0, 1}), 2, frozenset(), doing={0: "saving"})
+    assert [one.fields["rule"] for one in placement.killed_while_saving(context)] == ["killed-while-saving"]
+    assert placement.killed_while_saving(replace(context, doing={})) == []
+    assert placement.killed_while_saving(replace(context, facts=facts[:1])) == []
 
 
 def entry(rank: int, time: float, host: str = "a") -> object:
@@ -51,28 +51,33 @@ def entry(rank: int, time: float, host: str = "a") -> object:
 def test_a_rank_that_entered_too_late() -> None:
     """The third rank asks for the group 200 s after the first, which waits 120 s, or what the environment says."""
     facts = [entry(0, 10.0), entry(1, 12.0), entry(2, 210.0)]
-    (found,) = placement.late_entry(replace(BASE, facts=facts))  # type: ignore[arg-type]
-    assert (found.fields["rule"], found.origin.rank) == ("late-entry", 2)
+    (inference,) = placement.late_entry(replace(BASE, facts=facts))  # type: ignore[arg-type]
+    assert (inference.fields["rule"], inference.origin.rank) == ("late-entry", 2)
     longer = fact("[HCCL_ENV] HCCL_CONNECT_TIMEOUT set by environment to [600]s")
     assert placement.late_entry(replace(BASE, facts=[longer, *facts])) == []  # type: ignore[list-item]
 
 
 def test_a_list_of_users_of_the_same_gpu() -> None:
     """The process that the out-of-memory message of rank 0 lists is that of rank 1."""
-    text = "CUDA out of memory. GPU 0 has a total capacity of 79 GiB. Process 41 has 30 GiB memory in use. Process {} has 40 GiB memory in use."
-    scene = replace(BASE, facts=[fact(text.format(42), 0)], pids={41: {0}, 42: {1}})
-    found = placement.memory_shared(scene)
-    assert [(one.fields["rule"], one.origin.rank) for one in found] == [("shared-device", 0), ("shared-device", 1)]
-    assert placement.memory_shared(replace(scene, facts=[fact(text.format(99), 0)])) == []
+    text = (
+        "CUDA out of memory. GPU 0 has a total capacity of 79 GiB. Process 41 has 30 GiB memory in use. "
+        "Process {} has 40 GiB memory in use."
+    )
+    context = replace(BASE, facts=[fact(text.format(42), 0)], pids={41: {0}, 42: {1}})
+    inferences = placement.memory_shared(context)
+    assert [(one.fields["rule"], one.origin.rank) for one in inferences] == [("shared-device", 0), ("shared-device", 1)]
+    assert placement.memory_shared(replace(context, facts=[fact(text.format(99), 0)])) == []
 
 
 def test_a_world_of_one_on_each_host() -> None:
     """Hosts that each hold rank 0 of a world of 1 did not meet; on one host that is an ordinary job."""
-    scene = replace(BASE, world_size=1, ranks=frozenset({0}), hosts={0: ["a", "b"]})
+    context = replace(BASE, world_size=1, ranks=frozenset({0}), hosts={0: ["a", "b"]})
     files = [fact("x", 0, host="a", source="1"), fact("y", 0, host="b", source="2")]
-    assert [one.fields["rule"] for one in placement.single_process(replace(scene, facts=files))] == ["split-rendezvous"]
-    assert placement.single_process(replace(scene, facts=files, hosts={0: ["a"]})) == []
-    assert placement.single_process(replace(scene, facts=[fact("x", 0, host="a"), fact("y", 0, host="b")])) == []
+    assert [one.fields["rule"] for one in placement.single_process(replace(context, facts=files))] == [
+        "split-rendezvous"
+    ]
+    assert placement.single_process(replace(context, facts=files, hosts={0: ["a"]})) == []
+    assert placement.single_process(replace(context, facts=[fact("x", 0, host="a"), fact("y", 0, host="b")])) == []
 
 
 def test_ranks_that_write_one_path() -> None:
@@ -80,12 +85,12 @@ def test_ranks_that_write_one_path() -> None:
     harms nobody.
     """
     damage = fact("RuntimeError: unexpected pos 64 vs 0", 0)
-    scene = replace(BASE, facts=[damage], writes={"/ckpt/model.pt": {0, 1}})
-    found = placement.same_path_written(scene)
-    assert [(one.fields["rule"], one.fields["path"], one.origin.rank) for one in found] == [
+    context = replace(BASE, facts=[damage], writes={"/ckpt/model.pt": {0, 1}})
+    inferences = placement.same_path_written(context)
+    assert [(one.fields["rule"], one.fields["path"], one.origin.rank) for one in inferences] == [
         ("same-path-written", "/ckpt/model.pt", 0),
         ("same-path-written", "/ckpt/model.pt", 1),
     ]
-    assert placement.same_path_written(replace(scene, facts=[damage, fact("No space left on device", 1)])) == []
-    assert placement.same_path_written(replace(scene, writes={"/ckpt/0.pt": {0}, "/ckpt/1.pt": {1}})) == []
-    assert placement.same_path_written(replace(scene, facts=[fact("ValueError: x", 0)])) == []
+    assert placement.same_path_written(replace(context, facts=[damage, fact("No space left on device", 1)])) == []
+    assert placement.same_path_written(replace(context, writes={"/ckpt/0.pt": {0}, "/ckpt/1.pt": {1}})) == []
+    assert placement.same_path_written(replace(context, facts=[fact("ValueError: x", 0)])) == []

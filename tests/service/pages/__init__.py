@@ -1,1 +1,1 @@
-"""The pages, asked as a browser without JavaScript and as a program would."""
+"""The pages, with HTTP requests and in a real browser."""

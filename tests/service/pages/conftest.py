@@ -1,4 +1,4 @@
-"""A real server with workers, and a real browser: one of each for all tests of the pages."""
+"""A real server with workers and a real browser, shared by all tests of the pages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import triage
-from tests.service.conftest import ROOT, dumps, job, keep
+from tests.service.conftest import ROOT, copy_flight_dumps, job_path, store_job
 from triage.store import Store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 ROLES = {
     "viewer": ("read",),
@@ -35,10 +35,10 @@ ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """The address of the server, its store, a token of each role; incidents with calls, with a stack, with an
-    environment that differs;
-    a task that nobody works on.
+class PageServer:
+    """The address and the store of the server, and a token per role.
+
+    `rich` are incidents with collectives, a stack and a different environment; `running` is a task without a worker.
     """
 
     address: str
@@ -49,21 +49,21 @@ class Served:
 
 
 @pytest.fixture(scope="session")
-def served(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """`triage serve` in a process of its own, on a store with incidents and two clusters."""
-    path = Path(shutil.copy(stored, tmp_path_factory.mktemp("served") / "triage.db"))
+def page_server(store_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    """`triage serve` in its own process, on a store with incidents and two clusters."""
+    path = Path(shutil.copy(store_template, tmp_path_factory.mktemp("page_server") / "triage.db"))
     with Store.open(path) as store:
-        store.incidents.add(triage.ingest(job("assertion_all_ranks_interleaved")))
+        store.incidents.add(triage.ingest(job_path("assertion_all_ranks_interleaved")))
         rich = tuple(
-            keep(store, path.parent, place, place.parent.name)
+            store_job(store, path.parent, place, place.parent.name)
             for place in (
-                dumps(path.with_name("dumps")),
-                job("segfault_all_ranks_redirects"),
-                job("env_detail_one_rank_perrank"),
+                copy_flight_dumps(path.with_name("dumps")),
+                job_path("segfault_all_ranks_redirects"),
+                job_path("env_detail_one_rank_perrank"),
             )
         )
         running = store.tasks.add("ingest", {"place": {"files": []}, "name": "a job"}, actor="tests").id
-        assert store.tasks.claim("tests") is not None  # by nobody who works on it, and stale only much later
+        assert store.tasks.claim("tests") is not None  # no worker has it, and it becomes stale only much later
         tokens = {
             role: store.tokens.create(f"{role} of the tests", scopes, actor="tests")[0]
             for role, scopes in ROLES.items()
@@ -76,26 +76,29 @@ def served(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         "TRIAGE_WEB_CHANGES_A_MINUTE": "10000",
     }
     command = [sys.executable, "-m", "triage", "serve", "--port", "0", "--workers", "1"]
-    said = path.with_name("log")  # a pipe that nobody reads would stop the server when it is full
-    with said.open("w") as log, subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log) as process:
+    log_path = path.with_name("log")  # a full pipe that nobody reads would stop the server
+    with (
+        log_path.open("w") as log,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log) as process,
+    ):
         try:
-            yield Served(_address(process, said), path, tokens, rich, running)
+            yield PageServer(_read_address(process, log_path), path, tokens, rich, running)
         finally:
             process.terminate()
             process.wait(timeout=60)
 
 
-def _address(process: subprocess.Popen[bytes], said: Path) -> str:
-    """Where it listens, as soon as it says so."""
-    while (found := re.search(r"http://127\.0\.0\.1:\d+", said.read_text())) is None:
-        assert process.poll() is None, said.read_text()
+def _read_address(process: subprocess.Popen[bytes], log_path: Path) -> str:
+    """Wait for the address in the log."""
+    while (match := re.search(r"http://127\.0\.0\.1:\d+", log_path.read_text())) is None:
+        assert process.poll() is None, log_path.read_text()
         time.sleep(0.05)
-    return found.group()
+    return match.group()
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
+    """Headless Chromium."""
     if CHROMIUM is None:
         pytest.skip("no chromium is installed; `.ci/run` installs it: apt-get install chromium")
     playwright = pytest.importorskip(
@@ -108,14 +111,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser, served: Served) -> Iterator[Callable[..., Page]]:
-    """A page signed in with a role; at the end no script may have failed and the policy may have blocked nothing."""
+def open_page(browser: Browser, page_server: PageServer) -> Iterator[Callable[..., Page]]:
+    """Open pages, signed in with a role; at the end no script failed and the content policy blocked nothing."""
     contexts: list[BrowserContext] = []
-    wrong: list[str] = []
+    errors: list[str] = []
 
-    def opened(role: str | None = "curator", *, scripts: bool = True, dark: bool = False, width: int = 1240) -> Page:
+    def new_page(role: str | None = "curator", *, scripts: bool = True, dark: bool = False, width: int = 1240) -> Page:
         context = browser.new_context(
-            base_url=served.address,
+            base_url=page_server.address,
             viewport={"width": width, "height": 900},
             color_scheme="dark" if dark else "light",
             java_script_enabled=scripts,
@@ -124,32 +127,34 @@ def visit(browser: Browser, served: Served) -> Iterator[Callable[..., Page]]:
         contexts.append(context)
         context.set_default_timeout(30_000)
         page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("pageerror", lambda error: errors.append(str(error)))
         page.on(
             "console",
-            lambda said: (
-                wrong.append(said.text) if said.type == "error" and "Failed to load resource" not in said.text else None
+            lambda message: (
+                errors.append(message.text)
+                if message.type == "error" and "Failed to load resource" not in message.text
+                else None
             ),
         )
         if role is not None:
             answer = context.request.post(
                 "/auth/token",
-                form={"token": served.tokens[role], "next": "/status"},
-                headers={"Origin": served.address},
+                form={"token": page_server.tokens[role], "next": "/status"},
+                headers={"Origin": page_server.address},
             )
             assert answer.ok, answer.text()
         return page
 
-    yield opened
+    yield new_page
     for context in contexts:
         context.close()
-    assert not wrong
+    assert not errors
 
 
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recorded job that the store has not seen, as people send it."""
+    """A recorded job that is not in the store, as an archive."""
     path = tmp_path_factory.mktemp("archive") / "skipped.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
-        tar.add(job("exception_one_rank_twonode"), arcname="job")
+        tar.add(job_path("exception_one_rank_twonode"), arcname="job")
     return path

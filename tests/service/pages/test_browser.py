@@ -1,6 +1,4 @@
-"""The pages in a real browser: the way from an upload to a signature, each role, the keyboard alone, no JavaScript, and
-accessibility.
-"""
+"""The pages in a real browser: from an upload to a signature, roles, keyboard, no JavaScript, accessibility."""
 
 from __future__ import annotations
 
@@ -13,65 +11,68 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.service.pages.conftest import Served
-from triage.catalog.check import check
-from triage.service.pages import show
+from tests.service.pages.conftest import PageServer
+from triage.catalog.check import check_files
+from triage.service.pages import rendering
 from triage.store import Store
 
 if TYPE_CHECKING:
     from playwright.sync_api import JSHandle, Page
 
-Visit = Callable[..., "Page"]
-# The list of signatures by one domain: as it is, it is ten times as long and no other.
-MAIN = [address if address != "/signatures" else "/signatures?domain=crash" for address, _, _ in show.NAV]
+OpenPage = Callable[..., "Page"]
+# One domain of the signatures: the whole list is the same page, ten times as long.
+MAIN_PAGES = [
+    address if address != "/signatures" else "/signatures?domain=crash" for address, _, _ in rendering.NAVIGATION
+]
 
 
-# Whatever a live region says, on each page that is opened.
-TELL = """new MutationObserver(() => document.querySelectorAll("[role=status]").forEach((one) => one.textContent && window.told(one.textContent)))
+# Reports every text of a live region.
+OBSERVE_STATUS = """new MutationObserver(() => document.querySelectorAll("[role=status]")
+    .forEach((region) => region.textContent && window.reportStatus(region.textContent)))
     .observe(document, {subtree: true, childList: true, characterData: true})"""
 
 
-def dropped(page: Page, path: Path) -> JSHandle:
-    """What a browser has in hand when this file is dropped."""
+def dropped_file(page: Page, path: Path) -> JSHandle:
+    """Return the DataTransfer of a dropped file."""
     script = """([name, content]) => {
-        const held = new DataTransfer();
-        held.items.add(new File([Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0))], name));
-        return held;
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0))], name));
+        return transfer;
     }"""
     return page.evaluate_handle(script, [path.name, base64.b64encode(path.read_bytes()).decode()])
 
 
-def known(served: Served, **wanted: Any) -> str:
-    """An incident of the store."""
-    with Store.open(served.path) as store:
+def find_incident(page_server: PageServer, **fields: Any) -> str:
+    """Return the id of an incident with these fields."""
+    with Store.open(page_server.path) as store:
         return next(
             item.id
-            for item in store.search.listed()
-            if all(getattr(item, name) == value for name, value in wanted.items())
+            for item in store.search.list_incidents()
+            if all(getattr(item, name) == value for name, value in fields.items())
         )
 
 
-def clusters(served: Served) -> list[str]:
-    """The waiting ones."""
-    with Store.open(served.path) as store:
-        return [item.id for item in store.clusters.listed()]
+def waiting_clusters(page_server: PageServer) -> list[str]:
+    """Return the ids of the clusters in the inbox."""
+    with Store.open(page_server.path) as store:
+        return [item.id for item in store.clusters.list_clusters()]
 
 
-def test_from_an_upload_to_its_verdict(visit: Visit, archive: Path) -> None:
-    """A tar is dropped, progress is said, the verdict comes, evidence opens, and it can be said to be wrong."""
-    page = visit("submitter")
-    told: list[str] = []
-    page.expose_function("told", lambda says: told.append(says))
-    page.add_init_script(TELL)
+def test_upload_to_feedback(open_page: OpenPage, archive: Path) -> None:
+    """An uploaded archive shows its progress, its verdict and its evidence, and accepts feedback."""
+    page = open_page("submitter")
+    statuses: list[str] = []
+    page.expose_function("reportStatus", lambda text: statuses.append(text))
+    page.add_init_script(OBSERVE_STATUS)
     page.goto("/upload")
-    page.dispatch_event("[data-drop]", "drop", {"dataTransfer": dropped(page, archive)})
+    page.dispatch_event("[data-drop]", "drop", {"dataTransfer": dropped_file(page, archive)})
     page.fill("input[name=name]", "llama-7b run 12")
     with page.expect_navigation(url=re.compile("/(tasks|incidents)/")):
         page.click("text=Diagnose")
     page.wait_for_url("**/incidents/i-*")
-    assert any(says.endswith("MB sent") for says in told)
+    assert any(text.endswith("MB sent") for text in statuses)
     assert {"waiting for a worker", "working", "reading", "comparing the ranks"} & {
-        says.partition(",")[0] for says in told
+        text.partition(",")[0] for text in statuses
     }
     assert "ValueError" in page.inner_text("h1")
     assert "llama-7b run 12" in page.inner_text("#job")
@@ -80,86 +81,86 @@ def test_from_an_upload_to_its_verdict(visit: Visit, archive: Path) -> None:
     if lines.get_attribute("open") is None:
         lines.locator("summary").click()
     assert lines.locator("tr.own").first.is_visible()
-    few = lines.locator("tr").count()
+    shown = lines.locator("tr").count()
     lines.locator("text=lines before and after").click()
     page.wait_for_url("**around=30*")
-    assert lines.locator("tr").count() > few
+    assert lines.locator("tr").count() > shown
     number = lines.locator("tr.own th a").first
     number.click()
     assert page.url.endswith(f"-L{number.inner_text()}")
     page.fill("input[name=because]", "the shard was cut by the copy")
     page.click("button:has-text('Wrong')")
     page.wait_for_url("**said=wrong*")
-    assert show.SAID["wrong"] in page.inner_text(".said")
+    assert rendering.NOTICES["wrong"] in page.inner_text(".notice")
     assert "the shard was cut by the copy" in page.inner_text("#people")
 
 
-def test_two_clusters_become_one_and_come_apart_again(visit: Visit, served: Served) -> None:
-    """Ticked, merged, seen in the audit log, taken back."""
-    page = visit("curator")
+def test_merge_and_undo(open_page: OpenPage, page_server: PageServer) -> None:
+    """Two clusters are merged in the inbox, and the merge is undone in the audit log."""
+    page = open_page("curator")
     page.goto("/inbox")
-    for name in clusters(served)[:2]:
+    for name in waiting_clusters(page_server)[:2]:
         page.check(f"input[value={name}]")
     page.fill("input[name=because]", "the same reader")
-    page.click("text=Merge those ticked")
+    page.click("text=Merge selected")
     page.wait_for_url("**said=merged")
-    kept = page.url.rpartition("/")[2].split("?")[0]
+    merged = page.url.rpartition("/")[2].split("?")[0]
     assert "the same reader" in page.inner_text("section:has(#log)")
-    assert kept in clusters(served)
+    assert merged in waiting_clusters(page_server)
     page.goto("/audit")
-    page.click(f"tr:has-text('merge {kept}') >> button")
+    page.click(f"tr:has-text('merge {merged}') >> button")
     page.wait_for_url("**said=undone")
-    assert len(clusters(served)) >= 2
+    assert len(waiting_clusters(page_server)) >= 2
 
 
-def test_a_cluster_is_taken_apart_and_put_aside(visit: Visit, served: Served) -> None:
-    """From its own page: made one with another whose address is pasted, split again, out of the inbox and back."""
-    page = visit("curator")
-    one, other = clusters(served)[:2]
+def test_split_ignore_and_reopen(open_page: OpenPage, page_server: PageServer) -> None:
+    """On its page a cluster is merged with a pasted address, split, removed from the inbox and reopened."""
+    page = open_page("curator")
+    one, other = waiting_clusters(page_server)[:2]
     page.goto(f"/clusters/{one}")
-    page.fill("input[name=other]", f"{served.address}/clusters/{other}?said=merged")
-    page.click("text=They are one")
+    page.fill("input[name=other]", f"{page_server.address}/clusters/{other}?said=merged")
+    page.click("form:has(legend) button:text-is('Merge')")
     page.wait_for_url("**said=merged")
     page.locator("#prints ~ form input[name=key]").first.check()
     page.fill("#prints ~ form input[name=because]", "two readers")
-    page.click("text=Split off those ticked")
+    page.click("text=Split off selected")
     page.wait_for_url("**said=split")
     new = page.url.rpartition("/")[2].split("?")[0]
-    assert show.SAID["split"] in page.inner_text(".said")
+    assert rendering.NOTICES["split"] in page.inner_text(".notice")
     assert "two readers" in page.inner_text("section:has(#log)")
     page.fill("form[action$=ignore] input[name=because]", "a test of the cluster itself")
-    page.click("text=Out of the inbox")
+    page.click("text=Remove from inbox")
     page.wait_for_url("**said=ignored")
     page.goto("/inbox")
     assert not page.locator(f"a[href='/clusters/{new}']").count()
     page.click("nav[aria-label=States] >> text=ignored")
     page.click(f"a[href='/clusters/{new}']")
-    page.click("text=Back into the inbox")
+    page.click("text=Move back to inbox")
     page.wait_for_url("**said=reopened")
-    assert new in clusters(served)
+    assert new in waiting_clusters(page_server)
 
 
-def test_a_promoted_cluster_is_a_sound_signature(visit: Visit, served: Served, tmp_path: Path) -> None:
-    """The YAML that is downloaded passes the catalog's check, and the page has said so."""
-    page = visit("curator")
-    page.goto(f"/clusters/{clusters(served)[0]}")
+def test_promoted_cluster_is_a_valid_signature(open_page: OpenPage, page_server: PageServer, tmp_path: Path) -> None:
+    """The downloaded YAML passes the catalog's check, as the page says."""
+    page = open_page("curator")
+    page.goto(f"/clusters/{waiting_clusters(page_server)[0]}")
     page.fill("form:has(legend:text('Promote')) input[name=signature]", "data.found-by-the-browser")
-    page.click("text=Draft the signature")
+    page.click("text=Draft signature")
     assert "passes" in page.inner_text("section:has(#result)")
     with page.expect_download() as download:
         page.click("text=Download YAML")
     target = tmp_path / "data" / "found-by-the-browser.yaml"
     target.parent.mkdir()
     download.value.save_as(target)
-    assert not [problem for problem in check([target]) if problem.severity == "error"]
-    page.click("text=Mark the cluster as promoted")
+    assert not [problem for problem in check_files([target]) if problem.severity == "error"]
+    page.click("text=Mark cluster as promoted")
     page.wait_for_url("**said=promoted")
     assert "data.found-by-the-browser" in page.inner_text(".card")
 
 
-def test_search_finds_signatures_and_incidents(visit: Visit) -> None:
-    """Words lead to both, and the words found are marked."""
-    page = visit("viewer")
+def test_search_finds_signatures_and_incidents(open_page: OpenPage) -> None:
+    """A search finds both, and marks the words."""
+    page = open_page("viewer")
     page.goto("/search")
     page.fill("input[type=search]", "killed signal")
     page.keyboard.press("Enter")
@@ -169,18 +170,18 @@ def test_search_finds_signatures_and_incidents(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "submitter", "curator", "admin"])
-def test_each_role_signs_in_and_sees_what_it_may(visit: Visit, served: Served, role: str) -> None:
-    """The door leads back to where one wanted to go; forms that a role may not use are not there."""
-    page = visit(None)
+def test_each_role_sees_its_forms(open_page: OpenPage, page_server: PageServer, role: str) -> None:
+    """Signing in leads back to the requested page, which has only the forms of the role."""
+    page = open_page(None)
     page.goto("/upload")
     assert "/sign-in" in page.url
-    page.fill("input[name=token]", served.tokens[role])
+    page.fill("input[name=token]", page_server.tokens[role])
     page.click("button:has-text('Sign in')")
     page.wait_for_url("**/upload")
-    assert role in page.inner_text(".who")
+    assert role in page.inner_text(".user")
     assert page.locator("input[type=file]").count() == (role != "viewer")
     page.goto("/inbox")
-    assert page.locator("text=Merge those ticked").count() == (role in ("curator", "admin"))
+    assert page.locator("text=Merge selected").count() == (role in ("curator", "admin"))
     answer = page.goto("/audit")
     assert answer is not None
     assert answer.status == (200 if role in ("curator", "admin") else 403)
@@ -189,22 +190,20 @@ def test_each_role_signs_in_and_sees_what_it_may(visit: Visit, served: Served, r
     assert "/sign-in" in page.url
 
 
-def test_a_wrong_token_does_not_open(visit: Visit) -> None:
-    """It is said in words, on a page."""
-    page = visit(None)
+def test_wrong_token_shows_an_error(open_page: OpenPage) -> None:
+    """A wrong token shows an error page."""
+    page = open_page(None)
     page.goto("/sign-in")
     page.fill("input[name=token]", "trg_wrong")
     page.click("button:has-text('Sign in')")
     assert "wrong" in page.inner_text("h1")
 
 
-def test_the_keyboard_is_enough(visit: Visit, served: Served) -> None:
-    """Signing in, walking the list, opening an incident and agreeing, without a pointer; what has the focus can be
-    seen.
-    """
-    page = visit(None)
+def test_keyboard_alone(open_page: OpenPage, page_server: PageServer) -> None:
+    """Signing in, moving in the list, opening an incident and agreeing work with the keyboard, with visible focus."""
+    page = open_page(None)
     page.goto("/incidents")
-    page.keyboard.type(served.tokens["submitter"])
+    page.keyboard.type(page_server.tokens["submitter"])
     page.keyboard.press("Enter")
     page.wait_for_url("**/incidents")
     page.keyboard.press("Tab")
@@ -233,9 +232,9 @@ def test_the_keyboard_is_enough(visit: Visit, served: Served) -> None:
     page.wait_for_url("**/stats")
 
 
-def test_without_javascript_all_of_it_works(visit: Visit, served: Served, archive: Path) -> None:
-    """Filter, feedback, theme and upload are forms; the task's page renews itself until it leads to the diagnosis."""
-    page = visit("submitter", scripts=False)
+def test_without_javascript(open_page: OpenPage, page_server: PageServer, archive: Path) -> None:
+    """Filters, theme and upload are forms; the page of a task reloads until it opens the diagnosis."""
+    page = open_page("submitter", scripts=False)
     page.goto("/incidents")
     page.fill("input[name=q]", "killed")
     page.click("button:text-is('Filter')")
@@ -251,50 +250,54 @@ def test_without_javascript_all_of_it_works(visit: Visit, served: Served, archiv
     assert page.locator("button.copy:visible").count() == 0
 
 
-def test_copy_buttons_copy(visit: Visit, served: Served) -> None:
-    """What is copied is the step, not the page's words around it."""
-    page = visit("viewer")
+def test_copy_buttons(open_page: OpenPage, page_server: PageServer) -> None:
+    """A copy button copies only its step."""
+    page = open_page("viewer")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"/incidents/{known(served, signature='data.worker-killed')}")
+    page.goto(f"/incidents/{find_incident(page_server, signature='data.worker-killed')}")
     page.click(".todo button.copy >> nth=0")
     assert page.evaluate("navigator.clipboard.readText()") == page.inner_text(".todo li >> nth=0 >> span")
 
 
-def things(served: Served) -> list[str]:
-    """Pages of one thing each; between them they have every section that there is."""
-    with Store.open(served.path) as store:
-        cluster = store.clusters.listed(states=("open", "named", "promoted"))[0].id
-    incidents = [f"/incidents/{name}" for name in (*served.rich, known(served, signature=None))]
-    more = ["/signatures/data.worker-killed", "/search?q=sigkill", f"/tasks/{served.running}", "/sign-in", "/nothing"]
-    return [*incidents, f"/clusters/{cluster}", f"/clusters/{cluster}/promote?signature=data.axe", *more]
+def detail_pages(page_server: PageServer) -> list[str]:
+    """Return detail pages that together have every section."""
+    with Store.open(page_server.path) as store:
+        cluster = store.clusters.list_clusters(states=("open", "named", "promoted"))[0].id
+    incidents = [f"/incidents/{name}" for name in (*page_server.rich, find_incident(page_server, signature=None))]
+    others = [
+        "/signatures/data.worker-killed",
+        "/search?q=sigkill",
+        f"/tasks/{page_server.running}",
+        "/sign-in",
+        "/nothing",
+    ]
+    return [*incidents, f"/clusters/{cluster}", f"/clusters/{cluster}/promote?signature=data.axe", *others]
 
 
-BARRIERS = """() => {
-    document.querySelectorAll("details").forEach((one) => { one.open = true; });
-    return axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
+FIND_BARRIERS = """() => {
+    document.querySelectorAll("details").forEach((details) => { details.open = true; });
+    return axe.run(document, {resultTypes: ["violations"]}).then((result) => result.violations
         .filter((one) => ["serious", "critical"].includes(one.impact))
         .map((one) => [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120))]));
 }"""
 
 
-@pytest.mark.parametrize("pages", ["lists", "things"])
-def test_no_page_has_a_serious_barrier(visit: Visit, served: Served, pages: str) -> None:
-    """axe-core finds no serious or critical violation, in light and in dark, on a desk and on a phone; no page scrolls
-    sideways.
-    """
+@pytest.mark.parametrize("pages", ["lists", "details"])
+def test_no_page_has_a_serious_barrier(open_page: OpenPage, page_server: PageServer, pages: str) -> None:
+    """axe-core finds no serious violation in both themes and widths, and no page scrolls sideways."""
     axe = pytest.importorskip(
         "axe_core_python.sync_playwright", reason="axe-core-python is not installed: pip install 'triage-kb[dev]'"
     ).Axe()
-    page, guest = visit("curator"), visit(None)
-    found = []
-    for address in MAIN if pages == "lists" else things(served):
-        shown = guest if address == "/sign-in" else page
-        shown.goto(address)
-        shown.evaluate(axe.axe_script)
+    page, guest = open_page("curator"), open_page(None)
+    barriers = []
+    for address in MAIN_PAGES if pages == "lists" else detail_pages(page_server):
+        tab = guest if address == "/sign-in" else page
+        tab.goto(address)
+        tab.evaluate(axe.axe_script)
         for colours, width in itertools.product(("light", "dark"), (1240, 390)):
-            shown.emulate_media(color_scheme=colours)
-            shown.set_viewport_size({"width": width, "height": 900})
-            found += [(address, colours, width, *barrier) for barrier in shown.evaluate(BARRIERS)]
-            wide = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            found += [(address, colours, width, "scrolls sideways", wide)] if wide > 0 else []
-    assert not found
+            tab.emulate_media(color_scheme=colours)
+            tab.set_viewport_size({"width": width, "height": 900})
+            barriers += [(address, colours, width, *barrier) for barrier in tab.evaluate(FIND_BARRIERS)]
+            wide = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            barriers += [(address, colours, width, "scrolls sideways", wide)] if wide > 0 else []
+    assert not barriers

@@ -1,4 +1,4 @@
-"""Every page answers as HTML and as JSON, holds no inline script or style, and shows log text as text."""
+"""Every page is available as HTML and JSON, has no inline script or style, and escapes log text."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from starlette.testclient import TestClient
 from tests.service.conftest import ROOT
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin
-from triage.service.pages import show
+from triage.service.pages import rendering
 from triage.store import Store
 
 HTML = {"accept": "text/html"}
-NASTY = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[31m javascript:alert(1)"
+HOSTILE_TEXT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[31m javascript:alert(1)"
 
 
 @pytest.fixture
 def addresses(store: Store) -> list[str]:
-    """Every page that has a `.json`."""
-    cluster = store.clusters.listed()[0].id
-    task = store.tasks.add("ingest", {"place": {"files": []}, "name": NASTY}, actor="tests").id
-    own = [
-        f"/incidents/{first(store)}",
+    """The address of every page that has a `.json`."""
+    cluster = store.clusters.list_clusters()[0].id
+    task = store.tasks.add("ingest", {"place": {"files": []}, "name": HOSTILE_TEXT}, actor="tests").id
+    detail_pages = [
+        f"/incidents/{first_incident(store)}",
         f"/clusters/{cluster}",
         f"/clusters/{cluster}/promote?signature=data.x",
         f"/tasks/{task}",
     ]
-    return [*(address for address, _, _ in show.NAV), *own, "/signatures/host.sigkill"]
+    return [*(address for address, _, _ in rendering.NAVIGATION), *detail_pages, "/signatures/host.sigkill"]
 
 
-def test_every_page_is_json_too(client: TestClient, addresses: list[str]) -> None:
-    """The path with `.json` answers with the data; the page names that address."""
+def test_every_page_has_json(client: TestClient, addresses: list[str]) -> None:
+    """The path with `.json` returns the data, and the page links to it."""
     for address in addresses:
         path, _, query = address.partition("?")
         answer = client.get(f"{path}.json?{query}")
@@ -42,8 +42,8 @@ def test_every_page_is_json_too(client: TestClient, addresses: list[str]) -> Non
         assert f'href="{path}.json' in client.get(address, headers=HTML).text
 
 
-def test_the_strict_policy_blocks_nothing_of_ours(client: TestClient, addresses: list[str]) -> None:
-    """No page has a script or a style of its own, or a handler; the policy allows only files of this server."""
+def test_pages_have_no_inline_script_or_style(client: TestClient, addresses: list[str]) -> None:
+    """Pages have no inline script, style or handler; the policy allows only files of this server."""
     for address in [*addresses, "/sign-in", "/nothing"]:
         answer = client.get(address, headers=HTML)
         policy = answer.headers["content-security-policy"]
@@ -55,14 +55,14 @@ def test_the_strict_policy_blocks_nothing_of_ours(client: TestClient, addresses:
         assert not re.search(r"<style|<script(?![^>]*\ssrc=)|<(script|link)[^>]*(https?:)?//", answer.text)
 
 
-def test_the_tour_shows_every_page() -> None:
-    """docs/web.md has a picture of each, light and dark, and none is large or left over."""
+def test_every_page_has_screenshots() -> None:
+    """docs/web.md has a light and a dark picture of each page; pictures are small and all used."""
     shown = set(re.findall(r"img/([\w-]+\.png)", (ROOT / "docs" / "web.md").read_text(encoding="utf-8")))
-    there = {path.name: path.stat().st_size for path in (ROOT / "docs" / "img").glob("*.png")}
-    assert shown == set(there)
-    assert max(there.values()) < 150_000
+    files = {path.name: path.stat().st_size for path in (ROOT / "docs" / "img").glob("*.png")}
+    assert shown == set(files)
+    assert max(files.values()) < 150_000
     for name in (
-        *(address[1:] for address, _, _ in show.NAV),
+        *(address[1:] for address, _, _ in rendering.NAVIGATION),
         "incident",
         "cluster",
         "promote",
@@ -73,12 +73,13 @@ def test_the_tour_shows_every_page() -> None:
         assert {f"{name}-light.png", f"{name}-dark.png"} <= shown
 
 
-def first(store: Store, verdict: str = "unknown") -> str:
-    return next(item.id for item in store.search.listed() if item.verdict == verdict)
+def first_incident(store: Store, verdict: str = "unknown") -> str:
+    """Return the id of the first incident with this verdict."""
+    return next(item.id for item in store.search.list_incidents() if item.verdict == verdict)
 
 
-def test_the_list_is_the_first_page(client: TestClient) -> None:
-    """`/` leads to the incidents, and each of them is a link."""
+def test_first_page_is_the_list(client: TestClient) -> None:
+    """`/` redirects to the incidents, which link to each incident."""
     answer = client.get("/", headers=HTML)
     assert answer.url.path == "/incidents"
     ids = [item["id"] for item in client.get("/incidents.json").json()["incidents"]]
@@ -97,98 +98,114 @@ def test_the_list_is_the_first_page(client: TestClient) -> None:
         "?wrong=true",
     ],
 )
-def test_filters_stand_in_the_address(client: TestClient, query: str) -> None:
-    """The page and its JSON show the same incidents, and empty fields of the form do not matter."""
-    found = client.get(f"/incidents.json{query}").json()
+def test_filters_are_in_the_address(client: TestClient, query: str) -> None:
+    """The page and its JSON show the same incidents; empty form fields mean no filter."""
+    document = client.get(f"/incidents.json{query}").json()
     text = client.get(f"/incidents{query}", headers=HTML).text
     assert set(re.findall(r'class="main" href="/incidents/([^"]+)"', text)) == {
-        item["id"] for item in found["incidents"]
+        item["id"] for item in document["incidents"]
     }
 
 
-def test_facets_count_what_the_filter_lets_through(client: TestClient, store: Store) -> None:
-    """Each facet's number is what the list has when it is chosen."""
+def test_facet_counts(client: TestClient, store: Store) -> None:
+    """Choosing a facet shows at least as many incidents as its count."""
     for facet in client.get("/incidents.json").json()["facets"]:
         for item in facet["counts"]:
-            found = client.get("/incidents.json", params={facet["name"]: item["name"]}).json()
-            assert found["total"] >= item["count"] > 0
+            document = client.get("/incidents.json", params={facet["name"]: item["name"]}).json()
+            assert document["total"] >= item["count"] > 0
 
 
-def test_a_cursor_leads_through_the_list(client: TestClient) -> None:
+def test_cursor_pages_through_the_list(client: TestClient) -> None:
     """Every incident is on exactly one page."""
-    seen: list[str] = []
+    ids: list[str] = []
     after: dict[str, Any] = {}
     while True:
-        found = client.get("/incidents.json", params={"limit": 1, **after}).json()
-        seen += [item["id"] for item in found["incidents"]]
-        if found["next"] is None:
+        document = client.get("/incidents.json", params={"limit": 1, **after}).json()
+        ids += [item["id"] for item in document["incidents"]]
+        if document["next"] is None:
             break
-        after = {"after": found["next"]}
-    assert len(seen) == len(set(seen)) == 3
+        after = {"after": document["next"]}
+    assert len(ids) == len(set(ids)) == 3
 
 
-def test_the_answer_comes_first(client: TestClient, store: Store) -> None:
-    """Before anything else an incident says what it is, where, how sure that is and what to do."""
-    name = first(store, "known")
+def test_diagnosis_comes_first(client: TestClient, store: Store) -> None:
+    """The page of an incident starts with its headline, cause, confidence and steps."""
+    name = first_incident(store, "known")
     page = client.get(f"/incidents/{name}", headers=HTML).text
-    found = client.get(f"/incidents/{name}.json").json()
+    document = client.get(f"/incidents/{name}.json").json()
     card = page[page.index('<section class="card') : page.index('class="onpage"')]
-    root = found["diagnosis"]["root_cause"]
-    for said in (found["headline"], root["signature"], found["confidence"], root["remediation"]["steps"][0][:30]):
-        assert said.replace("'", "&#39;").replace('"', "&#34;").replace("<", "&lt;").replace(">", "&gt;") in card
+    root = document["diagnosis"]["root_cause"]
+    for text in (document["headline"], root["signature"], document["confidence"], root["remediation"]["steps"][0][:30]):
+        assert text.replace("'", "&#39;").replace('"', "&#34;").replace("<", "&lt;").replace(">", "&gt;") in card
     assert card.count("data-copy=") >= len(root["remediation"]["steps"])
 
 
 def test_feedback_needs_no_javascript(client: TestClient, store: Store) -> None:
-    """A form is posted, the page says so, and the audit log knows it."""
-    name = first(store)
+    """A posted form stores the feedback, and the page confirms it."""
+    name = first_incident(store)
     answer = client.post(
         f"/incidents/{name}/feedback",
         data={"verdict": "wrong", "because": "the disk was full", "signature": ""},
         headers=HTML,
     )
     assert answer.status_code == 200
-    assert show.SAID["wrong"] in answer.text
+    assert rendering.NOTICES["wrong"] in answer.text
     assert "the disk was full" in answer.text
-    assert store.feedback.listed()[0].verdict == "wrong"
+    assert store.feedback.list_feedback()[0].verdict == "wrong"
+    feedback = client.get(f"/incidents/{name}.json").json()["feedback"]
+    assert set(feedback[0]) == {"id", "incident", "at", "actor", "verdict", "because", "signature", "said"}
     refused = client.post(f"/incidents/{name}/feedback", data={"verdict": "wrong", "because": " "}, headers=HTML)
     assert refused.status_code == 400
-    assert "needs a reason" in refused.text
+    assert "a reason is missing" in refused.text
 
 
-def test_quoted_lines_are_a_text_to_keep(client: TestClient, store: Store) -> None:
-    """Log text leaves as plain text that the browser stores and never shows."""
-    answer = client.get(f"/incidents/{first(store)}/evidence.txt")
+def test_quoted_lines_are_an_attachment(client: TestClient, store: Store) -> None:
+    """Quoted lines are plain text that a browser saves and never shows."""
+    answer = client.get(f"/incidents/{first_incident(store)}/evidence.txt")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "has no tokens column" in answer.text
 
 
-def test_log_text_is_text_on_every_page(client: TestClient, store: Store) -> None:
-    """Whatever a log holds, no element, no control character and no bidirectional mark of it reaches a page."""
+def test_pages_escape_log_text(client: TestClient, store: Store) -> None:
+    """No element, control character or bidirectional mark of a log reaches a page."""
     import dataclasses
 
-    found = store.incidents.get(first(store)).diagnosis
+    diagnosis = store.incidents.get(first_incident(store)).diagnosis
     fact = Evidence(
-        "exception", "Python", NASTY, Origin(rank=1, host=NASTY), f"{NASTY}.log", 0, excerpt=NASTY, line=3, end_line=3
+        "exception",
+        "Python",
+        HOSTILE_TEXT,
+        Origin(rank=1, host=HOSTILE_TEXT),
+        f"{HOSTILE_TEXT}.log",
+        0,
+        excerpt=HOSTILE_TEXT,
+        line=3,
+        end_line=3,
     )
-    bad = Finding(
+    finding = Finding(
         None,
-        NASTY,
+        HOSTILE_TEXT,
         "unknown",
         "cause",
         "fatal",
         0.9,
         ranks=(1,),
-        hosts=(NASTY,),
+        hosts=(HOSTILE_TEXT,),
         cluster="u-abcdef",
-        why=(NASTY,),
+        why=(HOSTILE_TEXT,),
         evidence=(fact,),
     )
-    job = dataclasses.replace(found.job, id="j-feed00feed00", name=NASTY, path=f"/x/{NASTY}", versions={"torch": NASTY})
-    stored = store.incidents.add(dataclasses.replace(found, job=job, root_cause=bad, unknown=(bad,)))
-    for path, query in (("/incidents", ""), (f"/incidents/{stored.id}", ""), ("/incidents", NASTY)):
+    job = dataclasses.replace(
+        diagnosis.job,
+        id="j-feed00feed00",
+        name=HOSTILE_TEXT,
+        path=f"/x/{HOSTILE_TEXT}",
+        versions={"torch": HOSTILE_TEXT},
+    )
+    stored = store.incidents.add(dataclasses.replace(diagnosis, job=job, root_cause=finding, unknown=(finding,)))
+    for path, query in (("/incidents", ""), (f"/incidents/{stored.id}", ""), ("/incidents", HOSTILE_TEXT)):
         text = client.get(path, params={"q": query}, headers=HTML).text
         assert "<script>alert" not in text
         assert "<img src=x" not in text
@@ -197,8 +214,8 @@ def test_log_text_is_text_on_every_page(client: TestClient, store: Store) -> Non
         assert 'href="javascript' not in text
 
 
-def test_what_a_log_fills_in_is_said_in_words(client: TestClient) -> None:
-    """No braces in the advice of a signature for people; a program gets the template."""
+def test_placeholders_are_marked(client: TestClient) -> None:
+    """A page marks the placeholders of a signature; the JSON has the template."""
     page = client.get("/signatures/config.env-mismatch", headers=HTML).text
     assert "<var>ranks</var>" in page
     assert (
@@ -208,29 +225,29 @@ def test_what_a_log_fills_in_is_said_in_words(client: TestClient) -> None:
     assert "{ranks}" in client.get("/signatures/config.env-mismatch.json").text
 
 
-def test_a_draft_is_checked_once(client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check reads the whole catalog: what it said of a text is kept, and another text is checked again."""
+def test_draft_is_checked_once(client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of a draft is cached by its text."""
     checked: list[object] = []
-    monkeypatch.setattr("triage.catalog.check.check", lambda paths: checked.append(paths) or [])
-    cluster = store.clusters.listed()[0].id
+    monkeypatch.setattr("triage.catalog.check.check_files", lambda paths: checked.append(paths) or [])
+    cluster = store.clusters.list_clusters()[0].id
     for query in ("signature=data.once", "signature=data.once&title=", "signature=data.twice"):
         assert "passes" in client.get(f"/clusters/{cluster}/promote?{query}", headers=HTML).text
     assert len(checked) == 2
 
 
-def test_an_error_is_a_page_for_a_browser(client: TestClient) -> None:
-    """Who reads pages gets a page with the next step, a program gets JSON."""
+def test_browser_gets_an_error_page(client: TestClient) -> None:
+    """A browser gets an error page, a program gets JSON."""
     page = client.get("/incidents/i-nothere", headers=HTML)
     assert page.status_code == 404
     assert "<h1>" in page.text
     assert client.get("/incidents/i-nothere.json").json()["error"]["code"] == "not-found"
 
 
-def test_the_theme_is_kept_and_leads_nobody_away(client: TestClient) -> None:
-    """The choice is a cookie, and the way back is a path of ours."""
+def test_theme_cookie_and_redirect(client: TestClient) -> None:
+    """The theme is saved in a cookie, and the redirect stays on this site."""
     answer = client.post("/theme", data={"choice": "dark", "back": "/incidents?verdict=known"}, headers=HTML)
     assert 'data-theme="dark"' in answer.text
     assert answer.url.query == b"verdict=known"
     for back in ("//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/a\nb"):
-        gone = client.post("/theme", data={"choice": "light", "back": back}, follow_redirects=False)
-        assert gone.headers["location"] == "/"
+        answer = client.post("/theme", data={"choice": "light", "back": back}, follow_redirects=False)
+        assert answer.headers["location"] == "/"

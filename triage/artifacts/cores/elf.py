@@ -1,8 +1,7 @@
-"""Our own reader of core files: ELF headers and notes with struct alone, in milliseconds whatever the size.
+"""Reader of core files: ELF headers and notes with struct alone, in milliseconds whatever the size.
 
-Layouts: <linux/elfcore.h>, <asm/siginfo.h>, fs/binfmt_elf.c. 64-bit little-endian x86-64 and aarch64. Every count and
-offset in the file is
-checked before it is used; what is damaged is left out and said.
+Layouts: <linux/elfcore.h>, <asm/siginfo.h>, fs/binfmt_elf.c; 64-bit little-endian x86-64 and aarch64. Every count and
+offset in the file is checked before it is used; what is damaged is left out and named in `Core.notes`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from triage.artifacts.cores.model import Core, CoreError, Mapping, Module, Registers, Segment
+from triage.artifacts.cores.model import Core, CoreError, Mapping, Module, Registers, Segment, find_segment
 
 _EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
 _PHDR = struct.Struct("<IIQQQQQQ")
@@ -23,32 +22,39 @@ _PT_LOAD, _PT_NOTE = 1, 4
 _NT_PRSTATUS, _NT_PRPSINFO, _NT_AUXV, _NT_SIGINFO, _NT_FILE = 1, 3, 6, 0x53494749, 0x46494C45
 _AT_PHDR, _AT_ENTRY, _AT_EXECFN = 3, 9, 31
 _MACHINES = {62: "x86-64", 183: "aarch64"}
-_MOST_SEGMENTS = 1 << 20
-_MOST_NOTES = 1 << 28
-_MOST_MAPPINGS = 1 << 20
-_MOST_THREADS = 1 << 16
-_HINT = "copy it again, and see that the disk and `ulimit -c` have room for the whole file"
+_MAX_SEGMENTS = 1 << 20
+_MAX_NOTES = 1 << 28
+_MAX_MAPPINGS = 1 << 20
+_MAX_THREADS = 1 << 16
+_HINT = "copy it again, and check that the disk and `ulimit -c` allow the whole file"
+
+
+Header = tuple[int, int, int, int, int, int, int, int]
 
 
 class Bytes(Protocol):
-    """A core file's bytes. `read` gives fewer than asked for at the end of the file."""
+    """The bytes of a core file."""
 
     size: int
 
-    def read(self, offset: int, length: int) -> bytes: ...
+    def read(self, offset: int, length: int) -> bytes:
+        """Return the bytes at an offset; fewer at the end of the file."""
+        ...
 
 
 class FileBytes:
-    """A file read in place."""
+    """The bytes of a file, read in place."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
 
     def read(self, offset: int, length: int) -> bytes:
+        """Return the bytes at an offset; fewer at the end of the file."""
         return os.pread(self._fd, length, offset) if 0 <= offset < 1 << 62 and length > 0 else b""
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._fd)
 
     def __enter__(self) -> FileBytes:
@@ -59,42 +65,41 @@ class FileBytes:
 
 
 class Memory:
-    """The process's memory, as far as the core holds it."""
+    """The memory of the process, as far as the core holds it."""
 
     def __init__(self, data: Bytes, segments: tuple[Segment, ...]) -> None:
         self._data = data
         self._segments = segments
 
     def read(self, address: int, length: int) -> bytes:
-        """The bytes at an address; fewer where the core does not hold them."""
+        """Return the bytes at an address; fewer where the core does not hold them."""
         segment = self.segment_at(address)
         if segment is None:
             return b""
         skipped = address - segment.start
         return (
-            self._data.read(segment.offset + skipped, min(length, segment.kept - skipped))
-            if skipped < segment.kept
+            self._data.read(segment.offset + skipped, min(length, segment.stored_size - skipped))
+            if skipped < segment.stored_size
             else b""
         )
 
     def segment_at(self, address: int) -> Segment | None:
-        index = bisect_right(self._segments, address, key=lambda segment: segment.start) - 1
-        found = self._segments[index] if index >= 0 else None
-        return found if found is not None and address < found.end else None
+        """Return the segment that holds an address."""
+        return find_segment(self._segments, address)
 
     def segment_above(self, address: int) -> Segment | None:
-        """The next segment that starts behind an address."""
+        """Return the next segment that starts after an address."""
         index = bisect_right(self._segments, address, key=lambda segment: segment.start)
         return self._segments[index] if index < len(self._segments) else None
 
-    def string(self, address: int, most: int = 4096) -> str:
-        """The text up to its NUL."""
-        return self.read(address, most).partition(b"\0")[0].decode("utf-8", "replace")
+    def string(self, address: int, limit: int = 4096) -> str:
+        """Return the text at an address, up to its NUL."""
+        return self.read(address, limit).partition(b"\0")[0].decode("utf-8", "replace")
 
 
 @dataclass
 class _Notes:
-    """What the notes say, filled in as they are met."""
+    """The contents of the notes, filled in while they are read."""
 
     threads: list[Registers] = field(default_factory=list)
     mappings: list[Mapping] = field(default_factory=list)
@@ -108,47 +113,53 @@ class _Notes:
     damage: list[str] = field(default_factory=list)
 
 
-def read(data: Bytes) -> Core:
-    """The facts of a core file. Raises CoreError for what is none, is of another machine, or ends before its notes."""
+def parse_core(data: Bytes) -> Core:
+    """Parse a core file.
+
+    Raises CoreError for other files, for cores of other machines, and for cores that end before their notes.
+    """
     machine, headers = _headers(data)
     segments = tuple(
         sorted((_segment(header) for header in headers if header[0] == _PT_LOAD), key=lambda segment: segment.start)
     )
-    found = _Notes()
-    for header in headers:
-        if header[0] == _PT_NOTE:
-            if header[5] > _MOST_NOTES:
-                found.damage.append("a note segment of impossible size was left out")
-                continue
-            for kind, desc in _notes(data, header[2], header[5], found.damage):
-                _take(found, machine, kind, desc)
-    if not found.threads:
+    notes = _read_notes(data, machine, headers)
+    if not notes.threads:
         raise CoreError("the core file ends before its notes, so not even the signal is known", hint=_HINT)
     memory = Memory(data, segments)
-    modules = _modules(found.mappings, memory)
-    executable = _executable(modules, found)
+    modules = _modules(notes.mappings, memory)
     return Core(
         machine=machine,
         size=data.size,
         expected_size=max((header[2] + header[5] for header in headers if header[2] + header[5] < 1 << 60), default=0),
-        pid=found.pid if found.pid else found.threads[0].tid,
-        command=found.command,
-        program=memory.string(found.auxv.get(_AT_EXECFN, 0)) if found.auxv.get(_AT_EXECFN) else "",
-        signal=found.signal,
-        code=found.code,
-        address=found.address,
-        sender=found.sender,
-        threads=tuple(found.threads),
+        pid=notes.pid if notes.pid else notes.threads[0].tid,
+        command=notes.command,
+        program=memory.string(notes.auxv[_AT_EXECFN]) if notes.auxv.get(_AT_EXECFN) else "",
+        signal=notes.signal,
+        code=notes.code,
+        address=notes.address,
+        sender=notes.sender,
+        threads=tuple(notes.threads),
         segments=segments,
-        mappings=tuple(found.mappings),
+        mappings=tuple(notes.mappings),
         modules=modules,
-        executable=executable,
-        notes=tuple(dict.fromkeys(found.damage)),
+        executable=_executable(modules, notes),
+        notes=tuple(dict.fromkeys(notes.damage)),
     )
 
 
+def _read_notes(data: Bytes, machine: str, headers: list[Header]) -> _Notes:
+    notes = _Notes()
+    for header in headers:
+        if header[0] == _PT_NOTE and header[5] > _MAX_NOTES:
+            notes.damage.append("a note segment of impossible size was left out")
+        elif header[0] == _PT_NOTE:
+            for kind, desc in _notes(data, header[2], header[5], notes.damage):
+                _take(notes, machine, kind, desc)
+    return notes
+
+
 def notes_end(head: bytes) -> int:
-    """Where the notes of a core end, by its first bytes; 0 when they do not tell."""
+    """Return the offset at which the notes of a core end, by its first bytes; 0 when it is unknown."""
     try:
         _, headers = _headers(_Head(head))
     except CoreError:
@@ -167,48 +178,45 @@ class _Head:
         return self._bytes[offset : offset + length]
 
 
-Header = tuple[int, int, int, int, int, int, int, int]
-
-
 def _headers(data: Bytes) -> tuple[str, list[Header]]:
     head = data.read(0, _EHDR.size)
     if head[:4] != b"\x7fELF":
-        raise CoreError("it is no ELF file", hint="give a core file as the kernel, gcore or systemd-coredump writes it")
+        raise CoreError("it is not an ELF file", hint="give a core file of the kernel, gcore or systemd-coredump")
     if head[4:5] == b"\x01":
         raise CoreError(
-            "it is the core of a 32-bit process, which is not read",
-            hint="gdb on a machine of that kind shows its backtrace",
+            "it is the core of a 32-bit process, which is not supported",
+            hint="gdb on such a machine shows its backtrace",
         )
     if head[5:6] == b"\x02":
         raise CoreError(
-            "it is the core of a big-endian machine, which is not read", hint="gdb-multiarch shows its backtrace"
+            "it is the core of a big-endian machine, which is not supported", hint="gdb-multiarch shows its backtrace"
         )
     if len(head) < _EHDR.size:
         raise CoreError("the core file ends within its first header", hint=_HINT)
     _, kind, machine, _, _, phoff, shoff, _, _, phentsize, phnum, _, _, _ = _EHDR.unpack(head)
     if kind != 4:
-        raise CoreError("it is an ELF file, but no core", hint="give the core file here and the program with --exe")
+        raise CoreError("it is an ELF file, but not a core", hint="give the core file here and the program with --exe")
     if machine not in _MACHINES:
         raise CoreError(
-            f"it comes from a machine that is not known here (ELF machine {machine})",
-            hint="x86-64 and aarch64 are read",
+            f"it comes from an unsupported machine (ELF machine {machine})",
+            hint="x86-64 and aarch64 are supported",
         )
     if phnum == 0xFFFF:  # PN_XNUM: the number stands in the first section header
         section = data.read(shoff, 64)
         phnum = struct.unpack_from("<I", section, 44)[0] if len(section) == 64 else 0
-    if phentsize != _PHDR.size or not 0 < phnum <= _MOST_SEGMENTS:
+    if phentsize != _PHDR.size or not 0 < phnum <= _MAX_SEGMENTS:
         raise CoreError("its program headers are damaged", hint=_HINT)
     table = data.read(phoff, phnum * _PHDR.size)
     return _MACHINES[machine], list(_PHDR.iter_unpack(table[: len(table) // _PHDR.size * _PHDR.size]))
 
 
 def _segment(header: Header) -> Segment:
-    _, flags, offset, start, _, kept, size, _ = header
-    return Segment(start, start + max(size, kept), offset, kept, flags)
+    _, flags, offset, start, _, stored_size, size, _ = header
+    return Segment(start, start + max(size, stored_size), offset, stored_size, flags)
 
 
 def _notes(data: Bytes, offset: int, size: int, damage: list[str]) -> Iterator[tuple[int, bytes]]:
-    """The notes in a segment: type and content."""
+    """Yield the type and content of each note in a segment."""
     content = data.read(offset, size)
     if len(content) < size:
         damage.append("the file ends within its notes")
@@ -224,26 +232,27 @@ def _notes(data: Bytes, offset: int, size: int, damage: list[str]) -> Iterator[t
         position = start + (desc_size + 3 & ~3)
 
 
-def _take(found: _Notes, machine: str, kind: int, desc: bytes) -> None:
-    if kind == _NT_PRSTATUS and len(desc) >= 328 and len(found.threads) < _MOST_THREADS:
-        if not found.threads and not found.signal:
-            found.signal = struct.unpack_from("<h", desc, 12)[0]
-        found.threads.append(_registers(machine, desc))
+def _take(notes: _Notes, machine: str, kind: int, desc: bytes) -> None:
+    """Fill in what one note contains."""
+    if kind == _NT_PRSTATUS and len(desc) >= 328 and len(notes.threads) < _MAX_THREADS:
+        if not notes.threads and not notes.signal:
+            notes.signal = struct.unpack_from("<h", desc, 12)[0]
+        notes.threads.append(_registers(machine, desc))
     elif kind == _NT_PRPSINFO and len(desc) >= 136:
-        found.pid = struct.unpack_from("<i", desc, 24)[0]
+        notes.pid = struct.unpack_from("<i", desc, 24)[0]
         name = desc[40:56].partition(b"\0")[0].decode("utf-8", "replace")
-        found.command = desc[56:136].replace(b"\0", b" ").decode("utf-8", "replace").strip() or name
-    elif kind == _NT_SIGINFO and len(desc) >= 24 and found.code is None:
+        notes.command = desc[56:136].replace(b"\0", b" ").decode("utf-8", "replace").strip() or name
+    elif kind == _NT_SIGINFO and len(desc) >= 24 and notes.code is None:
         signal, _, code = struct.unpack_from("<iii", desc, 0)
-        found.signal, found.code = signal or found.signal, code
+        notes.signal, notes.code = signal or notes.signal, code
         if code <= 0:
-            found.sender = struct.unpack_from("<i", desc, 16)[0]
+            notes.sender = struct.unpack_from("<i", desc, 16)[0]
         elif code != 128 and signal in (4, 5, 7, 8, 11):
-            found.address = struct.unpack_from("<Q", desc, 16)[0]
-    elif kind == _NT_AUXV and not found.auxv:
-        found.auxv = dict(struct.iter_unpack("<QQ", desc[: len(desc) // 16 * 16]))
-    elif kind == _NT_FILE and not found.mappings:
-        found.mappings = _mappings(desc, found.damage)
+            notes.address = struct.unpack_from("<Q", desc, 16)[0]
+    elif kind == _NT_AUXV and not notes.auxv:
+        notes.auxv = dict(struct.iter_unpack("<QQ", desc[: len(desc) // 16 * 16]))
+    elif kind == _NT_FILE and not notes.mappings:
+        notes.mappings = _mappings(desc, notes.damage)
 
 
 def _registers(machine: str, desc: bytes) -> Registers:
@@ -257,9 +266,9 @@ def _registers(machine: str, desc: bytes) -> Registers:
     return Registers(tid, pc=values[16], sp=values[19], fp=values[4], lock=lock)
 
 
-def _lock(futex: bool, address: int, operation: int, value: int) -> int:
+def _lock(is_futex: bool, address: int, operation: int, value: int) -> int:
     """The address of a FUTEX_WAIT for a lock with waiters (2), as glibc's mutexes call it; 0 for all else."""
-    return address if futex and not operation & 0x7F and value & 0xFFFFFFFF == 2 else 0
+    return address if is_futex and not operation & 0x7F and value & 0xFFFFFFFF == 2 else 0
 
 
 def _mappings(desc: bytes, damage: list[str]) -> list[Mapping]:
@@ -267,7 +276,7 @@ def _mappings(desc: bytes, damage: list[str]) -> list[Mapping]:
     if len(desc) < 16:
         return []
     count, page = struct.unpack_from("<QQ", desc, 0)
-    if count > _MOST_MAPPINGS or 16 + count * 24 > len(desc) or not 0 < page <= 1 << 20:
+    if count > _MAX_MAPPINGS or 16 + count * 24 > len(desc) or not 0 < page <= 1 << 20:
         damage.append("the list of mapped files is damaged")
         return []
     names = desc[16 + count * 24 :].split(b"\0")
@@ -283,7 +292,7 @@ def _mappings(desc: bytes, damage: list[str]) -> list[Mapping]:
 
 
 def _modules(mappings: list[Mapping], memory: Memory) -> tuple[Module, ...]:
-    """Mapped files whose first page is an ELF header in memory, or that have an executable part."""
+    """Mapped files with an ELF header in memory, or with an executable part where the first page is not stored."""
     first: dict[str, Mapping] = {}
     end: dict[str, int] = {}
     for mapping in mappings:
@@ -294,21 +303,21 @@ def _modules(mappings: list[Mapping], memory: Memory) -> tuple[Module, ...]:
     code = {
         mapping.path
         for mapping in mappings
-        if (segment := memory.segment_at(mapping.start)) is not None and segment.executable
+        if (segment := memory.segment_at(mapping.start)) is not None and segment.is_executable
     }
     modules = []
     for path, mapping in first.items():
         if path not in end or path.startswith(("/dev/", "/SYSV", "/memfd:", "[", "socket:")):
-            continue  # of impossible length, or no program
+            continue  # of impossible length, or not a program
         page = memory.read(mapping.start, 4096)
         if page[:4] != b"\x7fELF" and (page or path not in code):
             continue
-        address, build_id = _identity(page)
+        address, build_id = _parse_first_page(page)
         modules.append(Module(path, mapping.start, end[path], mapping.start - address, build_id))
     return tuple(sorted(modules, key=lambda module: module.start))
 
 
-def _identity(page: bytes) -> tuple[int, str]:
+def _parse_first_page(page: bytes) -> tuple[int, str]:
     """The address that the first page of a module has in its own numbering, and its build-id."""
     if len(page) < _EHDR.size:
         return 0, ""
@@ -321,11 +330,12 @@ def _identity(page: bytes) -> tuple[int, str]:
         if kind == _PT_LOAD and offset == 0 and address is None:
             address = vaddr
         elif kind == _PT_NOTE and offset + size <= len(page):
-            build_id = build_id or _build_id(page[offset : offset + size])
+            build_id = build_id or parse_build_id(page[offset : offset + size])
     return address or 0, build_id
 
 
-def _build_id(notes: bytes) -> str:
+def parse_build_id(notes: bytes) -> str:
+    """Return the build-id in a segment of notes, "" for none."""
     position = 0
     while position + _NOTE.size <= len(notes):
         name_size, desc_size, kind = _NOTE.unpack_from(notes, position)
@@ -341,10 +351,10 @@ def _build_id(notes: bytes) -> str:
     return ""
 
 
-def _executable(modules: tuple[Module, ...], found: _Notes) -> Module | None:
+def _executable(modules: tuple[Module, ...], notes: _Notes) -> Module | None:
     """The module that holds the program's entry point."""
     for key in (_AT_PHDR, _AT_ENTRY):
-        address = found.auxv.get(key)
+        address = notes.auxv.get(key)
         module = next((module for module in modules if address and module.start <= address < module.end), None)
         if module is not None:
             return module

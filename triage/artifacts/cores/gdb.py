@@ -1,11 +1,8 @@
-"""gdb as an unwinder, driven through its machine interface, hardened: nothing that lies beside or inside the files it
-reads can run.
+"""gdb as an unwinder, driven through its machine interface; no code in or next to the files that it reads can run.
 
 `--nx` alone is not enough: with `set auto-load safe-path /` a script section of the binary and PROGRAM-gdb.py still
-run. So auto-loading is
-switched off before any file is read, the environment is empty, the working directory is an empty one, and gdb sees only
-those
-files whose build-id is the core's: they are linked into a directory that is its sysroot.
+run. So auto-loading is switched off before any file is read, the environment and the working directory are empty, and
+gdb sees only files with the build-id of the core: they are linked into a directory that is its sysroot.
 """
 
 from __future__ import annotations
@@ -18,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from triage.artifacts.cores.engine import Limits, run
-from triage.artifacts.cores.files import Found, Where
+from triage.artifacts.cores.limited_process import Limits, run_limited
+from triage.artifacts.cores.local_files import LocalFiles, SearchPaths
 from triage.artifacts.cores.model import Core
 from triage.artifacts.cores.symbols import soname_of
 from triage.stacks.model import HANDLER, Frame, Thread
@@ -45,7 +42,7 @@ _SETTINGS = (
     "history save off",
     "may-call-functions off",
 )
-# Warnings that help nobody here; which libraries are not on this machine is said in our own words.
+# Warnings that help no user; the report names missing libraries itself.
 _NOISE = (
     "reg-xstate",
     "auto-loading",
@@ -55,38 +52,39 @@ _NOISE = (
     "Could not load shared library symbols",
     "exec file is newer than core",
 )
-_FRAMES, _OTHER_FRAMES = 256, 64
-_MOST_THREADS = 1024
+_MAX_FRAMES, _MAX_OTHER_FRAMES = 256, 64
+_MAX_THREADS, _MAX_WARNINGS = 1024, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Unwound:
-    """The threads as gdb sees them, and why some may be missing."""
+    """The threads that gdb unwound, and remarks on what may be missing."""
 
     threads: tuple[Thread, ...]
     remarks: tuple[str, ...]
-    deadline: bool = False
 
 
-def program(machine: str = "") -> str | None:
-    """The path of a gdb for cores of this machine, or (gdb-multiarch) of another; None when it is not installed."""
+def find_gdb(machine: str = "") -> str | None:
+    """Return the path of a gdb for cores of a machine (this one by default), None when it is not installed."""
     own = {"arm64": "aarch64", "x86_64": "x86-64"}.get(platform.machine(), platform.machine())
     return shutil.which("gdb") if machine in ("", own) else shutil.which("gdb-multiarch")
 
 
-def command(gdb: str) -> list[str]:
-    """The hardened command line; what it does not know (older gdb) it ignores."""
+def command_line(gdb: str) -> list[str]:
+    """Return the hardened command line; an older gdb ignores the settings that it does not know."""
     settings = [part for setting in _SETTINGS for part in ("-iex", f"set {setting}")]
     return [gdb, "-q", "--nx", "--nh", "--interpreter=mi3", "-iex", "maint set worker-threads 0", *settings]
 
 
-def unwind(gdb: str, path: str, core: Core, found: Found, where: Where, limits: Limits = Limits()) -> Unwound:
-    """Ask gdb for the frames of every thread. Never raises for what gdb does."""
+def unwind(
+    gdb: str, path: str, core: Core, files: LocalFiles, search: SearchPaths, limits: Limits = Limits()
+) -> Unwound:
+    """Unwind every thread with gdb. Failures of gdb become remarks, never exceptions."""
     with tempfile.TemporaryDirectory(prefix="triage-gdb-") as directory:
-        exe = link(Path(directory), core, found)
-        plain = Path(directory) / "core"  # gdb takes the rest of the line for the name, and knows no quotes there
+        exe = link_files(Path(directory), core, files)
+        plain = Path(directory) / "core"  # gdb takes the rest of the line as the name, without quotes
         plain.symlink_to(os.path.abspath(path))
-        script = _script(str(plain), core, exe, directory, where)
+        script = _script(str(plain), core, exe, directory, search)
         empty = Path(directory) / "empty"
         empty.mkdir()
         environment = {
@@ -96,79 +94,71 @@ def unwind(gdb: str, path: str, core: Core, found: Found, where: Where, limits: 
             "PATH": "/usr/bin:/bin",
             "TMPDIR": str(empty),
         }
-        output = run(command(gdb), script, limits, str(empty), environment)
-    threads, remarks = read(output.text, core)
-    if output.ended:
-        why = (
-            f"after {limits.seconds:g} s" if output.ended == "deadline" else f"after {limits.output:,} bytes of output"
-        )
-        remarks = (*remarks, f"gdb was stopped {why}; {len(threads)} of {len(core.threads)} threads were read")
+        output = run_limited(command_line(gdb), script, limits, str(empty), environment)
+    threads, remarks = parse_output(output.text, core)
+    if output.stopped_by:
+        limit = f"{limits.seconds:g} s" if output.stopped_by == "deadline" else f"{limits.output:,} bytes of output"
+        remarks = (*remarks, f"gdb was stopped after {limit}; {len(threads)} of {len(core.threads)} threads were read")
     elif not threads:
         remarks = (*remarks, f"gdb gave no frames (exit status {output.status})")
-    return Unwound(threads, remarks, output.ended == "deadline")
+    return Unwound(threads, remarks)
 
 
-def link(directory: Path, core: Core, found: Found) -> str | None:
-    """The verified files: under `root` at the paths of the core, under `flat` by their names, for the linker knows some
+def link_files(directory: Path, core: Core, files: LocalFiles) -> str | None:
+    """Link the verified files and return the path of the program.
+
+    They are linked under `root` at the paths of the core and under `flat` by their names, because the linker knows some
     by other paths.
-
-    Gives the path of the program.
     """
     root, flat = directory / "root", directory / "flat"
     root.mkdir()
     flat.mkdir()
-    for path, file in found.files.items():
+    for path, file in files.files.items():
         names = {os.path.basename(path), os.path.basename(soname_of(file)) or os.path.basename(path)}
-        for place in (root / path.lstrip("/"), *(flat / name for name in sorted(names))):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not os.path.lexists(place):
-                place.symlink_to(os.path.realpath(file))
+        for link in (root / path.lstrip("/"), *(flat / name for name in sorted(names))):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not os.path.lexists(link):
+                link.symlink_to(os.path.realpath(file))
     for name in ("lib", "lib64", "bin"):
         if (root / "usr" / name).is_dir() and not (root / name).exists():
             (root / name).symlink_to(root / "usr" / name)
     executable = core.executable
-    if executable is None or executable.path not in found.files:
+    if executable is None or executable.path not in files.files:
         return None
     return str(root / executable.path.lstrip("/"))
 
 
-def _script(path: str, core: Core, exe: str | None, root: str, where: Where) -> str:
-    # Names of `set` and of the core reach to the end of the line, without quotes.
+def _script(path: str, core: Core, exe: str | None, root: str, search: SearchPaths) -> str:
+    """The commands for gdb. Values of `set` and the name of the core reach to the end of the line, without quotes."""
     lines = [f"-gdb-set sysroot {root}/root", f"-gdb-set solib-search-path {root}/flat"]
-    if where.debug_dir and "\n" not in where.debug_dir:
-        lines.append(f"-gdb-set debug-file-directory {os.path.abspath(where.debug_dir)}")
+    if search.debug_dir and "\n" not in search.debug_dir:
+        lines.append(f"-gdb-set debug-file-directory {os.path.abspath(search.debug_dir)}")
     if exe:
         lines.append(f"-file-exec-and-symbols {_quoted(exe)}")
     lines.append(f"-target-select core {path}")
     lines.append("-thread-info")
-    for number in range(1, min(len(core.threads), _MOST_THREADS) + 1):
-        lines.append(
-            f"{number}-stack-list-frames --thread {number} 0 {(_FRAMES if number == 1 else _OTHER_FRAMES) - 1}"
-        )
+    for number in range(1, min(len(core.threads), _MAX_THREADS) + 1):
+        limit = _MAX_FRAMES if number == 1 else _MAX_OTHER_FRAMES
+        lines.append(f"{number}-stack-list-frames --thread {number} 0 {limit - 1}")
     return "\n".join([*lines, "-gdb-exit", ""])
 
 
 def _quoted(text: str) -> str:
-    """A C string, as MI takes its arguments."""
+    """A C string, the form of arguments in MI."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def read(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, ...]]:
-    """The threads in gdb's answers, and its warnings that matter."""
+def parse_output(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, ...]]:
+    """Return the threads in gdb's answers, and its warnings that matter."""
     from pygdbmi import gdbmiparser
 
     threads: dict[int, Thread] = {}
     ids: dict[str, tuple[int | None, str]] = {}
-    remarks: list[str] = []
-    for line in text.split("\n"):
-        if not line or line[0] in "=*(":
-            continue
-        if line[0] in "~&@":
-            if "warning: " in line and len(remarks) < 8:
-                remarks.append(_warning(line))
-            continue
+    lines = [line for line in text.split("\n") if line and line[0] not in "=*("]
+    warnings = [line for line in lines if line[0] in "~&@" and "warning: " in line][:_MAX_WARNINGS]
+    for line in lines:
         try:
-            record: dict[str, Any] = gdbmiparser.parse_response(line)
+            record: dict[str, Any] = {} if line[0] in "~&@" else gdbmiparser.parse_response(line)
         except (ValueError, IndexError, KeyError, TypeError, RecursionError):
             continue
         payload = record.get("payload")
@@ -182,14 +172,14 @@ def read(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, ...]]:
         stack, token = payload.get("stack"), record.get("token")
         if isinstance(stack, list) and isinstance(token, int):
             threads[token] = _thread(token, stack, core, ids)
-    return tuple(threads[number] for number in sorted(threads)), tuple(dict.fromkeys(filter(None, remarks)))
+    return tuple(threads[number] for number in sorted(threads)), tuple(
+        dict.fromkeys(filter(None, map(_warning, warnings)))
+    )
 
 
 def _warning(line: str) -> str:
-    words = line[2:].rstrip('"').replace("\\n", " ").replace('\\"', '"').strip()
-    if any(noise in words for noise in _NOISE):
-        return ""
-    return words.removeprefix("warning: ")[:200]
+    text = line[2:].rstrip('"').replace("\\n", " ").replace('\\"', '"').strip()
+    return "" if any(noise in text for noise in _NOISE) else text.removeprefix("warning: ")[:200]
 
 
 def _tid(target: str) -> int | None:
@@ -212,9 +202,7 @@ def _thread(number: int, stack: list[Any], core: Core, ids: dict[str, tuple[int 
 
 
 def _frame(item: dict[str, Any], core: Core, called: bool) -> Frame:
-    """`called`: its address is where the call returns to, so its offset is counted back into the call, as the scan of a
-    stack does it.
-    """
+    """A frame. With `called` the address is where the call returns to, so the offset is counted back into the call."""
     function = str(item.get("func", ""))
     if function == HANDLER:
         return Frame(HANDLER)

@@ -1,6 +1,4 @@
-"""Threads of a core that wait for the mutexes of each other: the registers name the mutex, and its memory the thread
-that holds it.
-"""
+"""Threads of a core that wait for each other's mutexes, found by the registers and the memory of the mutex."""
 
 from __future__ import annotations
 
@@ -10,30 +8,30 @@ from dataclasses import replace
 from triage.artifacts.cores.elf import Memory
 from triage.artifacts.cores.model import Core
 from triage.stacks.live import locks
-from triage.stacks.live.native import process
+from triage.stacks.live.native import to_process
 from triage.stacks.model import Stacks
 
 _MUTEX = struct.Struct("<iIi")  # int __lock, unsigned __count, int __owner (glibc's struct_mutex.h, x86-64 and aarch64)
 _CONTENDED = 2
 
 
-def owners(core: Core, memory: Memory) -> dict[int, int]:
-    """The thread that holds the lock for which each thread waits, where the core holds the mutex."""
-    found = {}
+def find_owners(core: Core, memory: Memory) -> dict[int, int]:
+    """Return for each thread that waits for a lock the thread that holds it, where the core holds the mutex."""
+    owners = {}
     tids = {registers.tid for registers in core.threads}
     for registers in core.threads:
-        held = memory.read(registers.lock, _MUTEX.size) if registers.lock else b""
-        if len(held) == _MUTEX.size:
-            lock, _, owner = _MUTEX.unpack(held)
+        mutex = memory.read(registers.lock, _MUTEX.size) if registers.lock else b""
+        if len(mutex) == _MUTEX.size:
+            lock, _, owner = _MUTEX.unpack(mutex)
             if lock == _CONTENDED and owner in tids:
-                found[registers.tid] = owner
-    return found
+                owners[registers.tid] = owner
+    return owners
 
 
-def deadlock(stacks: Stacks, held: dict[int, int]) -> str:
-    """A sentence about threads that wait for locks of each other, "" where none do."""
-    if not held:
+def describe_deadlock(stacks: Stacks, owners: dict[int, int]) -> str:
+    """Return a sentence about threads that wait for each other's locks, "" for none."""
+    if not owners:
         return ""
-    live = process(stacks)
-    threads = tuple(replace(thread, owner=held.get(thread.tid or 0)) for thread in live.threads)
-    return locks.sentence(locks.ring(replace(live, threads=threads)))
+    live = to_process(stacks)
+    threads = tuple(replace(thread, owner=owners.get(thread.tid or 0)) for thread in live.threads)
+    return locks.format_deadlock(locks.find_deadlock(replace(live, threads=threads)))

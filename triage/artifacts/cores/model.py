@@ -1,41 +1,51 @@
-"""What our own reader finds in a core file, before anybody unwinds a stack."""
+"""What the headers and notes of a core file contain, before a stack is unwound."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triage.artifacts.interface import ArtifactError
 
 
 class CoreError(ArtifactError):
-    """A core file cannot be read."""
+    """A core file that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A range of the process's memory: `start` to `end` are addresses, the first `kept` bytes of it lie at `offset` of
-    the file.
+    """A range of the process's memory.
+
+    `start` and `end` are addresses; the file holds the first `stored_size` bytes of the range at `offset`.
     """
 
     start: int
     end: int
     offset: int
-    kept: int
+    stored_size: int
     flags: int
 
     @property
-    def executable(self) -> bool:
+    def is_executable(self) -> bool:
+        """Whether the range holds code."""
         return bool(self.flags & 1)
 
     @property
-    def writable(self) -> bool:
+    def is_writable(self) -> bool:
+        """Whether the process may write to the range."""
         return bool(self.flags & 2)
+
+
+def find_segment(segments: Sequence[Segment], address: int) -> Segment | None:
+    """Return the segment that holds an address; segments are in the order of their addresses."""
+    index = bisect_right(segments, address, key=lambda segment: segment.start) - 1
+    return segments[index] if index >= 0 and address < segments[index].end else None
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A mapped range of a file, as the kernel's NT_FILE note says it; `offset` is in the file, in bytes."""
+    """A mapped range of a file, from the kernel's NT_FILE note; `offset` is in the file, in bytes."""
 
     start: int
     end: int
@@ -45,8 +55,9 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A program or library. `bias` is what is added to its own addresses; `build_id` in hexadecimal, "" when the core
-    does not hold it.
+    """A program or library.
+
+    `bias` is added to its own addresses; `build_id` is hexadecimal, "" when the core does not hold it.
     """
 
     path: str
@@ -56,15 +67,17 @@ class Module:
     build_id: str
 
     @property
-    def deleted(self) -> bool:
+    def is_deleted(self) -> bool:
+        """Whether the file was deleted while the process ran."""
         return self.path.endswith(" (deleted)")
 
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """The registers of one thread that say where it was; `link` is the return address that aarch64 keeps in a register.
+    """The registers of one thread that show where it was.
 
-    `lock`: the address of a lock with waiters that it asked the kernel to wait for.
+    `link` is the return address, which aarch64 holds in a register; `lock` the address of a lock with waiters that the
+    thread asked the kernel to wait for, 0 for none.
     """
 
     tid: int
@@ -77,7 +90,7 @@ class Registers:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The notes of a core file. The first thread is the one that got the signal."""
+    """The contents of a core file. The first thread is the one that got the signal; `notes` name what is damaged."""
 
     machine: str
     size: int
@@ -97,17 +110,18 @@ class Core:
     notes: tuple[str, ...] = ()
 
     @property
-    def truncated(self) -> bool:
+    def is_truncated(self) -> bool:
+        """Whether the file is shorter than its headers say."""
         return self.size < self.expected_size
 
     def module_at(self, address: int) -> Module | None:
-        """The module that holds an address."""
+        """Return the module that holds an address."""
         return next((module for module in self.modules if module.start <= address < module.end), None)
 
     def segment_at(self, address: int) -> Segment | None:
-        index = bisect_right(self.segments, address, key=lambda segment: segment.start) - 1
-        found = self.segments[index] if index >= 0 else None
-        return found if found is not None and address < found.end else None
+        """Return the segment that holds an address."""
+        return find_segment(self.segments, address)
 
     def mapping_at(self, address: int) -> Mapping | None:
+        """Return the mapped file that holds an address."""
         return next((mapping for mapping in self.mappings if mapping.start <= address < mapping.end), None)

@@ -1,181 +1,173 @@
-"""One core file, read: the notes by our own reader, the frames by gdb where it can, Python's frames by pystack where it
-is there.
-"""
+"""One core file: its notes, the frames from gdb where possible, and Python's frames from pystack."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from triage.artifacts.cores import elf, fault, gdb, locks, python
-from triage.artifacts.cores.engine import Limits
-from triage.artifacts.cores.files import Found, Where, find
-from triage.artifacts.cores.model import Core, Module
-from triage.artifacts.cores.walk import Walker, abort_message
-from triage.stacks import Crash, Stacks, Thread, reduce
-from triage.stacks.signature import Note
+from triage.artifacts.cores import elf, gdb, locks, python_frames, signal_meaning
+from triage.artifacts.cores.limited_process import Limits
+from triage.artifacts.cores.local_files import LocalFiles, SearchPaths, find_local_files
+from triage.artifacts.cores.model import Core
+from triage.artifacts.cores.stack_scan import StackScanner, read_abort_message
+from triage.stacks.model import Stacks
+from triage.stacks.signature import Crash, Note, reduce_stacks
 
-_SHOWN = 6
+_MAX_PATHS = 6
+Remark = tuple[str, str]
+"""The code and the sentence of something that the user must know about a report."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a core file tells. `engine` is gdb or notes; `remarks` are (code, sentence) pairs the reader must know."""
+class CoreReport:
+    """Everything that is known of a core file; `engine`, gdb or notes, is where its frames come from."""
 
     name: str
     core: Core
     stacks: Stacks
     crash: Crash
-    meaning: fault.Meaning
+    meaning: signal_meaning.Meaning
     engine: str
-    files: Found
-    remarks: tuple[tuple[str, str], ...]
+    files: LocalFiles
+    remarks: tuple[Remark, ...]
 
     @property
     def code(self) -> str:
-        return fault.code_name(self.core.signal, self.core.code)
+        """The name of the signal's code, like SEGV_MAPERR."""
+        return signal_meaning.code_name(self.core.signal, self.core.code)
 
 
-def read(
+def read_core(
     path: str,
     name: str,
-    where: Where = Where(),
+    search: SearchPaths = SearchPaths(),
     use_gdb: bool = True,
     use_python: bool = True,
     limits: Limits = Limits(),
-) -> Report:
-    """Read the core file at `path`, called `name`. Raises CoreError for what is none, OSError when it cannot be opened."""
+) -> CoreReport:
+    """Read the core file at `path`, shown as `name`.
+
+    Raises CoreError for other files, OSError for files that cannot be opened.
+    """
     with elf.FileBytes(path) as data:
-        core = elf.read(data)
+        core = elf.parse_core(data)
         memory = elf.Memory(data, core.segments)
-        found = find(core, where)
-        remarks = _remarks(core, found, where)
-        message = abort_message(core, memory, found)
-        walked = Walker(core, memory, found).threads()
-        held = locks.owners(core, memory)
-    meant = fault.meaning(core)
-    threads = walked
-    engine = "notes"
-    facts = Stacks(
+        files = find_local_files(core, search)
+        stacks = _scan_stacks(core, memory, files)
+        owners = locks.find_owners(core, memory)
+    remarks = _remarks(core, files, search)
+    if use_gdb:
+        stacks, more = _unwind(path, core, files, search, limits, stacks)
+        remarks += more
+    engine = "gdb" if stacks.form == "core" else "notes"
+    if engine == "notes" and len(stacks.threads[0].frames) > 1:
+        message = "all frames but the first come from a scan of the stack, so some may be old; gdb unwinds it exactly"
+        remarks.append(("stack-scanned", message))
+    if use_python and python_frames.is_python(core):
+        threads, more = python_frames.add_python_frames(stacks.threads, path, core, files, search, limits)
+        stacks = replace(stacks, threads=threads)
+        remarks += more
+    if deadlock := locks.describe_deadlock(stacks, owners):
+        remarks.append(("core-deadlock", deadlock))
+    meaning = signal_meaning.explain_signal(core)
+    crash = _reduce(stacks, meaning)
+    return CoreReport(name, core, stacks, crash, meaning, engine, files, tuple(dict.fromkeys(remarks)))
+
+
+def _scan_stacks(core: Core, memory: elf.Memory, files: LocalFiles) -> Stacks:
+    """The stacks that the core itself shows, without a debugger."""
+    return Stacks(
         "core-notes",
-        signal=fault.signal_name(core.signal),
+        StackScanner(core, memory, files).threads(),
+        signal=signal_meaning.signal_name(core.signal),
         code=core.code,
         address=core.address,
-        message=message,
+        message=read_abort_message(core, memory, files),
         pid=core.pid,
         command=core.command,
     )
-    if use_gdb:
-        unwound, why = _unwind(path, core, found, where, limits)
-        if _better(replace(facts, threads=unwound), replace(facts, threads=walked)):
-            threads, engine = unwound, "gdb"
-        elif unwound:
-            why.append(("gdb", "gdb lost the stack, so the frames of the notes are shown"))
-        remarks += why
-    if engine == "notes" and len(walked[0].frames) > 1:
-        remarks.append(
-            (
-                "stack-scanned",
-                "the frames below the first are a scan of the stack, not an unwinding: old ones may stand among them",
-            )
-        )
-    if use_python and python.is_python(core):
-        threads, why = python.merge(threads, path, core, found, where, limits)
-        remarks += why
-    stacks = replace(facts, form="core" if engine == "gdb" else "core-notes", threads=threads)
-    if blocked := locks.deadlock(stacks, held):
-        remarks.append(("core-deadlock", blocked))
-    crash = reduce(stacks)
-    if meant.word == "stack-overflow" and crash.kind == "segv":
-        crash = _as_overflow(stacks, crash)
-    return Report(name, core, stacks, crash, meant, engine, found, tuple(dict.fromkeys(remarks)))
 
 
-def _as_overflow(stacks: Stacks, crash: Crash) -> Crash:
-    """The address says so, even where the frames do not fill the stack with one function."""
-    again = reduce(replace(stacks, signal="SIGSEGV"), kind="stack-overflow")
-    return replace(
-        again,
-        notes=(Note(None, "", "kind stack-overflow", "the faulting address lies right below the stack"), *again.notes),
-    )
+def _reduce(stacks: Stacks, meaning: signal_meaning.Meaning) -> Crash:
+    """The crash point; a stack overflow is known by its address, even where no function fills the stack."""
+    crash = reduce_stacks(stacks)
+    if meaning.code != "stack-overflow" or crash.kind != "segv":
+        return crash
+    crash = reduce_stacks(replace(stacks, signal="SIGSEGV"), kind="stack-overflow")
+    note = Note(None, "", "kind stack-overflow", "the faulting address is right below the stack")
+    return replace(crash, notes=(note, *crash.notes))
 
 
 def _unwind(
-    path: str, core: Core, found: Found, where: Where, limits: Limits
-) -> tuple[tuple[Thread, ...], list[tuple[str, str]]]:
-    program = gdb.program(core.machine)
-    if program is None and gdb.program() is not None:
-        return (), [
-            (
-                "gdb-missing",
-                f"gdb here does not know {core.machine}, so the stack was not unwound; install gdb-multiarch and read it again",
-            )
-        ]
+    path: str, core: Core, files: LocalFiles, search: SearchPaths, limits: Limits, scanned: Stacks
+) -> tuple[Stacks, list[Remark]]:
+    """The stacks from gdb, or the scanned ones where these name more, with remarks."""
+    program = gdb.find_gdb(core.machine)
     if program is None:
-        return (), [
-            ("gdb-missing", "gdb is not installed, so the stack was not unwound; install gdb and read the core again")
-        ]
-    if core.executable is not None and core.executable.path not in found.files:
-        return (), []  # said already: without the program gdb shows only ??
-    done = gdb.unwind(program, path, core, found, where, limits)
-    return done.threads, [("gdb", remark) for remark in done.remarks]
+        if gdb.find_gdb() is None:
+            message = "gdb is not installed, so the stack was not unwound; install gdb and read the core again"
+        else:
+            message = (
+                f"this gdb does not support {core.machine}, so the stack was not unwound; "
+                "install gdb-multiarch and read the core again"
+            )
+        return scanned, [("gdb-missing", message)]
+    if core.executable is not None and core.executable.path not in files.files:
+        return scanned, []  # another remark names the missing program; without it gdb shows only ??
+    unwound = gdb.unwind(program, path, core, files, search, limits)
+    remarks = [("gdb", remark) for remark in unwound.remarks]
+    if _is_better(replace(scanned, threads=unwound.threads), scanned):
+        return replace(scanned, form="core", threads=unwound.threads), remarks
+    if unwound.threads:
+        remarks.append(("gdb", "gdb lost the stack, so the frames of the notes are shown"))
+    return scanned, remarks
 
 
-def _better(unwound: Stacks, walked: Stacks) -> bool:
-    """An unwinder's frames go before scanned ones, unless it has named nothing."""
+def _is_better(unwound: Stacks, scanned: Stacks) -> bool:
+    """Whether to prefer unwound frames: always, unless the unwinder has named no function."""
     if not unwound.threads or not any(frame.function for frame in unwound.threads[0].frames):
         return False
-    return bool(reduce(unwound).key) or not reduce(walked).key
+    return bool(reduce_stacks(unwound).key) or not reduce_stacks(scanned).key
 
 
-def _remarks(core: Core, found: Found, where: Where) -> list[tuple[str, str]]:
-    remarks: list[tuple[str, str]] = []
-    if core.truncated:
-        remarks.append(
-            (
-                "core-truncated",
-                f"the core file is cut: {core.size:,} of {core.expected_size:,} bytes are there, so stacks may be incomplete",
-            )
+def _remarks(core: Core, files: LocalFiles, search: SearchPaths) -> list[Remark]:
+    """Remarks on the core file and on the programs and libraries that it names."""
+    remarks: list[Remark] = []
+    if core.is_truncated:
+        message = (
+            f"the core file is cut: it has {core.size:,} of {core.expected_size:,} bytes, so stacks may be incomplete"
         )
+        remarks.append(("core-truncated", message))
     remarks += [("core-damaged", f"damaged: {note}") for note in core.notes]
-    executable = core.executable
-    if executable is None:
-        remarks.append(("core-program", "the core does not say which program it was"))
-    elif executable.path in found.wrong:
-        place = where.exe or executable.path
-        remarks.append(
-            (
-                "build-id-mismatch",
-                f"{place} is not the program of this core (its build-id differs from {executable.build_id}); it was not used",
-            )
-        )
-    elif executable.path in found.missing:
-        remarks.append(
-            (
-                "core-program",
-                f"the program {where.exe or executable.path} is not here; give it with --exe, or its root directory with --sysroot",
-            )
-        )
-    for code, words, paths in (
-        ("build-id-mismatch", "of another build than in the core (build-ids differ), not used", found.wrong),
-        ("core-libraries", "not on this machine, so functions in there have no names", found.missing),
-        ("core-unproved", "without a build-id to compare, used unproved", found.unproved),
+    remarks += _program_remarks(core, files, search)
+    for code, problem, paths in (
+        ("build-id-mismatch", "of another build than in the core (build-ids differ), not used", files.wrong),
+        ("core-libraries", "not on this machine, so their functions have no names", files.missing),
+        ("core-unproved", "without a build-id to compare, used unverified", files.unverified),
     ):
-        others = [path for path in paths if executable is None or path != executable.path]
+        others = [path for path in paths if core.executable is None or path != core.executable.path]
         if others:
-            remarks.append(
-                (code, f"{len(others)} {'library' if len(others) == 1 else 'libraries'} {words}: {_few(others)}")
-            )
+            count = f"{len(others)} {'library' if len(others) == 1 else 'libraries'}"
+            remarks.append((code, f"{count} {problem}: {_first_paths(others)}"))
     return remarks
 
 
-def _few(paths: Sequence[str]) -> str:
-    return ", ".join(path or "(no name)" for path in paths[:_SHOWN]) + (
-        f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    )
+def _program_remarks(core: Core, files: LocalFiles, search: SearchPaths) -> list[Remark]:
+    executable = core.executable
+    if executable is None:
+        return [("core-program", "the core does not name its program")]
+    path = search.exe or executable.path
+    if executable.path in files.wrong:
+        message = (
+            f"{path} is not the program of this core (its build-id is not {executable.build_id}), so it was not used"
+        )
+        return [("build-id-mismatch", message)]
+    if executable.path in files.missing:
+        message = f"the program {path} is not here; give it with --exe, or its root directory with --sysroot"
+        return [("core-program", message)]
+    return []
 
 
-def frame_module(report: Report) -> Module | None:
-    """The module of the crash frame."""
-    frame = report.crash.frame
-    return next((module for module in report.core.modules if frame is not None and module.path == frame.module), None)
+def _first_paths(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MAX_PATHS} more" if len(paths) > _MAX_PATHS else ""
+    return ", ".join(path or "(no name)" for path in paths[:_MAX_PATHS]) + more

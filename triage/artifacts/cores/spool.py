@@ -1,9 +1,7 @@
-"""A core file that lies compressed or in an archive, kept in anonymous memory while it streams by: nothing is written
-to any disk.
+"""A core file that is compressed or in an archive, copied into anonymous memory: nothing is written to a disk.
 
-Pages of zeros become holes. Where a core holds more than the cap, only what stacks need is kept: headers, notes, first
-pages of
-libraries, and the memory around every thread's stack pointer.
+Pages of zeros become holes. Of a core that is larger than the cap only what stacks need is copied: headers, notes,
+first pages of libraries, and the memory around every thread's stack pointer.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from triage.artifacts.cores import elf
 from triage.artifacts.cores.model import Core, CoreError
 
 CAP = 256 << 20
-"""Bytes of memory that one kept core may take."""
+"""Bytes of memory for one core."""
 _HEAD = 64 << 20
 _PIECE = 1 << 20
 _PAGE = 1 << 12
@@ -25,15 +23,15 @@ _STACK = 1 << 18
 _ZEROS = bytes(_PAGE)
 
 
-class Kept:
-    """An anonymous file; `path` can be opened as long as this lives."""
+class SpooledCore:
+    """A core in an anonymous file; `path` can be opened as long as this object lives."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("triage-core", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else _unlinked()
         self.path = (
             f"/proc/{os.getpid()}/fd/{self.fd}" if os.path.exists(f"/proc/self/fd/{self.fd}") else f"/dev/fd/{self.fd}"
         )
-        self.thinned = False
+        self.is_partial = False
         self.size = 0
 
     def __del__(self) -> None:
@@ -46,9 +44,9 @@ def _unlinked() -> int:
         return os.dup(file.fileno())
 
 
-def keep(stream: BinaryIO, cap: int = CAP) -> tuple[Kept, bytes]:
-    """Take in the whole stream, and give its first bytes too. What the stream suffers shows as a core that is cut."""
-    kept = Kept()
+def spool_core(stream: BinaryIO, cap: int = CAP) -> tuple[SpooledCore, bytes]:
+    """Copy the whole stream and return it with its first bytes; a damaged stream gives a core that is cut."""
+    core = SpooledCore()
     first = b""
     position = spent = 0
     wanted: list[tuple[int, int]] | None = None
@@ -57,19 +55,19 @@ def keep(stream: BinaryIO, cap: int = CAP) -> tuple[Kept, bytes]:
         if not first:
             first, notes = piece[:_PAGE], min(_HEAD, elf.notes_end(piece))
         if position >= notes and spent + len(piece) > cap and wanted is None:
-            wanted = _wanted(kept, position)
-            kept.thinned = True
-        spent += _write(kept.fd, position, piece, wanted)
+            wanted = _wanted(core, position)
+            core.is_partial = True
+        spent += _write(core.fd, position, piece, wanted)
         position += len(piece)
         if spent > 2 * cap + notes + _PIECE:
             break
-    os.ftruncate(kept.fd, position)
-    kept.size = position
-    return kept, first
+    os.ftruncate(core.fd, position)
+    core.size = position
+    return core, first
 
 
 def _write(fd: int, position: int, piece: bytes, wanted: list[tuple[int, int]] | None) -> int:
-    """Write the pages that are not zero (and wanted); gives how many bytes that were."""
+    """Write the wanted pages that are not zero, and return how many bytes they are."""
     spent = start = 0
     if not any(piece[:64]) and piece.count(0) == len(piece):
         return 0  # most of a core with many threads
@@ -92,7 +90,7 @@ def _is_wanted(wanted: list[tuple[int, int]], start: int, end: int) -> bool:
 
 
 class _Head:
-    """The bytes that have come so far, as a core's."""
+    """The bytes copied so far, to be parsed as a core."""
 
     def __init__(self, fd: int, size: int) -> None:
         self.size = size
@@ -102,13 +100,13 @@ class _Head:
         return os.pread(self._fd, max(0, min(length, self.size - offset)), offset) if 0 <= offset < self.size else b""
 
 
-def _wanted(kept: Kept, size: int) -> list[tuple[int, int]]:
-    """The ranges of the file that stacks need, ascending; nothing more when the notes cannot be read."""
+def _wanted(core: SpooledCore, size: int) -> list[tuple[int, int]]:
+    """The ranges of the file that stacks need, ascending; [] when the notes cannot be read."""
     try:
-        core = elf.read(_Head(kept.fd, size))
+        parsed = elf.parse_core(_Head(core.fd, size))
     except CoreError:
         return []
-    return sorted(_ranges(core))
+    return sorted(_ranges(parsed))
 
 
 def _ranges(core: Core) -> list[tuple[int, int]]:
@@ -117,15 +115,15 @@ def _ranges(core: Core) -> list[tuple[int, int]]:
         segment = core.segment_at(registers.sp) or core.segment_at(registers.sp + _STACK // 2)
         if segment is not None:
             start = max(0, registers.sp - segment.start - _PAGE)
-            ranges.append((segment.offset + start, segment.offset + min(segment.kept, start + _STACK)))
+            ranges.append((segment.offset + start, segment.offset + min(segment.stored_size, start + _STACK)))
     for module in core.modules:
         segment = core.segment_at(module.start)
-        if segment is not None and segment.kept:
-            ranges.append((segment.offset, segment.offset + min(segment.kept, _PAGE)))
-    # The linker's lists and libc's words lie in the small writable parts of libraries.
+        if segment is not None and segment.stored_size:
+            ranges.append((segment.offset, segment.offset + min(segment.stored_size, _PAGE)))
+    # The small writable parts of libraries hold the linker's lists and libc's messages.
     ranges += [
-        (segment.offset, segment.offset + segment.kept)
+        (segment.offset, segment.offset + segment.stored_size)
         for segment in core.segments
-        if segment.writable and segment.kept <= 1 << 18
+        if segment.is_writable and segment.stored_size <= 1 << 18
     ]
     return ranges

@@ -1,6 +1,4 @@
-"""Functions of a program or library on this machine, read from its ELF symbol tables; used only when its build-id is
-the core's.
-"""
+"""Functions of a program or library on this machine, from its ELF symbol tables."""
 
 from __future__ import annotations
 
@@ -11,17 +9,20 @@ import struct
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from triage.artifacts.cores.elf import parse_build_id
+
 _SHDR = struct.Struct("<IIQQQQIIQQ")
 _SYM = struct.Struct("<IBBHQQ")
 _SYMTAB, _DYNAMIC, _DYNSYM = 2, 6, 11
 _DT_SONAME = 14
-_MOST_SYMBOLS = 4_000_000
-_MOST_SECTIONS = 1 << 16
+_MAX_SYMBOLS = 4_000_000
+_MAX_SECTIONS = 1 << 16
+_ELF_64_LITTLE = b"\x7fELF\x02\x01"
 
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """Functions in the order of their addresses, the objects that are asked for by name, and the code to look into."""
+    """Functions in the order of their addresses, some objects by name, and the parts of the file that hold code."""
 
     starts: tuple[int, ...]
     ends: tuple[int, ...]
@@ -31,14 +32,14 @@ class Symbols:
     path: str
 
     def at(self, address: int) -> tuple[str, int] | None:
-        """The function that holds an address (in the file's own numbering) and how far into it the address is."""
+        """Return the function that holds an address (in the file's own numbering) and the offset in it."""
         index = bisect_right(self.starts, address) - 1
         if index < 0 or not (self.starts[index] <= address < max(self.ends[index], self.starts[index] + 1)):
             return None
         return self.names[index], address - self.starts[index]
 
     def code_before(self, address: int, length: int) -> bytes:
-        """The bytes of code right before an address."""
+        """Return the code right before an address."""
         for offset, vaddr, size in self.loads:
             if vaddr + length <= address <= vaddr + size:
                 with open(self.path, "rb") as file:
@@ -47,8 +48,8 @@ class Symbols:
         return b""
 
 
-def is_regular(path: str) -> bool:
-    """A pipe or a device that a hostile core names must not be opened."""
+def _is_regular(path: str) -> bool:
+    """Whether it is a file: a pipe or a device that a hostile core names must not be opened."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -56,13 +57,13 @@ def is_regular(path: str) -> bool:
 
 
 def build_id_of(path: str) -> str | None:
-    """The build-id of a file on this machine, "" if it has none, None when it is no readable 64-bit ELF file."""
-    if not is_regular(path):
+    """Return the build-id of a file, "" if it has none, None for other files than readable 64-bit ELF files."""
+    if not _is_regular(path):
         return None
     try:
         with open(path, "rb") as file:
             head = file.read(64)
-            if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
+            if len(head) < 64 or head[:6] != _ELF_64_LITTLE:
                 return None
             phoff, count = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)[0]
             file.seek(phoff)
@@ -70,21 +71,18 @@ def build_id_of(path: str) -> str | None:
             for kind, _, offset, _, _, size, _, _ in struct.iter_unpack("<IIQQQQQQ", table[: len(table) // 56 * 56]):
                 if kind == 4 and size < 1 << 16:
                     file.seek(offset)
-                    from triage.artifacts.cores.elf import _build_id
-
-                    found = _build_id(file.read(size))
-                    if found:
-                        return found
+                    if build_id := parse_build_id(file.read(size)):
+                        return build_id
     except (OSError, ValueError, struct.error):
         return None
     return ""
 
 
 def soname_of(path: str) -> str:
-    """The name by which the linker knows a library, "" when it has none."""
+    """Return the name by which the linker knows a library, "" when it has none."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            if data[:6] != b"\x7fELF\x02\x01":
+            if data[:6] != _ELF_64_LITTLE:
                 return ""
             shoff, shnum = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
             sections = list(_SHDR.iter_unpack(data[shoff : shoff + shnum * _SHDR.size]))
@@ -96,17 +94,14 @@ def soname_of(path: str) -> str:
             entries = data[dynamic[4] : dynamic[4] + dynamic[5] // 16 * 16]
             place = next((value for tag, value in struct.iter_unpack("<QQ", entries) if tag == _DT_SONAME), None)
             start = sections[dynamic[6]][4]
-            return (
-                data[start + place : start + place + 256].partition(b"\0")[0].decode("utf-8", "replace")
-                if place is not None
-                else ""
-            )
+            name = b"" if place is None else data[start + place : start + place + 256].partition(b"\0")[0]
+            return name.decode("utf-8", "replace")
     except (OSError, ValueError, struct.error):
         return ""
 
 
-def load(path: str) -> Symbols | None:
-    """The symbols of a file, None when it has none that can be read."""
+def load_symbols(path: str) -> Symbols | None:
+    """Return the symbols of a file, None when it has none that can be read."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _load(path, data)
@@ -115,11 +110,11 @@ def load(path: str) -> Symbols | None:
 
 
 def _load(path: str, data: mmap.mmap) -> Symbols | None:
-    if data[:6] != b"\x7fELF\x02\x01":
+    if data[:6] != _ELF_64_LITTLE:
         return None
     phoff, shoff = struct.unpack_from("<QQ", data, 32)
     phnum, _, shnum = struct.unpack_from("<HHH", data, 56)
-    if shnum > _MOST_SECTIONS or shoff + shnum * _SHDR.size > len(data):
+    if shnum > _MAX_SECTIONS or shoff + shnum * _SHDR.size > len(data):
         return None
     sections = list(_SHDR.iter_unpack(data[shoff : shoff + shnum * _SHDR.size]))
     loads = tuple(
@@ -131,7 +126,7 @@ def _load(path: str, data: mmap.mmap) -> Symbols | None:
     objects: dict[str, int] = {}
     for section in sections:
         if section[1] in (_SYMTAB, _DYNSYM) and section[6] < len(sections):
-            _table(data, section, sections[section[6]], functions, objects)
+            _add_symbols(data, section, sections[section[6]], functions, objects)
     if not functions:
         return None
     starts = tuple(sorted(functions))
@@ -145,7 +140,7 @@ def _load(path: str, data: mmap.mmap) -> Symbols | None:
     )
 
 
-def _table(
+def _add_symbols(
     data: mmap.mmap,
     section: tuple[int, ...],
     strings: tuple[int, ...],
@@ -153,7 +148,7 @@ def _table(
     objects: dict[str, int],
 ) -> None:
     offset, size = section[4], section[5]
-    if offset + size > len(data) or size // _SYM.size > _MOST_SYMBOLS or strings[4] + strings[5] > len(data):
+    if offset + size > len(data) or size // _SYM.size > _MAX_SYMBOLS or strings[4] + strings[5] > len(data):
         return
     text = data[strings[4] : strings[4] + strings[5]]
     for name, info, _, index, value, length in _SYM.iter_unpack(data[offset : offset + size // _SYM.size * _SYM.size]):
@@ -172,7 +167,7 @@ def _table(
 
 
 def _plainer(name: str, other: str) -> bool:
-    """Of several names of one function the one that people use: `free`, not `__libc_free`."""
+    """Whether a name of a function is the one that people use: `free`, not `__libc_free`."""
     return (len(name) - len(name.lstrip("_")), len(name), name) < (
         len(other) - len(other.lstrip("_")),
         len(other),

@@ -1,136 +1,133 @@
-"""The whole analysis: each group looked at, what waits for what across groups, and for every root the words that say
-what happened.
-"""
+"""The whole analysis: stalls of each group, which stall causes which, and one fault for each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from triage.artifacts.flight import grid as grids_
-from triage.artifacts.flight import waits, words
-from triage.artifacts.flight.blocks import Block, Seen, examine, outside
-from triage.artifacts.flight.links import Link, links
+from triage.artifacts.flight.fault_classifier import classify_p2p_stall, classify_ring, classify_stall
+from triage.artifacts.flight.grid import group_grids
 from triage.artifacts.flight.model import Analysis, Fault, Recording
-from triage.artifacts.flight.places import say
-from triage.artifacts.flight.slow import stragglers
+from triage.artifacts.flight.p2p_stalls import P2pStall, find_p2p_stalls
+from triage.artifacts.flight.stalls import GroupExamination, Stall, examine_group, mark_possible_members
+from triage.artifacts.flight.stragglers import find_stragglers
+from triage.artifacts.flight.wait_graph import WaitGraph, WaitNode, build_wait_graph
+from triage.base.rank_ranges import format_ranks
 
-MOST = 200
-"""Faults that are told; a job of ten thousand ranks can wait in thousands of groups for one reason."""
+MAX_FAULTS = 200
+"""A job of ten thousand ranks can wait in thousands of groups for one reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """Which knot a fault speaks of (its first, if of a ring), and the knots that are told by it."""
+class _NodeFault:
+    """A fault, and the nodes of the wait graph that it covers (several for a ring)."""
 
     fault: Fault
-    knots: tuple[int, ...]
+    nodes: tuple[int, ...]
 
 
 def analyse(recording: Recording) -> Analysis:
-    """What is wrong in the recording, roots first."""
-    seen = [examine(recording, grid) for grid in grids_.grids(recording)]
-    blocks = outside([each.block for each in seen if each.block is not None], recording.dumps)
-    pairs = links(recording)
-    knots = [waits.Knot(block.standing, _missed(block)) for block in blocks] + [
-        waits.Knot(link.waiting, link.absent) for link in pairs
-    ]
-    resolved = waits.resolve(knots)
-    told = _tell(recording, blocks, pairs, resolved)
+    """Return what is wrong in the recording, roots first."""
+    examinations = [examine_group(recording, grid) for grid in group_grids(recording)]
+    stalls = mark_possible_members([each.stall for each in examinations if each.stall is not None], recording.dumps)
+    p2p_stalls = find_p2p_stalls(recording)
+    nodes = [WaitNode(stall.unfinished, _missed_ranks(stall)) for stall in stalls]
+    graph = build_wait_graph([*nodes, *(WaitNode(stall.waiting, stall.absent) for stall in p2p_stalls)])
     return Analysis(
-        faults=tuple(_ordered(told, resolved)),
+        faults=tuple(_order_by_cause(_classify(recording, stalls, p2p_stalls, graph), graph)),
         no_dump=tuple(rank for rank in recording.world if rank not in recording.dumps),
-        stragglers=stragglers(recording),
-        notes=tuple(dict.fromkeys([*recording.notes, *_notes(recording, seen)])),
+        stragglers=find_stragglers(recording),
+        notes=tuple(dict.fromkeys([*recording.notes, *_notes(recording, examinations)])),
     )
 
 
-def _missed(block: Block) -> frozenset[int]:
-    return (
-        block.absent if block.kind in ("absent", "outside") else block.unseen if block.kind == "unseen" else frozenset()
-    )
+def _missed_ranks(stall: Stall) -> frozenset[int]:
+    if stall.kind in ("absent", "possible-member"):
+        return stall.absent
+    return stall.without_dump if stall.kind == "no-dump" else frozenset()
 
 
-def _tell(
-    recording: Recording, blocks: Sequence[Block], pairs: Sequence[Link], resolved: waits.Resolved
-) -> list[_Told]:
-    """One fault for each ring and for each other knot."""
-    told: list[_Told] = []
-    in_ring = {knot for ring in resolved.rings for knot in ring}
-    for ring in resolved.rings:
-        parts = [blocks[knot] for knot in ring if knot < len(blocks)]
-        sides = [pairs[knot - len(blocks)] for knot in ring if knot >= len(blocks)]
-        told.append(_Told(words.ring(recording, parts, sides), ring))
-    for knot, block in enumerate(blocks):
-        if knot not in in_ring:
-            fault = words.block(recording, block, resolved.idle[knot], explained=bool(resolved.depends[knot]))
-            told += [_Told(fault, (knot,))] if fault else []
-    for index, link in enumerate(pairs):
-        knot = len(blocks) + index
-        if knot not in in_ring:
-            told.append(_Told(words.link(recording, link), (knot,)))
-    return told
+def _classify(
+    recording: Recording, stalls: Sequence[Stall], p2p_stalls: Sequence[P2pStall], graph: WaitGraph
+) -> list[_NodeFault]:
+    """One fault for each ring and for each other node."""
+    count = len(stalls)
+    faults: list[_NodeFault] = []
+    in_ring = {node for ring in graph.rings for node in ring}
+    for ring in graph.rings:
+        collective = [stalls[node] for node in ring if node < count]
+        p2p = [p2p_stalls[node - count] for node in ring if node >= count]
+        faults.append(_NodeFault(classify_ring(recording, collective, p2p), ring))
+    for node, stall in enumerate(stalls):
+        if node not in in_ring:
+            fault = classify_stall(recording, stall, graph.idle[node], explained=bool(graph.depends[node]))
+            faults += [_NodeFault(fault, (node,))] if fault else []
+    for node, p2p_stall in enumerate(p2p_stalls, count):
+        if node not in in_ring:
+            faults.append(_NodeFault(classify_p2p_stall(recording, p2p_stall), (node,)))
+    return faults
 
 
-def _ordered(told: Sequence[_Told], resolved: waits.Resolved) -> list[Fault]:
-    """Roots first, then what follows from them; a knot that misses an idle rank nobody else answers for is a root too."""
-    by_knot = {knot: index for index, each in enumerate(told) for knot in each.knots}
-    causes: list[set[int]] = []
-    for index, each in enumerate(told):
-        found = {by_knot[other] for knot in each.knots for other in resolved.depends[knot] if other in by_knot} - {
-            index
-        }
-        causes.append(found)
-    blamed = {rank for index, each in enumerate(told) if not causes[index] for rank in each.fault.ranks}
-    faults = []
-    for index, each in enumerate(told):
-        alone = frozenset().union(*(resolved.idle[knot] for knot in each.knots)) - blamed
-        if causes[index] and alone and each.fault.waiting:
-            blamed |= alone
-            causes[index] = set() if alone >= set(each.fault.ranks) else causes[index]
-        faults.append(each.fault)
+def _order_by_cause(node_faults: Sequence[_NodeFault], graph: WaitGraph) -> list[Fault]:
+    """Roots first, then what follows from them.
+
+    A fault whose absent ranks wait nowhere and are at fault nowhere else is a root too.
+    """
+    by_node = {node: index for index, each in enumerate(node_faults) for node in each.nodes}
+    causes = [
+        {by_node[other] for node in each.nodes for other in graph.depends[node] if other in by_node} - {index}
+        for index, each in enumerate(node_faults)
+    ]
+    blamed = {rank for index, each in enumerate(node_faults) if not causes[index] for rank in each.fault.ranks}
+    for index, each in enumerate(node_faults):
+        unblamed = frozenset().union(*(graph.idle[node] for node in each.nodes)) - blamed
+        if causes[index] and unblamed and each.fault.waiting:
+            blamed |= unblamed
+            causes[index] = set() if unblamed >= set(each.fault.ranks) else causes[index]
+    faults = [each.fault for each in node_faults]
     order = sorted(
-        range(len(told)),
-        key=lambda index: (bool(causes[index]), not faults[index].sure, faults[index].seq, faults[index].group),
+        range(len(faults)),
+        key=lambda index: (bool(causes[index]), not faults[index].is_certain, faults[index].seq, faults[index].group),
     )
-    place = {index: position for position, index in enumerate(order)}
+    position_of = {index: position for position, index in enumerate(order)}
     return [
-        replace(faults[index], explained_by=tuple(sorted(place[cause] for cause in causes[index]))) for index in order
-    ][:MOST]
+        replace(faults[index], explained_by=tuple(sorted(position_of[cause] for cause in causes[index])))
+        for index in order
+    ][:MAX_FAULTS]
 
 
-def _notes(recording: Recording, seen: Sequence[Seen]) -> list[tuple[str, str | None, str]]:
+def _notes(recording: Recording, examinations: Sequence[GroupExamination]) -> list[tuple[str, str | None, str]]:
+    """(code, source, message) of what limits the analysis."""
     notes: list[tuple[str, str | None, str]] = []
-    older = sorted({rank for each in seen for rank in each.older})
+    older = sorted({rank for each in examinations for rank in each.older})
     if older:
-        text = f"the dump of {say(older)} was written before those of the others, which are further; what it lacks proves nothing"
-        notes.append(("older-moment", recording.dumps[older[0]].source, text))
-    lost = sorted({rank for each in seen for rank in each.lost})
-    if lost:
-        size = _ring_size(recording, seen)
-        text = f"the ring of {say(lost)} no longer holds the collective where the ranks differ; record more with TORCH_FR_BUFFER_SIZE={size}"
-        notes.append(
-            (
-                "ring-too-small",
-                recording.dumps[lost[0]].source,
-                f"{text} (TORCH_NCCL_TRACE_BUFFER_SIZE in older releases)",
-            )
+        text = (
+            f"the dump of {format_ranks(older)} is older than those of the other ranks, "
+            "so a call that it lacks may have been made later"
         )
+        notes.append(("older-moment", recording.dumps[older[0]].source, text))
+    lost = sorted({rank for each in examinations for rank in each.lost})
+    if lost:
+        text = (
+            f"the ring buffer of {format_ranks(lost)} no longer holds the collective where the ranks differ; "
+            f"set TORCH_FR_BUFFER_SIZE={_buffer_size(recording, examinations)} to record more "
+            f"(TORCH_NCCL_TRACE_BUFFER_SIZE in older releases)"
+        )
+        notes.append(("ring-too-small", recording.dumps[lost[0]].source, text))
     missing = [rank for rank in recording.world if rank not in recording.dumps]
     if missing and recording.dumps:
-        text = f"{say(missing)} left no dump: it died, could not write, or its file is not among those given"
-        notes.append(("no-dump", None, text))
+        reason = "it died, could not write one" if len(missing) == 1 else "they died, could not write one"
+        notes.append(("no-dump", None, f"{format_ranks(missing)} left no dump: {reason}, or the file was not given"))
     return notes
 
 
-def _ring_size(recording: Recording, seen: Sequence[Seen]) -> int:
-    """Enough for twice what lies between the difference and the end of the furthest rank, in thousands."""
-    need = max((dump.entries for dump in recording.dumps.values()), default=1000) * 2
-    for block in (each.block for each in seen if each.lost and each.block):
-        for row, rank in enumerate(block.grid.ranks):
-            dump, cell = recording.dumps.get(rank), int(block.grid.cell[row, block.column])
+def _buffer_size(recording: Recording, examinations: Sequence[GroupExamination]) -> int:
+    """Entries for twice the distance from the difference to the end of the furthest rank, rounded up to thousands."""
+    table = recording.table
+    size = 2 * max((dump.entries for dump in recording.dumps.values()), default=1000)
+    for stall in (each.stall for each in examinations if each.lost and each.stall):
+        for rank in stall.grid.ranks:
+            dump, cell = recording.dumps.get(rank), stall.cell(rank)
             if dump and cell >= 0:
-                need = max(
-                    need, 2 * int(recording.table.record[dump.start : dump.end].max() - recording.table.record[cell])
-                )
-    return -(-need // 1000) * 1000
+                size = max(size, 2 * int(table.record[dump.start : dump.end].max() - table.record[cell]))
+    return -(-size // 1000) * 1000

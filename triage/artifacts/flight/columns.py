@@ -1,6 +1,4 @@
-"""The entries of one dump → columns. What repeats is interned for the whole job, so that a thousand ranks share one
-list of stacks.
-"""
+"""The entries of one dump → columns. Repeated values are interned for the whole job, so all ranks share them."""
 
 from __future__ import annotations
 
@@ -10,44 +8,54 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from triage.artifacts.flight.fast_unpickler import (
+    FLAGS,
+    KEYS,
+    NUMBERS,
+    PackedEntries,
+    decode_flags,
+    decode_integers,
+    distinct_rows,
+)
 from triage.artifacts.flight.model import COMPLETED, SCHEDULED, STARTED, Frame, Shape
-from triage.artifacts.flight.packed import FLAGS, KEYS, NUMBERS, Packed, distinct, flags, numbers
 
 _STATES = {"scheduled": SCHEDULED, "started": STARTED, "completed": COMPLETED}
 _HUGE = 1 << 62
-_TENSORS = 4096
-"""Tensors of one collective whose sizes are kept."""
+_MAX_TENSORS = 4096
+"""Tensors of one collective whose sizes are read."""
 
 
 T = TypeVar("T")
 
 
 class Interned(Generic[T]):
-    """Values in the order of first sight, each once."""
+    """Distinct values in the order in which they first appear."""
 
     def __init__(self) -> None:
         self.values: list[T] = []
         self._index: dict[Any, int] = {}
 
-    def index(self, key: Any, value: Callable[[], T]) -> int:
-        found = self._index.get(key)
-        if found is None:
-            found = self._index[key] = len(self.values)
+    def index_of(self, key: Any, value: Callable[[], T]) -> int:
+        """Return the index of a key; `value()` gives its value when it is new."""
+        index = self._index.get(key)
+        if index is None:
+            index = self._index[key] = len(self.values)
             self.values.append(value())
-        return found
+        return index
 
-    def join(self, values: Sequence[T]) -> Any:
-        """Take the values of another list in; gives for each of its indices the one here. Nothing can be looked up
-        afterwards by its key.
+    def merge(self, values: Sequence[T]) -> Any:
+        """Add the values of another list and return the index here of each of them.
+
+        Afterwards no value can be looked up by its key.
         """
-        known = {value: number for number, value in enumerate(self.values)}
+        index_of = {value: number for number, value in enumerate(self.values)}
         for value in values:
-            if known.setdefault(value, len(self.values)) == len(self.values):
+            if index_of.setdefault(value, len(self.values)) == len(self.values):
                 self.values.append(value)
-        return np.array([known[value] for value in values], dtype=np.int32)
+        return np.array([index_of[value] for value in values], dtype=np.int32)
 
-    def column(self, keys: Sequence[Any], value: Callable[[int], T]) -> list[int]:
-        """The index of every key; `value(i)` gives what the i-th stands for when it is new."""
+    def indices_of(self, keys: Sequence[Any], value: Callable[[int], T]) -> list[int]:
+        """Return the index of every key; `value(i)` gives the value of the i-th key when it is new."""
         index = self._index
         try:
             return list(map(index.__getitem__, keys))
@@ -68,24 +76,21 @@ class Tables:
         self.dtypes: Interned[str] = Interned()
         self.stacks: Interned[tuple[Frame, ...]] = Interned()
         self.groups: Interned[tuple[int, str, str]] = Interned()
-        self.stacks.index((), tuple)  # 0 is no stack
+        self.stacks.index_of((), tuple)  # 0 is no stack
         self._frames: dict[tuple[str, str, int], Frame] = {}
 
-    def read(self, entries: Sequence[Mapping[str, Any]] | Packed) -> dict[str, Any]:
-        """Columns of the entries of one rank by name; raises TypeError, ValueError or OverflowError for what are none.
+    def read(self, entries: Sequence[Mapping[str, Any]] | PackedEntries) -> dict[str, Any]:
+        """Return the columns of one rank's entries, by name.
 
-        `group` holds indices of `groups`: (id, name, description) as this rank calls them.
+        `group` holds indices of `groups`: (id, name, description) as this rank names them. Raises TypeError, ValueError
+        or OverflowError for values that torch does not write.
         """
-        if isinstance(entries, Packed):
+        if isinstance(entries, PackedEntries):
             return self._packed(entries)
         try:
             columns = self._columns(zip(*map(itemgetter(*KEYS), entries), strict=True) if entries else [()] * len(KEYS))
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-        ):  # not as torch since 2.5 writes them: one by one, with a look at each value
-            columns = self._columns(zip(*map(_older, entries), strict=True))
+        except (KeyError, TypeError, ValueError):  # not as torch since 2.5 writes them: convert one by one
+            columns = self._columns(zip(*map(_convert_older, entries), strict=True))
         columns["stack"] = np.array(self._stacks(entries), dtype=np.int32)
         timed = any("duration_ms" in entry for entry in entries)
         durations = [entry.get("duration_ms") or 0.0 for entry in entries] if timed else [0.0] * len(entries)
@@ -103,60 +108,58 @@ class Tables:
         columns["group"] = np.array(self._groups(by_key["pg_id"], by_key["process_group"]), dtype=np.int32)
         return columns
 
-    def _packed(self, entries: Packed) -> dict[str, Any]:
-        """What repeats is looked up once for each different sequence of bytes."""
+    def _packed(self, entries: PackedEntries) -> dict[str, Any]:
+        """Look up each distinct sequence of bytes once."""
         by_key = entries.columns()
-        columns: dict[str, Any] = {name: numbers(by_key[name]) for name in NUMBERS}
-        columns |= {name: flags(by_key[name]) for name in FLAGS}
-        for name, keys, meant in (
+        columns: dict[str, Any] = {name: decode_integers(by_key[name]) for name in NUMBERS}
+        columns |= {name: decode_flags(by_key[name]) for name in FLAGS}
+        for name, keys, intern in (
             ("state", ("state",), self._states),
             ("op", ("profiling_name",), self._ops),
             ("shape", ("input_sizes", "output_sizes"), self._shapes),
             ("dtype", ("input_dtypes", "output_dtypes"), self._types),
             ("group", ("pg_id", "process_group"), self._groups),
-            ("stack", ("frames",), self._frames_of),
+            ("stack", ("frames",), self._frame_lists),
         ):
-            different, index = distinct([by_key[key] for key in keys])
-            values = meant(*([entries.value(raw) for raw in column] for column in different))
+            different, index = distinct_rows([by_key[key] for key in keys])
+            values = intern(*([entries.value(raw) for raw in column] for column in different))
             columns[name] = np.array(values, dtype=np.int8 if name == "state" else np.int32)[index]
         columns["duration"] = entries.milliseconds()
         return columns
 
     def _states(self, states: Sequence[str]) -> Any:
-        known = {state: _STATES.get(state, SCHEDULED) for state in set(states)}
-        return np.array(list(map(known.__getitem__, states)), dtype=np.int8)
+        codes = {state: _STATES.get(state, SCHEDULED) for state in set(states)}
+        return np.array(list(map(codes.__getitem__, states)), dtype=np.int8)
 
     def _ops(self, names: Sequence[str]) -> list[int]:
-        return self.ops.column(names, lambda i: _text(names[i]))
+        return self.ops.indices_of(names, lambda i: _text(names[i]))
 
     def _shapes(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[int]:
         keys = list(map(repr, zip(inputs, outputs, strict=True)))
-        return self.shapes.column(keys, lambda i: Shape(_sizes(inputs[i]), _sizes(outputs[i])))
+        return self.shapes.indices_of(keys, lambda i: Shape(_sizes(inputs[i]), _sizes(outputs[i])))
 
     def _types(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[int]:
         keys = list(map(repr, zip(inputs, outputs, strict=True)))
-        return self.dtypes.column(keys, lambda i: _dtype(inputs[i], outputs[i]))
+        return self.dtypes.indices_of(keys, lambda i: _dtype(inputs[i], outputs[i]))
 
     def _groups(self, ids: Sequence[int], names: Sequence[Any]) -> list[int]:
         named = list(zip(ids, map(tuple, names), strict=True))
-        return self.groups.column(named, lambda i: _group(*named[i]))
+        return self.groups.indices_of(named, lambda i: _group(*named[i]))
 
-    def _frames_of(self, lists: Sequence[Sequence[Any]]) -> list[int]:
+    def _frame_lists(self, lists: Sequence[Sequence[Any]]) -> list[int]:
         stacks = [tuple(self._frame(frame) for frame in frames if isinstance(frame, dict)) for frames in lists]
-        return self.stacks.column(stacks, lambda i: stacks[i])
+        return self.stacks.indices_of(stacks, lambda i: stacks[i])
 
     def _stacks(self, entries: Sequence[Mapping[str, Any]]) -> list[int]:
-        """torch writes each frame once and refers to it afterwards, so that frames are told apart by their identity
-        first.
-        """
-        seen: dict[tuple[int, ...], int] = {(): 0}
+        """The stack of each entry. torch writes each frame once and refers to it, so identities are compared first."""
+        stack_of: dict[tuple[int, ...], int] = {(): 0}
         lists = [entry.get("frames") or () for entry in entries]
         keys = [tuple(map(id, frames)) for frames in lists]
         for key, frames in dict(zip(keys, lists, strict=True)).items():
-            if key not in seen:
+            if key not in stack_of:
                 stack = tuple(self._frame(frame) for frame in frames if isinstance(frame, dict))
-                seen[key] = self.stacks.index(stack, lambda stack=stack: stack)  # type: ignore[misc]
-        return list(map(seen.__getitem__, keys))
+                stack_of[key] = self.stacks.index_of(stack, lambda stack=stack: stack)  # type: ignore[misc]
+        return list(map(stack_of.__getitem__, keys))
 
     def _frame(self, frame: Mapping[str, Any]) -> Frame:
         line = frame.get("line")
@@ -164,22 +167,17 @@ class Tables:
         return self._frames.setdefault(key, Frame(*key))
 
 
-def _older(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """An entry of an older torch: other names, fewer keys."""
-    pg_id = _int(entry.get("pg_id", 0))
+def _convert_older(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of KEYS in an entry of an older torch, which has other names and fewer keys."""
+    pg_id, name = _int(entry.get("pg_id", 0)), str(entry.get("profiling_name"))
     values: dict[str, Any] = {
         "record_id": _int(entry.get("record_id", 0)),
         "pg_id": pg_id,
         "collective_seq_id": _int(entry.get("collective_seq_id", entry.get("seq_id", 0))),
         "p2p_seq_id": _int(entry.get("p2p_seq_id", 0)),
         "time_created_ns": _int(entry.get("time_created_ns", _int(entry.get("time_created_us", 0)) * 1000)),
-        "timeout_ms": _int(entry.get("timeout_ms", 0)),
         "retired": bool(entry.get("retired", False)),
-        "is_p2p": bool(
-            entry.get(
-                "is_p2p", ":send " in str(entry.get("profiling_name")) or ":recv " in str(entry.get("profiling_name"))
-            )
-        ),
+        "is_p2p": bool(entry.get("is_p2p", ":send " in name or ":recv " in name)),
         "profiling_name": entry["profiling_name"],
         "state": entry.get("state", "scheduled"),
         "process_group": entry.get("process_group", (str(entry.get("pg_name", pg_id)), "")),
@@ -189,7 +187,7 @@ def _older(entry: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def usable(entry: Any) -> bool:
-    """Is it an entry at all? One that was cut off lacks its later keys."""
+    """Return whether the value is a complete entry; one that was cut off lacks its later keys."""
     return isinstance(entry, dict) and isinstance(entry.get("profiling_name"), str) and "state" in entry
 
 
@@ -203,18 +201,18 @@ def _text(value: Any) -> str:
 
 
 def _sizes(sizes: Any) -> tuple[tuple[int, ...], ...]:
-    """Sizes are a list of lists; a flat list is one tensor (torch before 2.2)."""
+    """The sizes of each tensor: a list of lists, or a flat list for one tensor (torch before 2.2)."""
     if not isinstance(sizes, (list, tuple)):
         return ()
     if sizes and all(isinstance(size, int) for size in sizes):
         return (tuple(sizes),)
     return tuple(
-        tuple(n for n in size if isinstance(n, int)) for size in sizes[:_TENSORS] if isinstance(size, (list, tuple))
+        tuple(n for n in size if isinstance(n, int)) for size in sizes[:_MAX_TENSORS] if isinstance(size, (list, tuple))
     )
 
 
 def _dtype(inputs: Any, outputs: Any) -> str:
-    sides = [side[:_TENSORS] for side in (inputs, outputs) if isinstance(side, (list, tuple))]
+    sides = [side[:_MAX_TENSORS] for side in (inputs, outputs) if isinstance(side, (list, tuple))]
     names = {name for side in sides for name in side if isinstance(name, str)}
     return ", ".join(sorted(_text(name) for name in names))
 

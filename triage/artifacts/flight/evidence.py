@@ -1,121 +1,134 @@
-"""Faults → facts of the job: one conclusion for each rank at fault, standing in the dump that shows it, and how far
-every rank had come.
-"""
+"""Faults → evidence: one inference for each rank at fault, and the progress of every rank."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from triage.artifacts.flight.call_sites import format_operation, format_waiting, location_of
 from triage.artifacts.flight.model import Analysis, Dump, Fault, Recording
-from triage.artifacts.flight.places import at, name_of, say, wait
-from triage.evidence.inference import inferred
+from triage.base.rank_ranges import format_ranks
+from triage.evidence.inference import make_inferences
+from triage.model.details import FlightDetail
 from triage.model.evidence import Evidence, Origin
 
 COMPONENT = "flight-recorder"
-_FRAMES = 6
+_MAX_FRAMES = 6
 
 
-def facts(recording: Recording, analysis: Analysis) -> Iterator[Evidence]:
-    """What the dumps of one job say. Only roots are conclusions; what follows from them is told in their text."""
+def extract_evidence(recording: Recording, analysis: Analysis) -> Iterator[Evidence]:
+    """Yield the evidence in the dumps of one job; faults that follow from others only appear in the text of these."""
     for dump in recording.dumps.values():
         yield _progress(recording, dump)
     for fault in analysis.faults:
         if not fault.explained_by:
-            yield from _conclusion(recording, fault, _victims(analysis, fault))
+            yield from _inferences(recording, fault, _consequences(analysis, fault))
     if not analysis.faults:
-        yield undecided(next(iter(recording.dumps.values())).source, _all_done(recording))
+        yield _undecided(next(iter(recording.dumps.values())).source, _summarise_progress(recording))
 
 
-def undecided(source: str, text: str) -> Evidence:
-    """No fault, and no proof that there was none: how the job ended is left open, unless a log tells."""
-    return Evidence("flight", COMPONENT, text, Origin(), source, 0, fields={"end": "open"})
+def unreadable_dumps(sources: Sequence[str]) -> Evidence:
+    """Return the evidence of dumps that exist but cannot be read."""
+    text = "the dump cannot be read" if len(sources) == 1 else f"none of the {len(sources)} dumps can be read"
+    return _undecided(sources[0], text)
 
 
-def unreadable(sources: Sequence[str]) -> Evidence:
-    """There were dumps, and nothing could be learned from them."""
-    count = "the dump" if len(sources) == 1 else f"none of the {len(sources)} dumps"
-    return undecided(sources[0], f"{count} {'cannot' if len(sources) == 1 else 'can'} be read")
+def _undecided(source: str, text: str) -> Evidence:
+    """No fault, and no proof that there was none: only a log can show how the job ended."""
+    detail = FlightDetail(undecided=True)
+    return Evidence("flight", COMPONENT, text, Origin(), source, 0, fields={"end": "open"}, detail=detail)
 
 
-def _all_done(recording: Recording) -> str:
+def _summarise_progress(recording: Recording) -> str:
+    """What the dumps show where no fault is found."""
     table = recording.table
     ranks = [dump.rank for dump in recording.dumps.values() if dump.entries]
     if not ranks:
-        return f"the dumps of {say(recording.dumps)} hold no call"
-    open_ = [
-        row for row in (~table.done).nonzero()[0].tolist()
+        return f"the dumps of {format_ranks(recording.dumps)} hold no call"
+    waiting = {
+        int(table.rank[row])
+        for row in (~table.done).nonzero()[0].tolist()
         if not (table.done & (table.group == table.group[row]) & (table.seq == table.seq[row])).any()
-    ]  # fmt: skip
-    if open_:
-        return f"{wait({int(table.rank[row]) for row in open_})} in a call, and the dumps do not tell for whom"
-    row = int(table.created.argmax())
-    last = f"{name_of(recording.ops[int(table.op[row])])} #{int(table.seq[row])} of {recording.groups[int(table.group[row])].label}"
+    }
+    if waiting:
+        return f"{format_waiting(waiting)} in a call, but the dumps do not show for which rank"
+    has = "has" if len(ranks) == 1 else "have"
     return (
-        f"{say(ranks)} {'has' if len(ranks) == 1 else 'have'} got through all calls that the dumps hold, the last of them {last}; "
-        "what a rank did afterwards, outside of recorded collectives, no dump tells"
+        f"{format_ranks(ranks)} {has} finished all calls in the dumps, "
+        f"the last of them {format_operation(recording, int(table.created.argmax()))}; "
+        "the dumps do not show what a rank did outside of recorded collectives"
     )
 
 
 def _progress(recording: Recording, dump: Dump) -> Evidence:
-    text, waits = f"the dump of rank {dump.rank} holds no call", {}
+    """The last call of a rank."""
+    text, waits = f"the dump of rank {dump.rank} holds no call", False
     if dump.entries:
-        table, row = recording.table, dump.end - 1
-        name, state = name_of(recording.ops[int(table.op[row])]), "done" if table.done[row] else "not done"
-        group = recording.groups[int(table.group[row])].label
-        where = at(recording.stacks[int(table.stack[row])])
-        text = f"last call of rank {dump.rank}: {name} #{int(table.seq[row])} of {group}{where}, {state}"
-        waits = {} if table.done[row] else {"waits": "yes"}
-    fields = {"version": dump.version, "entries": str(dump.entries), **waits}
-    return Evidence("flight", COMPONENT, text, Origin(rank=dump.rank), dump.source, 0, fields=fields)
+        row = dump.end - 1
+        waits = not recording.table.done[row]
+        call = format_operation(recording, row) + location_of(recording, row)
+        text = f"last call of rank {dump.rank}: {call}, {'not done' if waits else 'done'}"
+    fields = {"version": dump.version, "entries": str(dump.entries), **({"waits": "yes"} if waits else {})}
+    origin, detail = Origin(rank=dump.rank), FlightDetail(waits=waits)
+    return Evidence("flight", COMPONENT, text, origin, dump.source, 0, fields=fields, detail=detail)
 
 
-def _conclusion(recording: Recording, fault: Fault, victims: str) -> list[Evidence]:
-    basis = _basis(recording, fault)
-    told = {"group": fault.group, "seq": str(fault.seq), "op": fault.op, "waiting": ",".join(map(str, fault.waiting))}
-    if fault.since is not None:
-        told["since"] = str(fault.since)
-    ground = "measured" if fault.sure else "silence"
-    found = inferred(fault.rule, fault.ranks, fault.text + victims, basis, ground=ground, component=COMPONENT, **told)  # type: ignore[arg-type]
-    return [_at_home(recording, fact) for fact in found]
+def _inferences(recording: Recording, fault: Fault, consequences: str) -> list[Evidence]:
+    fields = {
+        "group": fault.group,
+        "seq": str(fault.seq),
+        "op": fault.op,
+        "waiting": ",".join(map(str, fault.waiting)),
+        **({"since": str(fault.since)} if fault.since is not None else {}),
+    }
+    inferences = make_inferences(
+        fault.rule,
+        fault.ranks,
+        fault.text + consequences,
+        _evidence_of(recording, fault),
+        basis="measured" if fault.is_certain else "absence",
+        component=COMPONENT,
+        waiting=fault.waiting,
+    )
+    return [replace(fact, source=_source_of(recording, fact), fields={**fact.fields, **fields}) for fact in inferences]
 
 
-def _basis(recording: Recording, fault: Fault) -> Evidence:
-    """Where the conclusion stands: the dump of the first rank at fault that has one, else of one that waits."""
+def _evidence_of(recording: Recording, fault: Fault) -> Evidence:
+    """What the inference rests on: the dump of the first rank at fault that has one, else of one that waits."""
     rank = next((rank for rank in (*fault.ranks, *fault.waiting) if rank in recording.dumps), None)
     source = recording.dumps[rank].source if rank is not None else ""
-    return Evidence(
-        "flight", COMPONENT, fault.text, Origin(time=_time(recording, fault)), source, 0, excerpt=_excerpt(fault)
-    )
+    origin = Origin(time=_start_of_wait(recording, fault))
+    return Evidence("flight", COMPONENT, fault.text, origin, source, 0, excerpt=_excerpt(fault))
 
 
-def _at_home(recording: Recording, fact: Evidence) -> Evidence:
+def _source_of(recording: Recording, fact: Evidence) -> str:
+    """The dump of the rank that the fact names, where it has one."""
     dump = recording.dumps.get(fact.origin.rank) if fact.origin.rank is not None else None
-    return replace(fact, source=dump.source) if dump else fact
+    return dump.source if dump else fact.source
 
 
-def _time(recording: Recording, fault: Fault) -> float | None:
-    """When the wait began: the newest call of the ranks that wait (or are at fault, where none waits), in seconds."""
+def _start_of_wait(recording: Recording, fault: Fault) -> float | None:
+    """When the newest call of the ranks that wait (or are at fault, where none waits) began, in seconds."""
     ranks = [rank for rank in fault.waiting or fault.ranks if rank in recording.dumps]
-    times = [recording.dumps[rank].last_time for rank in ranks]
-    newest = max(times, default=0)
+    newest = max((recording.dumps[rank].last_time for rank in ranks), default=0)
     return newest / 1e9 if newest > 0 else None
 
 
 def _excerpt(fault: Fault) -> str:
     """The calls side by side, each with the frames of the program that led to it."""
     lines = []
-    for place in fault.places:
-        lines.append(f"{say(place.ranks)}: {place.call}")
-        lines += [f"    {frame.file}:{frame.line} in {frame.name}" for frame in place.stack[:_FRAMES]]
+    for site in fault.call_sites:
+        lines.append(f"{format_ranks(site.ranks)}: {site.call}")
+        lines += [f"    {frame.file}:{frame.line} in {frame.name}" for frame in site.stack[:_MAX_FRAMES]]
     return "\n".join(lines)
 
 
-def _victims(analysis: Analysis, root: Fault) -> str:
+def _consequences(analysis: Analysis, root: Fault) -> str:
+    """What follows from a fault, as the end of a sentence."""
     number = analysis.faults.index(root)
-    follow = [fault for fault in analysis.faults if number in fault.explained_by]
-    if not follow:
+    effects = [fault for fault in analysis.faults if number in fault.explained_by]
+    if not effects:
         return ""
-    first = follow[0]
-    more = f" and in {len(follow) - 1} more groups" if len(follow) > 1 else ""
-    return f"; because of that {wait(first.waiting)} in {first.op} #{first.seq} of {first.group}{more}"
+    first, others = effects[0], len(effects) - 1
+    more = f" and in {others} more {'group' if others == 1 else 'groups'}" if others else ""
+    return f"; because of that {format_waiting(first.waiting)} in {first.op} #{first.seq} of {first.group}{more}"

@@ -1,4 +1,4 @@
-"""One process group as a grid: a row a rank, a column a sequence number, in each cell the call of that rank."""
+"""One process group as a grid: rows are ranks, columns sequence numbers, and each cell holds the call of that rank."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from dataclasses import dataclass
 
 from triage.artifacts.flight.model import Bools, Group, Ints, Recording, Shape
 
-# What must be equal on all ranks: the input, the output, or nothing that one call tells.
+# Sizes that must be equal on all ranks: those of the output, or none; of all other calls, those of the input.
 _BY_OUTPUT = ("scatter",)
 _FREE = ("all_to_all", "alltoall", "coalesced", "send", "recv", "barrier")
 _NO_WAIT = frozenset(("broadcast", "reduce", "scatter", "gather", "_broadcast_oop", "_reduce_oop", "send", "recv"))
-"""Calls that some rank can finish while others have not come: they are no proof that everybody was there."""
+"""Calls that a rank can finish before the others enter: they do not prove that all ranks entered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """`cell` holds the row in the table of the call's first entry, -1 where the rank has none. `begin` is the first
-    sequence number that a
-    rank's ring could still hold, `end` the last that its dump is known to reach (a dump that ends early: what its
-    status says, or -1 and
-    `blind`). The signatures of a cell (`op`, `size`, `dtype`) are equal where the calls are."""
+    """The calls of one group; all two-dimensional arrays have the shape (ranks, sequence numbers).
+
+    `cell` holds the row in the table of the call's first entry, -1 where the rank has none. `begin` is the first
+    sequence number that a rank's ring buffer could still hold, `end` the last of its entries, `is_truncated` whether
+    its dump ends early. The signatures of a cell (`op`, `size`, `dtype`) are equal where the calls are equal.
+    `needs_all`: the columns whose call no rank can finish alone.
+    """
 
     group: Group
     number: int
@@ -35,19 +37,21 @@ class Grid:
     done: Bools
     begin: Ints
     end: Ints
-    blind: Bools
+    is_truncated: Bools
     needs_all: Bools
 
     @property
     def present(self) -> Bools:
+        """The cells that hold a call."""
         return self.cell >= 0
 
     def row(self, rank: int) -> int:
+        """Return the row of a rank."""
         return bisect_left(self.ranks, rank)
 
 
-def grids(recording: Recording) -> Iterator[Grid]:
-    """The groups that have collectives, in the order of the recording's groups."""
+def group_grids(recording: Recording) -> Iterator[Grid]:
+    """Yield a grid for each group with collectives, in the order of the recording's groups."""
     import numpy as np
 
     table = recording.table
@@ -65,15 +69,14 @@ def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: 
     import numpy as np
 
     table = recording.table
-    here = table.rank[rows]
-    ranks = sorted(set(group.members) & set(recording.dumps) | set(np.unique(here).tolist()))
-    line = np.searchsorted(np.array(ranks), here)
+    rank_of_row = table.rank[rows]
+    ranks = sorted(set(group.members) & set(recording.dumps) | set(np.unique(rank_of_row).tolist()))
+    line = np.searchsorted(np.array(ranks), rank_of_row)
     seqs, column = np.unique(table.seq[rows], return_inverse=True)
     shape = (len(ranks), len(seqs))
     place = line * len(seqs) + column
-    first, start = np.unique(
-        place, return_index=True
-    )  # entries of one coalesced call share their number; the first stands for it
+    # Entries of one coalesced call share their number; the first stands for it.
+    first, start = np.unique(place, return_index=True)
     cell = np.full(shape, -1, dtype=np.int32)
     cell.flat[first] = rows[start]
     op, size, dtype = (np.zeros(shape, dtype=np.int64) for _ in range(3))
@@ -85,15 +88,15 @@ def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: 
             _coalesce(target, place, values)
     if len(first) < len(rows):
         np.logical_and.at(done.reshape(-1), place, table.done[rows])
-    begin, end, blind = _reach(recording, number, ranks, line, table.seq[rows])
+    begin, end, is_truncated = _reach(recording, ranks, line, table.seq[rows])
     names = np.array([op.partition(":")[2] not in _NO_WAIT for op in recording.ops])
     needs = np.ones(len(seqs), dtype=np.bool_)
     np.logical_and.at(needs, column, names[table.op[rows]])
-    return Grid(group, number, tuple(ranks), seqs, cell, op, size, dtype, done, begin, end, blind, needs)
+    return Grid(group, number, tuple(ranks), seqs, cell, op, size, dtype, done, begin, end, is_truncated, needs)
 
 
 def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
-    """The signature of several entries in one cell: of all of them, in their order."""
+    """Replace the signature of cells with several entries by one of all of them, in their order."""
     import numpy as np
 
     order = np.argsort(place, kind="stable")
@@ -109,26 +112,28 @@ def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
     target.flat[many] = sums[many].astype(np.int64)
 
 
-def _reach(recording: Recording, number: int, ranks: list[int], line: Ints, seqs: Ints) -> tuple[Ints, Ints, Bools]:
+def _reach(recording: Recording, ranks: list[int], line: Ints, seqs: Ints) -> tuple[Ints, Ints, Bools]:
+    """The first and last sequence number that each rank's dump can show, and whether the dump ends early."""
     import numpy as np
 
     low = np.full(len(ranks), np.iinfo(np.int64).max, dtype=np.int64)
     high = np.full(len(ranks), -1, dtype=np.int64)
     np.minimum.at(low, line, seqs)
     np.maximum.at(high, line, seqs)
-    blind = np.zeros(len(ranks), dtype=np.bool_)
+    is_truncated = np.zeros(len(ranks), dtype=np.bool_)
     for row, rank in enumerate(ranks):
         dump = recording.dumps[rank]
-        if not dump.wrapped:
+        if not dump.has_wrapped:
             low[row] = -1
-        if not dump.whole:
-            blind[row] = True
-    return low, high, blind
+        if not dump.is_complete:
+            is_truncated[row] = True
+    return low, high, is_truncated
 
 
 def _size_keys(recording: Recording) -> Ints:
-    """For every entry a number that is equal where the sizes fit together: counts of elements, for [2, 3] and [6] are
-    the same to a library.
+    """For every entry a number that is equal where the sizes match.
+
+    Counts of elements are compared, because [2, 3] and [6] are equal to a collective.
     """
     import numpy as np
 
@@ -136,21 +141,21 @@ def _size_keys(recording: Recording) -> Ints:
     if not len(table.op):
         return np.zeros(0, dtype=np.int64)
     pairs, index = np.unique(table.op.astype(np.int64) * len(recording.shapes) + table.shape, return_inverse=True)
-    known: dict[tuple[int, ...], int] = {}
+    numbers: dict[tuple[int, ...], int] = {}
     keys = []
     for pair in pairs.tolist():
         op, shape = divmod(pair, len(recording.shapes))
         counts = comparable(recording.ops[op].partition(":")[2], recording.shapes[shape])
-        keys.append(known.setdefault(counts, len(known)))
+        keys.append(numbers.setdefault(counts, len(numbers)))
     return np.array(keys, dtype=np.int64)[index]
 
 
 def comparable(op: str, shape: Shape) -> tuple[int, ...]:
-    """The element counts that must be the same on all ranks of one call; empty where the ranks may differ."""
+    """Return the element counts that must be equal on all ranks of one call; empty where ranks may differ."""
     if op.startswith(_FREE):
         return ()
     if op.startswith(_BY_OUTPUT):
         return tuple(map(math.prod, shape.outputs))
     if op.startswith(("all_gather", "allgather", "_all_gather", "_allgather")) and len(shape.outputs) > 1:
-        return tuple(map(math.prod, shape.outputs))  # a list of outputs may be uneven, but is the same list everywhere
+        return tuple(map(math.prod, shape.outputs))  # a list of outputs may be uneven, but is equal on all ranks
     return tuple(map(math.prod, shape.inputs))

@@ -1,56 +1,54 @@
-"""The bytes of one dump → its plain value. Pickle or JSON, whole or ending early; nothing in them is executed."""
+"""The bytes of one dump → its plain value; pickle or JSON, complete or not, and nothing in it is executed."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, NamedTuple
 
-from triage.artifacts.flight.careful import Machine
-from triage.artifacts.flight.opcodes import MAX_CONTAINERS, canonical, check_size, load_canonical, refuse
-from triage.artifacts.flight.packed import unpack
+from triage.artifacts.flight.fast_unpickler import unpickle_fast
+from triage.artifacts.flight.opcode_check import MAX_CONTAINERS, check_size, is_canonical, load_canonical, refuse
+from triage.artifacts.flight.safe_unpickler import SafeUnpickler
 from triage.artifacts.interface import ArtifactError
 
 
 class Loaded(NamedTuple):
-    """`whole` is False where the file ends early and the value is what was readable."""
+    """The value of a dump; with `is_complete` False, the part of it before the early end."""
 
     value: Any
-    whole: bool
+    is_complete: bool
 
 
 def load(data: bytes) -> Loaded:
-    """The value of a dump. Raises ArtifactError for what is none, or holds more than plain data."""
+    """Return the value of a dump. Raises ArtifactError for other files, and for dumps with more than plain data."""
     if data[:1] == b"\x80":
         return _pickle(data)
     if data.lstrip()[:1] in (b"{", b"["):
         return _json(data)
     raise ArtifactError(
-        "neither a pickle nor JSON, so no Flight Recorder dump",
+        "not a Flight Recorder dump: neither a pickle nor JSON",
         hint="give the files that TORCH_FR_DUMP_TEMP_FILE names",
     )
 
 
 def _pickle(data: bytes) -> Loaded:
     check_size(data)
-    quick = unpack(data)
-    if quick is not None:
-        return Loaded(quick, True)
-    return load_plain(data)
+    value = unpickle_fast(data)
+    return load_plain(data) if value is None else Loaded(value, True)
 
 
 def load_plain(data: bytes) -> Loaded:
-    """A pickle whose entries are not all alike, or that is something else than it should be."""
-    if canonical(data):
+    """Load a pickle that `unpickle_fast` does not take: its entries differ, or it is not as torch writes it."""
+    if is_canonical(data):
         try:
             return Loaded(load_canonical(data), True)
         except ArtifactError:
             raise
-        except Exception as error:  # the C machine has a dozen ways to say that opcodes do not fit together
+        except Exception as error:  # the C unpickler raises a dozen types for opcodes that do not match
             raise ArtifactError(
                 f"not a readable pickle ({type(error).__name__})", hint="the file may have been cut or overwritten"
             ) from error
-    machine = Machine(data)
-    return Loaded(machine.run(), machine.whole)
+    unpickler = SafeUnpickler(data)
+    return Loaded(unpickler.run(), unpickler.is_complete)
 
 
 def _json(data: bytes) -> Loaded:
@@ -70,31 +68,29 @@ def _json(data: bytes) -> Loaded:
 
 
 def _readable(text: str) -> dict[str, Any]:
-    """What can be read of a JSON object that ends early: its keys up to there, and of `entries` those that are
-    complete.
-    """
+    """The complete keys of a JSON object that ends early, and the complete items of its `entries`."""
     decoder = json.JSONDecoder()
-    found: dict[str, Any] = {}
+    value: dict[str, Any] = {}
     position = text.find("{") + 1
     try:
         while position > 0:
             key, position = decoder.raw_decode(text, _skip(text, position, ","))
             position = _skip(text, position, ":")
             if key != "entries":
-                found[str(key)], position = decoder.raw_decode(text, position)
+                value[str(key)], position = decoder.raw_decode(text, position)
                 continue
-            found["entries"] = []
+            value["entries"] = []
             position += 1
             while text[_skip(text, position, ",")] != "]":
                 entry, position = decoder.raw_decode(text, _skip(text, position, ","))
-                found["entries"].append(entry)
+                value["entries"].append(entry)
             position = _skip(text, position, ",") + 1
     except (ValueError, IndexError):
         pass
-    return found
+    return value
 
 
-def _skip(text: str, position: int, mark: str) -> int:
-    while position < len(text) and text[position] in " \t\r\n" + mark:
+def _skip(text: str, position: int, separator: str) -> int:
+    while position < len(text) and text[position] in " \t\r\n" + separator:
         position += 1
     return position

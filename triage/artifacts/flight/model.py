@@ -1,15 +1,14 @@
-"""What is known of a job's collectives: columns of entries, groups of ranks, and the faults found in them.
+"""A job's collectives: columns of entries, groups of ranks, and the faults in them.
 
-Columns are numpy arrays with one element an entry, all ranks one after another, oldest first within a rank. What
-repeats (operations, shapes,
-stacks) stands once in a list, and the columns hold its index. Times are nanoseconds since the epoch, sequence numbers
-are torch's own.
+Columns are numpy arrays with one element for each entry, all ranks one after another, oldest entry first within a rank.
+What repeats (operations, shapes, stacks) stands once in a list, and the columns hold its index. Times are nanoseconds
+since the epoch, sequence numbers are torch's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ Rule = Literal[
 
 
 class Frame(NamedTuple):
+    """One frame of a Python stack."""
+
     name: str
     file: str
     line: int
@@ -47,18 +48,20 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A process group. `members` are global ranks, ascending; `stated` says whether the dumps state them or only the
-    entries show them.
+    """A process group.
+
+    `members` are global ranks, ascending; `has_stated_members` says whether the dumps list them or only the entries
+    show them.
     """
 
     name: str
     desc: str
     members: tuple[int, ...]
-    stated: bool
+    has_stated_members: bool
 
     @property
     def label(self) -> str:
-        """How people call it."""
+        """The name that users know: the description, else the name."""
         if self.desc and self.desc != "undefined":
             return self.desc if self.desc == "default_pg" or self.desc == self.name else f"{self.desc} ({self.name})"
         return f"group {self.name}"
@@ -66,26 +69,26 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """One rank's dump without its entries. `first` is the record id of the oldest entry that the ring still held: what
-    is below was lost.
-    `status` maps a group's index to (last enqueued, last started, last completed). `whole`: the file did not end
-    early."""
+    """One rank's dump, without its entries.
+
+    `first_record` is the id of the oldest entry that the ring buffer still held; the entries before it are lost.
+    `is_complete`: the file did not end early. `start` and `end` are the dump's rows in the table.
+    """
 
     rank: int
     source: str
     version: str
-    library: str
     entries: int
-    first: int
+    first_record: int
     last_time: int
-    whole: bool
+    is_complete: bool
     start: int
     end: int
-    status: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
 
     @property
-    def wrapped(self) -> bool:
-        return self.first > 0
+    def has_wrapped(self) -> bool:
+        """Whether the ring buffer has dropped entries."""
+        return self.first_record > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +110,10 @@ class Table:
     retired: Bools
     is_p2p: Bools
     duration: NDArray[np.floating[Any]]
-    timeout: Ints
 
 
 class Shape(NamedTuple):
-    """Input and output sizes of a collective, one tuple a tensor."""
+    """Input and output sizes of a collective, one tuple for each tensor."""
 
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[tuple[int, ...], ...]
@@ -119,8 +121,9 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Everything that the dumps of one job hold. `ops` are `backend:name`, `stacks` innermost frame first, as torch
-    writes them.
+    """Everything that the dumps of one job hold.
+
+    `ops` are `backend:name`; `stacks` have their innermost frame first, as torch writes them.
     """
 
     dumps: Mapping[int, Dump]
@@ -131,18 +134,18 @@ class Recording:
     dtypes: tuple[str, ...]
     stacks: tuple[tuple[Frame, ...], ...]
     notes: tuple[tuple[str, str | None, str], ...] = ()
-    """(code, source, message) of what the reader must know."""
+    """(code, source, message) of each thing that limits the analysis."""
 
     @property
     def world(self) -> tuple[int, ...]:
-        """All ranks that any group or file names."""
-        known = {rank for group in self.groups for rank in group.members}
-        return tuple(sorted(known | set(self.dumps)))
+        """All ranks that a group or a file names."""
+        members = {rank for group in self.groups for rank in group.members}
+        return tuple(sorted(members | set(self.dumps)))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where some ranks stand: the call, and the frames of the program that lead to it, innermost first."""
+class CallSite:
+    """The call that some ranks made, and the frames of the program that lead to it, innermost first."""
 
     ranks: tuple[int, ...]
     call: str
@@ -154,10 +157,8 @@ class Fault:
     """One thing that went wrong in one group at one sequence number.
 
     `ranks` are those at fault, `waiting` those that wait because of it. `seq` is where it shows, `since` where the
-    ranks first diverged.
-    `explained_by` are indices of other faults of the analysis that this one follows from; empty for a root. `sure` is
-    False where the
-    dumps allow another reading, which `text` then says.
+    ranks first diverged. `explained_by` are indices of the faults of the analysis that cause this one; empty for a
+    root. `is_certain` is False where the dumps allow another explanation, which `text` then names.
     """
 
     rule: Rule
@@ -168,23 +169,23 @@ class Fault:
     op: str
     text: str
     since: int | None = None
-    places: tuple[Place, ...] = ()
+    call_sites: tuple[CallSite, ...] = ()
     explained_by: tuple[int, ...] = ()
-    sure: bool = True
+    is_certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """A rank that others waited for: how often it came last and how long the others waited for it in all, in seconds."""
+    """A rank that others waited for: how often it entered last, and the seconds that the others waited for it."""
 
     rank: int
-    last: int
-    waited: float
+    times_last: int
+    waited_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The answer: faults, roots first; ranks without a dump; stragglers, worst first; and what limits the answer."""
+    """The result: faults, roots first; ranks without a dump; stragglers, worst first; and what limits the analysis."""
 
     faults: tuple[Fault, ...]
     no_dump: tuple[int, ...] = ()

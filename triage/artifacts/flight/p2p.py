@@ -1,8 +1,8 @@
-"""Point to point: sends and receives of a group put in pairs, and what is left over.
+"""Sends and receives of a group in pairs, and those without a partner.
 
 `nccl:send 1->2` and `nccl:recv 3<-0` name ranks inside the group. The k-th send of a pair of ranks belongs to its k-th
-receive; where a ring has
-dropped the oldest, those that are done are counted from their end. Gloo does not record them.
+receive; where a ring buffer has dropped the oldest, the finished calls are counted from their end. Gloo does not record
+them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _NAME = lazy_re(r"[^:]*:(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
 
 
 def peer_of(op: str, members: Sequence[int]) -> int | None:
-    """The global rank that a send goes to or a receive comes from; None for collectives."""
+    """Return the global rank that a send goes to or a receive comes from; None for collectives."""
     name = _NAME.match(op)
     return members[int(name[4])] if name and int(name[4]) < len(members) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A send and its receive, as rows of the table; -1 where there is none."""
+    """A send and its receive, as rows of the table; -1 for the one that is missing."""
 
     group: int
     source: int
@@ -33,12 +33,12 @@ class Pair:
     recv: int
 
 
-def pairs(recording: Recording) -> list[Pair]:
-    """All pairs of which one side is not done, in a fixed order."""
-    found: list[Pair] = []
+def match_pairs(recording: Recording) -> list[Pair]:
+    """Return the pairs with a call that is not done, in a fixed order."""
+    open_pairs: list[Pair] = []
     for (group, source, target), (sends, recvs) in sorted(_channels(recording).items()):
-        found.extend(_match(recording, group, source, target, sends, recvs))
-    return found
+        open_pairs.extend(_match(recording, group, source, target, sends, recvs))
+    return open_pairs
 
 
 def _channels(recording: Recording) -> dict[tuple[int, int, int], tuple[list[int], list[int]]]:
@@ -66,9 +66,9 @@ def _match(
     recording: Recording, group: int, source: int, target: int, sends: list[int], recvs: list[int]
 ) -> Iterator[Pair]:
     done = recording.table.done
-    if any(recording.dumps[rank].wrapped for rank in (source, target) if rank in recording.dumps):
-        kept = min(int(done[sends].sum()), int(done[recvs].sum()))
-        sends, recvs = _newest(recording, sends, kept), _newest(recording, recvs, kept)
+    if any(recording.dumps[rank].has_wrapped for rank in (source, target) if rank in recording.dumps):
+        count = min(int(done[sends].sum()), int(done[recvs].sum()))
+        sends, recvs = _newest(recording, sends, count), _newest(recording, recvs, count)
     for index in range(max(len(sends), len(recvs))):
         send = sends[index] if index < len(sends) else -1
         recv = recvs[index] if index < len(recvs) else -1
@@ -76,6 +76,7 @@ def _match(
             yield Pair(group, source, target, send, recv)
 
 
-def _newest(recording: Recording, rows: list[int], kept: int) -> list[int]:
+def _newest(recording: Recording, rows: list[int], count: int) -> list[int]:
+    """The last `count` finished calls and all that are not finished."""
     finished = [row for row in rows if recording.table.done[row]]
-    return finished[len(finished) - kept :] + [row for row in rows if not recording.table.done[row]]
+    return finished[len(finished) - count :] + [row for row in rows if not recording.table.done[row]]

@@ -1,24 +1,22 @@
-"""Dumps → one recording: the newest dump of each rank, its entries as columns, and groups that are the same group on
-all ranks.
-"""
+"""Dumps → one recording: the newest dump of each rank, its entries as columns, and the groups of the job."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from triage.artifacts.flight.columns import Interned, Tables, usable
+from triage.artifacts.flight.fast_unpickler import PackedEntries
 from triage.artifacts.flight.load import Loaded
 from triage.artifacts.flight.model import COMPLETED, Dump, Group, Recording, Table
-from triage.artifacts.flight.packed import Packed
-from triage.artifacts.flight.shares import Handed
+from triage.artifacts.flight.process_transfer import PartialRecording
 from triage.artifacts.interface import ArtifactError
 from triage.model.evidence import Warning
 
-KNOWN = (2, 10)
-"""The newest format that was looked at: torch 2.13."""
+NEWEST_VERSION = (2, 10)
+"""The newest known format: torch 2.13."""
 _COLUMNS = (
     "record",
     "group",
@@ -33,218 +31,209 @@ _COLUMNS = (
     "retired",
     "is_p2p",
     "duration",
-    "timeout",
 )
 _NAMED = {
     "record": "record_id",
     "seq": "collective_seq_id",
     "p2p": "p2p_seq_id",
     "created": "time_created_ns",
-    "timeout": "timeout_ms",
 }
 _NEWER = "new-dump-version"
 _SHARED = ("op", "shape", "dtype", "stack", "group")
 """Columns of indices into the lists that the dumps share."""
-_TOLD = ("rank", "source", "failure", "version", "library", "whole", "config", "status", "last_time", "framed")
-_LIBRARIES = ("comm_lib_version", "nccl_version", "hccl_version", "mccl_version", "bccl_version")
+_TRANSFERRED = ("rank", "source", "failure", "version", "is_complete", "config", "last_time", "has_frames")
+"""Fields of a dump that another process sends besides its columns."""
 _DEFAULT = "default_pg"
 _MAX_RANKS = 1 << 20
 MAX_ENTRIES = 24_000_000
-"""Of all dumps together, 75 bytes each: ten thousand ranks with a full ring, and what small compressed files can unfold to."""
+"""Of all dumps together, 70 bytes each: ten thousand ranks with full ring buffers, and a limit for compressed bombs."""
 
 
 @dataclass
-class _One:
-    """One dump as it was read."""
+class _RankDump:
+    """One dump as it was read. `config` maps a group's name to the index of its members."""
 
     rank: int
     source: str
     failure: int
     columns: dict[str, Any]
     version: str
-    library: str
-    whole: bool
+    is_complete: bool
     config: dict[str, int]
-    status: dict[int, tuple[int, int, int]]
     last_time: int = 0
-    framed: bool = False
+    has_frames: bool = False
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Of several dumps of one rank the last is the best: by failure, by time, then the one with frames."""
-        return (self.failure, self.last_time, len(self.columns["record_id"]), self.framed, self.source)
+        """The last of several dumps of one rank is the best: by failure, by time, then the one with frames."""
+        return (self.failure, self.last_time, len(self.columns["record_id"]), self.has_frames, self.source)
 
 
 @dataclass
-class Builder:
-    """Takes dumps one by one, so that only one is in memory as a tree."""
+class RecordingBuilder:
+    """Builds a recording from dumps that are added one by one, so that only one is in memory as a tree."""
 
     notes: list[tuple[str, str | None, str]] = field(default_factory=list)
     _entries: int = 0
     _tables: Tables = field(default_factory=Tables)
-    _ones: dict[int, _One] = field(default_factory=dict)
+    _dumps: dict[int, _RankDump] = field(default_factory=dict)
     _members: Interned[tuple[int, ...]] = field(default_factory=Interned)
 
     def add(self, rank: int, source: str, loaded: Loaded, failure: int = 0) -> None:
-        """One dump. Raises ArtifactError for data that is no dump."""
-        self._hold(self._one(rank, source, loaded, failure))
-
-    def hand(self, warnings: list[Warning]) -> Handed:
-        """All that was read, for another process."""
-        lists = {name + "s": getattr(self._tables, name + "s").values for name in _SHARED} | {
-            "members": self._members.values
-        }
-        told = [({name: getattr(one, name) for name in _TOLD}, one.columns) for one in self._ones.values()]
-        return Handed(told, lists, self.notes, warnings)
-
-    def take(self, handed: Handed) -> None:
-        """What another process has read. No dump can be added afterwards."""
-        index = {name: getattr(self._tables, name + "s").join(handed.lists[name + "s"]) for name in _SHARED}
-        members = self._members.join(handed.lists["members"])
-        self.notes += [
-            note for note in handed.notes if note[0] != _NEWER or all(code != _NEWER for code, _, _ in self.notes)
-        ]
-        for told, columns in handed.ones:
-            columns |= {name: index[name][columns[name]] for name in _SHARED}
-            config = {name: int(members[number]) for name, number in told["config"].items()}
-            status = {int(number): tuple(values) for number, values in told["status"].items()}
-            self._hold(_One(**{**told, "columns": columns, "config": config, "status": status}))
-
-    def _hold(self, one: _One) -> None:
-        """The later one of two dumps of one rank, as far as there is room."""
-        rank, source = one.rank, one.source
-        self._entries += len(one.columns["record_id"])
-        if self._entries > MAX_ENTRIES:
-            self._entries -= len(one.columns["record_id"])
-            self.notes.append(
-                (
-                    "too-many-entries",
-                    source,
-                    f"left out, because the dumps before it hold {self._entries:,} entries already",
-                )
-            )
-            return
-        other = self._ones.get(rank)
-        self._ones[rank] = one if other is None else max(one, other, key=lambda each: each.order)
-        if other is not None and _stem(source) != _stem(other.source):
-            left = min(one, other, key=lambda each: each.order).source
-            self.notes.append(
-                ("older-dump", left, f"left out, because {self._ones[rank].source} is a later dump of rank {rank}")
-            )
-
-    def _one(self, rank: int, source: str, loaded: Loaded, failure: int) -> _One:
+        """Add one dump. Raises ArtifactError for data that is not a dump."""
         value = loaded.value if isinstance(loaded.value, dict) else {"entries": loaded.value}
-        entries = value.get("entries", [])
-        if not isinstance(entries, (list, Packed)) or (
-            "entries" not in value and "pg_config" not in value and "pg_status" not in value
-        ):
-            raise ArtifactError(
-                "plain data, but no Flight Recorder dump", hint="a dump has entries, pg_config and pg_status"
-            )
-        good = (
-            entries
-            if isinstance(entries, Packed) or (loaded.whole and all(map(usable, entries)))
-            else list(filter(usable, entries))
-        )
-        if entries and not good and loaded.whole:
-            raise ArtifactError(
-                "none of its entries can be read", hint="is it a dump of a newer torch? tell the maintainers"
-            )
-        if len(good) < len(entries) or not loaded.whole:
-            lost = len(entries) - len(good)
-            self.notes.append(
-                (
-                    "cut-dump",
-                    source,
-                    f"the dump of rank {rank} ends early or is damaged: {len(good)} entries read, {lost} lost",
-                )
-            )
+        entries = self._entries_of(value, rank, source, loaded.is_complete)
         try:
-            columns = self._tables.read(good)
+            columns = self._tables.read(entries)
         except (TypeError, ValueError, OverflowError, RecursionError, KeyError, AttributeError) as error:
-            raise ArtifactError(
-                f"its entries are not as torch writes them ({type(error).__name__})", hint="look at the file itself"
-            ) from error
+            message = f"its entries do not have the format that torch writes ({type(error).__name__})"
+            raise ArtifactError(message, hint="look at the file itself") from error
         version = str(value.get("version", ""))[:40]
         self._check_version(version, source)
-        return _One(
-            rank,
-            source,
-            failure,
-            columns,
-            version,
-            next((str(value[key])[:40] for key in _LIBRARIES if value.get(key)), ""),
-            loaded.whole,
-            self._config(value.get("pg_config")),
-            _status(value.get("pg_status")),
-            int(columns["time_created_ns"].max()) if len(good) else 0,
-            bool(columns["stack"].any()) if len(good) else False,
+        self._store(
+            _RankDump(
+                rank,
+                source,
+                failure,
+                columns,
+                version,
+                loaded.is_complete,
+                self._config(value.get("pg_config")),
+                int(columns["time_created_ns"].max()) if len(entries) else 0,
+                bool(columns["stack"].any()) if len(entries) else False,
+            )
         )
+
+    def export(self, warnings: list[Warning]) -> PartialRecording:
+        """Return all that was read, to be merged by another process."""
+        lists = {name + "s": getattr(self._tables, name + "s").values for name in _SHARED}
+        lists["members"] = self._members.values
+        dumps = [({name: getattr(dump, name) for name in _TRANSFERRED}, dump.columns) for dump in self._dumps.values()]
+        return PartialRecording(dumps, lists, self.notes, warnings)
+
+    def merge(self, part: PartialRecording) -> None:
+        """Take what another process has read. No dump can be added afterwards."""
+        index = {name: getattr(self._tables, name + "s").merge(part.lists[name + "s"]) for name in _SHARED}
+        members = self._members.merge(part.lists["members"])
+        self.notes += [note for note in part.notes if note[0] != _NEWER or not self._has_newer_version()]
+        for fields, columns in part.dumps:
+            columns |= {name: index[name][columns[name]] for name in _SHARED}
+            config = {name: int(members[number]) for name, number in fields["config"].items()}
+            self._store(_RankDump(**{**fields, "columns": columns, "config": config}))
+
+    def _store(self, dump: _RankDump) -> None:
+        """Keep the later of two dumps of one rank, as long as there is room."""
+        rank, source, count = dump.rank, dump.source, len(dump.columns["record_id"])
+        if self._entries + count > MAX_ENTRIES:
+            message = f"left out, because the dumps before it already hold {self._entries:,} entries"
+            self.notes.append(("too-many-entries", source, message))
+            return
+        self._entries += count
+        other = self._dumps.get(rank)
+        if other is None:
+            self._dumps[rank] = dump
+            return
+        older, newer = sorted((other, dump), key=lambda each: each.order)
+        self._dumps[rank] = newer
+        if _stem(source) != _stem(other.source):
+            message = f"left out, because {newer.source} is a later dump of rank {rank}"
+            self.notes.append(("older-dump", older.source, message))
+
+    def _entries_of(self, value: Mapping[Any, Any], rank: int, source: str, is_complete: bool) -> Any:
+        """The entries that can be read. Raises ArtifactError where the value is not a dump or none can be read."""
+        entries = value.get("entries", [])
+        if not isinstance(entries, (list, PackedEntries)) or not {"entries", "pg_config", "pg_status"} & value.keys():
+            hint = "a dump has entries, pg_config and pg_status"
+            raise ArtifactError("plain data, but not a Flight Recorder dump", hint=hint)
+        if isinstance(entries, PackedEntries):
+            readable: Any = entries
+        else:
+            readable = list(filter(usable, entries))
+        if entries and not readable and is_complete:
+            hint = "if it is the dump of a newer torch, report it to the maintainers"
+            raise ArtifactError("none of its entries can be read", hint=hint)
+        lost = len(entries) - len(readable)
+        if lost or not is_complete:
+            message = (
+                f"the dump of rank {rank} ends early or is damaged: {len(readable)} "
+                f"{'entry' if len(readable) == 1 else 'entries'} read, {lost} lost"
+            )
+            self.notes.append(("cut-dump", source, message))
+        return readable
+
+    def _has_newer_version(self) -> bool:
+        return any(code == _NEWER for code, _, _ in self.notes)
 
     def _check_version(self, version: str, source: str) -> None:
         numbers = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", version)
-        if (
-            numbers
-            and (int(numbers[1]), int(numbers[2])) > KNOWN
-            and not any(code == _NEWER for code, _, _ in self.notes)
-        ):
-            message = (
-                f"format {version} is newer than {KNOWN[0]}.{KNOWN[1]}, the newest known; what is known of it was read"
-            )
+        if numbers and (int(numbers[1]), int(numbers[2])) > NEWEST_VERSION and not self._has_newer_version():
+            newest = ".".join(map(str, NEWEST_VERSION))
+            message = f"format {version} is newer than {newest}, the newest known; only the known fields were read"
             self.notes.append((_NEWER, source, message))
 
     def _config(self, config: Any) -> dict[str, int]:
-        """Group name to the index of its members. torch writes them as text: `[0, 1]`, the same long text in the dump
-        of every rank.
+        """Group name to the index of its members.
+
+        torch writes the members as text: `[0, 1]`, the same long text in the dump of every rank.
         """
-        found: dict[str, int] = {}
+        members: dict[str, int] = {}
         for name, group in config.items() if isinstance(config, dict) else ():
             if isinstance(group, dict):
                 ranks = group.get("ranks", "")
-                text = (
-                    ranks
-                    if isinstance(ranks, str)
-                    else ",".join(str(rank) for rank in ranks)
-                    if isinstance(ranks, list)
-                    else ""
-                )
-                found[str(name)] = self._members.index(text, lambda text=text: _numbers(text))  # type: ignore[misc]
-        return found
+                text = ",".join(map(str, ranks)) if isinstance(ranks, list) else ranks if isinstance(ranks, str) else ""
+                members[str(name)] = self._members.index_of(text, lambda text=text: _numbers(text))  # type: ignore[misc]
+        return members
 
     def build(self) -> Recording:
-        """All of them together. With no dump at all, an empty recording."""
+        """Return the recording of all dumps; an empty one without any dump."""
         import numpy as np
 
-        ones = [self._ones[rank] for rank in sorted(self._ones)]
-        groups, index = _groups(ones, self._tables, self._members.values)
-        dumps: dict[int, Dump] = {}
-        start = 0
-        for one in ones:
-            end = start + len(one.columns["record_id"])
-            named = {local: index[one.rank, local] for local in _distinct(one.columns["group"])}
-            records = one.columns["record_id"]
-            dumps[one.rank] = Dump(
-                one.rank, one.source, one.version, one.library, end - start,
-                int(records.min()) if end > start else 0, one.last_time, one.whole, start, end,
-                {named[local]: one.status[pg] for local in named if (pg := self._tables.groups.values[local][0]) in one.status},
-            )  # fmt: skip
-            start = end
-            mapping = np.zeros(len(self._tables.groups.values), dtype=np.int32)
-            for local, group in named.items():
-                mapping[local] = group
-            one.columns["group"] = mapping[one.columns["group"]]
-        columns = {name: _joined(ones, _NAMED.get(name, name)) for name in _COLUMNS}
-        rank = np.repeat(
-            np.array([one.rank for one in ones], dtype=np.int32), [dump.entries for dump in dumps.values()]
-        )
+        tables, rank_dumps = self._tables, [self._dumps[rank] for rank in sorted(self._dumps)]
+        groups, index = _groups(rank_dumps, tables, self._members.values)
+        dumps = _place_dumps(rank_dumps)
+        for dump in rank_dumps:
+            mapping = np.zeros(len(tables.groups.values), dtype=np.int32)
+            for local in _distinct(dump.columns["group"]):
+                mapping[local] = index[dump.rank, local]
+            dump.columns["group"] = mapping[dump.columns["group"]]
+        columns = {name: _joined(rank_dumps, _NAMED.get(name, name)) for name in _COLUMNS}
+        ranks = np.array([dump.rank for dump in rank_dumps], dtype=np.int32)
+        rank = np.repeat(ranks, [dump.entries for dump in dumps.values()])
         done = columns["state"] == COMPLETED
-        quiet = np.array([op.partition(":")[0] == "gloo" for op in self._tables.ops.values] or [False])
+        stateless = np.array([op.partition(":")[0] == "gloo" for op in tables.ops.values] or [False])
         if len(rank):
-            done |= columns["retired"] & quiet[columns["op"]]  # gloo writes no states; what it is done with is retired
+            done |= columns["retired"] & stateless[columns["op"]]  # gloo writes no states, it only retires what is done
         return Recording(
-            dumps, groups, Table(rank=rank, done=done, **columns), tuple(self._tables.ops.values), tuple(self._tables.shapes.values),
-            tuple(self._tables.dtypes.values), tuple(self._tables.stacks.values), tuple(self.notes),
-        )  # fmt: skip
+            dumps,
+            groups,
+            Table(rank=rank, done=done, **columns),
+            tuple(tables.ops.values),
+            tuple(tables.shapes.values),
+            tuple(tables.dtypes.values),
+            tuple(tables.stacks.values),
+            tuple(self.notes),
+        )
+
+
+def _place_dumps(rank_dumps: Sequence[_RankDump]) -> dict[int, Dump]:
+    """The dumps by rank, each with its rows in the table."""
+    dumps: dict[int, Dump] = {}
+    start = 0
+    for dump in rank_dumps:
+        records = dump.columns["record_id"]
+        dumps[dump.rank] = Dump(
+            dump.rank,
+            dump.source,
+            dump.version,
+            entries=len(records),
+            first_record=int(records.min()) if len(records) else 0,
+            last_time=dump.last_time,
+            is_complete=dump.is_complete,
+            start=start,
+            end=start + len(records),
+        )
+        start += len(records)
+    return dumps
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -252,81 +241,80 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _stem(source: str) -> str:
-    """A dump and its JSON twin are one."""
+    """The name of a dump and of its JSON twin."""
     return re.sub(r"\.json(?=$|\.)", "", source)
 
 
-def _joined(ones: list[_One], name: str) -> Any:
+def _joined(dumps: Sequence[_RankDump], name: str) -> Any:
+    """One column of all dumps; it is dropped from the dumps to save memory."""
     import numpy as np
 
-    if not ones:
-        return np.zeros(
-            0, dtype=np.float32 if name == "duration" else np.bool_ if name in ("retired", "is_p2p") else np.int64
-        )
-    return np.concatenate([one.columns.pop(name) if name != "group" else one.columns[name] for one in ones])
+    if not dumps:
+        kind = np.float32 if name == "duration" else np.bool_ if name in ("retired", "is_p2p") else np.int64
+        return np.zeros(0, dtype=kind)
+    return np.concatenate([dump.columns.pop(name) if name != "group" else dump.columns[name] for dump in dumps])
 
 
-def _status(status: Any) -> dict[int, tuple[int, int, int]]:
-    """Group id to (last enqueued, last started, last completed); JSON writes the numbers as text."""
-    found = {}
-    for number, state in status.items() if isinstance(status, dict) else ():
-        if isinstance(state, dict) and str(number).isdigit():
-            values = [str(state.get(f"last_{word}_collective", -1)) for word in ("enqueued", "started", "completed")]
-            if all(re.fullmatch(r"-?\d{1,18}", value) for value in values):
-                found[int(number)] = (int(values[0]), int(values[1]), int(values[2]))
-    return found
+_GroupKey = tuple[str, str, int]
+"""Name and description of a group, and the index of its members (-1 where no dump lists them)."""
+
+
+def _group_keys(
+    dumps: Sequence[_RankDump], tables: Tables, members: Sequence[tuple[int, ...]]
+) -> dict[tuple[int, int], _GroupKey]:
+    """The key of each (rank, index in that rank's names), from that rank's own dump."""
+    keys: dict[tuple[int, int], _GroupKey] = {}
+    for dump in dumps:
+        local_names = _distinct(dump.columns["group"])
+        only_config = dump.config.get("", -1) if len(local_names) == 1 else -1
+        for local in local_names:
+            number, name, desc = tables.groups.values[local]
+            listed = dump.config.get(name, -1) if name else -1
+            if listed < 0 and (_is_default(name, desc) or (not name and number == 0)):
+                listed = only_config
+            keys[dump.rank, local] = (name or f"#{number}", desc, listed if listed >= 0 and members[listed] else -1)
+    return keys
 
 
 def _groups(
-    ones: Sequence[_One], tables: Tables, members: Sequence[tuple[int, ...]]
+    dumps: Sequence[_RankDump], tables: Tables, members: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[Group, ...], dict[tuple[int, int], int]]:
-    """The groups of the job, and for (rank, index in that rank's names) which of them it is.
+    """The groups of the job, and which of them each (rank, index in that rank's names) is.
 
-    NCCL states the members of each group. Gloo of torch 2.13 keeps one nameless entry that later groups overwrite, so
-    there
-    the members are those that have entries in the group; of the default group they are all ranks.
+    NCCL lists the members of each group. Gloo of torch 2.13 keeps one nameless entry that later groups overwrite, so
+    its members are the ranks that have entries in the group; of the default group they are all ranks.
     """
-    keys: dict[tuple[int, int], tuple[str, str, int]] = {}  # the members by their index, -1 where they are not stated
-    for one in ones:
-        local_names = _distinct(one.columns["group"])
-        lone = one.config.get("", -1) if len(local_names) == 1 else -1
-        for local in local_names:
-            number, name, desc = tables.groups.values[local]
-            stated = one.config.get(name, -1) if name else -1
-            if stated < 0 and (_is_default(name, desc) or (not name and number == 0)):
-                stated = lone
-            keys[one.rank, local] = (name or f"#{number}", desc, stated if stated >= 0 and members[stated] else -1)
-    known: dict[tuple[str, str], set[int]] = {}
-    for name, desc, stated in keys.values():
-        if stated >= 0:
-            known.setdefault((name, desc), set()).add(stated)
-    groups: dict[tuple[str, str, int], int] = {}
-    seen: list[set[int]] = []
+    keys = _group_keys(dumps, tables, members)
+    listed_by_name: dict[tuple[str, str], set[int]] = {}
+    for name, desc, listed in keys.values():
+        if listed >= 0:
+            listed_by_name.setdefault((name, desc), set()).add(listed)
+    numbers: dict[_GroupKey, int] = {}
+    ranks_with_entries: list[set[int]] = []
     index: dict[tuple[int, int], int] = {}
-    for (rank, local), (name, desc, stated) in keys.items():
-        only = known.get((name, desc), set())
-        stated = next(iter(only)) if stated < 0 and len(only) == 1 else stated
-        group = groups.setdefault((name, desc, stated), len(groups))
-        if group == len(seen):
-            seen.append(set())
-        seen[group].add(rank)
-        index[rank, local] = group
-    world = {one.rank for one in ones}
-    world.update(
-        rank for (name, desc, stated) in groups if stated >= 0 and _is_default(name, desc) for rank in members[stated]
-    )
-    made = []
-    for (name, desc, stated), group in groups.items():
-        everybody = members[stated] if stated >= 0 else tuple(sorted(world if _is_default(name, desc) else seen[group]))
-        made.append(Group(name, desc, everybody, stated >= 0 or _is_default(name, desc)))
-    return tuple(made), index
+    for (rank, local), (name, desc, listed) in keys.items():
+        others = listed_by_name.get((name, desc), set())
+        listed = next(iter(others)) if listed < 0 and len(others) == 1 else listed
+        number = numbers.setdefault((name, desc, listed), len(numbers))
+        if number == len(ranks_with_entries):
+            ranks_with_entries.append(set())
+        ranks_with_entries[number].add(rank)
+        index[rank, local] = number
+    defaults = (listed for name, desc, listed in numbers if listed >= 0 and _is_default(name, desc))
+    world = {dump.rank for dump in dumps}.union(*(members[listed] for listed in defaults))
+    groups = []
+    for (name, desc, listed), number in numbers.items():
+        is_default = _is_default(name, desc)
+        entered = tuple(sorted(world if is_default else ranks_with_entries[number]))
+        groups.append(Group(name, desc, members[listed] if listed >= 0 else entered, listed >= 0 or is_default))
+    return tuple(groups), index
 
 
 def _distinct(column: Any) -> list[int]:
     import numpy as np
 
-    found: list[int] = np.unique(column).tolist()
-    return found
+    numbers: list[int] = np.unique(column).tolist()
+    return numbers
 
 
 def _is_default(name: str, desc: str) -> bool:

@@ -1,38 +1,37 @@
-"""What dumps say when ranks are laid side by side."""
+"""The stacks of all ranks, compared with each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from triage.stacks.live.model import Process, State
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One process of the job and where it stands; `key` is equal for those that stand at the same place."""
+class ComparedProcess:
+    """One process of the job and where it stands; `key` is equal for processes at the same place."""
 
     label: str
     rank: int | None
     process: Process
     state: State
     key: tuple[str, ...]
-    moved: bool = False
+    has_moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Processes with the same stack, innermost frame first."""
+    """Processes with the same stack; `key` has the innermost frame first."""
 
-    members: tuple[Member, ...]
+    members: tuple[ComparedProcess, ...]
     key: tuple[str, ...]
     state: State
-    usual: bool = False
+    is_usual: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusion:
-    """What follows from all stacks together: `rule` for the catalog, about these ranks."""
+class StackInference:
+    """What follows from all stacks together: the name of a rule that signatures match, and the ranks that it names."""
 
     rule: str
     ranks: tuple[int, ...]
@@ -40,11 +39,10 @@ class Conclusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
-    """All ranks side by side: the groups, largest first, helpers that are no ranks, and what follows."""
+class StackComparison:
+    """The groups, largest first; helper processes, which are no ranks; what follows; and notes on its limits."""
 
     groups: tuple[Group, ...] = ()
-    helpers: tuple[Member, ...] = ()
-    conclusions: tuple[Conclusion, ...] = ()
+    helpers: tuple[ComparedProcess, ...] = ()
+    inferences: tuple[StackInference, ...] = ()
     notes: tuple[str, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)

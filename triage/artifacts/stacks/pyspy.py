@@ -1,9 +1,8 @@
 """`py-spy dump` as text (also with --native and --locals) and as JSON.
 
 Text: `Process PID: COMMAND`, `Python vX (…)`, then for each thread `Thread TID (idle|active[+gil]): "name"` (older:
-`Thread 0x7f… (idle)`)
-and its frames, innermost first, four spaces in: `function (file:line)`, native ones `function (library.so)`. Values of
-locals are not kept.
+`Thread 0x7f… (idle)`) and its frames, innermost first, indented by four spaces: `function (file:line)`, native ones
+`function (library.so)`. Values of locals are not read.
 """
 
 from __future__ import annotations
@@ -20,59 +19,59 @@ _PROCESS = lazy_re(r"Process (\d+)(?:: (.*))?$")
 _THREAD = lazy_re(r"Thread (0x[0-9a-fA-F]+|\d+) \(([a-z+ ]+)\)(?:: \"(.*)\")?")
 _FRAME = lazy_re(r" {4}(?! )(.+) \(([^()]*|.*?\.so[\w.]*)\)\s*$")
 _LINE = lazy_re(r"(.*):(\d+)$")
-MOST_THREADS, MOST_FRAMES = 4096, 1024
+MAX_THREADS, MAX_FRAMES = 4096, 1024
 
 
-def of_text(text: str, source: str) -> list[Process]:
-    """Every process dumped in `text`; a file can hold the dumps of several ranks one after the other."""
-    found: list[Process] = []
+def parse_text(text: str, source: str) -> list[Process]:
+    """Return every process dumped in `text`, which may hold the dumps of several ranks one after the other."""
+    processes: list[Process] = []
     threads: list[tuple[str, int | None, str, list[Frame]]] = []
     head: tuple[int, str] | None = None
 
     def close() -> None:
         if head is not None:
-            built = tuple(
+            parsed = tuple(
                 Thread(name, tid, tuple(frames), status.partition("+")[0], "gil" in status)
                 for name, tid, status, frames in threads
             )
-            found.append(Process(source, "py-spy", head[0], built, head[1]))
+            processes.append(Process(source, "py-spy", head[0], parsed, head[1]))
         threads.clear()
 
     for line in text.splitlines():
         if process := _PROCESS.match(line):
             close()
             head = (int(process[1]), process[2] or "")
-        elif head is not None and (thread := _THREAD.match(line)) and len(threads) < MOST_THREADS:
+        elif head is not None and (thread := _THREAD.match(line)) and len(threads) < MAX_THREADS:
             threads.append((thread[3] or "", _tid(thread[1]), thread[2], []))
-        elif threads and (frame := _FRAME.match(line)) and len(threads[-1][3]) < MOST_FRAMES:
+        elif threads and (frame := _FRAME.match(line)) and len(threads[-1][3]) < MAX_FRAMES:
             threads[-1][3].append(_frame(frame[1], frame[2]))
     close()
-    return found
+    return processes
 
 
 def _tid(text: str) -> int | None:
-    return None if text.startswith("0x") else int(text)  # the hexadecimal one is a pthread, no thread id
+    return None if text.startswith("0x") else int(text)  # a hexadecimal number is a pthread_t, not a thread id
 
 
 def _frame(function: str, where: str) -> Frame:
-    at = _LINE.match(where)
-    if at is None:
+    line = _LINE.match(where)
+    if line is None:
         return Frame(function, module=where)
-    return _of_file(function, at[1], int(at[2][:9]))
+    return _frame_of_file(function, line[1], int(line[2][:9]))
 
 
-def _of_file(function: str, file: str, line: int | None) -> Frame:
-    """Of Python where the file is; py-spy names the sources of native frames too where it has debug information."""
+def _frame_of_file(function: str, file: str, line: int | None) -> Frame:
+    """A frame with a source file: py-spy also names those of native frames where it has debug information."""
     python = file.endswith((".py", ">")) or file.startswith("<")
     return Frame(function, file=file, line=line, language="python" if python else "native")
 
 
-def of_json(text: str, source: str) -> list[Process]:
-    """The processes of a `py-spy dump --json`. Raises ArtifactError for what is none."""
+def parse_json(text: str, source: str) -> list[Process]:
+    """Return the processes of a `py-spy dump --json`. Raises ArtifactError for other JSON."""
     try:
         dumped: Any = json.loads(text)
-        threads = [_json_thread(thread) for thread in dumped[:MOST_THREADS]]
-        pids = [int(thread["pid"]) for thread in dumped[:MOST_THREADS]]
+        threads = [_json_thread(thread) for thread in dumped[:MAX_THREADS]]
+        pids = [int(thread["pid"]) for thread in dumped[:MAX_THREADS]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ArtifactError(
             f"not a readable py-spy dump ({type(error).__name__})", hint="take it again with `py-spy dump --json`"
@@ -87,14 +86,14 @@ def of_json(text: str, source: str) -> list[Process]:
 
 def _json_thread(thread: dict[str, Any]) -> Thread:
     frames = tuple(
-        _of_file(
+        _frame_of_file(
             str(frame["name"]),
             str(frame.get("short_filename") or frame.get("filename") or ""),
             _int(frame.get("line")) or None,
         )
         if not frame.get("module")
         else Frame(str(frame["name"]), module=str(frame["module"]).rsplit("/", 1)[-1])
-        for frame in thread["frames"][:MOST_FRAMES]
+        for frame in thread["frames"][:MAX_FRAMES]
     )
     name, tid = thread.get("thread_name"), _int(thread.get("os_thread_id"))
     return Thread(

@@ -1,3 +1,4 @@
-"""Slack: posting, and what people press and write there. Needs slack-sdk (extra `slack`) to post; checking signatures
-needs nothing.
+"""Slack: messages, and answers to buttons and commands.
+
+Posting needs slack-sdk (extra `slack`); verifying signatures needs no package.
 """

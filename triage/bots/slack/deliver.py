@@ -1,10 +1,8 @@
-"""One message a topic, whatever breaks: each part is made once, found again when it is not known whether it was made,
-and edited in place.
+"""Deliver one Slack message per topic: each part is posted once and then edited in place, whatever fails.
 
-Before a part is posted, the store knows that it is tried; after it, its `ts`. A part that was tried and has no `ts` may
-be visible: then
-the channel (or the thread) is read for the metadata that every post of ours carries, and only if it is not there it is
-posted again.
+Before a part is posted, the store records the try; after it, the `ts`. A part that was tried and has no `ts` may be
+visible: then the bot searches the channel or the thread for the metadata of the part, and posts it only if it is
+missing.
 """
 
 from __future__ import annotations
@@ -18,30 +16,29 @@ from typing import Any
 
 from triage.bots import digests, pace
 from triage.bots.interface import Undelivered
-from triage.bots.routing import Facts, place, wants
-from triage.bots.slack import words
+from triage.bots.routing import RoutingFacts, matches_route, split_target
+from triage.bots.slack import messages
 from triage.bots.slack.client import Client
-from triage.bots.subject import Subject, known, link, read
+from triage.bots.subject import Subject, find_message, incident_url, read_subject
 from triage.render import slack
-from triage.settings.routing import Route
-from triage.settings.slack import Slack
+from triage.settings.notifications import Route, SlackSettings
 from triage.store import Store
+from triage.store.notifications import Notification, NotificationPart
 from triage.store.outbox import Post
-from triage.store.told import Message, Part
 
 EVENT = "triage_part"
-EARLIER = 300.0  # a host's clock may be off from Slack's by so much
-SECOND = 1.0  # between two posts to a channel, as Slack asks for
+CLOCK_TOLERANCE = 300.0  # seconds by which the clock of a host may differ from Slack's
+POST_INTERVAL = 1.0  # seconds between two posts to a channel, the limit of Slack
 
 
 class SlackBot:
-    """Keeps the messages of one workspace as the store says they should be."""
+    """Keeps the messages of one workspace in the state of the store."""
 
     kind = "slack"
 
     def __init__(
         self,
-        settings: Slack,
+        settings: SlackSettings,
         public_url: str = "",
         *,
         routes: Sequence[Route] = (),
@@ -53,104 +50,109 @@ class SlackBot:
         self._public_url = public_url
         self._routes = routes
         self._clock, self._sleep = clock, sleep
-        self._last: dict[str, float] = {}
+        self._posted_at: dict[str, float] = {}
 
     def deliver(self, post: Post, store: Store, now: float) -> str:
-        """Make the message, its thread and its count say what they should; what says it already is left alone."""
-        message = known(post, store)
-        if message.cause == words.DIGEST:
-            return f"{message.place} {self._part(store, message, 'message', None, _digest(message, store)) or 'gone'}"
-        if pace.is_pace(message):
-            return f"{message.place} {self._paced(store, message, pace.of(post, message))}"
-        about = read(post, message, store)
-        parent = self._part(store, message, "message", None, self._shown(about, store, now))
-        if parent is None:
-            return f"{message.place} gone"
-        self._part(store, message, "thread", parent, slack.thread(about.diagnosis))
-        repeats = store.told.repeats(message.id)
+        """Bring the message, its thread and its count of repeats up to date; parts that are current stay untouched."""
+        message = find_message(post, store)
+        if message.cause == messages.DIGEST:
+            parent = self._update_part(store, message, "message", None, _render_digest(message, store))
+        elif pace.is_pace(message):
+            parent = self._deliver_pace(store, message, pace.read_pace(post, message))
+        else:
+            parent = self._deliver_diagnosis(store, read_subject(post, message, store), now)
+        return f"{message.place} {parent or 'gone'}"
+
+    def _deliver_diagnosis(self, store: Store, subject: Subject, now: float) -> str | None:
+        message = subject.message
+        parent = self._update_part(store, message, "message", None, self._render_subject(subject, store, now))
+        if parent is not None:
+            self._update_part(store, message, "thread", parent, slack.thread(subject.diagnosis))
+            self._update_repeats(store, message, parent)
+        return parent
+
+    def _deliver_pace(self, store: Store, message: Notification, report: pace.PaceReport) -> str | None:
+        if not report.episode.problems and not store.notifications.may_be_visible(message.id):
+            return "over"  # before anybody was notified
+        content = messages.pace(report, self._team(message.place, report.facts()))
+        parent = self._update_part(store, message, "message", None, content)
+        if parent is not None:
+            self._update_repeats(store, message, parent)
+        return parent
+
+    def _update_repeats(self, store: Store, message: Notification, parent: str) -> None:
+        repeats = store.notifications.list_repeats(message.id)
         if repeats:
-            self._part(store, message, "again", parent, words.again(message, repeats))
-        return f"{message.place} {parent}"
+            self._update_part(store, message, "again", parent, messages.repeats(message, repeats))
 
-    def _paced(self, store: Store, message: Message, about: pace.Pace) -> str:
-        if not about.episode.wrong and not store.told.is_shown(message.id):
-            return "over"  # before anybody was told
-        parent = self._part(
-            store, message, "message", None, words.pace(about, self._team(message.place, about.facts()))
-        )
-        repeats = store.told.repeats(message.id)
-        if parent is not None and repeats:
-            self._part(store, message, "again", parent, words.again(message, repeats))
-        return parent or "gone"
-
-    def _shown(self, about: Subject, store: Store, now: float) -> slack.Message:
-        incident = about.message.incident or ""
-        muted = store.told.muted("slack", about.message.place, about.message.cause, now)
-        notes = words.notes(about.remembered, muted)
-        team = self._team(about.message.place, Facts.of(about.diagnosis))
+    def _render_subject(self, subject: Subject, store: Store, now: float) -> slack.Message:
+        message, incident = subject.message, subject.message.incident or ""
+        muted = store.notifications.get_mute("slack", message.place, message.cause, now)
         return slack.message(
-            about.diagnosis, link=link(self._public_url, incident), incident=incident, team=team, notes=notes
+            subject.diagnosis,
+            link=incident_url(self._public_url, incident),
+            incident=incident,
+            team=self._team(message.place, RoutingFacts.from_diagnosis(subject.diagnosis)),
+            notes=messages.footer_notes(subject.incident, muted),
         )
 
-    def _team(self, channel: str, facts: Facts) -> str:
-        """The user group of the first route to this channel that wants such a failure and names one."""
-        return next(
-            (
-                route.team
-                for route in self._routes
-                if route.team and place(route) == (self.kind, channel) and wants(route, facts)
-            ),
-            "",
-        )
+    def _team(self, channel: str, facts: RoutingFacts) -> str:
+        """Return the user group of the first matching route to this channel that names one."""
+        for route in self._routes:
+            if route.team and split_target(route) == (self.kind, channel) and matches_route(route, facts):
+                return route.team
+        return ""
 
-    def _part(self, store: Store, message: Message, name: str, thread: str | None, made: slack.Message) -> str | None:
-        """The `ts` of a part that says this now; None when a person deleted it, for then it stays deleted."""
-        part = store.told.part(message.id, name)
-        digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:32]
-        metadata = {"event_type": EVENT, "event_payload": {"key": key(message, name)}}
+    def _update_part(
+        self, store: Store, message: Notification, name: str, thread: str | None, content: slack.Message
+    ) -> str | None:
+        """Post or edit a part; return its `ts`, or None if a person deleted it, because it then stays deleted."""
+        part = store.notifications.get_part(message.id, name)
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+        metadata = {"event_type": EVENT, "event_payload": {"key": part_key(message, name)}}
         if part.ref is None and part.tried:
-            part = replace(part, ref=self._found(message, name, thread))
-            if part.ref is not None:  # what it says is not known
-                store.told.keep(message.id, name, replace(part, digest=None))
+            part = replace(part, ref=self._find_part(message, name, thread))
+            if part.ref is not None:  # its content is unknown
+                store.notifications.save_part(message.id, name, replace(part, digest=None))
         if part.ref is None:
-            store.told.keep(message.id, name, Part(tried=True))
-            self._pace(message.place)
-            ts = self._client.post(message.place, made["text"], made["blocks"], metadata, thread)
-            store.told.keep(message.id, name, Part(True, ts, digest))
+            store.notifications.save_part(message.id, name, NotificationPart(tried=True))
+            self._wait_for_slot(message.place)
+            ts = self._client.post(message.place, content["text"], content["blocks"], metadata, thread)
+            store.notifications.save_part(message.id, name, NotificationPart(True, ts, digest))
             return ts
         if part.digest == "gone":
             return None
         if part.digest != digest:
             try:
-                self._client.edit(message.place, part.ref, made["text"], made["blocks"], metadata)
+                self._client.edit(message.place, part.ref, content["text"], content["blocks"], metadata)
             except Undelivered as error:
                 if "message_not_found" not in error.message:
                     raise
-                store.told.keep(message.id, name, Part(True, part.ref, "gone"))
+                store.notifications.save_part(message.id, name, NotificationPart(True, part.ref, "gone"))
                 return None
-            store.told.keep(message.id, name, Part(True, part.ref, digest))
+            store.notifications.save_part(message.id, name, NotificationPart(True, part.ref, digest))
         return part.ref
 
-    def _found(self, message: Message, name: str, thread: str | None) -> str | None:
-        wanted = key(message, name)
-        for item in self._client.messages(message.place, message.at - EARLIER, thread):
+    def _find_part(self, message: Notification, name: str, thread: str | None) -> str | None:
+        key = part_key(message, name)
+        for item in self._client.messages(message.place, message.at - CLOCK_TOLERANCE, thread):
             metadata: Any = item.get("metadata") or {}
-            if metadata.get("event_type") == EVENT and metadata.get("event_payload", {}).get("key") == wanted:
+            if metadata.get("event_type") == EVENT and metadata.get("event_payload", {}).get("key") == key:
                 return str(item["ts"])
         return None
 
-    def _pace(self, channel: str) -> None:
-        wait = self._last.get(channel, float("-inf")) + SECOND - self._clock()
+    def _wait_for_slot(self, channel: str) -> None:
+        wait = self._posted_at.get(channel, float("-inf")) + POST_INTERVAL - self._clock()
         if wait > 0:
             self._sleep(wait)
-        self._last[channel] = self._clock()
+        self._posted_at[channel] = self._clock()
 
 
-def _digest(message: Message, store: Store) -> slack.Message:
+def _render_digest(message: Notification, store: Store) -> slack.Message:
     report = message.report or "{}"
-    return words.digest(str(json.loads(report)["day"]), digests.incidents(store, report))
+    return messages.digest(str(json.loads(report)["day"]), digests.list_incidents(store, report))
 
 
-def key(message: Message, name: str) -> str:
-    """What tells this part from every other post in the channel."""
+def part_key(message: Notification, name: str) -> str:
+    """Return what identifies this part among all messages of the channel."""
     return hashlib.sha256(f"{message.place}\0{message.topic}\0{name}".encode()).hexdigest()[:40]

@@ -1,5 +1,6 @@
-"""Is it Slack that calls? The signature of its documents, on bytes: whatever the headers hold, the answer is yes or no
-and never an error.
+"""Verify that a request comes from Slack, by the signature that Slack documents.
+
+Works on bytes; no content of the headers raises an error.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from collections.abc import Mapping
 WINDOW = 300.0
 
 
-def genuine(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> bool:
-    """True for a body that was signed with the secret within the last five minutes. Names of headers are in lower case."""
-    stamp, given = headers.get("x-slack-request-timestamp", ""), headers.get("x-slack-signature", "")
-    if not secret or not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12) or abs(now - int(stamp)) > WINDOW:
+def is_genuine(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> bool:
+    """Return whether the secret signed the body within the last five minutes. Header names are in lower case."""
+    timestamp = headers.get("x-slack-request-timestamp", "")
+    signature = headers.get("x-slack-signature", "")
+    if not secret or not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12):
         return False
-    wanted = "v0=" + hmac.new(secret.encode(), b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(wanted.encode(), given.encode("utf-8", "surrogatepass"))
+    if abs(now - int(timestamp)) > WINDOW:
+        return False
+    message = b"v0:" + timestamp.encode() + b":" + body
+    expected = "v0=" + hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(expected.encode(), signature.encode("utf-8", "surrogatepass"))
 
 
-def sight(headers: Mapping[str, str]) -> str:
-    """What makes this request one of its kind: a second one with the same signature is a replay, for Slack signs a
-    retry anew.
-    """
+def request_id(headers: Mapping[str, str]) -> str:
+    """Return what identifies a request: the same signature twice is a replay, because Slack signs a retry anew."""
     return f"slack:{headers.get('x-slack-signature', '')}"

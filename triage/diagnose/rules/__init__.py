@@ -1,11 +1,9 @@
 """All rules that experts use, in order, in one place. docs/reasoning.md lists them and shows what each is worth.
 
-- PLACING: who a fact is about, before anything is matched (facts.py, candidates.py).
-- CONCLUDING: from the ranks together to an inference. Those that are marked `always` are always heard; the others only
-  when no line states
-  a cause, and of them the first that speaks, for a rank that raised is better evidence than any silence.
-- WEIGHING: edges between findings, moved suspicion, findings that are no cause here. Later ones fill in what earlier
-  ones left open.
+- PLACING and READING: which rank a fact is about, before anything is inferred (attribution.py, candidates.py).
+- CONCLUDING: inferences from the ranks together. Rules marked `always` run always; the others only where no line
+  states a cause, and of those only the first that fires counts, because an error of a rank is better evidence.
+- WEIGHING: edges between findings, moved suspicion, findings that are no cause here. Later rules add to earlier ones.
 - CHOOSING: which of the findings that nothing explains is the root; the first difference decides.
 """
 
@@ -14,28 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from triage.diagnose.attribution import PLACING
 from triage.diagnose.candidates import READING, Candidate
 from triage.diagnose.causes import CHOOSING
-from triage.diagnose.facts import PLACING
-from triage.diagnose.graph import Case
-from triage.diagnose.rules import calls, chains, links, machines, placement, silence
-from triage.diagnose.scene import Scene
+from triage.diagnose.context import RuleContext
+from triage.diagnose.graph import CausalGraph
+from triage.diagnose.rules import absence, calls, chains, links, machines, placement
 from triage.model.evidence import Evidence
 
-Conclude = Callable[[Scene], list[Evidence]]
-Weigh = Callable[[Case], None]
+Infer = Callable[[RuleContext], list[Evidence]]
+Weigh = Callable[[CausalGraph], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A concluding rule; `always`: it is heard even where a line states a cause."""
+    """A rule that makes inferences; `always`: it runs even where a line states a cause."""
 
-    conclude: Conclude
+    infer: Infer
     always: bool = False
 
     @property
     def name(self) -> str:
-        return name_of(self.conclude)
+        """Name of the rule."""
+        return name_of(self.infer)
 
 
 # What explains most comes first: an absent rank before a divergent call, a measured number before silence, a wait
@@ -47,23 +46,23 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(placement.memory_shared, always=True),
     Rule(placement.killed_while_saving, always=True),
     Rule(placement.same_path_written, always=True),
-    Rule(silence.done_while_others_wait, always=True),
+    Rule(absence.done_while_others_wait, always=True),
     Rule(placement.late_entry),
-    Rule(silence.rank_absent),
-    Rule(silence.left_early),
-    Rule(silence.one_rank_diverged),
-    Rule(silence.compile_skew),
-    Rule(silence.uneven_steps),
-    Rule(silence.missed_barrier),
-    Rule(silence.never_joined),
+    Rule(absence.rank_absent),
+    Rule(absence.left_early),
+    Rule(absence.one_rank_diverged),
+    Rule(absence.compile_skew),
+    Rule(absence.uneven_steps),
+    Rule(absence.missed_barrier),
+    Rule(absence.never_joined),
     Rule(calls.odd_operation),
     Rule(calls.odd_group),
     Rule(calls.numbers),
     Rule(calls.rank_conditional),
     Rule(calls.divergent_call),
     Rule(calls.watchdog_starved),
-    Rule(silence.log_stopped),
-    Rule(silence.left_first),
+    Rule(absence.log_stopped),
+    Rule(absence.left_first),
 )
 WEIGHING: tuple[Weigh, ...] = (
     machines.failed_node,
@@ -86,67 +85,63 @@ WEIGHING: tuple[Weigh, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What the concluding rules said: the inferences to go on with, and (rule, inferences) of all that spoke after the
-    first.
-    """
+class InferenceResult:
+    """The inferences to go on with, the rules that made them, and (rule, inferences) of the rules that fired later."""
 
     inferences: tuple[Evidence, ...] = ()
     others: tuple[tuple[str, tuple[Evidence, ...]], ...] = ()
-    spoken: frozenset[str] = field(default_factory=frozenset)
+    fired_rules: frozenset[str] = field(default_factory=frozenset)
 
 
-def infer(scene: Scene, *, stated: bool = False, without: frozenset[str] = frozenset()) -> Heard:
-    """Ask the concluding rules. `stated`: a line states a cause, or a conclusion was handed in, so that silence is not
-    asked.
-    """
-    heard: list[Evidence] = []
+def infer(context: RuleContext, *, has_cause: bool = False, without: frozenset[str] = frozenset()) -> InferenceResult:
+    """Run the CONCLUDING rules. `has_cause`: a line or a dump states a cause, so only rules marked `always` run."""
+    inferences: list[Evidence] = []
     others: list[tuple[str, tuple[Evidence, ...]]] = []
-    spoken = set()
-    first = True
+    fired_rules = set()
+    is_first = True
     for rule in CONCLUDING:
-        if rule.name in without or (stated and not rule.always):
+        if rule.name in without or (has_cause and not rule.always):
             continue
-        found = rule.conclude(scene)
-        if not found:
+        made = rule.infer(context)
+        if not made:
             continue
-        if rule.always or first:
-            heard += found
-            spoken.add(rule.name)
-            first = first and rule.always
+        if rule.always or is_first:
+            inferences += made
+            fired_rules.add(rule.name)
+            is_first = is_first and rule.always
         else:
-            others.append((rule.name, tuple(found)))
-    return Heard(tuple(heard), tuple(others), frozenset(spoken))
+            others.append((rule.name, tuple(made)))
+    return InferenceResult(tuple(inferences), tuple(others), frozenset(fired_rules))
 
 
-def weigh(case: Case, without: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Apply the weighing rules to the candidates, in order; the names of those that changed something."""
-    spoken = set()
+def weigh(graph: CausalGraph, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Apply the WEIGHING rules to the candidates, in order; return the names of those that changed something."""
+    fired_rules = set()
     for rule in WEIGHING:
         if name_of(rule) not in without:
-            before = _state(case.candidates)
-            rule(case)
-            if _state(case.candidates) != before:
-                spoken.add(name_of(rule))
-    return frozenset(spoken)
+            before = _snapshot(graph.candidates)
+            rule(graph)
+            if _snapshot(graph.candidates) != before:
+                fired_rules.add(name_of(rule))
+    return frozenset(fired_rules)
 
 
-def _state(candidates: Iterable[Candidate]) -> list[tuple[object, ...]]:
-    return [(len(one.explained_by), len(one.why), one.lowered, one.suspects) for one in candidates]
+def _snapshot(candidates: Iterable[Candidate]) -> list[tuple[object, ...]]:
+    return [(len(one.explained_by), len(one.why), one.demotion_reason, one.suspects) for one in candidates]
 
 
 def name_of(rule: Callable[..., object]) -> str:
-    """`catalog-edges` of `catalog_edges`."""
+    """Return `catalog-edges` for `catalog_edges`."""
     return rule.__name__.strip("_").replace("_", "-")
 
 
-def every_rule() -> list[tuple[str, str, str]]:
-    """(stage, name, what it says in one sentence) of all rules, in order."""
+def list_rules() -> list[tuple[str, str, str]]:
+    """Return (stage, name, what it says in one sentence) of all rules, in order."""
     stages: list[tuple[str, list[Callable[..., object]]]] = [
-        ("placing", [*PLACING, *READING]),
-        ("concluding", [rule.conclude for rule in CONCLUDING]),
+        ("attribution", [*PLACING, *READING]),
+        ("inference", [rule.infer for rule in CONCLUDING]),
         ("weighing", [*WEIGHING]),
-        ("choosing", [*CHOOSING]),
+        ("choice", [*CHOOSING]),
     ]
     return [(stage, name_of(rule), " ".join((rule.__doc__ or "").split())) for stage, rules in stages for rule in rules]
 
@@ -157,10 +152,10 @@ __all__ = [
     "PLACING",
     "READING",
     "WEIGHING",
-    "Heard",
+    "InferenceResult",
     "Rule",
-    "every_rule",
     "infer",
+    "list_rules",
     "name_of",
     "weigh",
 ]

@@ -1,6 +1,4 @@
-"""Rules about which collective each rank was in: by the line of the program, by operation and size, by process group,
-by number.
-"""
+"""Rules about which collective each rank was in: by the line of the program, operation, size, process group, number."""
 
 from __future__ import annotations
 
@@ -9,26 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
-from triage.diagnose import sequences
-from triage.diagnose.say import say_ranks
-from triage.diagnose.scene import Scene, conclude, ranks_of
+from triage.base.rank_ranges import format_ranks
+from triage.diagnose.context import RuleContext, ranks_of
+from triage.diagnose.phrases import agree
+from triage.diagnose.sequences import PROGRESS_HINT, compare_progress, group_of
+from triage.evidence.inference import make_inferences
 from triage.model.evidence import Evidence
 
 _WORK = lazy_re(
-    r"Work[NH]CCL\((?:SeqNum=(?P<seq>\d+), ?)?OpType=(?P<op>\w+)(?:, ?TensorShape=\[[^\]]*\])?(?:, ?NumelIn=(?P<numel>\d+))?[^)]*"
+    r"Work[NH]CCL\((?:SeqNum=(?P<seq>\d+), ?)?OpType=(?P<op>\w+)(?:, ?TensorShape=\[[^\]]*\])?"
+    r"(?:, ?NumelIn=(?P<numel>\d+))?[^)]*"
     r"Timeout\(ms\)=(?P<timeout>\d+)\)(?: ran for (?P<ran>\d+) milliseconds)?"
 )
-# Operations in which ranks may well give tensors of different sizes, or of which only two take part.
+# Operations in which ranks may give tensors of different sizes, or of which only two take part.
 _UNEVEN = lazy_re(r"ALLTOALL|ALL_TO_ALL|SEND|RECV|COALESCED|GATHER$|SCATTER$")
-# So much longer than the timeout ran what a watchdog saw late.
-_STARVED = 1.2
+# A watchdog that noticed a timeout so much too late did not run in between.
+_LATE_FACTOR, _LATE_MILLISECONDS = 1.2, 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The collective in which a rank timed out. `group` is what tells process groups apart, `label` what they are
-    called.
-    """
+    """The collective in which a rank timed out. `group` is the key of the process group, `label` its name."""
 
     rank: int
     group: str
@@ -41,72 +40,53 @@ class Wait:
     fact: Evidence
 
 
-def waits(scene: Scene) -> list[Wait]:
-    """The first such collective of each rank and group, in order of the ranks."""
-    found: dict[tuple[int, str], Wait] = {}
-    for fact in scene.evidence_of("waiting"):
+def find_waits(context: RuleContext) -> list[Wait]:
+    """Return the first such collective of each rank and group, in order of the ranks."""
+    waits: dict[tuple[int, str], Wait] = {}
+    for fact in context.evidence_of("waiting"):
         work = _WORK.search(fact.text)
-        if work is None or fact.origin.rank is None:
+        rank = fact.origin.rank
+        if work is None or rank is None:
             continue
-        group, label = sequences.group_of(fact.text)
-        numel = int(work["numel"]) if work["numel"] else None
-        wait = Wait(
-            fact.origin.rank,
-            group,
-            label,
-            int(work["seq"]) if work["seq"] else None,
-            work["op"],
-            numel,
-            int(work["timeout"]),
-            int(work["ran"]) if work["ran"] else None,
-            fact,
-        )
-        found.setdefault((fact.origin.rank, group), wait)
-    return [found[key] for key in sorted(found)]
+        group, label = group_of(fact.text)
+        if (rank, group) not in waits:
+            seq, numel, ran = (int(work[name]) if work[name] else None for name in ("seq", "numel", "ran"))
+            waits[rank, group] = Wait(rank, group, label, seq, work["op"], numel, int(work["timeout"]), ran, fact)
+    return [waits[key] for key in sorted(waits)]
 
 
-def rank_conditional(scene: Scene) -> list[Evidence]:
+def rank_conditional(context: RuleContext) -> list[Evidence]:
     """Rank 0 alone waits in another call than all the others: a collective inside `if rank == 0`."""
-    found = scene.once(divergent_call)
-    if ranks_of(found) != {0}:
+    diverging = context.once(divergent_call)
+    if ranks_of(diverging) != {0}:
         return []
-    return conclude(
-        "rank-conditional",
-        {0},
-        found[0],
-        found[0].text + ": that is what a collective inside `if rank == 0` looks like",
-    )
+    text = f"{diverging[0].text}; a collective inside `if rank == 0` looks like this"
+    return make_inferences("rank-conditional", {0}, text, diverging[0], basis="absence")
 
 
-def divergent_call(scene: Scene) -> list[Evidence]:
+def divergent_call(context: RuleContext) -> list[Evidence]:
     """Every rank waits, but not in the same call: the few that wait elsewhere took another way through the program."""
-    stuck = scene.evidence_of("waiting", "peer-lost") if scene.matched.get("waiting") else []
-    waiting = list(
-        {
-            fact.origin.rank: fact
-            for fact in reversed(stuck)
-            if fact.origin.rank is not None and fact.fields.get("line")
-        }.values()
-    )
-    waiting = [fact for fact in waiting if fact.fields.get("file")]
-    if len(waiting) < 3 or ranks_of(waiting) != scene.everybody:
+    stuck = context.evidence_of("waiting", "peer-lost") if context.matched.get("waiting") else []
+    by_rank = {fact.origin.rank: fact for fact in reversed(stuck) if fact.origin.rank is not None and _has_line(fact)}
+    waiting = [fact for fact in by_rank.values() if fact.fields.get("file")]
+    if len(waiting) < 3 or ranks_of(waiting) != context.all_ranks:
         return []
-    places = Counter((fact.fields.get("op", ""), fact.fields["file"], fact.fields["line"]) for fact in waiting)
-    (usual, most), *others = places.most_common()
+    counts = Counter(map(_call_site, waiting))
+    (usual, most), *others = counts.most_common()
     if not others or most * 2 <= len(waiting):
         return []
-    odd = [fact for fact in waiting if (fact.fields.get("op", ""), fact.fields["file"], fact.fields["line"]) != usual]
+    odd = [fact for fact in waiting if _call_site(fact) != usual]
     strange = ranks_of(odd)
-    there = _call(next(fact for fact in waiting if fact.origin.rank not in strange))
-    text = f"all ranks wait, but {say_ranks(strange)} in {_call(odd[0])} while the others are in {there}"
-    return conclude("divergent-call", strange, odd[0], text)
+    there = _format_call(next(fact for fact in waiting if fact.origin.rank not in strange))
+    text = f"all ranks wait, but {format_ranks(strange)} in {_format_call(odd[0])} and the others in {there}"
+    return make_inferences("divergent-call", strange, text, odd[0], basis="absence")
 
 
-def odd_operation(scene: Scene) -> list[Evidence]:
+def odd_operation(context: RuleContext) -> list[Evidence]:
     """At the same number of the same group, most ranks wait in one operation and a few in another, or in one of another
     size.
     """
-    for same in _by_group(scene.once(waits)).values():
+    for same in _by_group(context.once(find_waits)).values():
         numbers = Counter(wait.seq for wait in same if wait.seq is not None)
         if not numbers:
             continue
@@ -116,99 +96,104 @@ def odd_operation(scene: Scene) -> list[Evidence]:
             continue
         odd = _minority({wait.rank: wait.op for wait in here})
         if odd:
-            return _odd_one("divergent-call", odd, here, "in {0.op}", number or 0)
-        sized = {wait.rank: str(wait.numel) for wait in here if wait.numel is not None and not _UNEVEN.search(wait.op)}
-        odd = _minority(sized) if len(sized) == len(here) else set()
+            return _infer_odd("divergent-call", odd, here, "in {0.op}", number or 0)
+        sizes = {wait.rank: str(wait.numel) for wait in here if wait.numel is not None and not _UNEVEN.search(wait.op)}
+        odd = _minority(sizes) if len(sizes) == len(here) else set()
         if odd:
-            return _odd_one("shape-mismatch", odd, here, "in {0.op} of {0.numel} elements", number or 0)
+            return _infer_odd("shape-mismatch", odd, here, "in {0.op} of {0.numel} elements", number or 0)
     return []
 
 
-def _odd_one(rule: str, odd: set[int], here: Sequence[Wait], form: str, number: int) -> list[Evidence]:
+def _infer_odd(rule: str, odd: set[int], here: Sequence[Wait], form: str, number: int) -> list[Evidence]:
     strange = next(wait for wait in here if wait.rank in odd)
     usual = next(wait for wait in here if wait.rank not in odd)
-    text = f"collective {number} of {usual.label or 'the group'}: {say_ranks(odd)} waits {form.format(strange)}, the others {form.format(usual)}"
-    return conclude(rule, odd, strange.fact, text, "measured")
+    collective = f"collective {number} of {usual.label or 'the group'}"
+    waits = f"{format_ranks(odd)} {agree(odd, 'waits', 'wait')} {form.format(strange)}"
+    return make_inferences(rule, odd, f"at {collective}, {waits}, the others {form.format(usual)}", strange.fact)
 
 
-def odd_group(scene: Scene) -> list[Evidence]:
+def odd_group(context: RuleContext) -> list[Evidence]:
     """Every rank waits, most in one process group and a few in another: two groups used in different order, or the
     wrong group.
     """
-    found = scene.once(waits)
-    groups = _by_group(found)
-    if (
-        len(groups) < 2
-        or {wait.rank for wait in found} != scene.everybody
-        or len(found) != len({wait.rank for wait in found})
-    ):
+    waits = context.once(find_waits)
+    groups = _by_group(waits)
+    ranks = {wait.rank for wait in waits}
+    if len(groups) < 2 or ranks != context.all_ranks or len(waits) != len(ranks):
         return []
-    ordered = sorted(groups.values(), key=lambda same: (-len(same), same[0].group))
-    usual, *others = ordered
+    usual, *others = sorted(groups.values(), key=lambda same: (-len(same), same[0].group))
     odd = {wait.rank for same in others for wait in same}
     if len(usual) <= len(odd) or len(others) > 1:
         return []
-    members = _members(scene)
-    crossed = (
-        odd <= members.get(usual[0].group, set())
-        and {wait.rank for wait in usual} & members.get(others[0][0].group, set()) - odd
-    )
+    members = _group_members(context)
     strange, there = others[0][0], usual[0]
-    text = f"{say_ranks(odd)} waits in group {strange.label or strange.group} while {say_ranks(wait.rank for wait in usual)} wait in group {there.label or there.group}"
-    if crossed:
-        return conclude(
-            "group-order", odd, strange.fact, text + ", and all belong to both: each waits for the other", "measured"
-        )
-    return conclude("wrong-group", odd, strange.fact, text, "measured")
-
-
-def numbers(scene: Scene) -> list[Evidence]:
-    """The watchdogs print how far each rank had come: somebody is ahead, behind, or all are at the same place."""
-    found = sequences.conclude(scene.saying(sequences.SAID), scene.everybody)
-    return (
-        conclude(found.rule, found.ranks, found.basis, f"{say_ranks(found.ranks)} {found.text}", "measured")
-        if found
-        else []
+    rest = {wait.rank for wait in usual}
+    is_crossed = odd <= members.get(there.group, set()) and rest & members.get(strange.group, set()) - odd
+    text = (
+        f"{format_ranks(odd)} {agree(odd, 'waits', 'wait')} in group {strange.label or strange.group}"
+        f" while {format_ranks(rest)} wait in group {there.label or there.group}"
     )
+    if is_crossed:
+        text += "; all belong to both groups, so each waits for the other"
+    return make_inferences("group-order" if is_crossed else "wrong-group", odd, text, strange.fact)
 
 
-def watchdog_starved(scene: Scene) -> list[Evidence]:
+def numbers(context: RuleContext) -> list[Evidence]:
+    """The watchdogs print how far each rank had come: some are ahead or behind, or all are at the same place."""
+    conclusion = compare_progress(context.facts_with(PROGRESS_HINT), context.all_ranks)
+    if conclusion is None:
+        return []
+    text = f"{format_ranks(conclusion.ranks)} {conclusion.text}"
+    return make_inferences(conclusion.rule, conclusion.ranks, text, conclusion.evidence)
+
+
+def watchdog_starved(context: RuleContext) -> list[Evidence]:
     """A watchdog saw the timeout much later than it had to: the process, or its host, stood still."""
     late = [
         wait
-        for wait in scene.once(waits)
-        if wait.ran is not None and wait.ran > wait.timeout * _STARVED and wait.ran > wait.timeout + 10_000
+        for wait in context.once(find_waits)
+        if wait.ran is not None and wait.ran > max(wait.timeout * _LATE_FACTOR, wait.timeout + _LATE_MILLISECONDS)
     ]
     if not late:
         return []
     worst = max(late, key=lambda wait: (wait.ran or 0, -wait.rank))
-    text = f"the watchdog of rank {worst.rank} saw after {worst.ran} ms what should have ended after {worst.timeout} ms: it did not run in between"
-    return conclude("watchdog-starved", {wait.rank for wait in late}, worst.fact, text, "measured")
+    delay = f"only after {worst.ran} ms"
+    text = f"the watchdog of rank {worst.rank} saw a timeout of {worst.timeout} ms {delay}: it did not run in between"
+    return make_inferences("watchdog-starved", {wait.rank for wait in late}, text, worst.fact)
 
 
-def _by_group(found: Sequence[Wait]) -> dict[str, list[Wait]]:
+def _by_group(waits: Sequence[Wait]) -> dict[str, list[Wait]]:
     groups: dict[str, list[Wait]] = defaultdict(list)
-    for wait in found:
+    for wait in waits:
         groups[wait.group].append(wait)
     return dict(sorted(groups.items()))
 
 
-def _minority(told: Mapping[int, str]) -> set[int]:
-    """The ranks that say something else than most; empty without a clear majority."""
-    counts = Counter(told.values()).most_common()
-    if len(counts) < 2 or counts[0][1] * 2 <= len(told):
+def _minority(values: Mapping[int, str]) -> set[int]:
+    """Return the ranks whose value is not that of most; none without a clear majority."""
+    counts = Counter(values.values()).most_common()
+    if len(counts) < 2 or counts[0][1] * 2 <= len(values):
         return set()
-    return {rank for rank, text in told.items() if text != counts[0][0]}
+    return {rank for rank, text in values.items() if text != counts[0][0]}
 
 
-def _members(scene: Scene) -> dict[str, set[int]]:
-    """Process group to the ranks that ever speak as its members."""
+def _group_members(context: RuleContext) -> dict[str, set[int]]:
+    """Return process group to the ranks that ever write as its members."""
     members: dict[str, set[int]] = defaultdict(set)
-    for fact in scene.saying("[PG "):
+    for fact in context.facts_with("[PG "):
         if fact.origin.rank is not None:
-            members[sequences.group_of(fact.text)[0]].add(fact.origin.rank)
+            members[group_of(fact.text)[0]].add(fact.origin.rank)
     return members
 
 
-def _call(fact: Evidence) -> str:
-    return f"{fact.fields.get('op') or 'a call'} at {fact.fields['file'].rsplit('/', 1)[-1]}:{fact.fields['line']}"
+def _has_line(fact: Evidence) -> bool:
+    return bool(fact.fields.get("line"))
+
+
+def _call_site(fact: Evidence) -> tuple[str, str, str]:
+    return fact.fields.get("op", ""), fact.fields["file"], fact.fields["line"]
+
+
+def _format_call(fact: Evidence) -> str:
+    op, file, line = _call_site(fact)
+    return f"{op or 'a call'} at {file.rsplit('/', 1)[-1]}:{line}"

@@ -1,93 +1,75 @@
-"""Rules about what the kernel, the scheduler and the GPUs say: who killed a process, which fault of a GPU was the
-first, what is no fault.
-"""
+"""Rules about the kernel, the scheduler and GPUs: who killed a process, which fault of a GPU came first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
+from triage.base.host_lists import expand_hosts
 from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.graph import Case, name
-from triage.diagnose.memory_kills import may_be_rank, process, was_killed
-from triage.diagnose.say import say_ranks
-from triage.diagnose.scene import LONG, Scene
+from triage.diagnose.context import LONG_SILENCE, RuleContext
+from triage.diagnose.graph import CausalGraph
+from triage.diagnose.memory_kills import killed_process, may_be_rank, was_killed
+from triage.diagnose.phrases import agree, join_names
+from triage.model.details import KernelDetail, SchedulerDetail
 from triage.model.evidence import Evidence
-from triage.ranks.identity import short
+from triage.ranks.identity import short_host
 
-# Faults of one GPU that the kernel reports within so many seconds are one burst.
+# Faults of one GPU that the kernel logs within so many seconds are one burst.
 _BURST = 300.0
 _NONFATAL = lazy_re(r"\bNonfatal\b")
 _CAUSED_BY = lazy_re(r"caused by previous Xid (\d+)")
 _INNER = lazy_re(r"\b[A-Z][A-Z0-9]9999\b")
-_MOST = 4096  # hosts of one range
-_HOSTS = lazy_re(r"([^\[\],]+)(?:\[([\d,-]{1,999})\])?")
 _CODE = lazy_re(r"\bE[A-Z0-9]\d{4}\b")
+_LOGS = ("kernel", "scheduler")
+
+Reported = tuple[float, float, str]
+"""The latest and the earliest time at which a rank can have reported, and its host."""
 
 
-def failed_node(case: Case) -> None:
-    """Where the scheduler names the node that it lost, the failure began there, and all other ranks were stopped
-    because of it.
-    """
-    for lost in case.candidates:
-        if lost.tells != "node-lost":
+def failed_node(graph: CausalGraph) -> None:
+    """Where the scheduler names the node that it lost, the failure began there; all other ranks were stopped for it."""
+    context = graph.context
+    for lost in graph.candidates:
+        if lost.indicates != "node-lost":
             continue
-        nodes = {node for fact in lost.facts for node in _nodes(fact.fields.get("node") or fact.fields.get("down", ""))}
-        ranks = {rank for rank, hosts in case.scene.hosts.items() if nodes.intersection(hosts)}
-        told = f"{' and '.join(sorted(nodes)[:4])} failed"
+        lists = {fact.detail.lost_nodes for fact in lost.facts if isinstance(fact.detail, SchedulerDetail)}
+        nodes = {short_host(host) for text in lists for host in expand_hosts(text)}
+        ranks = {rank for rank, hosts in context.hosts.items() if nodes.intersection(hosts)}
+        failed = f"{join_names(sorted(nodes)[:4])} failed"
         if ranks:
-            unknown = case.scene.everybody - case.scene.hosts.keys()
-            why = f"{told}, where {say_ranks(ranks)} ran; the others were stopped because of it" + (
-                f" (no file says where {say_ranks(unknown)} ran)" if unknown else ""
-            )
+            unknown = context.all_ranks - context.hosts.keys()
+            why = f"{failed}, where {format_ranks(ranks)} ran; the other ranks were stopped because of it"
+            why += f"; no file says where {format_ranks(unknown)} ran" if unknown else ""
+        elif nodes:
+            why = f"{failed}; no file says which ranks ran there"
         else:
-            why = (
-                f"{told}; no file says which ranks ran there"
-                if nodes
-                else "no line names the node that failed; a node in the line reports it"
-            )
-        case.suspect(lost, ranks, why)
+            why = "No line names the failed node; a node in the line only reports it"
+        graph.set_suspects(lost, ranks, why)
 
 
-def _nodes(text: str) -> set[str]:
-    """The hosts of one of Slurm's lists, by their short names: `node7`, `node[2-4,8],login1`."""
-    names: set[str] = set()
-    for prefix, numbers in _HOSTS.findall(text):
-        for part in numbers.split(","):
-            low, _, high = part.partition("-")
-            if not low.isdecimal():
-                names.add(short(prefix))
-                continue
-            last = min(int(high), int(low) + _MOST) if high.isdecimal() else int(low)
-            names.update(short(f"{prefix}{number:0{len(low)}}") for number in range(int(low), last + 1))
-    return names
-
-
-def kill_confirmed(case: Case) -> None:
-    """A SIGKILL is unconfirmed until the kernel, a cgroup, the scheduler or a container says why; whoever does decides
-    the cause.
-    """
-    for killed in case.candidates:
-        if killed.tells != "killed":
+def kill_confirmed(graph: CausalGraph) -> None:
+    """The kernel, a cgroup, the scheduler or a container says why a process got SIGKILL; that is the cause."""
+    for killed in graph.candidates:
+        if killed.indicates != "killed":
             continue
-        said = [case.by_id[cause] for cause in killed.explained_by if cause in case.by_id]
-        said = [cause for cause in said if any(fact.kind in ("kernel", "scheduler") for fact in cause.facts)]
-        for witness in said:
-            _place(case, witness, killed)
-            if witness.ranks or not any(map(process, witness.facts)):
-                speakers = sorted({fact.component for fact in witness.facts if fact.kind in ("kernel", "scheduler")})
-                witness.why.append(
-                    f"{' and '.join(speakers)} says why {say_ranks(killed.ranks)} {_was(killed.ranks)} killed"
-                )
-        if not said and not killed.explained_by:
-            killed.why.append(
-                "nothing in the files says who sent SIGKILL: the logs of kernel, scheduler and container would"
-            )
+        causes = [graph.by_id[cause] for cause in killed.explained_by if cause in graph.by_id]
+        witnesses = [cause for cause in causes if any(fact.kind in _LOGS for fact in cause.facts)]
+        for witness in witnesses:
+            _place_on_killed(graph, witness, killed)
+            if witness.ranks or not any(map(killed_process, witness.facts)):
+                components = {fact.component for fact in witness.facts if fact.kind in _LOGS}
+                logs = ["the kernel" if name == "kernel" else name for name in sorted(components)]
+                verb, was = "says" if len(logs) == 1 else "say", agree(killed.ranks, "was", "were")
+                witness.why.append(f"{join_names(logs)} {verb} why {format_ranks(killed.ranks)} {was} killed")
+        if not witnesses and not killed.explained_by:
+            killed.why.append("No file says who sent SIGKILL; look in the logs of kernel, scheduler and container")
 
 
-def _place(case: Case, witness: Candidate, killed: Candidate) -> None:
-    """A witness that names no rank and no process speaks of those that were killed on its host."""
+def _place_on_killed(graph: CausalGraph, witness: Candidate, killed: Candidate) -> None:
+    """A witness that names no rank and no process is about those that were killed on its host."""
     if witness.ranks or witness.suspects is not None or any(fact.fields.get("pid") for fact in witness.facts):
         return
     ranks = {
@@ -96,176 +78,153 @@ def _place(case: Case, witness: Candidate, killed: Candidate) -> None:
         if fact.origin.rank is not None and (not witness.hosts or fact.origin.host in (None, *witness.hosts))
     }
     if ranks:
-        case.suspect(witness, ranks, f"it names no process; {say_ranks(ranks)} {_was(ranks)} killed there")
+        was = agree(ranks, "was", "were")
+        graph.set_suspects(witness, ranks, f"The line names no process; {format_ranks(ranks)} {was} killed there")
 
 
-def nameless_kill(case: Case) -> None:
-    """The kernel killed a process for memory, with a pid that is of no rank in the files: it may be one of those that
-    died by SIGKILL on that
-    host, or that ran there."""
-    for candidate in case.candidates:
+def nameless_kill(graph: CausalGraph) -> None:
+    """A process that the kernel killed for memory, with an unknown pid, may be a rank that died by SIGKILL on that
+    host, or that ran there.
+    """
+    for candidate in graph.candidates:
         killed = {
-            (fact.origin.host or "", *found): fact
+            (fact.origin.host or "", *process)
             for fact in candidate.facts
-            if fact.origin.rank is None and (found := process(fact))
+            if fact.origin.rank is None and (process := killed_process(fact))
         }
         for host, pid, program in sorted(killed):
-            one = f"the kernel{f' of {host}' if host else ''} killed process {pid} ({program}), a pid that is of no rank in the files"
-            there = {rank for rank, hosts in case.scene.hosts.items() if host in hosts}
-            dead = {fact.origin.rank for fact in case.scene.exits if fact.origin.rank is not None and was_killed(fact)}
-            dead = {rank for rank in dead if not host or rank in there or rank not in case.scene.hosts}
-            if not may_be_rank(program) or not (dead or there):
-                candidate.why.append(one)
-            else:
-                what = "died by SIGKILL" if dead else "ran"
-                candidate.why.append(
-                    f"{one}: it may be {'one of ' if len(dead or there) > 1 else ''}{say_ranks(dead or there)}, which {what} there"
-                )
+            kernel = f"The kernel of {host}" if host else "The kernel"
+            text = f"{kernel} killed process {pid} ({program}), a pid that no file maps to a rank"
+            candidate.why.append(text + (_possible_victims(graph.context, host) if may_be_rank(program) else ""))
 
 
-def _was(ranks: Collection[int]) -> str:
-    return "was" if len(ranks) == 1 else "were"
+def _possible_victims(context: RuleContext, host: str) -> str:
+    """Return a clause that names the ranks that may have been killed on a host; empty where there are none."""
+    here = {rank for rank, hosts in context.hosts.items() if host in hosts}
+    dead = {fact.origin.rank for fact in context.exits if fact.origin.rank is not None and was_killed(fact)}
+    dead = {rank for rank in dead if not host or rank in here or rank not in context.hosts}
+    ranks = dead or here
+    if not ranks:
+        return ""
+    one_of = "one of " if len(ranks) > 1 else ""
+    return f": it may be {one_of}{format_ranks(ranks)}, which {'died by SIGKILL' if dead else 'ran'} there"
 
 
-def first_of_burst(case: Case) -> None:
-    """Of the faults that the kernel reports of one GPU in a burst, the first explains the others; the driver may say so
-    itself.
-    """
-    faults = [
-        candidate
-        for candidate in case.candidates
-        if candidate.signature and any("xid" in fact.fields for fact in candidate.facts)
-    ]
+def first_of_burst(graph: CausalGraph) -> None:
+    """Of the faults of one GPU in a burst of kernel lines, the first explains the others; the driver may say so."""
+    faults = [candidate for candidate in graph.candidates if candidate.signature and _xids(candidate)]
     for later in faults:
-        said = {number for fact in later.facts for number in _CAUSED_BY.findall(fact.text)}
+        named = {int(number) for fact in later.facts for number in _CAUSED_BY.findall(fact.text)}
         for first in faults:
             if first is later:
                 continue
-            if said & {fact.fields.get("xid", "") for fact in first.facts}:
-                case.link(first, later, f"the driver itself says that Xid {' '.join(sorted(said))} caused it")
+            if named & _xids(first):
+                numbers = " and ".join(map(str, sorted(named)))
+                graph.add_edge(first, later, f"the driver says that Xid {numbers} caused it")
             elif first.role in ("cause", "either") and later.role != "cause" and _leads(first.facts, later.facts):
-                case.link(first, later, f"{name(first)} was the first fault of that GPU in the burst")
+                graph.add_edge(first, later, "it was the first fault of that GPU")
+
+
+def _xids(candidate: Candidate) -> set[int]:
+    details = (fact.detail for fact in candidate.facts)
+    return {detail.xid for detail in details if isinstance(detail, KernelDetail) and detail.xid is not None}
 
 
 def _leads(first: Iterable[Evidence], later: Iterable[Evidence]) -> bool:
-    """On every GPU of `later`, did a fault of `first` come before, in the same log and within a burst?"""
-    begun = {place: fact for fact in sorted(first, key=lambda fact: -fact.offset) if (place := _gpu(fact))}
-    then = [(begun.get(place), fact) for fact in later if (place := _gpu(fact))]
-    return bool(then) and all(
-        before is not None and before.offset < fact.offset and _near(before, fact) for before, fact in then
+    """Whether on every GPU of `later` a fault of `first` came before, in the same log and within a burst."""
+    begun = {gpu: fact for fact in sorted(first, key=lambda fact: -fact.offset) if (gpu := _gpu(fact))}
+    pairs = [(begun.get(gpu), fact) for fact in later if (gpu := _gpu(fact))]
+    return bool(pairs) and all(
+        before is not None and before.offset < fact.offset and _in_one_burst(before, fact) for before, fact in pairs
     )
 
 
 def _gpu(fact: Evidence) -> tuple[str, str] | None:
-    return (fact.source, fact.fields["busid"]) if "busid" in fact.fields else None
+    return (fact.source, fact.detail.pci_address) if isinstance(fact.detail, KernelDetail) else None
 
 
-def _near(one: Evidence, other: Evidence) -> bool:
+def _in_one_burst(one: Evidence, other: Evidence) -> bool:
     return one.origin.time is None or other.origin.time is None or other.origin.time - one.origin.time <= _BURST
 
 
-def nonfatal(case: Case) -> None:
+def nonfatal(graph: CausalGraph) -> None:
     """A fault that the driver calls Nonfatal is a warning: anything else comes before it."""
-    for candidate in case.candidates:
+    for candidate in graph.candidates:
         if candidate.signature and all(_NONFATAL.search(fact.text) for fact in candidate.facts):
-            candidate.lowered = "the driver calls it Nonfatal: a warning, not a cause"
+            candidate.demotion_reason = "The driver calls it Nonfatal: a warning, not a cause"
 
 
-def first_cuda_error(case: Case) -> None:
-    """CUDA errors surface late and elsewhere: of several ranks that report the same one, the first counts."""
-    for candidate in case.candidates:
-        if (
-            candidate.signature is None
-            or candidate.signature.domain != "cuda"
-            or len(candidate.shown_by) < 2
-            or candidate.suspects is not None
-        ):
+def first_cuda_error(graph: CausalGraph) -> None:
+    """CUDA errors show up late and elsewhere: of several ranks that report the same one, the first counts."""
+    for candidate in graph.candidates:
+        if candidate.domain != "cuda" or len(candidate.observed_ranks) < 2 or candidate.suspects is not None:
             continue
-        first = _first_ranks(case, candidate)
+        first = _first_ranks(graph.context, candidate)
         if first:
-            case.suspect(
-                candidate,
-                first,
-                f"{say_ranks(first)} reported it first; a CUDA error surfaces late, and then on others as well",
-            )
+            why = f"{format_ranks(first)} reported it first; CUDA errors show up late, and then on other ranks too"
+            graph.set_suspects(candidate, first, why)
 
 
-def _first_ranks(case: Case, candidate: Candidate) -> set[int]:
-    """The ranks that report clearly before all others; empty if there are none, or their times cannot be compared."""
-    times: dict[int, Span] = {}
+def _first_ranks(context: RuleContext, candidate: Candidate) -> set[int]:
+    """Return the ranks that report clearly before all others; none where there are none, or times cannot be
+    compared.
+    """
+    times: dict[int, Reported] = {}
     clocks = set()
     for fact in candidate.facts:
-        span = case.scene.clocks.span(fact)
-        if span is not None and fact.origin.rank is not None:
-            clocks.add(span[0])
-            mine = (span[2], span[1], fact.origin.host or "")
-            times[fact.origin.rank] = min(times.get(fact.origin.rank, mine), mine)
-    if len(clocks) != 1 or set(times) != set(candidate.shown_by):
+        interval = context.clocks.interval(fact)
+        if interval is not None and fact.origin.rank is not None:
+            clock, earliest, latest = interval
+            clocks.add(clock)
+            reported = (latest, earliest, fact.origin.host or "")
+            times[fact.origin.rank] = min(times.get(fact.origin.rank, reported), reported)
+    if len(clocks) != 1 or set(times) != set(candidate.observed_ranks):
         return set()
     if all(latest == math.inf for latest, _, _ in times.values()):
-        return _silent_first(case.scene, candidate.shown_by)
+        return _first_silent_ranks(context, candidate.observed_ranks)
     first = min(times.values())
-    early = {rank for rank, span in times.items() if not _clearly(case, first, span)}
-    rest = [span for rank, span in times.items() if rank not in early]
+    early = {rank for rank, reported in times.items() if not _is_before(context, first, reported)}
+    rest = [reported for rank, reported in times.items() if rank not in early]
     last = max(times[rank] for rank in early)
-    return early if rest and all(_clearly(case, last, span) for span in rest) else set()
+    return early if rest and all(_is_before(context, last, reported) for reported in rest) else set()
 
 
-def _silent_first(scene: Scene, ranks: Collection[int]) -> set[int]:
-    """The lines have no time of their own: ranks that report their steps, and wrote their last line long before all
-    others.
-    """
-    last = {rank: scene.last_time[rank] for rank in ranks if rank in scene.last_time and rank in scene.last_step}
-    if len(last) < len(ranks) or len({clock for clock, _ in last.values()}) != 1:
+def _first_silent_ranks(context: RuleContext, ranks: Iterable[int]) -> set[int]:
+    """Where lines have no time of their own: the ranks that report steps, and went silent long before all others."""
+    reporting = context.last_time.keys() & context.last_step.keys()
+    if not reporting.issuperset(ranks) or len({context.last_time[rank][0] for rank in ranks}) != 1:
         return set()
-    first = min(when for _, when in last.values())
-    early = {rank: when for rank, (_, when) in last.items() if when <= first + LONG}
-    rest = [when for rank, (_, when) in last.items() if rank not in early]
-    return set(early) if rest and min(rest) > max(early.values()) + LONG else set()
+    last = {rank: context.last_time[rank][1] for rank in ranks}
+    first = min(last.values())
+    early = {rank: when for rank, when in last.items() if when <= first + LONG_SILENCE}
+    rest = [when for rank, when in last.items() if rank not in early]
+    return set(early) if rest and min(rest) > max(early.values()) + LONG_SILENCE else set()
 
 
-Span = tuple[float, float, str]
-"""The latest and the earliest time at which a rank can have reported, and its host."""
+def _is_before(context: RuleContext, one: Reported, other: Reported) -> bool:
+    """Whether the first is before the second, as far as the clocks can show."""
+    return one[0] < other[1] - context.clocks.uncertainty(one[2], other[2])
 
 
-def _clearly(case: Case, one: Span, other: Span) -> bool:
-    """Is the first before the second, as far as the clocks can tell?"""
-    return one[0] < other[1] - case.scene.clocks.doubt(one[2], other[2])
-
-
-def inner_error(case: Case) -> None:
+def inner_error(graph: CausalGraph) -> None:
     """CANN's codes that end in 9999 say only that something failed inside: they carry no cause."""
-    for candidate in (one for one in case.candidates if one.signature is None):
+    for candidate in (one for one in graph.candidates if one.signature is None):
         codes = {code for fact in candidate.facts for code in _CODE.findall(fact.text)}
         if codes and all(_INNER.fullmatch(code) for code in codes):
-            candidate.lowered = f"{', '.join(sorted(codes))} says only that something failed inside"
+            verb = "says" if len(codes) == 1 else "say"
+            candidate.demotion_reason = f"{', '.join(sorted(codes))} {verb} only that something failed inside CANN"
 
 
-def all_ranks(case: Case) -> None:
-    """The same error on all ranks at once is one of the program or the configuration (of hardware: of what they share),
-    not of a rank.
-    """
-    everybody = case.scene.everybody
-    for candidate in case.candidates:
-        if (
-            candidate.suspects is not None
-            or candidate.role == "symptom"
-            or candidate.inferred
-            or len(candidate.shown_by) < 2
-        ):
+def all_ranks(graph: CausalGraph) -> None:
+    """The same error on all ranks is one of the program, the configuration or shared hardware, not of one rank."""
+    world = graph.context.all_ranks
+    for candidate in graph.candidates:
+        ranks = candidate.observed_ranks
+        if candidate.suspects is not None or candidate.role == "symptom" or candidate.is_inferred or len(ranks) < 2:
             continue
-        if len(candidate.shown_by) > 2 and set(candidate.shown_by) >= everybody:
-            common = (
-                "a fault of something that they share"
-                if _of_a_machine(candidate)
-                else "a program or configuration error"
-            )
-            candidate.why.append(
-                f"all ranks ({say_ranks(candidate.shown_by)}) show it: {common} rather than a bad rank"
-            )
-        elif everybody:
-            candidate.why.append(f"{say_ranks(candidate.shown_by)} show it, of {len(everybody)}")
-
-
-def _of_a_machine(candidate: Candidate) -> bool:
-    return candidate.signature is not None and candidate.signature.domain in ("gpu", "fabric", "host", "slurm")
+        if len(ranks) > 2 and set(ranks) >= world:
+            is_of_machine = candidate.domain in ("gpu", "fabric", "host", "slurm")
+            fault = "shared hardware" if is_of_machine else "the program or its configuration"
+            candidate.why.append(f"All ranks ({format_ranks(ranks)}) show it: a fault of {fault}, not of one rank")
+        elif world:
+            candidate.why.append(f"{len(ranks)} of {len(world)} ranks show it: {format_ranks(ranks)}")

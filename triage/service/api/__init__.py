@@ -1,17 +1,17 @@
-"""`/api/v1`, one module a subject, in the order of the document."""
+"""`/api/v1`: one module per subject, in the order of the OpenAPI document."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
-from triage.service.api import alerts, catalog, clusters, incidents, intake, operation, searching
+from triage.service.api import catalog, clusters, incidents, intake, operation, tasks
 
 ROUTERS: tuple[APIRouter, ...] = (
     intake.router,
+    tasks.router,
     incidents.router,
     clusters.router,
     catalog.router,
-    searching.router,
-    alerts.router,
+    intake.alerts_router,
     operation.router,
 )

@@ -1,4 +1,4 @@
-"""Clusters of unknown failures, and what curators decide about them. Every decision can be taken back by its entry."""
+"""Clusters of unknown failures, the decisions of curators, and the audit log, which can undo each decision."""
 
 from __future__ import annotations
 
@@ -6,116 +6,125 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 
-from triage.render import clusters as shown
-from triage.service import queries
-from triage.service.api import schemas
-from triage.service.api.answers import Json
-from triage.service.deps import Curator, TheCatalog, TheStore, Viewer
+from triage.render import clusters as rendered
+from triage.service import cluster_queries
+from triage.service.api import requests, schemas
+from triage.service.api.responses import JsonResponse
+from triage.service.dependencies import CatalogDep, Curator, StoreDep, Viewer
 from triage.store import Store
 
 router = APIRouter(tags=["clusters"])
-Id = Annotated[str, Path(max_length=200, description="its id, its first digits, or its name", examples=["u-7f3a9c"])]
+ClusterId = Annotated[
+    str, Path(max_length=200, description="its id, the start of its id, or its name", examples=["u-7f3a9c"])
+]
 State = Literal["waiting", "open", "named", "ignored", "promoted", "merged", "all"]
 
 
-def _moved(store: Store, entry: int, cluster: str) -> Json:
-    return Json({"entry": entry, "cluster": store.clusters.id(cluster)})
+def _decision(store: Store, entry: int, cluster: str) -> JsonResponse:
+    return JsonResponse({"entry": entry, "cluster": store.clusters.find_id(cluster)})
 
 
 @router.get("/clusters", response_model=schemas.ClusterList)
 def list_clusters(
-    store: TheStore, _: Viewer, state: State = "waiting", limit: Annotated[int, Query(ge=1, le=500)] = 50
-) -> Json:
-    """By what matters: growing, then recent, then many jobs, then many ranks."""
-    return Json({"clusters": [shown.as_dict(item) for item in queries.clusters(store, state, limit=limit)]})
+    store: StoreDep, _: Viewer, state: State = "waiting", limit: Annotated[int, Query(ge=1, le=500)] = 50
+) -> JsonResponse:
+    """List clusters: growing ones first, then recent ones, then by jobs and ranks."""
+    clusters = cluster_queries.list_clusters(store, state, limit=limit)
+    return JsonResponse({"clusters": [rendered.as_dict(cluster) for cluster in clusters]})
 
 
 @router.get("/clusters/{cluster}", response_model=schemas.ClusterRow)
-def get_cluster(cluster: Id, store: TheStore, _: Viewer) -> Json:
-    """Fingerprints, lines, incidents, and what was decided. The id of a merged cluster leads to the one it is in."""
-    found = queries.cluster(store, cluster)
-    return Json(
-        shown.page_as_dict(
-            shown.Page(found.cluster, found.exemplars, found.members, found.log, found.reasons, found.near, found.note)
-        )
+def get_cluster(cluster: ClusterId, store: StoreDep, _: Viewer) -> JsonResponse:
+    """Return fingerprints, lines, incidents and decisions of a cluster. A merged id returns its new cluster."""
+    details = cluster_queries.get_cluster(store, cluster)
+    page = rendered.ClusterDetails(
+        details.cluster, details.exemplars, details.members, details.log, details.reasons, details.near, details.note
     )
+    return JsonResponse(rendered.page_as_dict(page))
 
 
-@router.post("/clusters/{cluster}/name", response_model=schemas.Moved)
-def name_cluster(cluster: Id, asked: schemas.NameIn, store: TheStore, who: Curator) -> Json:
-    """Give it a name, and a note."""
-    return _moved(store, store.moves.name(cluster, asked.name, actor=who.name, note=asked.note), cluster)
+@router.post("/clusters/{cluster}/name", response_model=schemas.Decision)
+def name_cluster(cluster: ClusterId, body: requests.NameIn, store: StoreDep, user: Curator) -> JsonResponse:
+    """Set the name and the note of a cluster."""
+    return _decision(store, store.cluster_actions.name(cluster, body.name, actor=user.name, note=body.note), cluster)
 
 
-@router.post("/clusters/{cluster}/merge", response_model=schemas.Moved)
-def merge_clusters(cluster: Id, asked: schemas.MergeIn, store: TheStore, who: Curator) -> Json:
-    """Make it and another one. The oldest id stays, the other leads to it."""
-    entry, kept = store.moves.merge([cluster, asked.other], actor=who.name, because=asked.because)
-    return _moved(store, entry, kept)
+@router.post("/clusters/{cluster}/merge", response_model=schemas.Decision)
+def merge_clusters(cluster: ClusterId, body: requests.MergeIn, store: StoreDep, user: Curator) -> JsonResponse:
+    """Merge two clusters. The oldest id stays; the other one refers to it."""
+    entry, merged = store.cluster_actions.merge([cluster, body.other], actor=user.name, because=body.because)
+    return _decision(store, entry, merged)
 
 
-@router.post("/clusters/{cluster}/split", response_model=schemas.Moved)
-def split_cluster(cluster: Id, asked: schemas.SplitIn, store: TheStore, who: Curator) -> Json:
+@router.post("/clusters/{cluster}/split", response_model=schemas.Decision)
+def split_cluster(cluster: ClusterId, body: requests.SplitIn, store: StoreDep, user: Curator) -> JsonResponse:
     """Move fingerprints into a new cluster."""
-    entry, new = store.moves.split(cluster, asked.keys, actor=who.name, because=asked.because)
-    return _moved(store, entry, new)
+    entry, new = store.cluster_actions.split(cluster, body.keys, actor=user.name, because=body.because)
+    return _decision(store, entry, new)
 
 
-@router.post("/clusters/{cluster}/ignore", response_model=schemas.Moved)
-def ignore_cluster(cluster: Id, asked: schemas.Because, store: TheStore, who: Curator) -> Json:
-    """Take it out of the list; it is still counted."""
-    return _moved(store, store.moves.ignore(cluster, actor=who.name, because=asked.because), cluster)
+@router.post("/clusters/{cluster}/ignore", response_model=schemas.Decision)
+def ignore_cluster(cluster: ClusterId, body: requests.Reason, store: StoreDep, user: Curator) -> JsonResponse:
+    """Remove a cluster from the inbox; it is still counted."""
+    return _decision(store, store.cluster_actions.ignore(cluster, actor=user.name, because=body.because), cluster)
 
 
-@router.post("/clusters/{cluster}/reopen", response_model=schemas.Moved)
-def reopen_cluster(cluster: Id, asked: schemas.Because, store: TheStore, who: Curator) -> Json:
-    """Back into the list."""
-    return _moved(store, store.moves.reopen(cluster, actor=who.name, because=asked.because), cluster)
+@router.post("/clusters/{cluster}/reopen", response_model=schemas.Decision)
+def reopen_cluster(cluster: ClusterId, body: requests.Reason, store: StoreDep, user: Curator) -> JsonResponse:
+    """Put a cluster back into the inbox."""
+    return _decision(store, store.cluster_actions.reopen(cluster, actor=user.name, because=body.because), cluster)
 
 
-@router.post("/clusters/{cluster}/reject", response_model=schemas.Moved)
-def reject_pair(cluster: Id, asked: schemas.MergeIn, store: TheStore, who: Curator) -> Json:
-    """Say that it and another are not one, so that nobody suggests it again."""
-    return _moved(store, store.moves.reject(cluster, asked.other, actor=who.name, because=asked.because), cluster)
+@router.post("/clusters/{cluster}/reject", response_model=schemas.Decision)
+def reject_pair(cluster: ClusterId, body: requests.MergeIn, store: StoreDep, user: Curator) -> JsonResponse:
+    """Record that two clusters differ, so that merging them is not suggested again."""
+    entry = store.cluster_actions.reject(cluster, body.other, actor=user.name, because=body.because)
+    return _decision(store, entry, cluster)
 
 
 @router.post("/clusters/{cluster}/promote", response_model=schemas.Promotion)
-def promote_cluster(cluster: Id, asked: schemas.PromoteIn, store: TheStore, catalog: TheCatalog, who: Curator) -> Json:
-    """Make a signature file of it, checked as `triage catalog check` does; with `draft` nothing is decided yet."""
-    made = queries.draft(store, catalog, cluster, asked.signature, asked.title)
-    entry = None if asked.draft else store.moves.promote(cluster, asked.signature, actor=who.name)
-    found = {"path": made.path, "yaml": made.yaml, "problems": list(made.problems), "conflicts": list(made.conflicts)}
-    return Json({**found, "entry": entry})
-
-
-@router.post("/incidents/{incident}/assign", response_model=schemas.Moved)
-def assign_incident(incident: Id, asked: schemas.AssignIn, store: TheStore, who: Curator) -> Json:
-    """Put the unknown failure of an incident into another cluster, or into a new one."""
-    number = store.incidents.number(incident)
-    entry, into = store.moves.assign(number, asked.cluster, actor=who.name, because=asked.because)
-    return _moved(store, entry, into)
-
-
-@router.get("/audit", response_model=schemas.AuditList)
-def list_audit(
-    store: TheStore,
-    _: Curator,
-    subject: Annotated[str | None, Query(max_length=100, description="id of a cluster or an incident")] = None,
-    before: Annotated[int | None, Query(ge=1, le=1 << 53)] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> Json:
-    """Who did what to which thing, the latest first."""
-    found = store.audit.listed(subject=subject or None, limit=limit, before=before)
-    return Json(
+def promote_cluster(
+    cluster: ClusterId, body: requests.PromoteIn, store: StoreDep, catalog: CatalogDep, user: Curator
+) -> JsonResponse:
+    """Make a signature file from a cluster and check it like `triage catalog check`. `draft`: change nothing."""
+    draft = cluster_queries.draft_signature(store, catalog, cluster, body.signature, body.title)
+    entry = None if body.draft else store.cluster_actions.promote(cluster, body.signature, actor=user.name)
+    return JsonResponse(
         {
-            "next": found[-1].id if len(found) == limit else None,
-            "entries": [shown.entry_as_dict(item) for item in found],
+            "path": draft.path,
+            "yaml": draft.yaml,
+            "problems": list(draft.problems),
+            "conflicts": list(draft.conflicts),
+            "entry": entry,
         }
     )
 
 
-@router.post("/audit/{entry}/undo", response_model=schemas.Moved)
-def undo(entry: Annotated[int, Path(ge=1, le=1 << 53)], store: TheStore, who: Curator) -> Json:
-    """Take a decision back. Later ones that build on it must go first."""
-    done = store.moves.undo(entry, actor=who.name)
-    return _moved(store, done, store.audit.listed(limit=1, before=done + 1)[0].subject)
+@router.post("/incidents/{incident}/assign", response_model=schemas.Decision)
+def assign_incident(incident: ClusterId, body: requests.AssignIn, store: StoreDep, user: Curator) -> JsonResponse:
+    """Move the unknown failure of an incident into another cluster, or into a new one."""
+    number = store.incidents.find_number(incident)
+    entry, target = store.cluster_actions.assign(number, body.cluster, actor=user.name, because=body.because)
+    return _decision(store, entry, target)
+
+
+@router.get("/audit", response_model=schemas.AuditList)
+def list_audit(
+    store: StoreDep,
+    _: Curator,
+    subject: Annotated[str | None, Query(max_length=100, description="id of a cluster or an incident")] = None,
+    before: Annotated[int | None, Query(ge=1, le=1 << 53)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> JsonResponse:
+    """List who changed what, latest first."""
+    entries = store.audit.list_entries(subject=subject or None, limit=limit, before=before)
+    cursor = entries[-1].id if len(entries) == limit else None
+    return JsonResponse({"next": cursor, "entries": [rendered.entry_as_dict(entry) for entry in entries]})
+
+
+@router.post("/audit/{entry}/undo", response_model=schemas.Decision)
+def undo(entry: Annotated[int, Path(ge=1, le=1 << 53)], store: StoreDep, user: Curator) -> JsonResponse:
+    """Undo a decision. Later decisions that build on it must be undone first."""
+    new_entry = store.cluster_actions.undo(entry, actor=user.name)
+    subject = store.audit.list_entries(limit=1, before=new_entry + 1)[0].subject
+    return _decision(store, new_entry, subject)

@@ -1,31 +1,31 @@
-"""Incidents: lists with filters and cursors, one of them, what people say of it, and what stands beside it."""
+"""Incidents: lists, reports, evidence, documents and feedback."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
 from triage.base.errors import OptionError
-from triage.render import incidents as shown
-from triage.render import json as reports
+from triage.render import incidents as rendered
+from triage.render import json as json_report
 from triage.render import render
-from triage.service import queries
-from triage.service.api import schemas
-from triage.service.api.answers import Json, attachment
-from triage.service.deps import Submitter, TheCatalog, TheSettings, TheStore, Viewer
-from triage.service.filters import asked
+from triage.service import incident_queries
+from triage.service.api import requests, schemas
+from triage.service.api.responses import JsonResponse, attachment
+from triage.service.dependencies import CatalogDep, SettingsDep, StoreDep, Submitter, Viewer
+from triage.service.incident_queries import incident_filter
 from triage.store.search import Filter
 
 router = APIRouter(prefix="/incidents", tags=["incidents"])
-Wanted = Annotated[Filter, Depends(asked)]
-Id = Annotated[
-    str, Path(max_length=100, description="its id, its job's id, or their first digits", examples=["i-9f2c41d07b3e"])
+IncidentId = Annotated[
+    str, Path(max_length=100, description="its id, its job's id, or the start of one", examples=["i-9f2c41d07b3e"])
 ]
-Number = Annotated[int, Path(ge=0, le=1_000_000, description="as GET …/evidence numbers it")]
-# What a format is called as a file, and its content type where it is not plain text.
-_FILES = {
+EvidenceNumber = Annotated[int, Path(ge=0, le=1_000_000, description="number from GET …/evidence")]
+Format = Literal["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"]
+# The file suffix and the content type of each format.
+_FILE_TYPES = {
     "text": ("txt", "text/plain"),
     "json": ("json", "application/json"),
     "markdown": ("md", "text/markdown"),
@@ -37,113 +37,129 @@ _FILES = {
     "sarif": ("sarif", "application/json"),
     "slack": ("slack.json", "application/json"),
 }
-Format = Literal["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"]
-_FILE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+
+
+def _content(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """Return the description of a response with these content types."""
+    schemas_ = {kind: {"schema": {} if "json" in kind else {"type": "string"}} for kind in kinds}
+    return {200: {"content": schemas_}}
 
 
 @router.get("", response_model=schemas.IncidentList)
 def list_incidents(
-    store: TheStore,
+    store: StoreDep,
     _: Viewer,
-    wanted: Wanted,
+    query: Annotated[Filter, Depends(incident_filter)],
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    after: Annotated[str | None, Query(max_length=100, description="`next` of the page before")] = None,
-) -> Json:
-    """The incidents that the filters let through, the latest failure first."""
-    return Json(queries.listing(store, wanted, limit=limit, after=after or None).as_json())
+    after: Annotated[str | None, Query(max_length=100, description="`next` of the previous page")] = None,
+) -> JsonResponse:
+    """List incidents that match the filters, latest failure first."""
+    return JsonResponse(incident_queries.list_incidents(store, query, limit=limit, after=after or None).as_json())
 
 
 @router.get("/{incident}", response_model=schemas.Report)
-def get_incident(incident: Id, store: TheStore, _: Viewer) -> Json:
-    """An incident with its whole diagnosis, what people said and what it was held for before."""
-    return Json(queries.incident_as_json(store.incidents.get(incident)))
+def get_incident(incident: IncidentId, store: StoreDep, _: Viewer) -> JsonResponse:
+    """Return an incident with its diagnosis, its feedback and its previous diagnoses."""
+    stored = store.incidents.get(incident)
+    return JsonResponse(rendered.remembered_as_dict(stored, stored.diagnosis))
 
 
 @router.get(
     "/{incident}/report",
-    responses={
-        200: {
-            "content": {kind: {"schema": {} if "json" in kind else {"type": "string"}} for _, kind in _FILES.values()}
-        }
-    },
+    responses=_content(*(kind for _, kind in _FILE_TYPES.values())),
     response_class=Response,
 )
 def get_report(
-    incident: Id,
-    store: TheStore,
-    settings: TheSettings,
+    incident: IncidentId,
+    store: StoreDep,
+    settings: SettingsDep,
     _: Viewer,
     format: Annotated[Format, Query()] = "text",  # noqa: A002
 ) -> Response:
-    """The diagnosis in any format of `triage show`, as a file."""
-    found = store.incidents.get(incident)
-    suffix, kind = _FILES[format]
+    """Return the diagnosis as a file, in any format of `triage show`."""
+    stored = store.incidents.get(incident)
+    suffix, kind = _FILE_TYPES[format]
     base = settings.web.public_url.rstrip("/")
-    text = render(found.diagnosis, format, width=120, link=f"{base}/incidents/{found.incident.id}" if base else "")
-    response = attachment(text, f"{found.incident.id}.{suffix}")
+    text = render(stored.diagnosis, format, width=120, link=f"{base}/incidents/{stored.incident.id}" if base else "")
+    response = attachment(text, f"{stored.incident.id}.{suffix}")
     response.headers["Content-Type"] = kind if kind == "application/json" else f"{kind}; charset=utf-8"
-    response.headers["Content-Security-Policy"] = _FILE
+    response.headers["Content-Security-Policy"] = _REPORT_POLICY
     return response
 
 
 @router.post("/{incident}/feedback", response_model=schemas.FeedbackRow, status_code=201)
-def give_feedback(incident: Id, said: schemas.FeedbackIn, store: TheStore, catalog: TheCatalog, who: Submitter) -> Json:
-    """Agree with the diagnosis, or say that it is wrong. It stays on the incident for ever."""
-    if said.signature is not None and all(item.id != said.signature for item in catalog.signatures):
-        raise OptionError(f"the catalog has no signature {said.signature}", hint="GET /api/v1/signatures lists them")
-    found = store.feedback.add(incident, said.verdict, actor=who.name, because=said.because, signature=said.signature)
-    return Json(shown.feedback_as_dict(found), status_code=201)
+def give_feedback(
+    incident: IncidentId, body: requests.FeedbackIn, store: StoreDep, catalog: CatalogDep, user: Submitter
+) -> JsonResponse:
+    """Agree with the diagnosis, or mark it as wrong. Feedback is never deleted."""
+    if body.signature is not None and all(item.id != body.signature for item in catalog.signatures):
+        hint = "GET /api/v1/signatures lists the signatures"
+        raise OptionError(f"the catalog has no signature {body.signature}", hint=hint)
+    feedback = store.feedback.add(
+        incident, body.verdict, actor=user.name, because=body.because, signature=body.signature
+    )
+    return JsonResponse(rendered.feedback_as_dict(feedback), status_code=201)
 
 
 @router.get("/{incident}/similar", response_model=schemas.SimilarList)
-def get_similar(incident: Id, store: TheStore, _: Viewer, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Json:
-    """Incidents of the same cause, those on the same host and those that people spoke about first."""
-    return Json(
-        shown.similar_as_dict(store.incidents.get(incident).incident.id, store.search.similar(incident, limit=limit))
-    )
+def get_similar(
+    incident: IncidentId, store: StoreDep, _: Viewer, limit: Annotated[int, Query(ge=1, le=100)] = 20
+) -> JsonResponse:
+    """List incidents with the same cause; those on the same host or with feedback come first."""
+    incident_id = store.incidents.get(incident).incident.id
+    return JsonResponse(rendered.similar_as_dict(incident_id, store.search.find_similar(incident, limit=limit)))
 
 
 @router.get("/{incident}/evidence", response_model=schemas.EvidenceList)
-def list_evidence(incident: Id, store: TheStore, _: Viewer) -> Json:
-    """The evidence of all findings, numbered."""
-    pieces = queries.evidence(store.incidents.get(incident))
-    return Json(
-        {"evidence": [{"number": item.number, "of": item.of, **reports.evidence(item.fact)} for item in pieces]}
-    )
+def list_evidence(incident: IncidentId, store: StoreDep, _: Viewer) -> JsonResponse:
+    """List the evidence of all findings with its numbers."""
+    pieces = incident_queries.list_evidence(store.incidents.get(incident))
+    rows = [{"number": item.number, "of": item.finding, **json_report.evidence(item.fact)} for item in pieces]
+    return JsonResponse({"evidence": rows})
 
 
-@router.get(
-    "/{incident}/evidence/{number}/raw",
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-    response_class=Response,
-)
+@router.get("/{incident}/evidence/{number}/raw", responses=_content("text/plain"), response_class=Response)
 def get_raw(
-    incident: Id, number: Number, store: TheStore, _: Viewer, around: Annotated[int, Query(ge=0, le=30)] = 0
+    incident: IncidentId,
+    number: EvidenceNumber,
+    store: StoreDep,
+    _: Viewer,
+    around: Annotated[int, Query(ge=0, le=30)] = 0,
 ) -> Response:
-    """The lines of a piece of evidence, with `around` more before and after, as a text file."""
-    found = store.incidents.get(incident)
-    part = queries.context(store, found, number, around=around)
-    return attachment("\n".join(part.lines) + "\n", f"{found.incident.id}-{number}.txt")
+    """Return the lines of a piece of evidence as a text file, with `around` more lines before and after."""
+    stored = store.incidents.get(incident)
+    excerpt = incident_queries.lines_around(store, stored, number, around=around)
+    return attachment("\n".join(excerpt.lines) + "\n", f"{stored.incident.id}-{number}.txt")
 
 
 @router.get("/{incident}/evidence/{number}/context", response_model=schemas.ContextPiece)
 def get_context(
-    incident: Id, number: Number, store: TheStore, _: Viewer, around: Annotated[int, Query(ge=0, le=30)] = 10
-) -> Json:
-    """The lines around a piece of evidence. They were kept when the job was analysed; without them it is the evidence
-    alone.
-    """
-    part = queries.context(store, store.incidents.get(incident), number, around=around)
-    return Json({"source": part.source, "line": part.line, "marked": list(part.marked), "lines": list(part.lines)})
+    incident: IncidentId,
+    number: EvidenceNumber,
+    store: StoreDep,
+    _: Viewer,
+    around: Annotated[int, Query(ge=0, le=30)] = 10,
+) -> JsonResponse:
+    """Return the lines around a piece of evidence; the evidence alone if they were not stored."""
+    excerpt = incident_queries.lines_around(store, store.incidents.get(incident), number, around=around)
+    return JsonResponse(
+        {
+            "source": excerpt.source,
+            "line": excerpt.line,
+            "marked": list(excerpt.marked),
+            "lines": list(excerpt.lines),
+        }
+    )
 
 
 @router.get("/{incident}/flight", response_model=schemas.Document)
-def get_flight(incident: Id, store: TheStore, _: Viewer) -> Json:
-    """The flight matrix, as `triage flight --format json` writes it. 404 for a job without dumps."""
-    return Json(queries.document(store, incident, "flight"))
+def get_flight(incident: IncidentId, store: StoreDep, _: Viewer) -> JsonResponse:
+    """Return the flight matrix like `triage flight --format json`. 404 for a job without dumps."""
+    return JsonResponse(incident_queries.get_document(store, incident, "flight"))
 
 
 @router.get("/{incident}/environment", response_model=schemas.Document)
-def get_environment(incident: Id, store: TheStore, _: Viewer) -> Json:
-    """Settings and versions of the ranks and what differs, as `triage env --format json` writes it."""
-    return Json(queries.document(store, incident, "environment"))
+def get_environment(incident: IncidentId, store: StoreDep, _: Viewer) -> JsonResponse:
+    """Return settings and versions of the ranks and their differences, like `triage env --format json`."""
+    return JsonResponse(incident_queries.get_document(store, incident, "environment"))

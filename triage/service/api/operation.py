@@ -1,4 +1,4 @@
-"""Whether it is well, how fresh it is, what may be asked of it, and its numbers for Prometheus."""
+"""Health, status, limits and metrics of the service, and who is asking."""
 
 from __future__ import annotations
 
@@ -7,102 +7,91 @@ from starlette.responses import Response
 
 from triage.base.errors import TriageError
 from triage.render.table import iso
-from triage.service import queries
+from triage.service import incident_queries
 from triage.service.api import schemas
-from triage.service.api.answers import Json
-from triage.service.deps import TheCatalog, TheService, TheStore, Viewer
-from triage.service.state import Service
-from triage.service.work.files import uploads
+from triage.service.api.responses import JsonResponse
+from triage.service.dependencies import CatalogDep, ServiceState, StateDep, StoreDep, Viewer
+from triage.service.work.job_files import upload_directory
 from triage.store import Store
 
 router = APIRouter(tags=["operation"])
-STUCK = 3600.0  # a task that waits so long means that nobody works
+STUCK_SECONDS = 3600.0  # a task that waits longer means that no worker runs
 
 
 @router.get("/health", response_model=schemas.Health)
-def health() -> Json:
-    """It is alive. Anybody may ask."""
-    return Json({"status": "ok", "checks": {}})
+def health() -> JsonResponse:
+    """Return whether the service is alive. Needs no sign-in."""
+    return JsonResponse({"status": "ok", "checks": {}})
 
 
 @router.get("/ready", response_model=schemas.Health, responses={503: {"model": schemas.Health}})
-def ready(service: TheService) -> Json:
-    """It can work: the store can be read, the catalog is there, somebody does tasks. Anybody may ask."""
+def ready(state: StateDep) -> JsonResponse:
+    """Return whether the service can work: store, catalog, uploads and workers. Needs no sign-in."""
     checks: dict[str, str] = {}
     try:
-        oldest = service.store.tasks.oldest_waiting()
+        oldest = state.store.tasks.longest_wait()
         checks["store"] = "ok"
-        checks["tasks"] = "ok" if oldest is None or oldest < STUCK else "tasks wait and nobody does them"
+        checks["tasks"] = "ok" if oldest is None or oldest < STUCK_SECONDS else "tasks wait, but no worker runs"
     except TriageError:
-        checks["store"] = "cannot be read"
-    checks["catalog"] = "ok" if service.catalog().signatures else "there are no signatures"
-    checks["uploads"] = "ok" if uploads(service.settings).is_dir() else "the directory of uploads is not there"
-    well = all(said == "ok" for said in checks.values())
-    return Json({"status": "ok" if well else "failing", "checks": checks}, status_code=200 if well else 503)
+        checks["store"] = "cannot read the store"
+    checks["catalog"] = "ok" if state.catalog().signatures else "the catalog has no signatures"
+    checks["uploads"] = "ok" if upload_directory(state.settings).is_dir() else "the directory of uploads is missing"
+    is_ready = all(result == "ok" for result in checks.values())
+    return JsonResponse(
+        {"status": "ok" if is_ready else "failing", "checks": checks}, status_code=200 if is_ready else 503
+    )
 
 
 @router.get("/status", response_model=schemas.Status)
-def status(service: TheService, store: TheStore, catalog: TheCatalog, _: Viewer) -> Json:
-    """How fresh everything is: versions, the last ingest, tasks, the size of the store."""
-    found = queries.fresh(store, catalog, service.started)
-    values = {name: getattr(found, name) for name in queries.Fresh.__dataclass_fields__}
-    return Json({**values, "started_at": iso(found.started_at), "last_ingest": iso(found.last_ingest)})
+def status(state: StateDep, store: StoreDep, catalog: CatalogDep, _: Viewer) -> JsonResponse:
+    """Return versions, the last ingest, tasks and the size of the store."""
+    current = incident_queries.service_status(store, catalog, state.started)
+    values = {name: getattr(current, name) for name in incident_queries.ServiceStatus.__dataclass_fields__}
+    times = {"started_at": iso(current.started_at), "last_ingest": iso(current.last_ingest)}
+    return JsonResponse({**values, **times})
 
 
 @router.get("/me", response_model=schemas.Me)
-def me(who: Viewer) -> Json:
-    """Who asks, and what they may do."""
-    return Json({"name": who.name, "role": who.role, "scopes": sorted(who.scopes), "how": who.how})
+def me(user: Viewer) -> JsonResponse:
+    """Return who is signed in, and what they may do."""
+    return JsonResponse(
+        {"name": user.name, "role": user.role, "scopes": sorted(user.scopes), "how": user.sign_in_method}
+    )
 
 
 @router.get("/limits", response_model=schemas.LimitsOut)
-def limits(service: TheService, _: Viewer) -> Json:
-    """What may be sent."""
-    tasks, web = service.settings.tasks, service.settings.web
-    found = {name: getattr(tasks, name) for name in ("upload_bytes", "upload_files", "waiting")}
-    return Json(
-        {**found, **{name: getattr(web, name) for name in ("body_bytes", "requests_a_minute", "changes_a_minute")}}
-    )
+def limits(state: StateDep, _: Viewer) -> JsonResponse:
+    """Return the limits on requests and uploads."""
+    tasks, web = state.settings.tasks, state.settings.web
+    task_limits = {name: getattr(tasks, name) for name in ("upload_bytes", "upload_files", "waiting")}
+    web_limits = {name: getattr(web, name) for name in ("body_bytes", "requests_a_minute", "changes_a_minute")}
+    return JsonResponse({**task_limits, **web_limits})
 
 
 @router.get(
     "/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}, response_class=Response
 )
-def metrics(service: TheService, store: TheStore, _: Viewer) -> Response:
-    """Numbers in Prometheus' text format. A scraper signs in with a token that may read."""
-    return Response(numbers(store, service), media_type="text/plain; version=0.0.4; charset=utf-8")
+def metrics(state: StateDep, store: StoreDep, _: Viewer) -> Response:
+    """Return metrics in Prometheus' text format. A scraper needs a token that may read."""
+    return Response(_metrics_text(store, state), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def numbers(store: Store, service: Service) -> str:
-    """The numbers of the store and of all processes: the same, whichever process is asked."""
+def _metrics_text(store: Store, state: ServiceState) -> str:
+    """Return the metrics of the store and of all processes, the same from each process."""
     lines: list[str] = []
 
-    def add(name: str, kind: str, words: str, values: dict[str, float]) -> None:
-        lines.extend([f"# HELP triage_{name} {words}", f"# TYPE triage_{name} {kind}"])
+    def add_gauge(name: str, description: str, values: dict[str, float]) -> None:
+        lines.extend([f"# HELP triage_{name} {description}", f"# TYPE triage_{name} gauge"])
         lines.extend(f"triage_{name}{labels} {value:.17g}" for labels, value in values.items())
 
     counts = store.tasks.counts()
     states = ("queued", "running", "done", "failed", "cancelled")
-    add("incidents", "gauge", "Incidents in the store.", {"": store.search.count()})
-    add("tasks", "gauge", "Tasks by state.", {f'{{state="{state}"}}': counts.get(state, 0) for state in states})
-    add(
-        "task_oldest_waiting_seconds",
-        "gauge",
-        "How long the oldest task has waited.",
-        {"": store.tasks.oldest_waiting() or 0.0},
-    )
-    add(
-        "last_ingest_timestamp_seconds",
-        "gauge",
-        "When something new was last stored.",
-        {"": store.incidents.last_seen() or 0.0},
-    )
-    posts = store.outbox.counts()
-    add(
-        "outbox",
-        "gauge",
-        "Posts to others by state.",
-        {f'{{state="{state}"}}': count for state, count in sorted(posts.items())},
-    )
-    lines.extend(service.counters.lines())
+    posts = sorted(store.outbox.counts().items())
+    oldest, last_ingest = store.tasks.longest_wait() or 0.0, store.incidents.last_stored_at() or 0.0
+    add_gauge("incidents", "Incidents in the store.", {"": store.search.count_incidents()})
+    add_gauge("tasks", "Tasks by state.", {f'{{state="{name}"}}': counts.get(name, 0) for name in states})
+    add_gauge("task_oldest_waiting_seconds", "Seconds for which the oldest task has waited.", {"": oldest})
+    add_gauge("last_ingest_timestamp_seconds", "Time of the last ingest.", {"": last_ingest})
+    add_gauge("outbox", "Posts by state.", {f'{{state="{name}"}}': count for name, count in posts})
+    lines.extend(state.response_counts.metrics())
     return "\n".join(lines) + "\n"

@@ -1,6 +1,4 @@
-"""What the document says of answers: schemas with examples. Answers are written from the store's own objects; tests
-hold both together.
-"""
+"""Schemas of responses for the OpenAPI document. Responses are made from the store's objects; tests compare both."""
 
 from __future__ import annotations
 
@@ -10,13 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Open(BaseModel):
-    """An object that may get more keys."""
+    """An object that may have more keys."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Said(BaseModel):
-    """What every error says."""
+class ErrorDetails(BaseModel):
+    """The content of an error."""
 
     status: int
     code: str
@@ -35,18 +33,18 @@ class Problem(BaseModel):
                     "status": 404,
                     "code": "not-found",
                     "message": "there is no task t-1",
-                    "hint": "upload it again",
+                    "hint": "upload the job again",
                     "fields": [],
                 }
             }
         }
     )
 
-    error: Said
+    error: ErrorDetails
 
 
 class IncidentRow(Open):
-    """An incident in one line."""
+    """An incident in a list."""
 
     id: str
     verdict: Literal["known", "unknown", "clean"]
@@ -60,7 +58,7 @@ class IncidentRow(Open):
 
 
 class IncidentList(BaseModel):
-    """A page of a list. `next` goes into `after` for the next one; null on the last."""
+    """One page of a list. `next` is the value of `after` for the next page; null on the last one."""
 
     total: int
     next: str | None
@@ -68,7 +66,7 @@ class IncidentList(BaseModel):
 
 
 class Report(Open):
-    """`triage.diagnosis/1`, see docs/json.md, with the key `incident`."""
+    """`triage.diagnosis/1` (see docs/json.md) with the key `incident`."""
 
     schema_: Literal["triage.diagnosis/1"] = Field(alias="schema")
     verdict: Literal["known", "unknown", "clean"]
@@ -76,7 +74,7 @@ class Report(Open):
 
 
 class SimilarList(BaseModel):
-    """Incidents like another, with why, and what people said then."""
+    """Similar incidents, with the reason and their feedback."""
 
     schema_: Literal["triage.similar/1"] = Field(alias="schema")
     incident: str
@@ -84,7 +82,7 @@ class SimilarList(BaseModel):
 
 
 class FeedbackRow(Open):
-    """What a person said of a diagnosis."""
+    """One person's feedback on a diagnosis."""
 
     id: int
     incident: str
@@ -94,29 +92,14 @@ class FeedbackRow(Open):
     signature: str | None
 
 
-class FeedbackIn(BaseModel):
-    """Agree, or say that it is wrong, why, and what it should have been."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "example": {"verdict": "wrong", "because": "the disk was full before", "signature": "host.disk-full"}
-        },
-    )
-
-    verdict: Literal["agree", "wrong"]
-    because: str = Field(default="", max_length=2000)
-    signature: str | None = Field(default=None, max_length=120)
-
-
 class EvidenceList(BaseModel):
-    """The evidence of an incident; `number` names a piece in the other addresses."""
+    """The evidence of an incident; other addresses use its `number`."""
 
     evidence: list[dict[str, Any]]
 
 
 class ContextPiece(BaseModel):
-    """Lines around a piece of evidence. `marked` are its own first and last line."""
+    """Lines around a piece of evidence; `marked` are the first and last line of the evidence itself."""
 
     source: str
     line: int
@@ -125,14 +108,15 @@ class ContextPiece(BaseModel):
 
 
 class Document(Open):
-    """A document beside an incident; its key `schema` says which."""
+    """A document stored with an incident; `schema` names its kind."""
 
     schema_: str = Field(alias="schema")
 
 
 class TaskRow(BaseModel):
-    """A task. `progress` is {"stage", "done", "total"} while it runs, `result` names the incident, `error` says why it
-    failed.
+    """A task.
+
+    `progress` is {"stage", "done", "total"} while it runs, `result` names the incident, `error` is why it failed.
     """
 
     id: str
@@ -151,71 +135,25 @@ class TaskRow(BaseModel):
 
 
 class TaskList(BaseModel):
-    """The newest tasks, and how many are in each state."""
+    """The newest tasks, and the number of tasks in each state."""
 
     counts: dict[str, int]
     tasks: list[TaskRow]
 
 
 class UploadRow(BaseModel):
-    """How far an upload is."""
+    """The progress of an upload."""
 
     sha256: str
     received: int
     complete: bool
 
 
-class IngestFile(BaseModel):
-    """A file that has been sent, by the SHA-256 of its content; its name tells of its rank."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    name: str = Field(min_length=1, max_length=255)
-
-
-class IngestIn(BaseModel):
-    """Files that have been sent, or a job in a configured source. Never a path, never an address."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"source": "slurm", "job": "1234"}})
-
-    files: list[IngestFile] = Field(default=[], max_length=1000)
-    source: str | None = Field(default=None, max_length=100)
-    job: str | None = Field(default=None, max_length=200)
-    name: str | None = Field(default=None, max_length=200)
-
-
 class AlertsOut(BaseModel):
-    """What came of a notification: tasks, and alerts that name no job."""
+    """The tasks of a notification, and the alerts that were skipped."""
 
     tasks: list[TaskRow]
     skipped: list[dict[str, str]]
-
-
-class Alert(Open):
-    """One alert of Alertmanager."""
-
-    status: str = Field(default="firing", max_length=20)
-    labels: dict[str, str] = Field(default={}, max_length=200)
-
-
-class AlertsIn(Open):
-    """Alertmanager's webhook, version 4."""
-
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={
-            "example": {
-                "version": "4",
-                "groupKey": '{}:{alertname="JobFailed"}',
-                "status": "firing",
-                "alerts": [{"status": "firing", "labels": {"alertname": "JobFailed", "job": "1234"}}],
-            }
-        },
-    )
-
-    version: Literal["4"]
-    alerts: list[Alert] = Field(max_length=500)
 
 
 class SignatureRow(Open):
@@ -226,14 +164,14 @@ class SignatureRow(Open):
 
 
 class SignatureList(BaseModel):
-    """The catalog."""
+    """The signatures of the catalog."""
 
     version: str
     signatures: list[SignatureRow]
 
 
 class ClusterRow(Open):
-    """Unknown failures that are one."""
+    """A cluster of unknown failures."""
 
     id: str
     state: str
@@ -243,63 +181,13 @@ class ClusterRow(Open):
 
 
 class ClusterList(BaseModel):
-    """By what matters: growing, then recent, then many jobs."""
+    """Clusters: growing ones first, then recent ones, then by jobs."""
 
     clusters: list[ClusterRow]
 
 
-class Because(BaseModel):
-    """Why."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    because: str = Field(default="", max_length=2000)
-
-
-class NameIn(BaseModel):
-    """A name, and what is known about it."""
-
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"name": "Tokenizer file is gone", "note": ""}}
-    )
-
-    name: str = Field(min_length=1, max_length=200)
-    note: str = Field(default="", max_length=5000)
-
-
-class MergeIn(Because):
-    """Another cluster that is the same."""
-
-    other: str = Field(min_length=1, max_length=100)
-
-
-class SplitIn(Because):
-    """Fingerprints that leave it."""
-
-    keys: list[str] = Field(min_length=1, max_length=1000)
-
-
-class AssignIn(Because):
-    """The cluster that an incident's failure belongs to; none: a new one."""
-
-    cluster: str | None = Field(default=None, max_length=100)
-
-
-class PromoteIn(BaseModel):
-    """The id and the title that the signature gets. `draft`: only show it."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"example": {"signature": "data.tokenizer-gone", "title": "The tokenizer's file is gone"}},
-    )
-
-    signature: str = Field(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$", max_length=100)
-    title: str = Field(default="", max_length=80)
-    draft: bool = False
-
-
 class Promotion(BaseModel):
-    """The file, where it belongs, what `catalog check` says of it, and other failures that its pattern matches too."""
+    """The signature file, its path, the findings of `catalog check`, and other clusters that its pattern matches."""
 
     path: str
     yaml: str
@@ -308,24 +196,22 @@ class Promotion(BaseModel):
     entry: int | None
 
 
-class Moved(BaseModel):
-    """A decision: the number of its entry in the audit log, by which it is taken back, and the cluster that it is about
-    now.
-    """
+class Decision(BaseModel):
+    """A decision: the number of its audit entry, which can be undone, and the cluster that it now concerns."""
 
     entry: int
     cluster: str
 
 
 class AuditList(BaseModel):
-    """Who did what, the latest first. `next` goes into `before`."""
+    """Audit entries, latest first. `next` is the value of `before` for the next page."""
 
     next: int | None
     entries: list[dict[str, Any]]
 
 
 class SearchOut(BaseModel):
-    """Signatures and incidents with the words; in `snippet` they stand between « and »."""
+    """Signatures and incidents with the words; « and » mark the words in `snippet`."""
 
     schema_: Literal["triage.search/1"] = Field(alias="schema")
     words: str
@@ -334,7 +220,7 @@ class SearchOut(BaseModel):
 
 
 class Stats(Open):
-    """Sums by verdict, signature, host, device and week."""
+    """Counts by verdict, signature, host, device and week."""
 
     schema_: Literal["triage.stats/1"] = Field(alias="schema")
     incidents: int
@@ -349,14 +235,14 @@ class CatalogOut(BaseModel):
 
 
 class Health(BaseModel):
-    """Is it alive, or ready to work?"""
+    """Whether the service is alive or ready."""
 
     status: Literal["ok", "failing"]
     checks: dict[str, str]
 
 
 class Status(BaseModel):
-    """How fresh everything is."""
+    """Versions, the last ingest, tasks and the size of the store."""
 
     version: str
     catalog: str
@@ -369,7 +255,7 @@ class Status(BaseModel):
 
 
 class Me(BaseModel):
-    """Who asks."""
+    """Who is signed in."""
 
     name: str
     role: Literal["viewer", "submitter", "curator", "admin"]
@@ -378,7 +264,7 @@ class Me(BaseModel):
 
 
 class LimitsOut(BaseModel):
-    """What may be sent."""
+    """Limits on requests and uploads."""
 
     upload_bytes: int
     upload_files: int
@@ -389,27 +275,6 @@ class LimitsOut(BaseModel):
 
 
 class SourceList(BaseModel):
-    """Names that `POST /ingest` takes; `one`: the source is one job and takes no `job`."""
+    """Sources for `POST /ingest`; `one`: the source is one job and takes no `job`."""
 
     sources: list[dict[str, Any]]
-
-
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": said}
-    for status, said in (
-        (400, "The request cannot be used"),
-        (401, "Nobody is signed in, or the token is wrong"),
-        (403, "Not allowed to who is signed in, or sent by another site"),
-        (404, "Not there"),
-        (408, "It came too slowly"),
-        (409, "Not as things stand now"),
-        (413, "Too large"),
-        (415, "Another content type is needed"),
-        (421, "Called by a name that is not ours"),
-        (422, "The fields cannot be used"),
-        (429, "Too many requests"),
-        (500, "A bug"),
-        (503, "Not now: the store is busy or too much waits"),
-        (507, "No room on the disk"),
-    )
-}

@@ -1,4 +1,4 @@
-"""The pages: server-rendered, working without JavaScript."""
+"""The pages: rendered on the server, working without JavaScript."""
 
 from __future__ import annotations
 
@@ -7,34 +7,17 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from triage.service.pages import (
-    audit,
-    inbox,
-    incident,
-    incidents,
-    problem,
-    search,
-    sign_in,
-    signatures,
-    stats,
-    status,
-    theme,
-    upload,
-)
+from triage.service.pages import clusters, incident, incidents, rendering, sign_in, signatures, status, upload
 
-# Incidents first, for they answer `/`.
+# `incidents` comes first, because it answers `/`.
 ROUTERS: tuple[APIRouter, ...] = (
     incidents.router,
     incident.router,
-    inbox.router,
-    search.router,
+    clusters.router,
     upload.router,
     signatures.router,
-    stats.router,
-    audit.router,
     status.router,
     sign_in.router,
-    theme.router,
 )
-# (request, status, code, message, hint) -> the page that a browser shows for an error; None: JSON for everybody.
-ERROR_PAGE: Callable[[Request, int, str, str, str], Response] | None = problem.error_page
+# (request, status, code, message, hint) -> the page for an error.
+ERROR_PAGE: Callable[[Request, int, str, str, str], Response] = rendering.error_page

@@ -1,4 +1,4 @@
-"""The facts of an incident as a page shows them: numbered for permalinks, with the lines around where they were stored."""
+"""The evidence on the page of an incident: numbered for permalinks, with the stored lines around it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from typing import Any
 
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.model.evidence import Evidence
-from triage.render import words
-from triage.render.safe import clip, safe
+from triage.render import phrases
+from triage.render.sanitize import clip, sanitize
 
-OF_ROOT, OF_ONE, IN_ALL = 12, 3, 60
-LINES, CHARACTERS = 80, 2000
-AROUND, FAR = 12, 30  # lines before and after a fact: as shown, and as many as are kept
-CRASHES = ("core", "fatal-python", "terminate", "native", "backtrace", "crash", "stack")
-
-
-Kept = Mapping[str, Sequence[Mapping[str, Any]]]
+MAX_ROOT_FACTS, MAX_FINDING_FACTS, MAX_FACTS = 12, 3, 60
+MAX_LINES, MAX_LINE = 80, 2000
+LINES_AROUND, MAX_LINES_AROUND = 12, 30  # shown at first, and stored
+CRASH_KINDS = ("core", "fatal-python", "terminate", "native", "backtrace", "crash", "stack")
+Excerpts = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a log with its number in the file; `own`: it is the fact itself, not around it."""
+    """A line of a log with its number in the file. `own`: it belongs to the evidence itself."""
 
     number: int
     text: str
@@ -31,9 +29,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One piece of evidence. `anchor` is its permalink; `text` is what the readers made of it, `around` its place in
-    the file.
-    """
+    """One piece of evidence: `anchor` is its permalink, `part` its finding's role, `around` the lines around it."""
 
     anchor: str
     finding: str
@@ -48,88 +44,73 @@ class Fact:
     around: tuple[Row, ...]
 
 
-def facts(diagnosis: Diagnosis, kept: Kept, around: int = AROUND) -> tuple[Fact, ...]:
-    """Those of the root cause first, then of what it explains, then the others; few of each. `kept` are parts of the
-    files by their names.
+def list_facts(diagnosis: Diagnosis, excerpts: Excerpts, around: int = LINES_AROUND) -> tuple[Fact, ...]:
+    """Return a few facts of each finding: the root cause's first, then its consequences', then others.
+
+    `excerpts` are the stored lines by the name of their source.
     """
-    found: list[Fact] = []
-    for part, finding in parts(diagnosis):
-        for fact in finding.evidence[: OF_ROOT if part == "root" else OF_ONE]:
-            if len(found) < IN_ALL:
-                found.append(
-                    _fact(
-                        f"e{len(found) + 1}",
-                        part,
-                        finding,
-                        fact,
-                        diagnosis,
-                        _around(fact, kept.get(fact.source, ()), around),
-                    )
-                )
-    return tuple(found)
-
-
-def parts(diagnosis: Diagnosis) -> Iterable[tuple[str, Finding]]:
-    """Every finding with its part in the story: root, caused, confirmed, considered, unknown, noise."""
-    if diagnosis.root_cause is not None:
-        yield "root", diagnosis.root_cause
-    groups = words.groups(diagnosis)
-    for part, members in (
-        ("caused", groups.caused),
-        ("confirmed", groups.confirmed),
-        ("considered", groups.considered),
-    ):
-        yield from ((part, finding) for finding in members)
-    yield from (("unknown", finding) for finding in words.others(diagnosis))
-    yield from (("noise", finding) for finding in groups.noise)
-
-
-def called(finding: Finding) -> str:
-    """What a finding is called in links and pictures."""
-    return finding.signature or finding.cluster or finding.title
-
-
-def crash(found: Sequence[Fact]) -> Fact | None:
-    """The fact that shows where a process crashed, the root cause's before others'; an exception is not one."""
-    native = [fact for fact in found if fact.kind in CRASHES and "\n" in fact.text]
-    return next(iter([*[fact for fact in native if fact.part == "root"], *native]), None)
-
-
-def _fact(
-    anchor: str, part: str, finding: Finding, fact: Evidence, diagnosis: Diagnosis, around: tuple[Row, ...]
-) -> Fact:
-    return Fact(
-        anchor=anchor,
-        finding=called(finding),
-        part=part,
-        place=words.place(fact, diagnosis),
-        kind=fact.kind,
-        rank=fact.origin.rank,
-        host=fact.origin.host or "",
-        time=fact.origin.time,
-        count=fact.count,
-        text=shown(fact.excerpt if len(fact.excerpt) > len(fact.text) else fact.text),
-        around=around,
+    chosen = [
+        (part, finding, fact)
+        for part, finding in list_findings(diagnosis)
+        for fact in finding.evidence[: MAX_ROOT_FACTS if part == "root" else MAX_FINDING_FACTS]
+    ]
+    return tuple(
+        Fact(
+            anchor=f"e{number}",
+            finding=finding.signature or finding.cluster or finding.title,
+            part=part,
+            place=phrases.format_place(fact, diagnosis),
+            kind=fact.kind,
+            rank=fact.origin.rank,
+            host=fact.origin.host or "",
+            time=fact.origin.time,
+            count=fact.count,
+            text=shorten(fact.excerpt if len(fact.excerpt) > len(fact.text) else fact.text),
+            around=_lines_around(fact, excerpts.get(fact.source, ()), around),
+        )
+        for number, (part, finding, fact) in enumerate(chosen[:MAX_FACTS], 1)
     )
 
 
-def shown(text: str) -> str:
-    """Many lines and long lines give up their middle."""
-    rows = safe(text).strip("\n").split("\n")
-    if len(rows) > LINES:
-        rows = [*rows[: LINES // 3], f"… {words.plural(len(rows) - LINES, 'more line')} …", *rows[LINES // 3 - LINES :]]
-    return "\n".join(clip(row, CHARACTERS) for row in rows)
+def list_findings(diagnosis: Diagnosis) -> Iterable[tuple[str, Finding]]:
+    """Yield each finding with its part: root, caused, confirmed, considered, unknown, noise."""
+    if diagnosis.root_cause is not None:
+        yield "root", diagnosis.root_cause
+    groups = phrases.group_findings(diagnosis)
+    for part, findings in (
+        ("caused", groups.caused),
+        ("confirmed", groups.confirmed),
+        ("considered", [*groups.considered, *groups.aftermath]),
+        ("unknown", phrases.other_unknowns(diagnosis)),
+        ("noise", groups.noise),
+    ):
+        yield from ((part, finding) for finding in findings)
 
 
-def _around(fact: Evidence, parts: Sequence[Mapping[str, Any]], around: int) -> tuple[Row, ...]:
-    """The lines of the file before, in and after the fact, as far as they were kept."""
+def find_crash(facts: Sequence[Fact]) -> Fact | None:
+    """Return the fact that shows where a process crashed, the root cause's first; exceptions do not count."""
+    crashes = [fact for fact in facts if fact.kind in CRASH_KINDS and "\n" in fact.text]
+    return next(iter([*[fact for fact in crashes if fact.part == "root"], *crashes]), None)
+
+
+def shorten(text: str) -> str:
+    """Return a text without control characters; many lines and long lines lose their middle."""
+    lines = sanitize(text).strip("\n").split("\n")
+    if len(lines) > MAX_LINES:
+        more = f"… {phrases.format_count(len(lines) - MAX_LINES, 'more line')} …"
+        lines = [*lines[: MAX_LINES // 3], more, *lines[MAX_LINES // 3 - MAX_LINES :]]
+    return "\n".join(clip(line, MAX_LINE) for line in lines)
+
+
+def _lines_around(fact: Evidence, excerpts: Sequence[Mapping[str, Any]], around: int) -> tuple[Row, ...]:
+    """Return the stored lines before, in and after the fact."""
     first = fact.line or 0
     last = max(first, fact.end_line or first)
-    for part in parts:
-        begin, rows = part["line"], part["lines"]
-        if begin <= first <= begin + len(rows) - 1:
-            near = range(max(begin, first - around), min(begin + len(rows), last + around + 1))
+    for excerpt in excerpts:
+        start, lines = excerpt["line"], excerpt["lines"]
+        if start <= first < start + len(lines):
+            numbers = range(max(start, first - around), min(start + len(lines), last + around + 1))
             return tuple(
-                Row(number, clip(rows[number - begin], CHARACTERS), first <= number <= last) for number in near
+                Row(number, clip(lines[number - start], MAX_LINE), first <= number <= last) for number in numbers
             )
     return ()

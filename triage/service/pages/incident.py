@@ -1,30 +1,31 @@
-"""One incident: the answer first, then what it rests on."""
+"""The page of one incident: the diagnosis first, then its evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
 from triage.base.errors import OptionError
+from triage.base.rank_ranges import format_ranks
 from triage.model.diagnosis import Diagnosis
-from triage.model.store import Change, Feedback, Incident
-from triage.render import chain, matrix, rankmap, swimlanes, words
-from triage.render.safe import safe
-from triage.service.deps import Submitter, TheStore, Viewer
+from triage.model.store import DiagnosisChange, Feedback, Incident
+from triage.render import causal_chain, flight_matrix, phrases, rankmap, swimlanes
+from triage.render.sanitize import sanitize
+from triage.service.dependencies import StoreDep, Submitter, Viewer
 from triage.service.pages import evidence
-from triage.service.pages.show import both, page
+from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
 from triage.store import Store
-from triage.store.search import Likeness
+from triage.store.search import SimilarIncident
 
 router = APIRouter()
-ALIKE = 8
-ODD_RANKS = 200
-# What a confidence means for the one who must act.
-CONFIDENCE: Mapping[str, str] = {
+MAX_SIMILAR = 8
+# What to do with a diagnosis of this confidence.
+CONFIDENCE_ADVICE: Mapping[str, str] = {
     "high": "act on it",
     "medium": "likely; read the evidence before you act",
     "low": "a guess; see what else was considered",
@@ -33,24 +34,24 @@ CONFIDENCE: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """Drawings, as SVG; empty where there is nothing to draw."""
+    """Drawings as SVG, empty if there is nothing to draw."""
 
     chain: str
     ranks: str
     lanes: str
-    groups: tuple[matrix.Drawn, ...]
+    groups: tuple[flight_matrix.GroupDrawing, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Everything on the page; `pictures` are not in the JSON, which has the data that they are drawn of.
+class IncidentView:
+    """Everything on the page. The JSON has the data of `pictures`, not the drawings.
 
-    `more` is how many lines around the facts there may be besides, 0 when all are shown.
+    `more` is the number of lines around the evidence that the page can also show, 0 if it shows all.
     """
 
     incident: Incident
     diagnosis: Diagnosis
-    kind: words.Kind
+    kind: phrases.VerdictKind
     headline: str
     who: str
     confidence: str
@@ -61,102 +62,110 @@ class Page:
     considered: tuple[tuple[str, Any], ...]
     environment: Mapping[str, Any] | None
     flight: Mapping[str, Any] | None
-    similar: tuple[Likeness, ...]
+    similar: tuple[SimilarIncident, ...]
     feedback: tuple[Feedback, ...]
-    history: tuple[Change, ...]
+    history: tuple[DiagnosisChange, ...]
     redacted: Mapping[str, int]
     timeline: tuple[tuple[str, str, str], ...]
     warnings: tuple[tuple[list[str], str, str], ...]
     pictures: Pictures
 
 
-def view(store: Store, wanted: str, around: int = evidence.AROUND) -> Page:
-    """Raises NotFoundError, or OptionError when several incidents begin so."""
-    found = store.incidents.get(wanted)
-    diagnosis, root = found.diagnosis, found.diagnosis.root_cause
-    beside = documents(store, found.incident.id)
-    facts = evidence.facts(diagnosis, beside.get("context", {}).get("sources", {}), around)
-    links = {fact.finding: f"#{fact.anchor}" for fact in reversed(facts)}
-    flight = beside.get("flight")
-    said = words.confidence(root.confidence) if root is not None else ""
-    return Page(
-        incident=found.incident,
+def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUND) -> IncidentView:
+    """Return the page. Raises NotFoundError, or OptionError if several ids start like this."""
+    stored = store.incidents.get(incident_id)
+    diagnosis, root = stored.diagnosis, stored.diagnosis.root_cause
+    number = store.incidents.find_number(stored.incident.id)
+    documents = {kind: store.service_data.get_document(number, kind) for kind in ("context", "environment", "flight")}
+    excerpts = (documents["context"] or {}).get("sources", {})
+    facts = evidence.list_facts(diagnosis, excerpts, around)
+    confidence = phrases.format_confidence(root.confidence) if root is not None else ""
+    return IncidentView(
+        incident=stored.incident,
         diagnosis=diagnosis,
-        kind=words.kind(diagnosis),
-        headline=words.headline(diagnosis),
-        who=words.seen(diagnosis),
-        confidence=said,
-        advice=CONFIDENCE.get(said.partition(" ")[0], ""),
+        kind=phrases.verdict_kind(diagnosis),
+        headline=phrases.headline(diagnosis),
+        who=phrases.describe_line_origin(diagnosis),
+        confidence=confidence,
+        advice=CONFIDENCE_ADVICE.get(confidence.partition(" ")[0], ""),
         facts=facts,
-        more=evidence.FAR if around < evidence.FAR else 0,
-        crash=evidence.crash(facts),
-        considered=tuple((part, finding) for part, finding in evidence.parts(diagnosis) if part != "root"),
-        environment=beside.get("environment"),
-        flight=flight,
-        similar=tuple(store.search.similar(found.incident.id, limit=ALIKE)),
-        feedback=found.feedback,
-        history=found.history,
-        redacted=found.redacted,
-        timeline=tuple(words.timeline(diagnosis)),
-        warnings=tuple(words.warnings(diagnosis)),
-        pictures=Pictures(
-            chain=chain.draw(diagnosis, links),
-            ranks=rankmap.draw(diagnosis.ranks, root.ranks if root is not None else (), style=False),
-            lanes=swimlanes.draw(diagnosis, style=False) if root is not None else "",
-            groups=matrix.draw(flight) if flight is not None else (),
-        ),
+        more=evidence.MAX_LINES_AROUND if around < evidence.MAX_LINES_AROUND else 0,
+        crash=evidence.find_crash(facts),
+        considered=tuple(item for item in evidence.list_findings(diagnosis) if item[0] != "root"),
+        environment=documents["environment"],
+        flight=documents["flight"],
+        similar=tuple(store.search.find_similar(stored.incident.id, limit=MAX_SIMILAR)),
+        feedback=stored.feedback,
+        history=stored.history,
+        redacted=stored.redacted,
+        timeline=_list_moments(diagnosis),
+        warnings=tuple(phrases.merge_warnings(diagnosis)),
+        pictures=_draw(diagnosis, documents["flight"], facts),
     )
 
 
-def documents(store: Store, incident: str) -> dict[str, Any]:
-    """What was stored beside the diagnosis."""
-    num = store.incidents.number(incident)
-    found = {kind: store.beside.document(num, kind) for kind in ("context", "environment", "flight")}
-    return {kind: document for kind, document in found.items() if document is not None}
+def _list_moments(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return (time, ranks, what) of the timeline; successive moments that show the same are one."""
+    entries = []
+    for what, group in groupby(diagnosis.timeline, key=lambda moment: moment.signature or moment.what):
+        moments = list(group)
+        ranks = [moment.rank for moment in moments if moment.rank is not None]
+        time = phrases.format_time(moments[0].time, diagnosis)
+        entries.append((time, format_ranks(ranks) if ranks else "", what))
+    return tuple(entries) if len(entries) > 1 else ()
 
 
-@both(router, "/incidents/{incident}")
-def show(
+def _draw(diagnosis: Diagnosis, flight: Mapping[str, Any] | None, facts: tuple[evidence.Fact, ...]) -> Pictures:
+    root = diagnosis.root_cause
+    links = {fact.finding: f"#{fact.anchor}" for fact in reversed(facts)}
+    return Pictures(
+        chain=causal_chain.draw(diagnosis, links),
+        ranks=rankmap.draw(diagnosis.ranks, root.ranks if root is not None else (), style=False),
+        lanes=swimlanes.draw(diagnosis, style=False) if root is not None else "",
+        groups=flight_matrix.draw(flight) if flight is not None else (),
+    )
+
+
+@page_and_json(router, "/incidents/{incident}")
+def show_incident(
     request: Request,
     incident: str,
-    store: TheStore,
+    store: StoreDep,
     _: Viewer,
-    around: Annotated[int, Query(ge=0, le=evidence.FAR)] = evidence.AROUND,
+    around: Annotated[int, Query(ge=0, le=evidence.MAX_LINES_AROUND)] = evidence.LINES_AROUND,
 ) -> Response:
-    """The page; `around` is how many lines before and after the facts are shown."""
-    return page(request, "incident.html", view(store, incident, around))
+    """Show an incident; `around` is the number of lines before and after the evidence."""
+    return render_page(request, "incident.html", make_view(store, incident, around))
 
 
 @router.get("/incidents/{incident}/evidence.txt")
-def evidence_text(incident: str, store: TheStore, _: Viewer) -> Response:
-    """All quoted lines as a text to keep: never shown by the browser."""
-    shown = view(store, incident)
+def download_evidence(incident: str, store: StoreDep, _: Viewer) -> Response:
+    """Return all quoted lines as a text file that the browser saves."""
+    view = make_view(store, incident)
     parts = []
-    for fact in shown.facts:
-        who = f", rank {fact.rank}" if fact.rank is not None else ""
+    for fact in view.facts:
+        rank = f", rank {fact.rank}" if fact.rank is not None else ""
         rows = [f"{'>' if row.own else ' '} {row.number:>7}  {row.text}" for row in fact.around]
-        parts.append("\n".join([f"=== {fact.place}{who} ({fact.finding})", *(rows or fact.text.split("\n"))]))
-    name = f"{shown.incident.id}-evidence.txt"
-    return PlainTextResponse(
-        safe("\n\n".join(parts)) + "\n", headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
+        parts.append("\n".join([f"=== {fact.place}{rank} ({fact.finding})", *(rows or fact.text.split("\n"))]))
+    headers = {"Content-Disposition": f'attachment; filename="{view.incident.id}-evidence.txt"'}
+    return PlainTextResponse(sanitize("\n\n".join(parts)) + "\n", headers=headers)
 
 
 @router.post("/incidents/{incident}/feedback")
-def feedback(
+def give_feedback(
     incident: str,
-    store: TheStore,
-    who: Submitter,
+    store: StoreDep,
+    user: Submitter,
     verdict: Annotated[Literal["agree", "wrong"], Form()],
     because: Annotated[str, Form(max_length=4000)] = "",
     signature: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Agree, or say that it is wrong and why."""
+    """Agree with the diagnosis, or mark it as wrong with a reason."""
     if verdict == "wrong" and not because.strip():
-        raise OptionError(
-            "a wrong diagnosis needs a reason", hint="go back and say what it really was, and how you know"
-        )
-    said = store.feedback.add(incident, verdict, actor=who.name, because=because, signature=signature.strip() or None)
-    return RedirectResponse(
-        f"/incidents/{said.incident}?said={'agreed' if verdict == 'agree' else 'wrong'}#people", 303
+        hint = "go back and write what the cause was, and how you know"
+        raise OptionError("a reason is missing", hint=hint)
+    signature_id = signature.strip() or None
+    feedback = store.feedback.add(incident, verdict, actor=user.name, because=because, signature=signature_id)
+    return redirect_with_notice(
+        f"/incidents/{feedback.incident}", "agreed" if verdict == "agree" else "wrong", "#people"
     )

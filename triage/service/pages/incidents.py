@@ -1,8 +1,7 @@
-"""Incidents: a list that the address filters, with what else it could be filtered by."""
+"""The list of incidents with its filters, and search."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,29 +9,29 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from triage.model.store import Incident
-from triage.service import queries
-from triage.service.deps import TheStore, Viewer
-from triage.service.filters import asked
-from triage.service.pages.show import both, page
-from triage.store.search import Count, Filter
+from triage.service import incident_queries
+from triage.service.dependencies import CatalogDep, StoreDep, Viewer
+from triage.service.incident_queries import incident_filter
+from triage.service.pages.rendering import page_and_json, render_page
+from triage.store.search import Filter, StatsRow
 
 router = APIRouter()
-LIMITS = (25, 50, 100, 200)
+FACET_TITLES = {"verdict": "Verdict", "domain": "Domain", "signature": "Cause", "cluster": "Cluster", "host": "Host"}
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One way to narrow the list: `name` is the parameter of the address, `chosen` its value now."""
+    """One way to narrow the list. `name` is the query parameter, `chosen` its current value."""
 
     name: str
     title: str
     chosen: str
-    counts: tuple[Count, ...]
+    counts: tuple[StatsRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Incidents:
-    """The page. `next` is the cursor of the page after this one."""
+class IncidentsView:
+    """One page of the list. `next` is the cursor of the next page."""
 
     incidents: tuple[Incident, ...]
     total: int
@@ -43,32 +42,71 @@ class Incidents:
 
 @router.get("/")
 def home(_: Viewer) -> Response:
-    """The list is what people come for."""
+    """Go to the list of incidents."""
     return RedirectResponse("/incidents", 303)
 
 
-@both(router, "/incidents")
-def incidents(
+@page_and_json(router, "/incidents")
+def list_incidents(
     request: Request,
-    store: TheStore,
+    store: StoreDep,
     _: Viewer,
-    wanted: Annotated[Filter, Depends(asked)],
+    query: Annotated[Filter, Depends(incident_filter)],
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     after: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
-    """The list."""
-    found = queries.listing(store, wanted, limit=limit, after=after)
-    facets = [
-        Facet(name, title, _chosen(getattr(wanted, name)), tuple(counts))
-        for name, title, counts in _facets(store.search.facets(wanted))
-    ]
-    return page(request, "incidents.html", Incidents(found.incidents, found.total, found.next, tuple(facets), limit))
+    """Show the incidents that match the filters."""
+    page = incident_queries.list_incidents(store, query, limit=limit, after=after)
+    counts = store.search.count_facets(query)
+    facets = tuple(
+        Facet(name, title, getattr(query, name) or "", tuple(counts[name]))
+        for name, title in FACET_TITLES.items()
+        if counts.get(name)
+    )
+    return render_page(request, "incidents.html", IncidentsView(page.incidents, page.total, page.next, facets, limit))
 
 
-def _chosen(value: object) -> str:
-    return "" if value is None else str(value)
+@dataclass(frozen=True, slots=True)
+class CatalogHit:
+    """A signature or a guide with the words."""
+
+    kind: str
+    id: str
+    title: str
 
 
-def _facets(found: dict[str, tuple[Count, ...]]) -> Sequence[tuple[str, str, tuple[Count, ...]]]:
-    titles = {"verdict": "Verdict", "domain": "Domain", "signature": "Cause", "cluster": "Cluster", "host": "Host"}
-    return [(name, title, found[name]) for name, title in titles.items() if found.get(name)]
+@dataclass(frozen=True, slots=True)
+class IncidentHit:
+    """An incident with the words. `pieces` are (text, whether it is one of the words)."""
+
+    incident: Incident
+    pieces: tuple[tuple[str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """The results of a search."""
+
+    words: str
+    catalog: tuple[CatalogHit, ...]
+    incidents: tuple[IncidentHit, ...]
+
+
+@page_and_json(router, "/search")
+def search(
+    request: Request, store: StoreDep, catalog: CatalogDep, _: Viewer, q: Annotated[str, Query(max_length=400)] = ""
+) -> Response:
+    """Search signatures, guides and incidents. Words may be incomplete; double quotes make a phrase."""
+    results = incident_queries.search(store, catalog, q)
+    incidents = tuple(IncidentHit(hit.incident, _split_snippet(hit.snippet)) for hit in results.incidents)
+    view = SearchView(q, tuple(CatalogHit(*row) for row in results.catalog), incidents)
+    return render_page(request, "search.html", view)
+
+
+def _split_snippet(snippet: str) -> tuple[tuple[str, bool], ...]:
+    """Split a snippet of the store, where \\x02 and \\x03 enclose each word that matches."""
+    pieces: list[tuple[str, bool]] = []
+    for index, part in enumerate(snippet.split("\x02")):
+        match, mark, rest = part.partition("\x03")
+        pieces += [(match, True), (rest, False)] if mark and index else [(part, False)]
+    return tuple((text, is_match) for text, is_match in pieces if text)

@@ -1,4 +1,4 @@
-"""Signatures: the list, and one of them with what it met here."""
+"""The list of signatures, and the page of one with its incidents."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from triage.catalog.graph import explained_by
-from triage.catalog.match import describe
+from triage.catalog.graph import group_edges_by_effect
+from triage.catalog.match import describe_clause
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
-from triage.model.store import Change, Cluster, Feedback, Incident
-from triage.render.bars import Bar, weeks
-from triage.render.signature import reach
-from triage.service import queries
-from triage.service.deps import TheCatalog, TheStore, Viewer
-from triage.service.pages.show import SLOT, both, page
+from triage.model.store import Cluster, DiagnosisChange, Feedback, Incident
+from triage.render.signature import format_reach
+from triage.render.week_chart import Bar, weeks
+from triage.service import incident_queries
+from triage.service.dependencies import CatalogDep, StoreDep, Viewer
+from triage.service.pages.rendering import PLACEHOLDER, page_and_json, render_page
+from triage.store import Store
 from triage.store.search import Filter
 
 router = APIRouter()
-SAMPLES, REPORTS, LATEST = 4, 20, 12
+MAX_SAMPLES, MAX_WRONG, MAX_INCIDENTS, MAX_WEEKS = 4, 20, 12, 53
+SIGNATURE_FIELDS = (
+    *("id", "title", "revision", "status", "role", "severity", "action", "domain", "meaning", "impact", "summary"),
+    *("origin", "falsepositives", "references", "replaced_by", "fingerprint"),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A line of the list; `count` is how often it was the cause here."""
+class SignatureRow:
+    """A signature in the list; `count` is the number of incidents here with this cause."""
 
     id: str
     title: str
@@ -38,17 +43,17 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Signatures:
-    """The list, by domain. `domains` are all there are."""
+class SignaturesView:
+    """The list for one domain; `domains` are all domains."""
 
     domain: str
     domains: tuple[str, ...]
-    signatures: tuple[Listed, ...]
+    signatures: tuple[SignatureRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """Another signature that it leads to or follows from, and how far that reaches."""
+class CausalEdge:
+    """A cause or an effect of the signature, and how far the edge reaches."""
 
     id: str
     title: str
@@ -56,7 +61,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Sample:
     """A sample, and why it matches or does not."""
 
     text: str
@@ -64,21 +69,21 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class SignaturePage:
-    """One signature: what it says, and what became of it in this store: `clusters` that it was made of, `changes` of
-    what it was found in.
+class SignatureView:
+    """One signature and its history in this store.
 
-    `filled`: an incident puts words of its logs into the texts.
+    `clusters` were promoted to it, `changes` are diagnoses that a new catalog changed; `filled`: its texts have
+    placeholders.
     """
 
     signature: dict[str, object]
     steps: tuple[str, ...]
     filled: bool
     conditions: tuple[str, ...]
-    leads_to: tuple[Edge, ...]
-    follows: tuple[Edge, ...]
-    matching: tuple[Line, ...]
-    silent: tuple[Line, ...]
+    leads_to: tuple[CausalEdge, ...]
+    follows: tuple[CausalEdge, ...]
+    matching: tuple[Sample, ...]
+    silent: tuple[Sample, ...]
     total: int
     weeks: tuple[Bar, ...]
     pictures: str
@@ -86,77 +91,81 @@ class SignaturePage:
     agree: int
     wrong: tuple[Feedback, ...]
     clusters: tuple[Cluster, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[DiagnosisChange, ...]
 
 
-@both(router, "/signatures")
-def signatures(
-    request: Request, store: TheStore, catalog: TheCatalog, _: Viewer, domain: Annotated[str, Query(max_length=80)] = ""
+@page_and_json(router, "/signatures")
+def list_signatures(
+    request: Request, store: StoreDep, catalog: CatalogDep, _: Viewer, domain: Annotated[str, Query(max_length=80)] = ""
 ) -> Response:
-    """What is known."""
-    counts = {item.name: item.count for item in store.search.facets(limit=5000)["signature"]}
-    domains = tuple(sorted({item.domain for item in catalog.signatures}))
-    listed = [
-        Listed(item.id, item.title, item.role, item.severity, item.status, counts.get(item.id, 0))
+    """Show the signatures of a domain, or all but those of tables without incidents."""
+    counts = {row.name: row.count for row in store.search.count_facets(limit=5000)["signature"]}
+    rows = tuple(
+        SignatureRow(item.id, item.title, item.role, item.severity, item.status, counts.get(item.id, 0))
         for item in sorted(catalog.signatures, key=lambda item: item.id)
         if item.domain == domain or (not domain and (counts.get(item.id) or not item.table))
-    ]
-    return page(request, "signatures.html", Signatures(domain, domains, tuple(listed)))
-
-
-@both(router, "/signatures/{signature}")
-def show(request: Request, signature: str, store: TheStore, catalog: TheCatalog, _: Viewer) -> Response:
-    """Meaning, steps, samples, hits over time, wrong reports."""
-    found = queries.signature(catalog, signature)
-    said = store.feedback.listed(signature=found.id, limit=500)
-    wanted = Filter(signature=found.id)
-    bars = weeks(store.search.sums(wanted, limit=53).weeks, time.time())
-    titles = {item.id: item.title for item in catalog.signatures}
-    view = SignaturePage(
-        signature=_plain(found),
-        steps=found.steps,
-        filled=any(SLOT.search(text) for text in (found.meaning, found.summary, *found.steps)),
-        conditions=tuple(_conditions(found.match)),
-        leads_to=tuple(
-            Edge(edge.signature, titles.get(edge.signature, ""), reach(edge.scope, edge.window))
-            for edge in found.leads_to
-        ),
-        follows=tuple(_follows(found, catalog, titles)),
-        matching=tuple(Line(sample.text, sample.why) for sample in found.samples_match[:SAMPLES]),
-        silent=tuple(Line(sample.text, sample.why) for sample in found.samples_no_match[:SAMPLES]),
-        total=store.search.count(wanted),
-        weeks=bars.bars,
-        pictures=bars.svg,
-        incidents=tuple(store.search.listed(wanted, limit=LATEST)),
-        agree=sum(item.verdict == "agree" for item in said),
-        wrong=tuple(item for item in said if item.verdict == "wrong")[:REPORTS],
-        clusters=tuple(
-            item for item in store.clusters.listed(states=("promoted",), limit=500) if item.signature == found.id
-        ),
-        changes=tuple(store.incidents.changes(found.id)),
     )
-    return page(request, "signature.html", view)
+    domains = tuple(sorted({item.domain for item in catalog.signatures}))
+    return render_page(request, "signatures.html", SignaturesView(domain, domains, rows))
 
 
-def _plain(found: Signature) -> dict[str, object]:
-    names = "id title revision status role severity action domain meaning impact summary origin falsepositives references replaced_by fingerprint"
-    return {name: getattr(found, name) for name in names.split()} | {"applies_to": dict(found.applies_to)}
+@page_and_json(router, "/signatures/{signature}")
+def show_signature(request: Request, signature: str, store: StoreDep, catalog: CatalogDep, _: Viewer) -> Response:
+    """Show what a signature means, what to do, its samples, its incidents and its feedback."""
+    view = _make_view(store, catalog, incident_queries.get_signature(catalog, signature))
+    return render_page(request, "signature.html", view)
 
 
-def _follows(found: Signature, catalog: Catalog, titles: dict[str, str]) -> Iterator[Edge]:
-    for arrow in explained_by(list(catalog.signatures)).get(found.id, ()):
-        yield Edge(arrow.cause, titles.get(arrow.cause, ""), reach(arrow.scope, arrow.window))
+def _make_view(store: Store, catalog: Catalog, signature: Signature) -> SignatureView:
+    feedback = store.feedback.list_feedback(signature=signature.id, limit=500)
+    query = Filter(signature=signature.id)
+    chart = weeks(store.search.compute_stats(query, limit=MAX_WEEKS).weeks, time.time())
+    fields: dict[str, object] = {name: getattr(signature, name) for name in SIGNATURE_FIELDS}
+    promoted = store.clusters.list_clusters(states=("promoted",), limit=500)
+    causes, effects = _causal_edges(catalog, signature)
+    return SignatureView(
+        signature=fields | {"applies_to": dict(signature.applies_to)},
+        steps=signature.steps,
+        filled=any(PLACEHOLDER.search(text) for text in (signature.meaning, signature.summary, *signature.steps)),
+        conditions=tuple(_list_conditions(signature.match)),
+        leads_to=effects,
+        follows=causes,
+        matching=tuple(Sample(sample.text, sample.why) for sample in signature.samples_match[:MAX_SAMPLES]),
+        silent=tuple(Sample(sample.text, sample.why) for sample in signature.samples_no_match[:MAX_SAMPLES]),
+        total=store.search.count_incidents(query),
+        weeks=chart.bars,
+        pictures=chart.svg,
+        incidents=tuple(store.search.list_incidents(query, limit=MAX_INCIDENTS)),
+        agree=sum(item.verdict == "agree" for item in feedback),
+        wrong=tuple(item for item in feedback if item.verdict == "wrong")[:MAX_WRONG],
+        clusters=tuple(cluster for cluster in promoted if cluster.signature == signature.id),
+        changes=tuple(store.incidents.list_changes(signature.id)),
+    )
 
 
-def _conditions(match: Clause | Leaf | None, depth: int = 0) -> Iterator[str]:
-    """A line a condition, what belongs together behind the same indent."""
-    space = "  " * depth
+def _causal_edges(catalog: Catalog, signature: Signature) -> tuple[tuple[CausalEdge, ...], tuple[CausalEdge, ...]]:
+    """Return the causes and the effects of a signature."""
+    titles = {item.id: item.title for item in catalog.signatures}
+    causes = tuple(
+        CausalEdge(edge.cause, titles.get(edge.cause, ""), format_reach(edge.scope, edge.window))
+        for edge in group_edges_by_effect(list(catalog.signatures)).get(signature.id, ())
+    )
+    effects = tuple(
+        CausalEdge(edge.signature, titles.get(edge.signature, ""), format_reach(edge.scope, edge.window))
+        for edge in signature.causal_edges
+    )
+    return causes, effects
+
+
+def _list_conditions(match: Clause | Leaf | None, depth: int = 0) -> Iterator[str]:
+    """Yield one line per condition, indented by depth."""
+    indent = "  " * depth
     if isinstance(match, Leaf):
-        yield space + describe(match)
+        yield indent + describe_clause(match)
     elif match is not None:
-        yield f"{space}{match.op} of:"
+        yield f"{indent}{match.op} of:"
         for part in match.parts:
-            yield from _conditions(part, depth + 1)
+            yield from _list_conditions(part, depth + 1)
         if match.none:
-            yield f"{space}but not:"
-            yield from (f"{space}  {describe(leaf)}" for leaf in match.none)
+            yield f"{indent}but not:"
+            yield from (f"{indent}  {describe_clause(leaf)}" for leaf in match.none)

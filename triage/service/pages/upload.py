@@ -1,6 +1,4 @@
-"""Upload what a job left behind, and follow the task that reads it. The form works without JavaScript; with it there is
-progress.
-"""
+"""Upload the files of a job, and follow its task. The form works without JavaScript, which adds progress."""
 
 from __future__ import annotations
 
@@ -9,18 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from triage.service import ingest
-from triage.service.api.answers import task as as_json
-from triage.service.api.intake import receive
-from triage.service.deps import Submitter, TheService, TheSettings, TheStore, Viewer
-from triage.service.failure import ServiceError
-from triage.service.pages.show import both, page
+from triage.service.api.responses import task_as_dict
+from triage.service.api.tasks import stop_task
+from triage.service.dependencies import SettingsDep, StateDep, StoreDep, Submitter, Viewer
+from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
+from triage.service.uploads import queue_source, receive_form
+from triage.store.tasks import Task
 
 router = APIRouter()
-STAGES: Mapping[str, str] = {
-    "find": "looking through the files",
+STAGE_TEXTS: Mapping[str, str] = {
+    "find": "finding the files",
     "read": "reading",
     "scan": "reading",
     "finish": "comparing the ranks",
@@ -28,8 +27,8 @@ STAGES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
-    """The form: what may be sent, from which configured sources a job may be taken, and the last tasks."""
+class UploadView:
+    """The form: limits, configured sources, and the last tasks."""
 
     upload_bytes: int
     upload_files: int
@@ -38,10 +37,8 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """A task; `percent` is how much of its present stage is done, None where nobody knows; `says` are the same in
-    words.
-    """
+class TaskView:
+    """A task. `percent` is the progress of its current stage, None if unknown; `says` is its state as text."""
 
     task: dict[str, Any]
     ended: bool
@@ -49,64 +46,55 @@ class Following:
     says: str
 
 
-@both(router, "/upload")
-def upload(request: Request, store: TheStore, settings: TheSettings, _: Viewer) -> Response:
-    """The form."""
+@page_and_json(router, "/upload")
+def show_form(request: Request, store: StoreDep, settings: SettingsDep, _: Viewer) -> Response:
+    """Show the upload form and the last tasks."""
     sources = tuple({"name": name, "one": source.one} for name, source in sorted(settings.sources.items()))
-    tasks = tuple(as_json(item) for item in store.tasks.listed(limit=10))
-    return page(
-        request, "upload.html", Upload(settings.tasks.upload_bytes, settings.tasks.upload_files, sources, tasks)
-    )
+    tasks = tuple(task_as_dict(task) for task in store.tasks.list_tasks(limit=10))
+    limits = settings.tasks
+    return render_page(request, "upload.html", UploadView(limits.upload_bytes, limits.upload_files, sources, tasks))
 
 
 @router.post("/upload")
-async def uploaded(request: Request, service: TheService, who: Submitter) -> Response:
-    """Files of one job, streamed to disk; then the page of the task."""
-    found = await receive(request, service, who)
-    return RedirectResponse(f"/tasks/{found.id}", 303)
+async def upload_files(request: Request, state: StateDep, user: Submitter) -> Response:
+    """Receive the files of one job, then show its task."""
+    return _show_task(await receive_form(request, state, user))
 
 
 @router.post("/upload/source")
-async def from_source(request: Request, service: TheService, who: Submitter) -> Response:
-    """A job of a configured source, by name: never a path, never an address."""
-    from starlette.concurrency import run_in_threadpool
-
+async def ingest_source(request: Request, state: StateDep, user: Submitter) -> Response:
+    """Ingest a job of a configured source by name, then show its task."""
     form = await request.form(max_files=0, max_fields=4)
     source, job = str(form.get("source", ""))[:200], str(form.get("job", ""))[:200].strip()
-    found = await run_in_threadpool(ingest.of_source, service, who, source, job or None)
-    return RedirectResponse(f"/tasks/{found.id}", 303)
+    return _show_task(await run_in_threadpool(queue_source, state, user, source, job or None))
 
 
-@both(router, "/tasks/{task}")
-def task(request: Request, task: str, store: TheStore, _: Viewer) -> Response:
-    """How far it is. When it is done, a browser is led to the incident."""
-    found = as_json(store.tasks.get(task))
-    if found["state"] == "done" and found["result"] and not request.url.path.endswith(".json"):
-        return RedirectResponse(f"/incidents/{found['result']['incident']}", 303)
-    return page(request, "task.html", following(found))
+@page_and_json(router, "/tasks/{task}")
+def show_task(request: Request, task: str, store: StoreDep, _: Viewer) -> Response:
+    """Show the progress of a task. A browser goes to the incident when it is done."""
+    row = task_as_dict(store.tasks.get(task))
+    if row["state"] == "done" and row["result"] and not request.url.path.endswith(".json"):
+        return RedirectResponse(f"/incidents/{row['result']['incident']}", 303)
+    return render_page(request, "task.html", _task_view(row))
 
 
 @router.post("/tasks/{task}/cancel")
-def cancel(task: str, store: TheStore, who: Submitter) -> Response:
-    """Stop it; only who began it, or an administrator, may."""
-    found = store.tasks.get(task)
-    if found.actor != who.name and not who.may("admin"):
-        raise ServiceError(403, f"it is {found.actor}'s task")
-    store.tasks.cancel(task, actor=who.name)
-    return RedirectResponse(f"/tasks/{task}?said=cancelled", 303)
+def cancel_task(task: str, store: StoreDep, user: Submitter) -> Response:
+    """Stop a task. Only its owner or an administrator may."""
+    stop_task(store, task, user)
+    return redirect_with_notice(f"/tasks/{task}", "cancelled")
 
 
-def following(found: dict[str, Any]) -> Following:
-    """The words for a task."""
-    progress = found["progress"] or {}
+def _show_task(task: Task) -> Response:
+    return RedirectResponse(f"/tasks/{task.id}", 303)
+
+
+def _task_view(task: dict[str, Any]) -> TaskView:
+    progress = task["progress"] or {}
     done, total = progress.get("done") or 0, progress.get("total")
     percent = min(100, round(100 * done / total)) if total else None
-    stage = STAGES.get(str(progress.get("stage")), "working")
-    says = {
-        "queued": "waiting for a worker",
-        "running": stage + (f", {percent} %" if percent is not None else ""),
-        "done": "done",
-        "failed": "failed",
-        "cancelled": "cancelled",
-    }[found["state"]]
-    return Following(found, found["state"] in ("done", "failed", "cancelled"), percent, says)
+    text = {"queued": "waiting for a worker"}.get(task["state"], task["state"])
+    if task["state"] == "running":
+        stage = STAGE_TEXTS.get(str(progress.get("stage")), "working")
+        text = stage if percent is None else f"{stage}, {percent} %"
+    return TaskView(task, task["state"] in ("done", "failed", "cancelled"), percent, text)

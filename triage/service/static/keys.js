@@ -1,4 +1,4 @@
-// Keyboard: `/` search, `g` and a letter goes to a page, `j` and `k` walk a list, `?` lists all of it.
+// Keyboard: `/` searches, `g` and a letter open a page, `j` and `k` move in a list, `?` lists all keys.
 export function keys(root) {
   const dialog = root.getElementById("keys");
   const pages = new Map([...root.querySelectorAll("nav a[data-key]")].map((link) => [link.dataset.key, link.href]));

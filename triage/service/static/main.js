@@ -1,4 +1,4 @@
-// What every page gets on top of its HTML, which works without any of this.
+// What every page adds to its HTML, which works without JavaScript.
 import { copying } from "./copy.js";
 import { keys } from "./keys.js";
 import { rankmap } from "./rankmap.js";

@@ -1,12 +1,12 @@
-// Says which rank is under the pointer of a rank map. The list below the map says the same without a pointer.
+// Shows the rank under the pointer of a rank map. The list below the map has the same without a pointer.
 export function rankmap(box) {
   const svg = box.querySelector("svg");
   if (!svg || !svg.dataset.columns) return;
   const [columns, cell, left, top] = ["columns", "cell", "left", "top"].map((name) => Number(svg.dataset[name]));
-  const told = document.createElement("p");
-  told.className = "dim";
-  told.textContent = "Point at a cell to see its rank.";
-  box.after(told);
+  const label = document.createElement("p");
+  label.className = "dim";
+  label.textContent = "Point at a cell to see its rank.";
+  box.after(label);
   svg.addEventListener("pointermove", (event) => {
     const at = svg.createSVGPoint();
     at.x = event.clientX;
@@ -17,6 +17,6 @@ export function rankmap(box) {
     if (column < 0 || column >= columns || row < 0) return;
     const rank = row * columns + column;
     const name = state && !["gaps", "blamed", "row"].includes(state.getAttribute("class")) ? `: ${state.getAttribute("class")}` : "";
-    told.textContent = `rank ${rank}${name}`;
+    label.textContent = `rank ${rank}${name}`;
   });
 }

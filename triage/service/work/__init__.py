@@ -1,5 +1,4 @@
-"""Work behind the pages: a process claims tasks from the store, another, limited one does each of them.
+"""Tasks in the background: `worker` claims a task, `sandbox` runs it in a limited process, `analysis` is its work.
 
-`files` is where uploads lie, `analysis` what one task does, `cage` the limited process, `worker` the loop, `kinds` the
-list of works.
+`job_files` knows where uploads are on disk, `supervisor` keeps all processes of `triage serve` running.
 """

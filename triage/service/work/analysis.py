@@ -1,89 +1,201 @@
-"""What one task does, inside the cage: files of a job → the diagnosis and the documents beside it, as JSON in a file."""
+"""The work of one task, inside the sandbox: from the files of a job to its diagnosis and documents in a JSON file."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from triage import pipeline
+from triage import pipeline, sources
 from triage.base.errors import InputError
 from triage.base.options import Options, Progress
+from triage.evidence.redact import redact
 from triage.model.diagnosis import Diagnosis
+from triage.model.evidence import Evidence
 from triage.render import environment, flight
-from triage.service.work.context import around
-from triage.service.work.files import laid_out
+from triage.service.work.job_files import open_job
 from triage.settings import Settings
 from triage.store import codec
 
-Say = Callable[[Mapping[str, Any]], None]
+Report = Callable[[Mapping[str, Any]], None]
+LINES_AROUND = 30
+MAX_EVIDENCE_LINES = 200
+MAX_FACTS = 200
+MAX_LINE = 2000
+MAX_CHARACTERS = 2_000_000
+_BLOCK_BYTES = 1 << 20
 
 
-def ingest(settings: Settings, root: Path, payload: Mapping[str, Any], name: str, out: Path, say: Say) -> None:
-    """Diagnose what the payload names and write {"diagnosis", "documents"} to `out`. Raises TriageError."""
+def analyse(
+    settings: Settings, root: Path, payload: Mapping[str, Any], attempt: str, out: Path, report: Report
+) -> None:
+    """Diagnose the job of a payload and write {"body", "documents"} to `out`. Raises TriageError.
 
-    def told(progress: Progress) -> None:
-        say({"stage": progress.stage, "done": progress.done, "total": progress.total})
+    `report` is called with {"stage", "done", "total"}.
+    """
+
+    def report_progress(progress: Progress) -> None:
+        report({"stage": progress.stage, "done": progress.done, "total": progress.total})
 
     options = Options(workers=settings.tasks.scan_threads)
-    with laid_out(root, payload["place"], settings.sources, name) as (directory, paths):
+    with open_job(root, payload["place"], settings.sources, attempt) as (directory, paths):
         os.chdir(directory)
-        say({"stage": "read", "done": 0, "total": None})
-        diagnosis, audit = pipeline.examine(paths, options, told)
-        say({"stage": "finish", "done": 0, "total": None})
-        documents = {"environment": json.loads(environment.as_json(audit)), "context": around(paths, diagnosis)}
-        matrix = _flight(paths, diagnosis)
+        report({"stage": "read", "done": 0, "total": None})
+        diagnosis, audit = pipeline.ingest_with_audit(paths, options, report_progress)
+        report({"stage": "finish", "done": 0, "total": None})
+        documents = {"environment": json.loads(environment.as_json(audit)), "context": lines_around(paths, diagnosis)}
+        matrix = _flight_matrix(paths)
         if matrix is not None:
             documents["flight"] = matrix
-    named = dataclasses.replace(
-        diagnosis.job, name=payload.get("name") or diagnosis.job.name, path=called(payload["place"])
+    name = payload.get("name") or diagnosis.job.name
+    job = dataclasses.replace(diagnosis.job, name=name, path=job_path(payload["place"]))
+    diagnosis = dataclasses.replace(diagnosis, job=job)
+    out.write_bytes(
+        codec.encode_document(
+            {"body": codec.decode_document(codec.encode_diagnosis(diagnosis)), "documents": documents}
+        )
     )
-    diagnosis = dataclasses.replace(diagnosis, job=named)
-    out.write_bytes(codec.pack({"body": codec.unbody(codec.body(diagnosis)), "documents": documents}))
 
 
-def called(place: Mapping[str, Any]) -> str:
-    """Where a job came from, the same each time: its name in a source, or of an upload the content and the name, if it
-    is one file.
-    """
+def read_result(out: Path) -> tuple[Diagnosis, dict[str, Any]]:
+    """Return the diagnosis and the documents that `analyse` wrote."""
+    result = codec.decode_document(out.read_bytes())
+    return codec.decode_diagnosis(codec.encode_document(result["body"]), {}), result["documents"]
+
+
+def job_path(place: Mapping[str, Any]) -> str:
+    """Return where a job is from, the same for the same content: its name in a source, or the hash of an upload."""
     if "source" in place:
         return "/".join(filter(None, (place["source"], place.get("job"))))
-    sent = place["files"]
-    digests = sorted(item["digest"] for item in sent)
+    files = place["files"]
+    digests = sorted(item["digest"] for item in files)
     content = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    return "/".join((f"upload {content[:12]}", *(item["name"] for item in sent if len(sent) == 1)))
+    return "/".join((f"upload {content[:12]}", *(item["name"] for item in files if len(files) == 1)))
 
 
-def warm() -> None:
-    """Load what every task needs, once, before the processes for them are forked."""
+def warm_up() -> None:
+    """Load what every task needs, once, before the processes of tasks are forked."""
     with tempfile.TemporaryDirectory(prefix="triage-warm-") as scratch:
         path = Path(scratch) / "rank0.log"
         path.write_text("[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: nothing\n", encoding="utf-8")
-        pipeline.examine([str(path)], Options(workers=1))
+        pipeline.ingest_with_audit([str(path)], Options(workers=1))
 
 
-def read_back(out: Path) -> tuple[Diagnosis, dict[str, Any]]:
-    """What `ingest` wrote."""
-    document = codec.unbody(out.read_bytes())
-    return codec.diagnosis(codec.pack(document["body"]), {}), document["documents"]
-
-
-def _flight(paths: list[str], diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """The matrix of the Flight Recorder dumps, where there are any."""
-    from triage.artifacts.flight.analyse import analyse
-    from triage.artifacts.flight.gather import gather
+def _flight_matrix(paths: list[str]) -> dict[str, Any] | None:
+    """Return the matrix of the Flight Recorder dumps, None without dumps."""
+    from triage.artifacts.flight.analyse import analyse as analyse_recording
+    from triage.artifacts.flight.dump_files import read_dump_files
     from triage.artifacts.flight.view import view
 
     try:
-        recording, warnings = gather(paths)
+        recording, warnings = read_dump_files(paths)
     except InputError:
         return None
-    found: dict[str, Any] = json.loads(
-        flight.as_json(view(recording, analyse(recording), path=paths[0], warnings=warnings))
+    matrix: dict[str, Any] = json.loads(
+        flight.as_json(view(recording, analyse_recording(recording), path=paths[0], warnings=warnings))
     )
-    return found
+    return matrix
+
+
+def lines_around(paths: Sequence[str], diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return {"sources": {name: [{"line": first, "lines": [...]}]}}: the redacted lines around the evidence.
+
+    They are read while the files are there, so that a page never opens an uploaded file.
+    """
+    facts = [fact for item in codec.place_findings(diagnosis) for fact in item.finding.evidence]
+    ranges = _line_ranges(facts)
+    remaining, excerpts = MAX_CHARACTERS, {}
+    if ranges:
+        for name, stream in _open_sources(paths, set(ranges)):
+            excerpts[name] = _read_excerpts(stream, ranges[name], remaining)
+            remaining -= sum(len(line) for excerpt in excerpts[name] for line in excerpt["lines"])
+    return {"sources": excerpts}
+
+
+def _line_ranges(facts: Sequence[Evidence]) -> dict[str, list[tuple[int, int]]]:
+    """Return by source the (first, last) line numbers to read: sorted, and without overlap."""
+    ranges: dict[str, list[tuple[int, int]]] = {}
+    for fact in facts[:MAX_FACTS]:
+        if fact.line is not None:
+            last = min(max(fact.end_line or 0, fact.line), fact.line + MAX_EVIDENCE_LINES)
+            span = max(1, fact.line - LINES_AROUND), last + LINES_AROUND
+            ranges.setdefault(fact.source, []).append(span)
+    return {name: _merge_ranges(sorted(spans)) for name, spans in ranges.items()}
+
+
+def _merge_ranges(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in spans:
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def _open_sources(paths: Sequence[str], names: set[str]) -> Iterator[tuple[str, BinaryIO]]:
+    """Yield (name, stream) of these sources, one after the other."""
+    for file in sources.discover(paths).files:
+        if not names:
+            return
+        if not any(name.startswith(file.name) for name in names):
+            continue
+        for source, stream in sources.streams(file, sources.Limits(), lambda _: None):
+            if source.name not in names:
+                continue
+            names.discard(source.name)
+            if stream is not None:
+                yield source.name, stream
+            elif source.path is not None:
+                with open(source.path, "rb") as opened:
+                    yield source.name, opened
+            if not names:
+                return
+
+
+def _read_excerpts(stream: BinaryIO, spans: Sequence[tuple[int, int]], max_characters: int) -> list[dict[str, Any]]:
+    excerpts: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for number, line in enumerate(_read_lines(stream), 1):
+        if len(excerpts) == len(spans) or max_characters <= 0:
+            break
+        first, last = spans[len(excerpts)]
+        if number >= first:
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            text = text if len(text) <= MAX_LINE else text[:MAX_LINE] + "…"
+            lines.append(text)
+            max_characters -= len(text)
+        if number == last:
+            excerpts.append(_redacted_excerpt(first, lines))
+            lines = []
+    if lines:
+        excerpts.append(_redacted_excerpt(spans[len(excerpts)][0], lines))
+    return excerpts
+
+
+def _redacted_excerpt(first: int, lines: list[str]) -> dict[str, Any]:
+    """Redact the lines as a whole: a private key has many lines."""
+    redacted = redact("\n".join(lines)).split("\n")
+    return {"line": first, "lines": redacted if len(redacted) == len(lines) else [redact(line) for line in lines]}
+
+
+def _read_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield lines in bounded memory: only the beginning of an endless line is kept."""
+    rest = b""
+    while data := stream.read(_BLOCK_BYTES):
+        for piece in io.BytesIO(data).readlines():
+            is_complete = piece.endswith(b"\n")
+            if rest:
+                piece, rest = rest[: 4 * MAX_LINE] + piece, b""
+            if is_complete:
+                yield piece
+            else:
+                rest = piece
+    if rest:
+        yield rest

@@ -1,7 +1,6 @@
-"""A worker: claims a task, has it done in a cage, stores what came of it and the task's end in one transaction; and
-keeps house.
+"""A worker: claim a task, do it in a sandbox, and store the result and the end of the task in one transaction.
 
-Killed at any moment it loses nothing: what was not stored is begun again by another once its beats are missing.
+Killed at any moment it loses nothing: a task without heartbeats is given to another worker.
 """
 
 from __future__ import annotations
@@ -16,122 +15,124 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from triage.service import log
-from triage.service.work import analysis, cage, files
+from triage.service.log import write_event
+from triage.service.work import analysis, job_files, sandbox
 from triage.settings import Settings
 from triage.store import Store
 from triage.store.tasks import Task
 
-IDLE = 0.25
-HOUSE = 60.0
-KEEP_TASKS = 30 * 86_400.0
+IDLE_SECONDS = 0.25
+CLEANUP_SECONDS = 60.0
 DAY = 86_400.0
+KEEP_TASKS_SECONDS = 30 * DAY
 
 
 class Worker:
-    """One process, one task at a time."""
+    """One process that does one task at a time."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
-        self.settings = settings
-        self.store = store
-        self.root = files.uploads(settings)
-        self.owner = f"{socket.gethostname()}:{os.getpid()}"
-        self.stopping = False
-        self._housekept = 0.0
-        files.ready(self.root)
+        self._settings = settings
+        self._store = store
+        self._root = job_files.upload_directory(settings)
+        self._owner = f"{socket.gethostname()}:{os.getpid()}"
+        self._is_stopping = False
+        self._cleaned_up_at = 0.0
+        job_files.make_upload_directories(self._root)
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT; a task that is being done is given back."""
-        signal.signal(signal.SIGTERM, self._stop)
-        signal.signal(signal.SIGINT, self._stop)
+        """Do tasks until SIGTERM or SIGINT; an unfinished task is released."""
+        signal.signal(signal.SIGTERM, self._request_stop)
+        signal.signal(signal.SIGINT, self._request_stop)
         parent = os.getppid()
-        analysis.warm()
-        while not self.stopping and os.getppid() == parent:
-            if not self.step():
-                time.sleep(IDLE)
+        analysis.warm_up()
+        while not self._is_stopping and os.getppid() == parent:
+            if not self.do_next_task():
+                time.sleep(IDLE_SECONDS)
 
-    def step(self) -> bool:
-        """Do one task, if there is one."""
-        self._keep_house()
-        task = self.store.tasks.claim(self.owner)
+    def do_next_task(self) -> bool:
+        """Do one task. Returns False if none is waiting."""
+        self._clean_up()
+        task = self._store.tasks.claim(self._owner)
         if task is None:
             return False
-        log.say("task begins", task=task.id, kind=task.kind, attempt=task.attempts)
+        write_event("task begins", task=task.id, kind=task.kind, attempt=task.attempts)
         started = time.monotonic()
-        out = files.part(self.root, f"result-{task.id}-{task.attempts}")
+        attempt = f"{task.id}-{task.attempts}"
+        out = job_files.partial_path(self._root, f"result-{attempt}")
         try:
-            how = self._do(task, out)
+            end = self._do(task, attempt, out)
         finally:
             out.unlink(missing_ok=True)
-            shutil.rmtree(
-                self.root / "jobs" / f"{task.id}-{task.attempts}", ignore_errors=True
-            )  # when its process was killed
-        log.say("task ends", task=task.id, how=how, seconds=round(time.monotonic() - started, 3))
+            # The sandbox removes it, unless its process is killed.
+            shutil.rmtree(job_files.task_directory(self._root, attempt), ignore_errors=True)
+        write_event("task ends", task=task.id, how=end, seconds=round(time.monotonic() - started, 3))
         return True
 
-    def _do(self, task: Task, out: Path) -> str:
-        """How it ended."""
-        limits = self.settings.tasks
-        self.store.connections.close()  # a connection must not live in two processes; the next use opens another
+    def _do(self, task: Task, attempt: str, out: Path) -> str:
+        """Do a task and store its end. Returns how it ended, for the log."""
+        limits = self._settings.tasks
+        self._store.connections.close()  # two processes must not share a connection; the next use opens another
 
-        def alive(news: Mapping[str, Any] | None) -> bool:
-            return not self.stopping and self.store.tasks.beat(task, news)
+        def heartbeat(progress: Mapping[str, Any] | None) -> bool:
+            return not self._is_stopping and self._store.tasks.beat(task, progress)
 
-        def work(say: analysis.Say) -> None:
-            analysis.ingest(self.settings, self.root, task.payload, f"{task.id}-{task.attempts}", out, say)
+        def work(report: analysis.Report) -> None:
+            analysis.analyse(self._settings, self._root, task.payload, attempt, out, report)
 
-        ended = cage.run(work, memory=limits.memory, seconds=limits.seconds, threads=limits.scan_threads, alive=alive)
-        if ended.how == "stopped":
-            if self.stopping:
-                self.store.tasks.release(task)
+        outcome = sandbox.run_limited(
+            work, memory=limits.memory, seconds=limits.seconds, threads=limits.scan_threads, heartbeat=heartbeat
+        )
+        if outcome.kind == "stopped":
+            if self._is_stopping:
+                self._store.tasks.release(task)
                 return "given back"
-            self._end(task, "cancelled")
+            self._end_task(task, "cancelled")
             return "cancelled"
-        if ended.how != "done":
-            self._end(task, "failed", error=ended.error)
-            return f"failed: {ended.error.get('code')}"
+        if outcome.kind != "done":
+            self._end_task(task, "failed", error=outcome.error)
+            return f"failed: {outcome.error.get('code')}"
         try:
-            return self._keep(task, out)
-        except _Lost:
+            self._store_result(task, out)
+        except _TaskTakenOver:
             return "taken over by another"
-
-    def _keep(self, task: Task, out: Path) -> str:
-        """Store the diagnosis, its documents and the end of the task: all or nothing."""
-        diagnosis, documents = analysis.read_back(out)
-        with self.store.connections.write() as db:
-            stored = self.store.incidents.add(diagnosis)
-            result = {"incident": stored.id, "new": stored.new, "verdict": stored.diagnosis.verdict}
-            if not self.store.tasks.end(db, task, "done", result=result):
-                raise _Lost
-            self.store.beside.put_origin(db, stored.id, task.actor, task.payload["place"], time.time())
-            for kind, document in documents.items():
-                self.store.beside.put_document(db, stored.id, kind, document)
         return "done"
 
-    def _end(self, task: Task, state: Any, *, error: Mapping[str, Any] | None = None) -> None:
-        with self.store.connections.write() as db:
-            self.store.tasks.end(db, task, state, error=error)
+    def _store_result(self, task: Task, out: Path) -> None:
+        """Store the diagnosis, its documents and the end of the task: all or nothing."""
+        diagnosis, documents = analysis.read_result(out)
+        with self._store.connections.write() as db:
+            incident = self._store.incidents.add(diagnosis)
+            result = {"incident": incident.id, "new": incident.is_new, "verdict": incident.diagnosis.verdict}
+            if not self._store.tasks.end(db, task, "done", result=result):
+                raise _TaskTakenOver
+            self._store.service_data.save_origin(db, incident.id, task.actor, task.payload["place"], time.time())
+            for kind, document in documents.items():
+                self._store.service_data.save_document(db, incident.id, kind, document)
 
-    def _stop(self, _: int, __: FrameType | None) -> None:
-        self.stopping = True
+    def _end_task(self, task: Task, state: Any, *, error: Mapping[str, Any] | None = None) -> None:
+        with self._store.connections.write() as db:
+            self._store.tasks.end(db, task, state, error=error)
 
-    def _keep_house(self) -> None:
-        """Tasks whose process died are queued again; now and then old uploads and tasks go."""
-        for identifier in self.store.tasks.orphans(self.settings.tasks.stale):
-            log.say("task orphaned", task=identifier)
+    def _request_stop(self, _: int, __: FrameType | None) -> None:
+        self._is_stopping = True
+
+    def _clean_up(self) -> None:
+        """Queue the tasks of dead workers again; once a minute delete old uploads and tasks."""
+        for task_id in self._store.tasks.requeue_orphans(self._settings.tasks.stale):
+            write_event("task orphaned", task=task_id)
         now = time.time()
-        if now - self._housekept < HOUSE:
+        if now - self._cleaned_up_at < CLEANUP_SECONDS:
             return
-        self._housekept = now
-        self.store.tasks.forget(now - KEEP_TASKS)
-        old = self.store.beside.old_uploads(now - self.settings.tasks.keep_days * DAY)
+        self._cleaned_up_at = now
+        self._store.tasks.delete_ended(now - KEEP_TASKS_SECONDS)
+        old = self._store.service_data.list_old_uploads(now - self._settings.tasks.keep_days * DAY)
         for digest in old:
-            files.blob(self.root, digest).unlink(missing_ok=True)
-        self.store.beside.drop_uploads(old)
-        for path in (self.root / "parts").iterdir():
+            job_files.blob_path(self._root, digest).unlink(missing_ok=True)
+        self._store.service_data.delete_uploads(old)
+        for path in (self._root / "parts").iterdir():
             if now - path.stat().st_mtime > DAY:
                 path.unlink(missing_ok=True)
 
 
-class _Lost(Exception):
-    """The task is somebody else's by now: nothing of this attempt is stored."""
+class _TaskTakenOver(Exception):
+    """Another worker has the task by now: nothing of this attempt is stored."""

@@ -1,6 +1,4 @@
-"""The ways in which programs print stacks. FORMS is the ordered list; each reads its own lines of a text and passes
-over the others.
-"""
+"""The ways in which programs print stacks. FORMS is the ordered list; each form skips the lines of the others."""
 
 from __future__ import annotations
 
@@ -10,8 +8,7 @@ from triage.stacks.forms.native import BACKWARD, C10, CAFFE2, GLIBC, GLOG, LLVM,
 from triage.stacks.forms.python import FaultHandler, PyStack
 from triage.stacks.forms.tools import COMPUTE_SANITIZER, EU_STACK, HS_ERR, JVM, LLDB, SANITIZER, STACKCORE, SYSTEMD
 
-# The forms that look alike stand with the stricter one first: what one of a group has read, the others of it leave
-# alone.
+# Of forms that look alike the stricter one comes first: when one of a group has read the stacks, the others do not.
 FORMS: tuple[Form, ...] = (
     SANITIZER,
     COMPUTE_SANITIZER,
@@ -20,13 +17,13 @@ FORMS: tuple[Form, ...] = (
     EU_STACK,
     BACKWARD,
     LLVM,
-    Gdb(),  # behind all that number their frames with #
+    Gdb(),  # after all others that number their frames with #
     LLDB,
     C10(),
     CAFFE2,
     UCX,
     OPEN_MPI,
-    GLIBC,  # behind Open MPI, whose frames are glibc's with a number
+    GLIBC,  # after Open MPI, whose frames are those of glibc with a number
     GLOG,
     PADDLE,
     PyStack(),
@@ -34,6 +31,6 @@ FORMS: tuple[Form, ...] = (
     HS_ERR,
     JVM,
 )
-HASHED = frozenset(("asan", "stackcore", "systemd", "eu-stack", "backward", "llvm", "gdb"))
-SYMBOLS = frozenset(("ucx", "openmpi", "glibc"))
-GROUPS: tuple[frozenset[str], ...] = (HASHED, SYMBOLS)
+_NUMBERED_WITH_HASH = frozenset(("asan", "stackcore", "systemd", "eu-stack", "backward", "llvm", "gdb"))
+_BACKTRACE_SYMBOLS = frozenset(("ucx", "openmpi", "glibc"))
+GROUPS: tuple[frozenset[str], ...] = (_NUMBERED_WITH_HASH, _BACKTRACE_SYMBOLS)

@@ -1,4 +1,4 @@
-"""The shape of the family: a form knows a mark by which its texts are told, and reads the stacks out of cleaned lines."""
+"""The interface of forms: each recognises its texts by a mark, and reads stacks from cleaned lines."""
 
 from __future__ import annotations
 
@@ -8,22 +8,43 @@ from typing import Protocol
 
 from triage.stacks.model import Stacks
 
+SIGNAL_NUMBERS = {
+    "4": "SIGILL",
+    "5": "SIGTRAP",
+    "6": "SIGABRT",
+    "7": "SIGBUS",
+    "8": "SIGFPE",
+    "9": "SIGKILL",
+    "11": "SIGSEGV",
+    "13": "SIGPIPE",
+    "15": "SIGTERM",
+}
+SIGNAL_TEXTS = {
+    "Segmentation fault": "SIGSEGV",
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+    "Floating point exception": "SIGFPE",
+    "Floating-point exception": "SIGFPE",
+    "Illegal instruction": "SIGILL",
+    "Process abort signal": "SIGABRT",
+    "Erroneous arithmetic operation": "SIGFPE",
+    "Access to an undefined portion of a memory object": "SIGBUS",
+}
+
 
 class Form(Protocol):
-    """`mark` is found in every text of this form and in few others; `read` gives the stacks in lines without prefixes,
-    or None.
-
-    `read` passes over lines of others and never raises for what lines hold.
-    """
+    """A way in which programs print stacks; `mark` matches in every text of this form and in few others."""
 
     name: str
     mark: re.Pattern[str]
 
-    def read(self, lines: Iterable[str]) -> Stacks | None: ...
+    def read(self, lines: Iterable[str]) -> Stacks | None:
+        """Return the stacks in lines without prefixes, None for none. Skips other lines, and never raises."""
+        ...
 
 
-def number(text: str | None) -> int | None:
-    """A hexadecimal number of at most 64 bits, with or without 0x; None for anything else."""
+def parse_hex(text: str | None) -> int | None:
+    """Return a hexadecimal number of at most 64 bits, with or without 0x; None for other texts."""
     if not text:
         return None
     try:
@@ -33,6 +54,6 @@ def number(text: str | None) -> int | None:
     return value if 0 <= value < 1 << 64 and "_" not in text else None
 
 
-def decimal(text: str | None) -> int | None:
-    """A decimal number that fits where such numbers stand (a line, a pid)."""
+def parse_decimal(text: str | None) -> int | None:
+    """Return a decimal number of at most 10 digits (a line, a pid); None for other texts."""
     return int(text) if text and len(text) <= 10 and text.isdecimal() else None

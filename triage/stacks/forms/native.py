@@ -1,4 +1,4 @@
-"""Handlers inside of programs: c10, glibc, Open MPI, UCX, glog and Abseil, caffe2, backward-cpp, LLVM, paddle."""
+"""Stacks printed by handlers within programs: c10, glibc, Open MPI, UCX, glog, caffe2, backward-cpp, LLVM, paddle."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from triage.base.lazy_re import lazy_re
-from triage.stacks.forms.lines import Lines, Shape
+from triage.stacks.forms.lines import LineFormat, LineReader
 from triage.stacks.model import Stacks
 
 _WHAT = lazy_re(r"^\s*what\(\):\s*(?P<message>.*\S)")
 _TERMINATE = lazy_re(r"terminate called after throwing an instance of '(?P<error>[^']+)'")
 
 # c10/util/Backtrace.cpp; with TORCH_SYMBOLIZE the frames come as `#4 f from x.cpp:12`.
-_C10 = Lines(
-    Shape(
+_C10 = LineReader(
+    LineFormat(
         name="c10",
         mark=lazy_re(r"^\s*frame #\d+: .|^Exception raised from |^C\+\+ CapturedTraceback:", re.MULTILINE),
         frames=(
             lazy_re(
-                r"\s*frame #(?P<n>\d+): (?P<func>.+?)(?: \+ (?P<plus>0x[0-9a-f]+))? \((?P<addr>0x[0-9a-f]+) in (?P<module>[^()]+)\)\s*$"
+                r"\s*frame #(?P<n>\d+): (?P<func>.+?)(?: \+ (?P<plus>0x[0-9a-f]+))? \((?P<addr>0x[0-9a-f]+) in "
+                r"(?P<module>[^()]+)\)\s*$"
             ),
             lazy_re(r"\s*(?:frame )?#(?P<n>\d+):? (?P<func>[^`]+?) from (?P<file>\S+?):(?P<line>\d+)\s*$"),
         ),
@@ -41,42 +42,39 @@ _C10 = Lines(
 
 
 class C10:
-    """c10's frames: of an exception, or (its handler of fatal signals) of all threads, where the one that the signal
-    met is not the first.
-    """
+    """Stacks of PyTorch's c10: of an exception, or of all threads after a fatal signal."""
 
     name = "c10"
     mark = _C10.mark
 
     def read(self, lines: Iterable[str]) -> Stacks | None:
+        """Return the stacks in the lines, None for none; the thread of the signal need not be the first."""
         stacks = _C10.read(lines)
-        hit = (
-            next(
-                (thread for thread in stacks.threads if any(_HANDLER in frame.function for frame in thread.frames)),
-                None,
-            )
-            if stacks
-            else None
+        threads = stacks.threads if stacks else ()
+        crashed = next(
+            (thread for thread in threads if any(_HANDLER in frame.function for frame in thread.frames)), None
         )
-        if stacks is None or hit is None:
+        if stacks is None or crashed is None:
             return stacks
-        return replace(stacks, threads=tuple(replace(thread, crashed=thread is hit) for thread in stacks.threads))
+        return replace(stacks, threads=tuple(replace(thread, crashed=thread is crashed) for thread in threads))
 
 
 _HANDLER = "FatalSignalHandler::fatalSignalHandler"
 _SYMBOLS = (
     # path(symbol+0x12) [0x7f], path(+0x12)[0x7f], path() [0x7f]
     lazy_re(
-        r"\s*(?:\[(?P<who>[^\]\s]+:\d+)\] ?)?(?:\[bt\] ?)?(?:[\[(] ?(?P<n>\d+)[\])]:? +)?(?P<module>(?=[^\s(]*[A-Za-z])[^\s()\[\]:]+)\("
+        r"\s*(?:\[(?P<who>[^\]\s]+:\d+)\] ?)?(?:\[bt\] ?)?(?:[\[(] ?(?P<n>\d+)[\])]:? +)?"
+        r"(?P<module>(?=[^\s(]*[A-Za-z])[^\s()\[\]:]+)\("
         r"(?P<func>[A-Za-z_.$?].*?)?(?:\+(?P<plus>0x[0-9a-f]+))?\) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
     ),
     lazy_re(
-        r"\s*(?:\[(?P<who>[^\]\s]+:\d+)\] ?)?(?:\[bt\] ?)?(?:[\[(] ?(?P<n>\d+)[\])]:? +)?(?P<module>[\w./+-]*[A-Za-z][\w./+-]*) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
+        r"\s*(?:\[(?P<who>[^\]\s]+:\d+)\] ?)?(?:\[bt\] ?)?(?:[\[(] ?(?P<n>\d+)[\])]:? +)?"
+        r"(?P<module>[\w./+-]*[A-Za-z][\w./+-]*) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
     ),
 )
 
-OPEN_MPI = Lines(
-    Shape(
+OPEN_MPI = LineReader(
+    LineFormat(
         name="openmpi",
         mark=lazy_re(r"\*\*\* Process received signal \*\*\*|^\[[^\]\s]+:\d+\] \[ ?\d+\] ", re.MULTILINE),
         frames=tuple(
@@ -93,8 +91,8 @@ OPEN_MPI = Lines(
     )
 )
 
-GLIBC = Lines(
-    Shape(
+GLIBC = LineReader(
+    LineFormat(
         name="glibc",
         mark=lazy_re(
             r"^\s*(?:\[bt\]|[^\s()\[\]]+\([^()\s]*\) ?\[0x)|={3,} Backtrace: ={3,}|^\*\*\* Error in `", re.MULTILINE
@@ -104,7 +102,8 @@ GLIBC = Lines(
             lazy_re(r"\*\*\* (?:Error in `(?P<command>[^']*)': )(?P<message>.*?): 0x[0-9a-f]+ \*\*\*"),
             lazy_re(r"(?P<message>\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*)"),
             lazy_re(
-                r"(?P<message>(?:double free|free\(\)|malloc\(\)|corrupted size|munmap_chunk\(\)|realloc\(\))\S*: ?.*|double free or corruption.*)"
+                r"(?P<message>(?:double free|free\(\)|malloc\(\)|corrupted size|munmap_chunk\(\)|realloc\(\))\S*: ?.*|"
+                r"double free or corruption.*)"
             ),
             _TERMINATE,
             _WHAT,
@@ -115,13 +114,14 @@ GLIBC = Lines(
     )
 )
 
-UCX = Lines(
-    Shape(
+UCX = LineReader(
+    LineFormat(
         name="ucx",
         mark=lazy_re(r"==== ?backtrace(?: \(tid: *\d+\))? ?====|Caught signal \d+ \("),
         frames=(
             lazy_re(
-                r"\s*(?:\[[^\]\s]+\] )?(?P<n>\d+) +(?P<module>[^\s()]+)\((?P<func>[^+()]*)(?:\+(?P<plus>0x[0-9a-f]+))?\) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
+                r"\s*(?:\[[^\]\s]+\] )?(?P<n>\d+) +(?P<module>[^\s()]+)\((?P<func>[^+()]*)(?:\+"
+                r"(?P<plus>0x[0-9a-f]+))?\) ?\[(?P<addr>0x[0-9a-f]+)\]\s*$"
             ),
             lazy_re(r"\s*(?P<n>\d+) +(?P<offset>0x[0-9a-f]+) (?P<func>[^\s].*?)\(\) +(?P<file>\S+):(?P<line>\d+)\s*$"),
             lazy_re(r"\s*(?P<n>\d+) +(?P<offset>0x[0-9a-f]+) (?P<func>\S.*?)\(\)\s*$"),
@@ -129,7 +129,8 @@ UCX = Lines(
         thread=lazy_re(r".*==== ?backtrace(?: \(tid: *(?P<tid>\d+)\))? ?===="),
         facts=(
             lazy_re(
-                r":(?P<pid>\d+):[^:\]]*:[^\]]*\] +Caught signal (?P<signal>\d+) \([^)]*?(?:at address (?P<address>0x[0-9a-f]+|\(nil\)))?\)"
+                r":(?P<pid>\d+):[^:\]]*:[^\]]*\] +Caught signal (?P<signal>\d+) \([^)]*?(?:at address "
+                r"(?P<address>0x[0-9a-f]+|\(nil\)))?\)"
             ),
             lazy_re(r"Caught signal (?P<signal>\d+)"),
         ),
@@ -138,20 +139,22 @@ UCX = Lines(
     )
 )
 
-# glog, Abseil (Ray, JAX, TensorFlow): `    @     0x7f  32  f()`, printed by the handler and once more through the log.
-GLOG = Lines(
-    Shape(
+# glog, Abseil (Ray, JAX, TensorFlow): `    @     0x7f  32  f()`, printed by the handler and again through the log.
+GLOG = LineReader(
+    LineFormat(
         name="glog",
         mark=lazy_re(r"^.*(?:\s|^)@ +0x[0-9a-f]{4,}\s", re.MULTILINE),
         frames=(
             lazy_re(
-                r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16})(?: +(?:\d+|\(unknown\)))? +(?P<func>\S.*?)\s*$"
+                r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16})(?: +(?:\d+|\(unknown\)))? +"
+                r"(?P<func>\S.*?)\s*$"
             ),
         ),
         facts=(
             lazy_re(r"\*\*\* (?P<signal>SIG[A-Z]+) received at time="),
             lazy_re(
-                r"\*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+|\(nil\))\) received by PID (?P<pid>\d+) \(TID (?:0x[0-9a-f]+|(?P<tid>\d+))"
+                r"\*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+|\(nil\))\) received by PID "
+                r"(?P<pid>\d+) \(TID (?:0x[0-9a-f]+|(?P<tid>\d+))"
             ),
             lazy_re(r"(?P<error>Check failed): (?P<message>.*)"),
         ),
@@ -160,13 +163,14 @@ GLOG = Lines(
     )
 )
 
-CAFFE2 = Lines(
-    Shape(
+CAFFE2 = LineReader(
+    LineFormat(
         name="caffe2",
         mark=lazy_re(r"^.*\[\d+\] \S[^\n]*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", re.MULTILINE),
         frames=(
             lazy_re(
-                r".*?\[(?P<n>\d+)\] (?P<func>\S.*?)\+(?P<plus>0x[0-9a-f]+)\((?P<addr>0x[0-9a-f]+)\) in (?P<module>\S+)\s*$"
+                r".*?\[(?P<n>\d+)\] (?P<func>\S.*?)\+(?P<plus>0x[0-9a-f]+)\((?P<addr>0x[0-9a-f]+)\) in "
+                r"(?P<module>\S+)\s*$"
             ),
             lazy_re(r".*?\[(?P<n>\d+)\] (?P<func>\?\?\?)\s*$"),
         ),
@@ -180,19 +184,21 @@ CAFFE2 = Lines(
     )
 )
 
-BACKWARD = Lines(
-    Shape(
+BACKWARD = LineReader(
+    LineFormat(
         name="backward",
         mark=lazy_re(r"^\s*#\d+ +(?:Object|Source) \"", re.MULTILINE),
         frames=(
             lazy_re(r"\s*#\d+ +Object \"(?P<module>[^\"]*)\", at (?P<addr>0x[0-9a-f]+), in (?P<func>.*?)\s*$"),
             lazy_re(
-                r"\s*#\d+ +Source \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.*?)(?: \[(?P<addr>0x[0-9a-f]+)\])?\s*$"
+                r"\s*#\d+ +Source \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.*?)(?: \["
+                r"(?P<addr>0x[0-9a-f]+)\])?\s*$"
             ),
         ),
         facts=(
             lazy_re(
-                r"^(?P<signal>Segmentation fault|Aborted|Bus error|Floating point exception|Illegal instruction)\b.*?(?:\[(?P<address>0x[0-9a-f]+)\])?"
+                r"^(?P<signal>Segmentation fault|Aborted|Bus error|Floating point exception|Illegal instruction)\b.*?"
+                r"(?:\[(?P<address>0x[0-9a-f]+)\])?"
             ),
         ),
         thread=lazy_re(r"Stack trace \(most recent call last\)"),
@@ -201,19 +207,21 @@ BACKWARD = Lines(
     )
 )
 
-LLVM = Lines(
-    Shape(
+LLVM = LineReader(
+    LineFormat(
         name="llvm",
         mark=lazy_re(
             r"^\s*#\d+ 0x[0-9a-f]{6,16} (?!in )\S[^\n]*(?:\(\S+\+0x[0-9a-f]+\)|:\d+:\d+)\s*$|^Stack dump", re.MULTILINE
         ),
         frames=(
             lazy_re(
-                r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) \((?P<module>[^()\s]+)\+(?P<offset>0x[0-9a-f]+)\)\s*$"
+                r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) \((?P<module>[^()\s]+)\+"
+                r"(?P<offset>0x[0-9a-f]+)\)\s*$"
             ),
             lazy_re(r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) \((?P<module>[^()\s]+)\+(?P<offset>0x[0-9a-f]+)\)\s*$"),
             lazy_re(
-                r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) (?P<file>/\S+?):(?P<line>\d+):\d+\s*$"
+                r"\s*#(?P<n>\d+) (?P<addr>0x[0-9a-f]{6,16}) (?!in )(?P<func>\S.*?) (?P<file>/\S+?):"
+                r"(?P<line>\d+):\d+\s*$"
             ),
         ),
         facts=(
@@ -224,8 +232,8 @@ LLVM = Lines(
     )
 )
 
-PADDLE = Lines(
-    Shape(
+PADDLE = LineReader(
+    LineFormat(
         name="paddle",
         mark=lazy_re(r"C\+\+ Traceback \(most recent call last\)"),
         frames=(lazy_re(r"(?P<n>\d{1,3}) {2,}(?P<func>[A-Za-z_~?(<].*?)\s*$"),),

@@ -1,5 +1,6 @@
-"""Python's own stacks: faulthandler (with the C stack of 3.14) and pystack. `-X faulthandler`'s frames have no comma, a
-traceback's have.
+"""Python's own stacks: faulthandler (with the C stack of 3.14) and pystack.
+
+The frames of faulthandler have no comma before `in`; those of a traceback have one.
 """
 
 from __future__ import annotations
@@ -9,33 +10,35 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from triage.base.lazy_re import lazy_re
-from triage.stacks.forms.interface import decimal, number
-from triage.stacks.forms.lines import Lines, Shape
+from triage.stacks.forms.interface import SIGNAL_TEXTS, parse_decimal, parse_hex
+from triage.stacks.forms.lines import LineFormat, LineReader
 from triage.stacks.model import Frame, Stacks, Thread
 
 _FATAL = lazy_re(r"Fatal Python error: (?P<message>.*)")
 _THREAD = lazy_re(
-    r"(?P<current>Current thread|Thread) (?P<handle>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])?(?: \((?P<state>[^)]*)\))? ?\(most recent call first\):|(?P<current2>Current thread|Thread) (?P<handle2>0x[0-9a-f]+)"
+    r"(?P<current>Current thread|Thread) (?P<handle>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])?(?: \("
+    r"(?P<state>[^)]*)\))? ?\(most recent call first\):|(?P<current2>Current thread|Thread) (?P<handle2>0x[0-9a-f]+)"
 )
 _FRAME = lazy_re(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>.*\S)')
 _C_STACK = lazy_re(r"Current thread's C stack trace \(most recent call first\):")
 _C_FRAME = lazy_re(
-    r'\s+Binary file "(?P<module>[^"]*)"(?:, at (?P<func>[^+\s]*)(?:\+(?P<plus>0x[0-9a-f]+))?)? \[(?P<addr>0x[0-9a-f]+)\]'
+    r'\s+Binary file "(?P<module>[^"]*)"(?:, at (?P<func>[^+\s]*)(?:\+(?P<plus>0x[0-9a-f]+))?)? \['
+    r"(?P<addr>0x[0-9a-f]+)\]"
 )
-_SIGNALS = {
-    "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS", "Illegal instruction": "SIGILL", "Floating-point exception": "SIGFPE",
-    "Floating point exception": "SIGFPE",
-}  # fmt: skip
 
 
 class FaultHandler:
+    """Stacks of all Python threads, printed by `faulthandler`."""
+
     name = "faulthandler"
     mark = lazy_re(
-        r"^\s*(?:Fatal Python error: |(?:Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\)|Current thread's C stack)",
+        r"^\s*(?:Fatal Python error: |(?:Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\)|"
+        r"Current thread's C stack)",
         re.MULTILINE,
     )
 
     def read(self, lines: Iterable[str]) -> Stacks | None:
+        """Return the stacks in the lines, None for none."""
         threads: list[Thread] = []
         native: list[Frame] = []
         frames: list[Frame] | None = None
@@ -49,7 +52,7 @@ class FaultHandler:
                 into_native = False
             elif (match := _FRAME.match(line)) is not None and frames is not None:
                 frames.append(
-                    Frame(match["function"], file=match["file"], line=decimal(match["line"]), language="python")
+                    Frame(match["function"], file=match["file"], line=parse_decimal(match["line"]), language="python")
                 )
                 threads[-1] = replace(threads[-1], frames=tuple(frames))
             elif (match := _C_FRAME.match(line)) is not None and into_native:
@@ -67,8 +70,8 @@ class FaultHandler:
                 threads.insert(0, Thread(crashed=True))
                 current = 0
             threads[current] = replace(threads[current], frames=(*native, *threads[current].frames))
-        signal = next((name for words, name in _SIGNALS.items() if message.startswith(words)), "")
-        if not message:  # a dump that somebody asked for (a timer, a signal): nothing crashed
+        signal = next((name for text, name in SIGNAL_TEXTS.items() if message.startswith(text)), "")
+        if not message:  # a dump on request (a timer, a signal): nothing crashed
             threads = [replace(thread, crashed=bool(native) and thread.crashed) for thread in threads]
         if not any(thread.frames for thread in threads):
             return None
@@ -84,7 +87,7 @@ class FaultHandler:
 def _thread(head: re.Match[str]) -> Thread:
     current = head["current"] or head["current2"]
     return Thread(
-        handle=number((head["handle"] or head["handle2"]).removeprefix("0x")),
+        handle=parse_hex((head["handle"] or head["handle2"]).removeprefix("0x")),
         name=head["name"] or "",
         state=head["state"] or "",
         crashed=current == "Current thread",
@@ -92,32 +95,34 @@ def _thread(head: re.Match[str]) -> Thread:
 
 
 def _native(match: re.Match[str]) -> Frame:
-    """Without a name the number behind `+` is the place in the file."""
-    plus = number((match["plus"] or "").removeprefix("0x") or None)
+    """A C frame; without a function the number after `+` is the offset in the file."""
+    plus = parse_hex((match["plus"] or "").removeprefix("0x") or None)
     named = bool(match["func"])
     return Frame(
         match["func"] or "",
         match["module"],
         offset=None if named else plus,
-        address=number(match["addr"].removeprefix("0x")),
+        address=parse_hex(match["addr"].removeprefix("0x")),
         plus=plus if named else None,
     )
 
 
-_PYSTACK = Lines(
-    Shape(
+_PYSTACK = LineReader(
+    LineFormat(
         name="pystack",
         mark=lazy_re(r"^\s*\((?:C|Python)\) File \"", re.MULTILINE),
         frames=(
             lazy_re(
-                r"\s*\(C\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?: \((?P<module>[^()]+)\))?\s*$"
+                r"\s*\(C\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?: \("
+                r"(?P<module>[^()]+)\))?\s*$"
             ),
             lazy_re(r"\s*\(Python\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<func>.+?)(?P<module>)\s*$"),
         ),
         thread=lazy_re(r"Traceback for thread (?P<tid>\d+)(?: \((?P<name>[^)]*)\))? \[(?P<state>[^\]]*)\]"),
         facts=(
             lazy_re(
-                r"The process died due (?:to )?receiving signal (?P<signal>SIG\w+)(?:.*address: (?P<address>0x[0-9a-fA-F]+))?"
+                r"The process died due (?:to )?receiving signal (?P<signal>SIG\w+)(?:.*address: "
+                r"(?P<address>0x[0-9a-fA-F]+))?"
             ),
             lazy_re(r"^pid: (?P<pid>\d+)"),
             lazy_re(r"arguments: (?P<command>.*\S)"),
@@ -134,13 +139,14 @@ class PyStack:
     mark = _PYSTACK.mark
 
     def read(self, lines: Iterable[str]) -> Stacks | None:
-        given = list(lines)
-        stacks = _PYSTACK.read(given)
+        """Return the stacks in the lines, None for none."""
+        text = list(lines)
+        stacks = _PYSTACK.read(text)
         if stacks is None:
             return None
         python = {
             (match[1], match[2])
-            for line in given
+            for line in text
             if (match := re.match(r'\s*\(Python\) File "([^"]*)", line (\d+)', line))
         }
         threads = tuple(

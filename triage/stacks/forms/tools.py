@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 
 from triage.base.lazy_re import lazy_re
-from triage.stacks.forms.lines import Lines, Shape
+from triage.stacks.forms.lines import LineFormat, LineReader
 
-SANITIZER = Lines(
-    Shape(
+SANITIZER = LineReader(
+    LineFormat(
         name="asan",
         mark=lazy_re(r"(?:ERROR|WARNING): (?:\w+Sanitizer|libFuzzer): |runtime error: "),
         frames=(
             lazy_re(
-                r"[\s.]*#(?P<n>\d+) (?P<addr>0x[0-9a-f]+)(?: in (?P<func>.*?))?(?:\s+\((?P<module>[^()\s]+?)(?::\w+)?\+(?P<offset>0x[0-9a-f]+)\)"
-                r"(?: \(BuildId: (?P<build>[0-9a-f]+)\))?|\s+(?P<file>(?:/|<null>|\.\.?/|\w)[^\s()]*?):(?P<line>\d+)(?::\d+)?)?\s*$"
+                r"[\s.]*#(?P<n>\d+) (?P<addr>0x[0-9a-f]+)(?: in (?P<func>.*?))?(?:\s+\((?P<module>[^()\s]+?)(?::\w+)?\+"
+                r"(?P<offset>0x[0-9a-f]+)\)"
+                r"(?: \(BuildId: (?P<build>[0-9a-f]+)\))?|\s+(?P<file>(?:/|<null>|\.\.?/|\w)[^\s()]*?):(?P<line>\d+)"
+                r"(?::\d+)?)?\s*$"
             ),
             lazy_re(
                 r"\s*#(?P<n>\d+) (?P<func>[A-Za-z_~(<].*?) (?P<file>[^\s()]+?)(?::(?P<line>\d+))?(?::\d+)?"
@@ -22,11 +24,13 @@ SANITIZER = Lines(
             ),
         ),
         thread=lazy_re(
-            r"\s*(?:freed by thread|previously allocated by|allocated by thread|Previous (?:write|read)|Thread T\d+ .*created by|Uninitialized value was)"
+            r"\s*(?:freed by thread|previously allocated by|allocated by thread|Previous (?:write|read)|"
+            r"Thread T\d+ .*created by|Uninitialized value was)"
         ),
         facts=(
             lazy_re(
-                r"==(?P<pid>\d+)==\s?ERROR: \w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address (?P<address>0x[0-9a-f]+))?"
+                r"==(?P<pid>\d+)==\s?ERROR: \w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address "
+                r"(?P<address>0x[0-9a-f]+))?"
             ),
             lazy_re(r"WARNING: ThreadSanitizer: (?P<error>[\w -]+?) \(pid=(?P<pid>\d+)\)"),
             lazy_re(r"(?:ERROR|WARNING): \w+Sanitizer: (?P<error>[\w -]+)"),
@@ -37,8 +41,8 @@ SANITIZER = Lines(
 )
 
 # compute-sanitizer's frames have no numbers; a record ends at its empty line.
-COMPUTE_SANITIZER = Lines(
-    Shape(
+COMPUTE_SANITIZER = LineReader(
+    LineFormat(
         name="memcheck",
         mark=lazy_re(
             r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |.*Host Frame)", re.MULTILINE
@@ -47,15 +51,18 @@ COMPUTE_SANITIZER = Lines(
             lazy_re(r"=========\s+at (?P<func>.+?)\+(?P<plus>0x[0-9a-f]+)(?: in (?P<file>\S+?):(?P<line>\d+))?\s*$"),
             lazy_re(r"=========\s+at (?P<plus>0x[0-9a-f]+) in (?:(?P<file>\S+?):(?P<line>\d+):)?(?P<func>.+?)\s*$"),
             lazy_re(
-                r"=========\s+Host Frame: ?(?P<func>[^\[\]]*?)(?: in (?P<file>\S+?):(?P<line>\d+))? \[(?P<offset>0x[0-9a-f]+)\](?: in (?P<module>\S+))?\s*$"
+                r"=========\s+Host Frame: ?(?P<func>[^\[\]]*?)(?: in (?P<file>\S+?):(?P<line>\d+))? \["
+                r"(?P<offset>0x[0-9a-f]+)\](?: in (?P<module>\S+))?\s*$"
             ),
             lazy_re(
-                r"=========\s+Host Frame: ?(?P<module>[^\s()]+) \((?P<func>[^+()]*)?(?: ?\+ ?(?P<plus>0x[0-9a-f]+))?\) \[(?P<offset>0x[0-9a-f]+)\]\s*$"
+                r"=========\s+Host Frame: ?(?P<module>[^\s()]+) \((?P<func>[^+()]*)?(?: ?\+ ?"
+                r"(?P<plus>0x[0-9a-f]+))?\) \[(?P<offset>0x[0-9a-f]+)\]\s*$"
             ),
         ),
         facts=(
             lazy_re(
-                r"========= (?P<error>Invalid __\w+__ (?:read|write|atomic)|Program hit \w+|Race reported|Uninitialized __\w+__ memory read)(?P<message>.*)"
+                r"========= (?P<error>Invalid __\w+__ (?:read|write|atomic)|Program hit \w+|Race reported|"
+                r"Uninitialized __\w+__ memory read)(?P<message>.*)"
             ),
             lazy_re(r"Address (?P<address>0x[0-9a-f]+) is (?:out of bounds|misaligned)"),
         ),
@@ -64,13 +71,14 @@ COMPUTE_SANITIZER = Lines(
     )
 )
 
-EU_STACK = Lines(
-    Shape(
+EU_STACK = LineReader(
+    LineFormat(
         name="eu-stack",
         mark=lazy_re(r"^TID \d+.*:$", re.MULTILINE),
         frames=(
             lazy_re(
-                r"#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+)(?: - \d+)?(?: (?P<func>[^\s].*?))?(?: - (?P<module>\S+?))?(?: ?\[(?P<build>[0-9a-f]{8,64})\]"
+                r"#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+)(?: - \d+)?(?: (?P<func>[^\s].*?))?(?: - (?P<module>\S+?))?(?: ?\["
+                r"(?P<build>[0-9a-f]{8,64})\]"
                 r"(?:[^+]*\+(?P<offset>0x[0-9a-f]+))?)?\s*$"
             ),
         ),
@@ -79,19 +87,21 @@ EU_STACK = Lines(
     )
 )
 
-LLDB = Lines(
-    Shape(
+LLDB = LineReader(
+    LineFormat(
         name="lldb",
         mark=lazy_re(r"^\s*\*? *(?:thread #\d+|frame #\d+: 0x[0-9a-f]+ [^\n]*`)", re.MULTILINE),
         frames=(
             lazy_re(
-                r"[\s*]*frame #(?P<n>\d+): (?P<addr>0x[0-9a-f]+) (?P<module>[^\s`]+)`(?P<func>.+?)(?: \+ (?P<plus>\d+))?(?: at (?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?)?"
+                r"[\s*]*frame #(?P<n>\d+): (?P<addr>0x[0-9a-f]+) (?P<module>[^\s`]+)`(?P<func>.+?)(?: \+ "
+                r"(?P<plus>\d+))?(?: at (?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?)?"
                 r"(?: \[(?:opt|inlined|artificial)\])*\s*$"
             ),
             lazy_re(r"[\s*]*frame #(?P<n>\d+): (?P<addr>0x[0-9a-f]+)(?: (?P<module>\S+))?\s*$"),
         ),
         thread=lazy_re(
-            r"\s*(?P<crashed>\*)? *thread #(?P<id>\d+)(?:[:,] tid = (?:0x[0-9a-f]+|(?P<tid>\d+)))?(?:, (?:[^,']*`[^,]*, )?name = '(?P<name>[^']*)')?"
+            r"\s*(?P<crashed>\*)? *thread #(?P<id>\d+)(?:[:,] tid = (?:0x[0-9a-f]+|(?P<tid>\d+)))?(?:, "
+            r"(?:[^,']*`[^,]*, )?name = '(?P<name>[^']*)')?"
             r"(?:, queue = '[^']*')?(?:, stop reason = (?P<state>.*?))?\s*$"
         ),
         facts=(
@@ -103,19 +113,21 @@ LLDB = Lines(
     )
 )
 
-SYSTEMD = Lines(
-    Shape(
+SYSTEMD = LineReader(
+    LineFormat(
         name="systemd",
         mark=lazy_re(r"Stack trace of thread \d+:|^\s*#\d+ +0x[0-9a-f]+ \S+ \(\S+ \+ 0x[0-9a-f]+\)", re.MULTILINE),
         frames=(
             lazy_re(
-                r"\s*#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+) (?P<func>\S.*?) \((?P<module>\S+) \+ (?P<offset>0x[0-9a-f]+)\)\s*$"
+                r"\s*#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+) (?P<func>\S.*?) \((?P<module>\S+) \+ "
+                r"(?P<offset>0x[0-9a-f]+)\)\s*$"
             ),
         ),
         thread=lazy_re(r".*Stack trace of thread (?P<tid>\d+):"),
         facts=(
             lazy_re(
-                r"Process (?P<pid>\d+) \((?P<command>[^)]*)\) of user \d+ (?:dumped core|terminated abnormally with signal (?P<signal>\d+))"
+                r"Process (?P<pid>\d+) \((?P<command>[^)]*)\) of user \d+ (?:dumped core|"
+                r"terminated abnormally with signal (?P<signal>\d+))"
             ),
             lazy_re(r"^\s*Signal: (?P<signal>\d+) \("),
             lazy_re(r"^\s*PID: (?P<pid>\d+) "),
@@ -126,13 +138,14 @@ SYSTEMD = Lines(
 )
 
 # What Ascend's atrace writes when a process dies, and what asys makes of it.
-STACKCORE = Lines(
-    Shape(
+STACKCORE = LineReader(
+    LineFormat(
         name="stackcore",
         mark=lazy_re(r"^crash reason: ?(?:signal )?\d+", re.MULTILINE),
         frames=(
             lazy_re(
-                r"#(?P<n>\d+) +(?:(?P<addr>0x[0-9a-f]+) +)?(?P<func>[A-Za-z_~(<?].*?)(?: in (?P<file>[^\s:]+)(?::(?P<line>\d+))?)? from (?P<module>\S+)\s*$"
+                r"#(?P<n>\d+) +(?:(?P<addr>0x[0-9a-f]+) +)?(?P<func>[A-Za-z_~(<?].*?)(?: in (?P<file>[^\s:]+)(?::"
+                r"(?P<line>\d+))?)? from (?P<module>\S+)\s*$"
             ),
             lazy_re(r"#(?P<n>\d+) +(?P<addr>0x[0-9a-f]+)(?: +(?P<base>0x[0-9a-f]+))? +(?P<module>/\S+|\S+\.so\S*)\s*$"),
         ),
@@ -147,13 +160,14 @@ STACKCORE = Lines(
     )
 )
 
-JVM = Lines(
-    Shape(
+JVM = LineReader(
+    LineFormat(
         name="jvm",
         mark=lazy_re(r"^\s+at [\w$.<>/]+\([^()\n]*\)\s*$|^# Problematic frame:", re.MULTILINE),
         frames=(
             lazy_re(
-                r"\s+at (?:[\w.-]+/)?(?P<func>[\w$.<>]+)\((?:(?P<file>[\w$]+\.\w+)(?::(?P<line>\d+))?|[^()]*)\)(?: ~?\[[^\]]*\])?\s*$"
+                r"\s+at (?:[\w.-]+/)?(?P<func>[\w$.<>]+)\((?:(?P<file>[\w$]+\.\w+)(?::(?P<line>\d+))?|[^()]*)\)"
+                r"(?: ~?\[[^\]]*\])?\s*$"
             ),
         ),
         thread=lazy_re(
@@ -161,7 +175,8 @@ JVM = Lines(
         ),
         facts=(
             lazy_re(
-                r"^(?:Exception in thread \"[^\"]*\" )?(?P<error>[a-z][\w$]*(?:\.[\w$]+)+(?:Exception|Error))(?:: (?P<message>.*))?$"
+                r"^(?:Exception in thread \"[^\"]*\" )?(?P<error>[a-z][\w$]*(?:\.[\w$]+)+(?:Exception|Error))(?:: "
+                r"(?P<message>.*))?$"
             ),
             lazy_re(r"^#\s+(?P<signal>SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=\S+, pid=(?P<pid>\d+), tid=(?P<tid>\d+)"),
         ),
@@ -171,13 +186,14 @@ JVM = Lines(
 )
 
 # The frames of hs_err files: `C  [libc.so.6+0x18b1a]  memcpy+0x2a`.
-HS_ERR = Lines(
-    Shape(
+HS_ERR = LineReader(
+    LineFormat(
         name="hs-err",
         mark=lazy_re(r"^[#\s]*[CVvjJ]  \[\S+\+0x[0-9a-f]+\]", re.MULTILINE),
         frames=(
             lazy_re(
-                r"[#\s]*[CVvJj]  \[(?P<module>[^\]\s]+)\+(?P<offset>0x[0-9a-f]+)\](?: +(?P<func>\S.*?)(?:\+(?P<plus>0x[0-9a-f]+))?)?\s*$"
+                r"[#\s]*[CVvJj]  \[(?P<module>[^\]\s]+)\+(?P<offset>0x[0-9a-f]+)\](?: +(?P<func>\S.*?)(?:\+"
+                r"(?P<plus>0x[0-9a-f]+))?)?\s*$"
             ),
         ),
         thread=lazy_re(r"Native frames:|# Problematic frame:"),

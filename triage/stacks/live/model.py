@@ -1,4 +1,4 @@
-"""What a dump of a live process holds, and what it says of it."""
+"""A live process, as a dump shows it, and its state."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from triage.stacks.model import Frame
 
 KERNEL_TOOLS = frozenset(("proc", "strace"))
-"""Dumps of what threads ask of the kernel; all others show stacks of the program."""
+"""Dumps of system calls and kernel stacks; all other tools show stacks of the program."""
 PYTHON_TOOLS = frozenset(("py-spy", "faulthandler"))
-"""Dumps with the lines of the program."""
+"""Dumps with lines of the Python program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a thread asks of the kernel: the system call with its file, and the kernel's functions it waits in (`wait`,
-    innermost first).
+    """A thread's system call with its file, and the kernel functions that it waits in (`wait`, innermost first).
 
-    `run` is R, S, D, Z or T as /proc has it. `since` is the stamp of the call as the tool prints it, `seconds` how long
-    the tool saw it last.
-    `ended`: the call was over when the tool stopped, so the thread moves.
+    `run` is R, S, D, Z or T as in /proc. `since` is the stamp of the call as the tool prints it, `seconds` how long the
+    tool observed it. `ended`: the call had returned when the tool stopped, so the thread moves.
     """
 
     name: str = ""
@@ -34,10 +32,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """`frames` innermost first. `status` as the tool says it (active, idle); `gil`: it holds Python's global lock.
+    """A thread, with the innermost frame first.
 
-    `lock`: the address of a mutex that it waits for, 0 where that is not known; `owner`: the tid of the thread that
-    holds it.
+    `status` is the tool's (active, idle); `gil`: it holds Python's global lock. `lock` is the address of a mutex that
+    it waits for, 0 where that is unknown; `owner` the tid of the thread that holds the mutex.
     """
 
     name: str
@@ -52,9 +50,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """All threads of one process at one moment, as one file has them. `age`: seconds since it began, where the dump
-    tells.
-    """
+    """All threads of one process at one moment, from one file; `age` are seconds since its start, if known."""
 
     source: str
     tool: str
@@ -68,30 +64,31 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a process was doing: `kind` is a kind of `states.RULES` or `kernel.RULES`, `words` a phrase that follows
-    "was" or "is", `op` the
-    call if one is known, `place` where the user's program stands (`train.py:25`), `detail` what else the dump tells (a
-    descriptor, since when).
+    """What a process does.
+
+    `kind` is a kind of `states.RULES` or `kernel.RULES`, `phrase` follows "is", `op` is the call if known, `place` the
+    line of the user's program (`train.py:25`), `remark` what else the dump shows (a descriptor, since when).
     """
 
     kind: str
-    words: str
+    phrase: str
     op: str = ""
     place: str = ""
-    detail: str = ""
+    remark: str = ""
 
 
 def is_native(frame: Frame) -> bool:
+    """Return whether the frame is of compiled code."""
     return frame.language == "native"
 
 
-def place(frame: Frame) -> str:
-    """`train.py:25`, or the library."""
+def format_location(frame: Frame) -> str:
+    """Return `train.py:25`, or the library."""
     name = frame.file.rsplit("/", 1)[-1]
     return f"{name}:{frame.line}" if frame.line and name else name or frame.module.rsplit("/", 1)[-1]
 
 
-def phrase(state: State) -> str:
-    """`in all_reduce at train.py:25`."""
+def format_state(state: State) -> str:
+    """Return `in all_reduce at train.py:25`."""
     at = f" at {state.place}" if state.place else ""
-    return f"{state.words}{at}" + (f" ({state.detail})" if state.detail else "")
+    return f"{state.phrase}{at}" + (f" ({state.remark})" if state.remark else "")

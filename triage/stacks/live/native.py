@@ -1,6 +1,4 @@
-"""Stacks of a process that nothing killed, as gdb, pstack, eu-stack, lldb and faulthandler print them, made a process
-that can be compared.
-"""
+"""Stacks of a live process (from gdb, pstack, eu-stack, lldb, faulthandler) → a process that can be compared."""
 
 from __future__ import annotations
 
@@ -9,29 +7,22 @@ from dataclasses import replace
 from triage.stacks.live import locks
 from triage.stacks.live.model import Process, Thread
 from triage.stacks.model import Frame, Stacks
-from triage.stacks.model import Thread as Printed
-from triage.stacks.names import normal
+from triage.stacks.model import Thread as DumpThread
+from triage.stacks.names import normalise_function
 
 
-def process(stacks: Stacks, source: str = "", text: str = "") -> Process:
-    """The same threads with comparable names; the main one is called MainThread where it is known. `text` is what they
-    were read from.
-    """
-    main = _main(stacks)
-    pid = (
-        stacks.pid
-        if stacks.pid is not None
-        else stacks.threads[main].tid
-        if main is not None and stacks.threads[main].id == "1"
-        else None
-    )
+def to_process(stacks: Stacks, source: str = "", text: str = "") -> Process:
+    """Return the same threads with comparable names, the main one named MainThread; `text` is the dump itself."""
+    main, pid = _main(stacks), stacks.pid
+    if pid is None and main is not None and stacks.threads[main].id == "1":
+        pid = stacks.threads[main].tid
     threads = tuple(
         Thread(
             "MainThread" if index == main else thread.name,
             thread.tid,
             tuple(map(_frame, thread.frames)),
             thread.state,
-            lock=locks.address(thread.frames),
+            lock=locks.find_lock(thread.frames),
         )
         for index, thread in enumerate(stacks.threads)
     )
@@ -42,13 +33,14 @@ def _frame(frame: Frame) -> Frame:
     return (
         frame
         if frame.language != "native"
-        else replace(frame, function=normal(frame.function), args="", address=None, plus=None)
+        else replace(frame, function=normalise_function(frame.function), args="", address=None, plus=None)
     )
 
 
 def _main(stacks: Stacks) -> int | None:
-    """The thread that runs the program: the one of the process's id, gdb's first, or Python's with the outermost frame
-    of a module.
+    """The index of the thread that runs the program.
+
+    It has the process's id, is gdb's first, or for faulthandler has a module as its outermost frame.
     """
     threads = stacks.threads
     if stacks.form == "faulthandler":
@@ -62,5 +54,5 @@ def _main(stacks: Stacks) -> int | None:
     return 0 if len(threads) == 1 else None
 
 
-def _runs_module(thread: Printed) -> bool:
+def _runs_module(thread: DumpThread) -> bool:
     return bool(thread.frames) and thread.frames[-1].function == "<module>"

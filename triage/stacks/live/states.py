@@ -1,7 +1,6 @@
-"""What a process is doing, told by the frames of its main thread. RULES is the ordered list; the first that fits is
-heard.
+"""What a process does, from the frames of its main thread. RULES is an ordered list; the first rule that matches wins.
 
-A rule looks at the frames from the innermost outward. Native frames are only there if the dump was taken with --native.
+A rule looks at the frames from the innermost outward. Native frames only exist in dumps taken with --native.
 """
 
 from __future__ import annotations
@@ -12,77 +11,185 @@ from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 from triage.stacks.live import kernel, locks
-from triage.stacks.live.model import KERNEL_TOOLS, Call, Process, State, Thread, is_native, place
+from triage.stacks.live.model import KERNEL_TOOLS, Call, Process, State, Thread, format_location, is_native
 from triage.stacks.model import Frame
-from triage.stacks.names import library
-from triage.stacks.rules import shipped
+from triage.stacks.names import library_name
+from triage.stacks.rules import shipped_rules
 
 _C10D = "torch/distributed/distributed_c10d.py"
 _COLLECTIVES = (
-    r"(?:all_reduce|all_reduce_coalesced|reduce|broadcast|all_gather\w*|_all_gather_base|gather\w*|scatter\w*|reduce_scatter\w*|_reduce_scatter_base"
-    r"|all_to_all\w*|barrier|monitored_barrier|send|recv|isend|irecv|batch_isend_irecv|send_object_list|recv_object_list|broadcast_object_list)"
+    r"(?:all_reduce|all_reduce_coalesced|reduce|broadcast|all_gather\w*|_all_gather_base|gather\w*|scatter\w*|"
+    r"reduce_scatter\w*|_reduce_scatter_base"
+    r"|all_to_all\w*|barrier|monitored_barrier|send|recv|isend|irecv|batch_isend_irecv|send_object_list|"
+    r"recv_object_list|broadcast_object_list)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`function` and `file` are matched against one frame (a native frame's file is its library); `words` may use {op}.
-    `native`: only native frames.
+    """A state for frames that match `function` and `file` (for a native frame its library).
+
+    `phrase` may contain {op}, the name of the call. `native`: only native frames match.
     """
 
     kind: str
-    words: str
+    phrase: str
     function: str
     file: str = ""
     native: bool = False
 
 
-# The order matters: what is outermost in meaning comes first. A checkpoint that is saved with a barrier in it waits in
-# the barrier.
+# The most specific state comes first: a process that saves a checkpoint with a barrier in it waits in the barrier.
 RULES: tuple[Rule, ...] = (
-    Rule("agent", "in torchrun's agent", r"_invoke_run|_initialize_workers|launch_agent", r"torch/distributed/(?:elastic|launcher)/"),
+    Rule(
+        "agent",
+        "in torchrun's agent",
+        r"_invoke_run|_initialize_workers|launch_agent",
+        r"torch/distributed/(?:elastic|launcher)/",
+    ),
     Rule("worker", "a data loader's worker", r"_worker_loop", r"torch/utils/data/_utils/worker\.py"),
     Rule("worker", "a helper of multiprocessing", r"main", r"multiprocessing/(?:resource_tracker|forkserver)\.py"),
     Rule("compile-worker", "a compile worker", r"main", r"torch/_inductor/compile_worker/"),
     Rule("rendezvous", "in {op}", r"init_process_group|_new_process_group_helper|new_group\w*|split_group", _C10D),
-    Rule("rendezvous", "in the rendezvous", r"_env_rendezvous_handler|_tcp_rendezvous_handler|rendezvous", r"torch/distributed/rendezvous\.py"),
+    Rule(
+        "rendezvous",
+        "in the rendezvous",
+        r"_env_rendezvous_handler|_tcp_rendezvous_handler|rendezvous",
+        r"torch/distributed/rendezvous\.py",
+    ),
     Rule("collective", "in {op}", _COLLECTIVES, _C10D),
-    Rule("collective", "in {op}", r"wait_tensor|all_reduce|all_gather_tensor|reduce_scatter_tensor", r"torch/distributed/_functional_collectives\.py"),
+    Rule(
+        "collective",
+        "in {op}",
+        r"wait_tensor|all_reduce|all_gather_tensor|reduce_scatter_tensor",
+        r"torch/distributed/_functional_collectives\.py",
+    ),
     Rule("collective", "in DDP's reduction of gradients", r"c10d::Reducer::(?:finalize_backward|mark_\w+)"),
-    Rule("collective", "waiting for a collective", r"c10d::Work::wait|c10d::ProcessGroup\w+::.*|nccl[A-Z]\w+|Hccl[A-Z]\w+|gloo::.*"),
-    Rule("exit", "at the end of its program", r"_shutdown|_python_exit|_exit_function|_exitfunc", r"(?:^|/)(?:threading|weakref|concurrent/futures/\w+|multiprocessing/util)\.py"),
+    Rule(
+        "collective",
+        "waiting for a collective",
+        r"c10d::Work::wait|c10d::ProcessGroup\w+::.*|nccl[A-Z]\w+|Hccl[A-Z]\w+|gloo::.*",
+    ),
+    Rule(
+        "exit",
+        "at the end of its program",
+        r"_shutdown|_python_exit|_exit_function|_exitfunc",
+        r"(?:^|/)(?:threading|weakref|concurrent/futures/\w+|multiprocessing/util)\.py",
+    ),
     Rule("exit", "at the end of its program", r"Py_FinalizeEx|Py_Finalize|__run_exit_handlers|exit", native=True),
     Rule("device-sync", "waiting for the device", r"synchronize", r"torch(?:_npu)?/(?:cuda|npu)/|torch/accelerator/"),
-    Rule("device-sync", "waiting for the device", r"cu(?:da)?(?:Stream|Device|Ctx|Event)Synchronize\w*|aclrtSynchronize\w+"),
-    Rule("build-lock", "waiting for another process's build lock", r"wait|FileBaton\.wait", r"torch/utils/file_baton\.py"),
-    Rule("dataloader", "in the data loader's queue", r".*_try_get_data|.*_get_data|.*_MultiProcessingDataLoaderIter\.\w+", r"torch/utils/data/dataloader\.py"),
-    Rule("data", "loading data in the main process", r".*_SingleProcessDataLoaderIter\._next_data|.*Fetcher\.fetch|fetch", r"torch/utils/data/"),
-    Rule("checkpoint", "in a checkpoint write", r".*save\w*|.*write\w*", r"torch/serialization\.py|torch/distributed/checkpoint/|safetensors/"),
-    Rule("checkpoint", "in a checkpoint read", r".*load\w*|.*read\w*", r"torch/serialization\.py|torch/distributed/checkpoint/"),
-    Rule("checkpoint", "in {op}", r"(?:.*\.)?_?(?:save|load|write|upload|restore|store|persist)\w*(?:checkpoint|ckpt|state_dict)\w*"),
-    Rule("compile", "compiling", r".*", r"torch/_(?:dynamo|inductor)/(?!eval_frame|external_utils)|triton/(?:compiler|backends|runtime/(?:build|jit|autotuner))|torch/utils/cpp_extension\.py"),
+    Rule(
+        "device-sync",
+        "waiting for the device",
+        r"cu(?:da)?(?:Stream|Device|Ctx|Event)Synchronize\w*|aclrtSynchronize\w+",
+    ),
+    Rule(
+        "build-lock", "waiting for another process's build lock", r"wait|FileBaton\.wait", r"torch/utils/file_baton\.py"
+    ),
+    Rule(
+        "dataloader",
+        "in the data loader's queue",
+        r".*_try_get_data|.*_get_data|.*_MultiProcessingDataLoaderIter\.\w+",
+        r"torch/utils/data/dataloader\.py",
+    ),
+    Rule(
+        "data",
+        "loading data in the main process",
+        r".*_SingleProcessDataLoaderIter\._next_data|.*Fetcher\.fetch|fetch",
+        r"torch/utils/data/",
+    ),
+    Rule(
+        "checkpoint",
+        "in a checkpoint write",
+        r".*save\w*|.*write\w*",
+        r"torch/serialization\.py|torch/distributed/checkpoint/|safetensors/",
+    ),
+    Rule(
+        "checkpoint",
+        "in a checkpoint read",
+        r".*load\w*|.*read\w*",
+        r"torch/serialization\.py|torch/distributed/checkpoint/",
+    ),
+    Rule(
+        "checkpoint",
+        "in {op}",
+        r"(?:.*\.)?_?(?:save|load|write|upload|restore|store|persist)\w*(?:checkpoint|ckpt|state_dict)\w*",
+    ),
+    Rule(
+        "compile",
+        "compiling",
+        r".*",
+        r"torch/_(?:dynamo|inductor)/(?!eval_frame|external_utils)|triton/(?:compiler|backends|runtime/(?:build|jit|"
+        r"autotuner))|torch/utils/cpp_extension\.py",
+    ),
     Rule("gil", "waiting for the GIL", r"take_gil|PyEval_RestoreThread|PyGILState_Ensure|PyEval_AcquireThread"),
-    Rule("join", "joining a thread or process", r"(?:Thread\.)?(?:join|_wait_for_tstate_lock)|(?:(?:Base)?Process\.)?join|(?:Popen\.)?poll|Popen\.wait", r"(?:threading|multiprocessing/\w+)\.py"),
+    Rule(
+        "join",
+        "joining a thread or process",
+        r"(?:Thread\.)?(?:join|_wait_for_tstate_lock)|(?:(?:Base)?Process\.)?join|(?:Popen\.)?poll|Popen\.wait",
+        r"(?:threading|multiprocessing/\w+)\.py",
+    ),
     Rule("queue", "waiting in a queue", r"(?:\w*Queue\.)?(?:get|put)", r"(?:^|/)(?:queue|multiprocessing/queues)\.py"),
-    Rule("lock", "waiting for a lock", r"(?:Condition|Event|Semaphore|Barrier|_RLock|RLock|Lock)\.(?:wait|acquire|__enter__)|wait|acquire", r"(?:^|/)threading\.py"),
-    Rule("lock", "waiting for a lock", r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_PyMutex_Lock\w*|PyMutex_Lock"),
+    Rule(
+        "lock",
+        "waiting for a lock",
+        r"(?:Condition|Event|Semaphore|Barrier|_RLock|RLock|Lock)\.(?:wait|acquire|__enter__)|wait|acquire",
+        r"(?:^|/)threading\.py",
+    ),
+    Rule(
+        "lock",
+        "waiting for a lock",
+        r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_PyMutex_Lock\w*|"
+        r"PyMutex_Lock",
+    ),
     Rule("lock", "waiting for a file lock", r".*acquire.*", r"filelock/"),
-    Rule("subprocess", "waiting for a subprocess", r"(?:Popen\.)?(?:_wait|wait|_communicate|communicate|_try_wait)|run|call|check_\w+", r"(?:^|/)subprocess\.py"),
-    Rule("network", "waiting for the network", r".*", r"(?:^|/)(?:ssl|socket|http/client)\.py|urllib3/|requests/|botocore/|aiohttp/|grpc/"),
+    Rule(
+        "subprocess",
+        "waiting for a subprocess",
+        r"(?:Popen\.)?(?:_wait|wait|_communicate|communicate|_try_wait)|run|call|check_\w+",
+        r"(?:^|/)subprocess\.py",
+    ),
+    Rule(
+        "network",
+        "waiting for the network",
+        r".*",
+        r"(?:^|/)(?:ssl|socket|http/client)\.py|urllib3/|requests/|botocore/|aiohttp/|grpc/",
+    ),
     Rule("import", "importing a module", r"_find_and_load|_load_unlocked|exec_module", r"<frozen importlib"),
     Rule("backward", "in backward", r"_engine_run_backward|backward", r"torch/autograd/"),
-    Rule("lock", "waiting for a lock held elsewhere", r"_*(?:GI_+)?(?:pthread_mutex_(?:timed|clock)?lock\w*|lll_lock_wait\w*)|lll_mutex_lock\w*", native=True),
-    Rule("futex", "in futex", r".*futex.*|_*pthread_(?:cond_\w*wait\w*|rwlock_\w+)|std::condition_variable::wait\w*", native=True),
+    Rule(
+        "lock",
+        "waiting for a lock held elsewhere",
+        r"_*(?:GI_+)?(?:pthread_mutex_(?:timed|clock)?lock\w*|lll_lock_wait\w*)|lll_mutex_lock\w*",
+        native=True,
+    ),
+    Rule(
+        "futex",
+        "in futex",
+        r".*futex.*|_*pthread_(?:cond_\w*wait\w*|rwlock_\w+)|std::condition_variable::wait\w*",
+        native=True,
+    ),
     Rule("sleep", "asleep", r"_*(?:clock_)?nanosleep\w*|time_sleep|pysleep|_*sleep", native=True),
-    Rule("io", "in {op}", r"(?:__)?(?:libc_)?(?:pread|pwrite|read|write|fsync|fdatasync|open|openat|unlink|rename|stat|fstat)(?:64|v|v2)?(?:_nocancel)?", native=True),
-    Rule("network", "waiting for the network", r"(?:__)?(?:libc_)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)", native=True),
-)  # fmt: skip
+    Rule(
+        "io",
+        "in {op}",
+        r"(?:__)?(?:libc_)?(?:pread|pwrite|read|write|fsync|fdatasync|open|openat|unlink|rename|stat|fstat)(?:64|v|v2)?"
+        r"(?:_nocancel)?",
+        native=True,
+    ),
+    Rule(
+        "network",
+        "waiting for the network",
+        r"(?:__)?(?:libc_)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)",
+        native=True,
+    ),
+)
 _COMPILED = tuple((rule, lazy_re(rule.function), lazy_re(rule.file)) for rule in RULES)
 
 WAITING = frozenset(("collective", "rendezvous", "device-sync"))
-"""What one does for the others: somebody else decides how long it takes."""
+"""States in which other processes decide how long they take."""
 HELPERS = frozenset(("agent", "worker", "compile-worker"))
-"""No ranks, but their servants."""
+"""Processes that help a rank, but are none."""
 STUCK = frozenset(
     [
         "build-lock",
@@ -109,7 +216,7 @@ STUCK = frozenset(
         "deadlock",
     ]
 )
-"""States in which one can stay without end and which are nobody's collective."""
+"""States that can last forever and are not part of a collective."""
 _RAW = frozenset(("lock", "gil"))
 _ASLEEP = frozenset(("lock", "futex", "join", "queue", "idle", "exit", "gil"))
 """States of a main thread for which a lock of its threads may be the reason."""
@@ -117,7 +224,7 @@ _BARE = lazy_re(
     r"PyThread_acquire_lock\w*|lock_PyThread_acquire_lock|rlock_acquire|acquire_timed|_?PyMutex_Lock\w*|take_gil"
 )
 _WHERE = frozenset(("lock", "gil", "join", "queue", "subprocess", "network", "sleep", "io", "futex"))
-"""States of which it helps to know the function of the user's program that is in them."""
+"""States for which the phrase names the function of the user's program."""
 _WEAK = frozenset(("backward", "futex", "lock", "queue", "join", "sleep", "network", "io"))
 
 _LIBRARY = lazy_re(
@@ -146,45 +253,44 @@ _STDLIB = frozenset(
 
 
 def main_thread(process: Process) -> Thread | None:
-    """The thread that runs the program."""
-    named = [thread for thread in process.threads if thread.name == "MainThread"]
-    own = [thread for thread in process.threads if thread.tid is not None and thread.tid == process.pid]
-    return next(iter([*named, *own, *process.threads]), None)
+    """Return the thread that runs the program."""
+    by_name = [thread for thread in process.threads if thread.name == "MainThread"]
+    by_pid = [thread for thread in process.threads if thread.tid is not None and thread.tid == process.pid]
+    return next(iter([*by_name, *by_pid, *process.threads]), None)
 
 
 def state_of(process: Process) -> State:
-    """What the process is doing; of a main thread that only waits for its own threads, what one of those does in a
-    collective.
+    """Return what the process does.
+
+    For a main thread that only waits for its other threads, it is the collective of one of these.
     """
     main = main_thread(process)
     if main is None:
-        return State("unknown", "without any thread in its dump")
+        return State("unknown", "without a thread in its dump")
     if process.tool in KERNEL_TOOLS:
-        found = kernel.state_of(main.call or Call())
-        return (locks.told(process, main, found) or found) if found.kind == "futex" else found
-    found = _of_thread(main)
-    if found.kind == "collective" and not found.op and not own_place(main.frames):
-        found = _named(found, process)
-    if found.kind in _ASLEEP and (by_lock := locks.told(process, main, found)) is not None:
+        state = kernel.state_of(main.call or Call())
+        return (locks.lock_state(process, main, state) or state) if state.kind == "futex" else state
+    state = _state_of_thread(main)
+    if state.kind == "collective" and not state.op and not own_place(main.frames):
+        state = _name_collective(state, process)
+    if state.kind in _ASLEEP and (by_lock := locks.lock_state(process, main, state)) is not None:
         return by_lock
-    if found.kind in _RAW and (other := _deadlock(process, main)):
-        return State(
-            "deadlock",
-            f"{found.words} while its thread {other.name or other.tid} is {_of_thread(other).words}",
-            found.op,
-            found.place,
-        )
-    if found.kind in ("backward", "join", "queue", "lock", "futex", "exit"):
+    if state.kind in _RAW and (other := _find_blocked_thread(process, main)):
+        phrase = f"{state.phrase} while its thread {other.name or other.tid} is {_state_of_thread(other).phrase}"
+        return State("deadlock", phrase, state.op, state.place)
+    if state.kind in _MAY_WAIT_FOR_THREADS:
         for thread in process.threads:
-            inner = _of_thread(thread) if thread is not main else found
+            inner = _state_of_thread(thread) if thread is not main else state
             if inner.kind in WAITING and inner.place:
-                return State(inner.kind, f"{inner.words} (thread {thread.name or thread.tid})", inner.op, inner.place)
-    return found
+                return State(inner.kind, f"{inner.phrase} (thread {thread.name or thread.tid})", inner.op, inner.place)
+    return state
 
 
+_MAY_WAIT_FOR_THREADS = frozenset(("backward", "join", "queue", "lock", "futex", "exit"))
 _OPS = lazy_re(
     r"c10d::Async(\w+?)(?:CUDA)?Work::\w+|c10d::ops::(\w+?)_?|gloo::(?:\{anon\}::|\(anonymous namespace\)::)?"
-    r"(allreduce|broadcast|allgatherv?|barrier|gather|scatter|reduce|alltoallv?)|p?nccl(All\w+|Broadcast|Reduce\w*|Send|Recv)|Hccl(All\w+|Broadcast|Reduce\w*|Send|Recv)"
+    r"(allreduce|broadcast|allgatherv?|barrier|gather|scatter|reduce|alltoallv?)|p?nccl(All\w+|Broadcast|Reduce\w*|"
+    r"Send|Recv)|Hccl(All\w+|Broadcast|Reduce\w*|Send|Recv)"
 )
 _SPLIT = {
     "allreduce": "all_reduce",
@@ -194,38 +300,38 @@ _SPLIT = {
 }
 
 
-def _named(found: State, process: Process) -> State:
-    """Native frames alone: the collective's name stands on the stack of the thread that carries it out."""
+def _name_collective(state: State, process: Process) -> State:
+    """The state with the collective's name, which for native frames alone is on the stack of another thread."""
     for frame in (frame for thread in process.threads for frame in thread.frames):
         match = _OPS.fullmatch(frame.function)
         if match is not None:
             name = next(group for group in match.groups() if group).lower()
             name = _SPLIT.get(name, name)
-            return State(found.kind, f"in {name}", name, found.place, found.detail)
-    return found
+            return State(state.kind, f"in {name}", name, state.place, state.remark)
+    return state
 
 
-def joined(state: State, below: State | None) -> State:
-    """What the program does, and what the kernel does for it, in one state: `in a checkpoint write to /mnt/ckpt.pt`."""
+def combine_states(state: State, below: State | None) -> State:
+    """Combine what the program and the kernel show: `in a checkpoint write to /mnt/ckpt.pt`."""
     if below is None:
         return state
     if below.op == "cycle":
-        return State(below.kind, below.words, below.op, state.place, below.detail)
-    if state.kind in WAITING or state.kind in HELPERS or below.kind not in kernel.TELLING:
+        return State(below.kind, below.phrase, below.op, state.place, below.remark)
+    if state.kind in WAITING or state.kind in HELPERS or below.kind not in kernel.SPECIFIC_KINDS:
         return state
     if state.kind == "checkpoint":
-        if state.words == "in a checkpoint write" and below.words.startswith("in write to "):
-            words = f"{state.words} to {below.words.removeprefix('in write to ')}"
+        if state.phrase == "in a checkpoint write" and below.phrase.startswith("in write to "):
+            phrase = f"{state.phrase} to {below.phrase.removeprefix('in write to ')}"
         else:
-            words = f"{state.words}, {below.words}"
-        return State("checkpoint", words, state.op, state.place, below.detail)
+            phrase = f"{state.phrase}, {below.phrase}"
+        return State("checkpoint", phrase, state.op, state.place, below.remark)
     kind = below.kind if state.kind in ("idle", "running", "unknown", *_WEAK) else state.kind
     return State(
         kind,
-        f"{state.words}, {below.words}" if below.words not in state.words else state.words,
+        f"{state.phrase}, {below.phrase}" if below.phrase not in state.phrase else state.phrase,
         state.op,
         state.place,
-        below.detail,
+        below.remark,
     )
 
 
@@ -235,9 +341,10 @@ def _fits(rule: Rule, function: re.Pattern[str], file: re.Pattern[str], frame: F
     return function.fullmatch(frame.function) is not None and file.search(frame.file or frame.module) is not None
 
 
-def _deadlock(process: Process, main: Thread) -> Thread | None:
-    """Another thread that blocks on a bare lock inside the user's program too. Events and queues are how healthy
-    threads wait for work.
+def _find_blocked_thread(process: Process, main: Thread) -> Thread | None:
+    """Another thread that, like the main thread, blocks on a bare lock in the user's program.
+
+    Events and queues do not count: healthy threads wait in them for work.
     """
     if not _blocks(main):
         return None
@@ -246,115 +353,105 @@ def _deadlock(process: Process, main: Thread) -> Thread | None:
 
 def _blocks(thread: Thread) -> bool:
     own = next((index for index, frame in enumerate(thread.frames) if not is_native(frame)), None)
-    if own is None or not is_own(thread.frames[own]) or _of_thread(thread).kind not in _RAW:
+    if own is None or not is_own(thread.frames[own]) or _state_of_thread(thread).kind not in _RAW:
         return False
     return any(is_native(frame) and _BARE.fullmatch(frame.function) for frame in thread.frames[:own])
 
 
-def _of_thread(thread: Thread) -> State:
-    where = own_place(thread.frames)
+def _state_of_thread(thread: Thread) -> State:
+    place = own_place(thread.frames)
     outside = _outside_imports(thread.frames)
     own = next((frame for frame in thread.frames if is_own(frame)), None)
     for rule, function, file in _COMPILED:
-        for frame in thread.frames if rule.kind in WAITING or rule.kind in HELPERS else outside:
-            if _fits(rule, function, file, frame):
-                op = (
-                    (_op(thread.frames, rule, function, file) or frame.function)
-                    .lstrip("_" if rule.native else "")
-                    .removeprefix("libc_")
-                )
-                inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
-                return _held(
-                    State(
-                        rule.kind,
-                        rule.words.format(op=op) + inside,
-                        op if "{op}" in rule.words else "",
-                        where if rule.kind != "exit" else "",
-                    ),
-                    thread,
-                )
-    words = (
-        f"in {own.function}" if own else f"in {thread.frames[0].function}" if thread.frames else "without Python frames"
-    )
-    return _held(
-        State("running" if thread.status == "active" else "idle", words, own.function if own else "", where), thread
-    )
+        frames = thread.frames if rule.kind in WAITING or rule.kind in HELPERS else outside
+        matching = [frame for frame in frames if _fits(rule, function, file, frame)]
+        if matching:
+            op = _op(thread.frames, rule, function, file) or matching[0].function
+            op = op.lstrip("_" if rule.native else "").removeprefix("libc_")
+            inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
+            phrase = rule.phrase.format(op=op) + inside
+            state = State(rule.kind, phrase, op if "{op}" in rule.phrase else "", place if rule.kind != "exit" else "")
+            return _with_gil(state, thread)
+    innermost = own or next(iter(thread.frames), None)
+    phrase = f"in {innermost.function}" if innermost else "without Python frames"
+    kind = "running" if thread.status == "active" else "idle"
+    return _with_gil(State(kind, phrase, own.function if own else "", place), thread)
 
 
 def _outside_imports(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """The frames from the outermost import on: a library does much while it is imported that it does not do for the
-    program.
+    """The frames from the outermost import outward: what a library does while it is imported says nothing.
 
-    All of them where a function of the program runs inside the import.
+    All frames where a function of the program runs inside the import.
     """
     last = max((index for index, frame in enumerate(frames) if frame.file.startswith("<frozen importlib")), default=0)
     return frames if any(is_own(frame) and frame.function != "<module>" for frame in frames[:last]) else frames[last:]
 
 
-def _held(state: State, thread: Thread) -> State:
-    """A thread that holds the GIL while it stands in something that is no plain Python says so."""
+def _with_gil(state: State, thread: Thread) -> State:
+    """The state, with a note if the thread holds the GIL."""
     if not thread.gil:
         return state
     return State(
         "holds-gil" if state.kind in ("running", "idle", *_WEAK) else state.kind,
-        f"{state.words}, holding the GIL",
+        f"{state.phrase}, holding the GIL",
         state.op,
         state.place,
     )
 
 
 def _op(frames: Sequence[Frame], rule: Rule, function: re.Pattern[str], file: re.Pattern[str]) -> str:
-    """The outermost of the neighbouring frames that fit: `all_gather_object` rather than the `all_gather` it makes."""
-    fitting = [frame.function for frame in frames if _fits(rule, function, file, frame)]
-    return fitting[-1] if fitting else ""
+    """The outermost frame that matches: `all_gather_object`, not the `all_gather` that it calls."""
+    matching = [frame.function for frame in frames if _fits(rule, function, file, frame)]
+    return matching[-1] if matching else ""
 
 
 def is_own(frame: Frame) -> bool:
-    """Is it the user's program, and no library?"""
+    """Return whether the frame is of the user's program, not of a library."""
     if is_native(frame) or _LIBRARY.search(frame.file):
         return False
     return frame.file.rsplit("/", 1)[-1].removesuffix(".py") not in _STDLIB or "/" in frame.file
 
 
 def own_place(frames: Sequence[Frame]) -> str:
-    """Where the user's program stands: `train.py:25`."""
+    """Return the line of the user's program, like `train.py:25`."""
     return next(
-        (place(frame) for frame in frames if is_own(frame)),
-        next((place(frame) for frame in frames if not is_native(frame)), ""),
+        (format_location(frame) for frame in frames if is_own(frame)),
+        next((format_location(frame) for frame in frames if not is_native(frame)), ""),
     )
 
 
-_DULL = frozenset(("interpreter", "glue", "thread-base", "idle", "allocator", "memory"))
+_UNINFORMATIVE = frozenset(("interpreter", "glue", "thread-base", "idle", "allocator", "memory"))
 
 
 def key_of(process: Process) -> tuple[str, ...]:
-    """What is equal for processes at the same place: the Python frames of the main thread, outermost first; lines only
-    in the user's program.
+    """Return what is equal for processes at the same place.
+
+    It is the Python frames of the main thread, outermost first, with line numbers only in the user's program.
     """
     main = main_thread(process)
     if main is None:
         return ()
     if process.tool in KERNEL_TOOLS:
-        return (kernel.state_of(main.call or Call()).words,)
+        return (kernel.state_of(main.call or Call()).phrase,)
     frames = [frame for frame in main.frames if not is_native(frame)] or _native(main.frames)
-    return tuple(
-        f"{_short(frame)} ({place(frame) if is_own(frame) else frame.file.rsplit('/', 1)[-1] or frame.module.rsplit('/', 1)[-1]})"
-        for frame in reversed(frames)
-    )
+    return tuple(map(_comparable, reversed(frames)))
 
 
-def _short(frame: Frame) -> str:
-    """A Python function without its class: faulthandler and Python before 3.11 do not say it."""
-    return frame.function if is_native(frame) else frame.function.rsplit(".", 1)[-1] or frame.function
+def _comparable(frame: Frame) -> str:
+    """`step (train.py:25)`, without the class: faulthandler and Python before 3.11 do not print it."""
+    function = frame.function if is_native(frame) else frame.function.rsplit(".", 1)[-1] or frame.function
+    if is_own(frame):
+        return f"{function} ({format_location(frame)})"
+    return f"{function} ({frame.file.rsplit('/', 1)[-1] or frame.module.rsplit('/', 1)[-1]})"
 
 
 def _native(frames: Sequence[Frame]) -> list[Frame]:
-    """Native frames that differ where programs do: no interpreter, no wrappers, no thread library."""
+    """Native frames that show where a program is: no interpreter, no wrappers, no thread library."""
     named = [frame for frame in frames if frame.function and not frame.function.startswith("0x")]
-    rules = shipped()
-    telling = [
+    rules = shipped_rules()
+    informative = [
         frame
         for frame in named
-        if (rule := rules.find(frame.function, library(frame.module))) is None or rule.label not in _DULL
+        if (rule := rules.find(frame.function, library_name(frame.module))) is None or rule.label not in _UNINFORMATIVE
     ]
-    return telling or named
+    return informative or named

@@ -1,0 +1,102 @@
+"""Rules about what somebody did not write, beyond those of test_rules.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from diagnose.factories import GLOO, TIMEOUT, raised
+from triage.diagnose.context import RuleContext
+from triage.diagnose.rules import absence, infer
+
+WAITS = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
+WAITING = RuleContext(WAITS, {"waiting": [0, 1, 2]}, frozenset(range(4)), 4, frozenset())
+LOSING = RuleContext(
+    [raised(GLOO, rank) for rank in (0, 1)], {"peer-lost": [0, 1]}, frozenset(range(4)), 4, frozenset()
+)
+
+
+def infer_rules(context: RuleContext) -> tuple[set[str], set[int | None]]:
+    """Return the rules that fire and the ranks that they name."""
+    inferences = infer(context).inferences
+    return {one.fields["rule"] for one in inferences}, {one.origin.rank for one in inferences}
+
+
+@pytest.mark.parametrize(
+    ("doing", "rule"),
+    [("compiling", "compile-skew"), ("epoch-over", "uneven-steps"), ("saving", "never-joined"), ("", "never-joined")],
+)
+def test_the_last_line_of_the_silent_rank_shows_why_it_did_not_come(doing: str, rule: str) -> None:
+    """Its last line is about compiling, or the end of its epoch: that is the inference."""
+    assert infer_rules(replace(WAITING, doing={2: doing})) == ({rule}, {2})
+
+
+def test_rank_zero_has_more_to_do_than_others() -> None:
+    """When only rank 0 evaluates at the end of an epoch, batches are not uneven."""
+    waits = RuleContext(
+        [raised(TIMEOUT, rank) for rank in (1, 2, 3)], {"waiting": [0, 1, 2]}, frozenset(range(4)), 4, frozenset()
+    )
+    assert infer_rules(replace(waits, doing={0: "epoch-over"})) == ({"never-joined"}, {0})
+
+
+def test_when_all_end_their_epoch_batches_are_even() -> None:
+    """Who waits is at the end of the epoch as well."""
+    assert infer_rules(replace(WAITING, doing={2: "epoch-over", 0: "epoch-over"})) == ({"never-joined"}, {2})
+
+
+def test_a_rank_that_caught_an_error_and_did_not_come_diverged() -> None:
+    """The error that it caught is named."""
+    caught = raised("ValueError: loss is nan", 2)
+    (inference,) = infer(replace(WAITING, handled=[caught])).inferences
+    assert (inference.fields["rule"], inference.origin.rank) == ("one-rank-diverged", 2)
+    assert "loss is nan" in inference.text
+    assert infer_rules(replace(WAITING, handled=[raised("ValueError: x", 0)])) == ({"never-joined"}, {2})
+
+
+def test_the_last_step_of_the_silent_rank_is_shown_where_it_is_behind() -> None:
+    """Rank 2 stopped at step 40, the others at 45."""
+    (inference,) = infer(replace(WAITING, last_step={0: 45, 1: 45, 2: 40, 3: 46})).inferences
+    assert "its last step is 40, that of the others 45-46" in inference.text
+    (inference,) = infer(replace(WAITING, last_step={0: 45, 1: 45, 2: 45, 3: 46})).inferences
+    assert "last step" not in inference.text
+
+
+def test_the_log_that_stops_first_is_suspect() -> None:
+    """Of two ranks that do not complain, the one that stopped at an earlier step."""
+    steps = {0: 45, 1: 45, 2: 40, 3: 45}
+    assert [one.origin.rank for one in absence.log_stopped(replace(LOSING, last_step=steps))] == [2]
+    assert absence.log_stopped(replace(LOSING, last_step={**steps, 2: 45})) == []
+    assert absence.log_stopped(replace(LOSING, last_step=steps, finished=frozenset({2}))) == []
+
+
+def test_a_log_that_goes_on_as_long_has_not_stopped() -> None:
+    """It wrote as late as the others by its clock; on clocks that cannot be compared, the steps decide."""
+    steps = {0: 45, 1: 45, 2: 40, 3: 45}
+    times = {0: ("", 100.0), 1: ("", 100.0), 2: ("", 99.0)}
+    assert absence.log_stopped(replace(LOSING, last_step=steps, last_time=times)) == []
+    assert absence.log_stopped(replace(LOSING, last_step=steps, last_time={**times, 2: ("host b", 99.0)}))
+    assert absence.log_stopped(replace(LOSING, last_step=steps, last_time={**times, 2: ("", 10.0)}))
+
+
+def test_ranks_that_did_not_report_the_barrier_are_named() -> None:
+    """Rank 0 waits in a monitored barrier for the rank that does not report it; where most report nothing, nothing is
+    inferred.
+    """
+    text = "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0."
+    context = RuleContext(
+        [raised(text.format(rank), rank) for rank in (1, 2, 4)], {}, frozenset(range(5)), 5, frozenset()
+    )
+    assert [(one.fields["rule"], one.origin.rank) for one in absence.missed_barrier(context)] == [("missed-barrier", 3)]
+    assert absence.missed_barrier(replace(context, world_size=9)) == []
+    assert absence.missed_barrier(replace(context, finished=frozenset({3}))) == []
+
+
+@pytest.mark.parametrize(("present", "rule"), [((0, 1, 3), "never-joined"), ((0, 1, 2), "rank-absent")])
+def test_a_client_that_is_missing(present: tuple[int, ...], rule: str) -> None:
+    """The last rank may never have been meant to be; one between others was, and did not come."""
+    context = RuleContext(
+        [raised("RuntimeError: 3/4 clients joined.", rank) for rank in present], {}, frozenset(present), 4, frozenset()
+    )
+    (inference,) = absence.rank_absent(context)
+    assert (inference.fields["rule"], inference.origin.rank) == (rule, 6 - sum(present))

@@ -1,0 +1,175 @@
+"""Attribution of facts to ranks, and copies of one fact in several files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.diagnose.attribution import attribute, merge_copies
+from triage.model.details import ExitDetail
+from triage.model.evidence import Evidence, Origin
+from triage.ranks.identity import JobMap
+
+from .factories import exited, fact, job_of, raised
+
+
+def settle(evidence: Sequence[Evidence], job: JobMap) -> list[Evidence]:
+    """Attribute the facts to ranks, and merge copies."""
+    return merge_copies(attribute(evidence, job)[0])
+
+
+def test_the_same_fact_in_two_files_counts_once() -> None:
+    """Console and log of the same rank hold the same exception; in one file twice it was there twice."""
+    (one,) = settle(
+        [raised("ValueError: x", 1, source="console.log"), raised("ValueError: x", 1, source="rank1.log")], job_of(4)
+    )
+    (two,) = settle([raised("ValueError: x", 1), raised("ValueError: x", 1, offset=500)], job_of(4))
+    assert (one.count, two.count) == (1, 2)
+
+
+def test_the_same_fact_of_two_ranks_is_two() -> None:
+    """The same exception of two ranks is two facts."""
+    assert [
+        one.origin.rank for one in settle([raised("ValueError: x", 1), raised("ValueError: x", 0, offset=9)], job_of(4))
+    ] == [1, 0]
+
+
+def test_a_fact_keeps_the_time_of_any_copy() -> None:
+    """The copy with a timestamp gives its time to the other."""
+    (one,) = settle(
+        [raised("ValueError: x", 1, source="a"), raised("ValueError: x", 1, source="b", time=7.0)], job_of(4)
+    )
+    assert one.origin.time == 7.0
+
+
+def test_what_the_launcher_quotes_is_not_a_second_failure() -> None:
+    """The exception in the table is the one that the rank printed: counted once, shown where the rank printed it."""
+    (one,) = settle(
+        [raised("ValueError: x", 1, offset=10), raised("ValueError: x", 1, offset=900, time=3.0, quoted=True)],
+        job_of(4),
+    )
+    assert (one.count, one.offset) == (1, 10)
+
+
+def test_a_crash_without_a_prefix_belongs_to_the_only_rank_that_died_by_its_signal() -> None:
+    """One SIGABRT in the table places the message of glibc; with two of them it has no rank."""
+    message = fact("double free or corruption (!prev)", None, component="glibc")
+    placed = settle([message, exited(2, -6, signal="SIGABRT", offset=500)], job_of(4))
+    assert placed[0].origin.rank == 2
+    assert placed[0].rank_basis == "exit status"
+    two = settle(
+        [message, exited(2, -6, signal="SIGABRT", offset=500), exited(3, -6, signal="SIGABRT", offset=600)], job_of(4)
+    )
+    assert two[0].origin.rank is None
+
+
+def test_as_many_exceptions_as_failed_ranks_are_theirs() -> None:
+    """Two bare copies and two exit codes: each rank's once. Three copies and two codes: nobody's."""
+    codes = [exited(0, 1, offset=500), exited(3, 1, offset=600)]
+    assert {
+        one.origin.rank
+        for one in settle([raised("ValueError: x", count=2), *codes], job_of(4))
+        if one.kind == "exception"
+    } == {0, 3}
+    assert {
+        one.origin.rank
+        for one in settle([raised("ValueError: x", count=3), *codes], job_of(4))
+        if one.kind == "exception"
+    } == {None}
+
+
+def test_a_process_that_the_agent_stopped_did_not_fail_by_itself() -> None:
+    """The exit of a pid that the agent stopped, by another line, is marked as the agent's doing."""
+    stop = exited(None, -15, signal="SIGTERM", by_agent=True, pid=12)
+    end = exited(1, -15, signal="SIGTERM", offset=500, pid=12)
+    other = exited(2, -15, signal="SIGTERM", offset=600, pid=13)
+    facts = settle([stop, end, other], job_of(4))
+    assert [one.fields.get("by") for one in facts] == ["agent", "agent", None]
+    assert [isinstance(one.detail, ExitDetail) and one.detail.stopped_by_agent for one in facts] == [True, True, False]
+
+
+def test_no_rank_is_invented() -> None:
+    """Without any map a fact without a rank stays without one."""
+    assert settle([raised("ValueError: x")], JobMap())[0].origin.rank is None
+
+
+FACTS = st.lists(
+    st.builds(
+        lambda text, rank, source, offset, time: raised(text, rank, source=source, offset=offset, time=time),
+        st.sampled_from(["ValueError: x", "KeyError: y"]),
+        st.none() | st.integers(0, 3),
+        st.sampled_from("abc"),
+        st.integers(0, 9),
+        st.none() | st.integers(0, 9),
+    )
+    | st.builds(lambda rank, code: exited(rank, code), st.integers(0, 3), st.sampled_from([0, 1, -6])),
+    max_size=10,
+    unique_by=lambda one: (one.source, one.offset, one.kind),
+)
+
+
+@given(FACTS, st.randoms(use_true_random=False))
+def test_the_order_in_which_files_are_read_changes_nothing(facts: list[object], shuffle: random.Random) -> None:
+    """The facts are the same for any order of the evidence."""
+    shuffled = list(facts)
+    shuffle.shuffle(shuffled)
+    assert settle(shuffled, job_of(4)) == settle(facts, job_of(4))  # type: ignore[arg-type]
+
+
+def test_the_last_exception_of_one_file_is_that_of_the_rank_that_failed() -> None:
+    """One rank ended with an exit code: an earlier exception without a prefix was handled. After a signal nothing can
+    be told.
+    """
+    early, later = raised("ValueError: a", offset=10), raised("ValueError: b", offset=90)
+    assert [
+        one.origin.rank for one in settle([early, later, exited(2, 1, offset=99)], job_of(4)) if one.kind == "exception"
+    ] == [None, 2]
+    stopped = [early, later, exited(2, 1, offset=99), exited(1, -15, signal="SIGTERM", offset=120)]
+    assert [one.origin.rank for one in settle(stopped, job_of(4)) if one.kind == "exception"] == [None, None]
+
+
+def test_the_first_of_two_copies_keeps_its_kind_of_stamp() -> None:
+    """Whether a time is that of a line before is said of the copy that has the earliest time."""
+    own, before = (
+        raised("ValueError: x", 1, source="a", time=9.0),
+        raised("ValueError: x", 1, source="b", time=7.0, inherits_time=True),
+    )
+    (one,) = settle([own, before], job_of(4))
+    assert (one.origin.time, one.inherits_time) == (7.0, True)
+    (two,) = settle([own, replace(before, origin=replace(before.origin, time=11.0))], job_of(4))
+    assert (two.origin.time, two.inherits_time) == (9.0, False)
+
+
+def test_a_kill_for_memory_is_of_the_only_rank_of_its_host() -> None:
+    """No exit is told: the one rank of the host is meant, if the process may be a rank, and not where two ran; nor one
+    that ended at another time.
+    """
+    job = job_of(3)
+    for rank, host in enumerate(("a", "b", "b")):
+        job.learn("job.log", Origin(rank=rank, host=host))
+    for host, name, rank in (
+        ("a", "python3", 0),
+        ("a", "mysqld", None),
+        ("b", "python3", None),
+        (None, "python3", None),
+    ):
+        line = fact(f"Out of memory: Killed process 42 ({name})", kind="kernel", component="kernel", host=host, pid=42)
+        assert settle([line], job)[0].origin.rank == rank
+    for seconds, rank in ((20.0, 1), (-60.0, None), (3600.0, None)):
+        line = fact(
+            "Out of memory: Killed process 42 (python3)",
+            kind="kernel",
+            component="kernel",
+            host="b",
+            pid=42,
+            time=1000.0,
+        )
+        placed = settle([line, exited(1, -9, host="b", time=1000.0 + seconds)], job)
+        assert [one.origin.rank for one in placed if one.kind == "kernel"] == [rank]
+    job.learn("job.log", Origin(rank=0, host="a", pid=7))
+    line = fact("Out of memory: Killed process 42 (python3)", kind="kernel", component="kernel", host="a", pid=42)
+    assert settle([line], job)[0].origin.rank is None

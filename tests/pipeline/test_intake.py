@@ -1,0 +1,156 @@
+"""Intake: which files are scanned, what identifies a writer and a job, and line numbers of evidence."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage import sources
+from triage.base.errors import InputError
+from triage.model.diagnosis import Finding
+from triage.model.evidence import Evidence, Origin, Source
+from triage.pipeline.intake import Intake, hash_of, writer_key
+from triage.pipeline.scanned_texts import ScannedTexts
+from triage.scan.interface import Hit, ScanResult
+
+
+def scan_result(text: bytes, hits: tuple[Hit, ...] = ()) -> ScanResult:
+    return ScanResult(hits, len(text), text[:8192], text[-8192:])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b"[default3]:[rank3]: RuntimeError: x", b"[default4]:[rank4]: RuntimeError: x"),
+        (b"node1:412:530 [0] NCCL WARN x", b"node1:413:531 [1] NCCL WARN x"),
+        (b" 3: step", b"11: step"),
+        (b"[1,2]<stderr>: x", b"[1,3]<stderr>: x"),
+        (b"process 12 died", b"process 13 died"),
+        (b"NVRM: Xid (PCI:0000:3b:00): 79", b"NVRM: Xid (PCI:0000:86:00): 79"),
+    ],
+)
+def test_writers_have_different_keys(one: bytes, other: bytes) -> None:
+    """Lines of two writers have two keys; all lines of one writer have one key."""
+    assert writer_key(one) != writer_key(other)
+    assert writer_key(one) == writer_key(one + b" more 0x12")
+
+
+@given(st.binary(max_size=300))
+def test_any_line_has_a_key(line: bytes) -> None:
+    """Every line has a hashable key that is hardly longer than the line."""
+    assert hash(writer_key(line)) == hash(writer_key(line))
+    assert len(writer_key(line)) <= len(line) + 2
+
+
+def take_in(directory: Path, *extra: Path) -> Intake:
+    """Return the sorted files of a directory and of further paths."""
+    paths = [str(directory), *map(str, extra)]
+    return Intake(sources.discover(paths).files, paths)
+
+
+def test_programs_and_settings_are_skipped(tmp_path: Path) -> None:
+    """Files that people write are skipped with a warning; a file that the user names is read in any case."""
+    for name in (
+        "train.py",
+        "config.yaml",
+        "README.md",
+        "kernel.cu",
+        "job.log",
+        "train.py.log",
+        "out.py.1",
+        "slurm-12.out",
+        "data.json",
+    ):
+        (tmp_path / name).write_text("[rank0]: step 1\n", encoding="utf-8")
+    directory = take_in(tmp_path)
+    assert sorted(Path(file.name).name for file in directory.files) == [
+        "data.json",
+        "job.log",
+        "out.py.1",
+        "slurm-12.out",
+        "train.py.log",
+    ]
+    (warning,) = directory.all_warnings()
+    assert (warning.code, warning.source) == ("no-output", None)
+    assert all(name in warning.message for name in ("train.py", "config.yaml", "README.md", "kernel.cu"))
+    named = take_in(tmp_path / "job.log", tmp_path / "train.py")
+    assert [Path(file.name).name for file in named.files] == ["job.log", "train.py"]
+    assert named.all_warnings() == []
+
+
+def test_many_programs_give_one_warning(tmp_path: Path) -> None:
+    """A source checkout beside the logs gives a single warning."""
+    (tmp_path / "job.log").write_text("step 1\n", encoding="utf-8")
+    for number in range(50):
+        (tmp_path / f"module{number}.py").write_text("x = 1\n", encoding="utf-8")
+    (warning,) = take_in(tmp_path).all_warnings()
+    assert "and 45 more" in warning.message
+
+
+def test_nothing_but_programs_is_refused(tmp_path: Path) -> None:
+    """A directory of source code raises an InputError that says what to give instead."""
+    (tmp_path / "train.py").write_text("x = 1\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        take_in(tmp_path)
+    assert caught.value.hint
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_plain_files_are_scanned_in_place(tmp_path: Path) -> None:
+    """A plain file is scanned by its path and a packed one as a stream; a binary file becomes an artifact."""
+    (tmp_path / "a.log").write_text("step 1\n", encoding="utf-8")
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(b"step 2\n"))
+    (tmp_path / "c.bin").write_bytes(bytes(range(256)) * 20)
+    job_files = take_in(tmp_path)
+    plain, packed, binary = job_files.containers()
+    assert plain.plain is not None
+    assert packed.plain is None
+    (streamed,) = [(source, stream.read()) for source, stream in packed.streams() if stream is not None]
+    assert streamed[1] == b"step 2\n"
+    assert [stream for _, stream in binary.streams()] == [None]
+    assert [artifact.source.name for artifact in job_files.artifacts] == [str(tmp_path / "c.bin")]
+
+
+def test_identity_is_the_content() -> None:
+    """File names and order do not change a job's identity; a byte at either end, or the size, does."""
+    empty = Intake([])
+    one, two = (Source("a", "text"), scan_result(b"x" * 100)), (Source("b", "text"), scan_result(b"y" * 100))
+    renamed = (Source("c", "text"), one[1])
+    assert empty.identity([one, two]) == empty.identity([two, renamed])
+    assert empty.identity([one]) != empty.identity([two])
+    assert empty.identity([one]) != empty.identity([(one[0], scan_result(b"x" * 101))])
+    assert len(hash_of(b"")) == 16
+
+
+def test_a_file_that_fails_is_a_warning() -> None:
+    """The warning has the file's name and the reason."""
+    job_files = Intake([])
+    job_files.warn_unreadable("a.log", OSError(5, "Input/output error"))
+    assert [(w.code, w.source) for w in job_files.all_warnings()] == [("unreadable", "a.log")]
+    assert "Input/output error" in job_files.all_warnings()[0].message
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")), min_size=1, max_size=30), st.data())
+def test_evidence_gets_its_line_number(lines: list[bytes], data: st.DataObject) -> None:
+    """An offset inside a line gets this line's number, 1-based; evidence of other sources than texts gets line 1."""
+    import tempfile
+
+    number = data.draw(st.integers(0, len(lines) - 1))
+    offset = sum(len(line) + 1 for line in lines[:number])
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"\n".join(lines) + b"\n")
+        file.flush()
+        size = offset + 1 + sum(len(line) + 1 for line in lines[number:])
+        source = Source("job.log", "text", size, file.name)
+        facts = tuple(
+            Evidence("message", "app", "x", Origin(), name, offset, offset) for name in ("job.log", "error.json")
+        )
+        finding = Finding(None, "", "", "cause", "error", 1.0, evidence=facts)
+        with ScannedTexts([(source, scan_result(b"\n".join(lines)))]) as texts:
+            placed = texts.with_lines(finding).evidence
+    assert [fact.line for fact in placed] == [number + 1, 1]
+    assert [fact.end_line for fact in placed] == [number + 1, 1]

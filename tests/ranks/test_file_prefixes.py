@@ -1,0 +1,80 @@
+"""triage.ranks.file_prefixes"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.ranks.file_prefixes import FILE_PREFIXES, UNLABELLED, FilePrefix, detect_table
+from triage.ranks.grammars import BY_START, GRAMMARS
+from triage.ranks.prefix import parse_prefix
+
+
+@pytest.mark.parametrize("file_prefix", FILE_PREFIXES, ids=lambda file_prefix: file_prefix.grammar.name)
+def test_a_file_prefix_is_detected_in_its_sample(file_prefix: FilePrefix) -> None:
+    """The lines of its sample have it as their outermost layer, and the text behind it is left."""
+    lines = file_prefix.grammar.example.split("\n")
+    table = detect_table(lines)
+    for line in lines:
+        parsed = parse_prefix(line, 2026, table)
+        assert parsed.layers[0] == file_prefix.grammar.name
+        assert parsed.text in ("step 3", "  File")
+
+
+def test_names_are_unique_among_all_layouts() -> None:
+    """A layer is identified by its name."""
+    names = [grammar.name for grammar in (*GRAMMARS, *(file_prefix.grammar for file_prefix in FILE_PREFIXES))]
+    assert len(set(names)) == len(names)
+
+
+ORDINARY = [
+    ["loading: a", "saving: b", "epoch3: c", "epoch3: d", "epoch3: e", "epoch3: f"],
+    ["gpu0: 61 C", "gpu1: 60 C", "gpu0: 62 C", "gpu1: 61 C"],
+    [f"{number}: a line of a listing" for number in range(1, 40)],
+    [f"[{number}] reference" for number in range(4)],
+    ["the quick brown fox", "the quick red fox", "the quick brown dog", "the quick red dog"],
+    [f"[INFO] HCCL(510{n},python3):2026-03-07-19:00:40.120.118 [x.cc:18][5108] body" for n in range(6)],
+    [f"[rank3]:[E1121 02:38:00.123456789 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog {n}" for n in range(6)],
+    ["name  | a", "size  | b", "depth | c", "width | d", "heads | e"],
+]
+
+
+@pytest.mark.parametrize("lines", ORDINARY, ids=lambda lines: lines[0][:30])
+def test_text_that_looks_like_a_prefix_is_text(lines: list[str]) -> None:
+    """Words, counters, listings and threads are neither hosts nor ranks."""
+    assert detect_table(lines) in (BY_START, UNLABELLED)
+
+
+def test_an_item_of_a_list_is_not_a_label() -> None:
+    """`0: ` is srun's label in a file where many lines have one, and in a very short file."""
+    ordinary = [f"step {step}" for step in range(40)]
+    assert parse_prefix("0: a list", 2026, detect_table([*ordinary, "0: a list"])).origin.rank is None
+    assert (
+        parse_prefix(
+            "0: step 3", 2026, detect_table([*ordinary[:10], *(f"{rank}: step 3" for rank in (0, 1, 1, 0))])
+        ).origin.rank
+        == 0
+    )
+    assert parse_prefix("0: step 3", 2026, detect_table(["0: step 3"])).origin.rank == 0
+
+
+def test_a_few_lines_have_no_file_prefix() -> None:
+    """Three lines are too few to detect one."""
+    assert detect_table(["node1: a", "node1: b", "node1: c"]) is BY_START
+
+
+def test_a_line_without_the_file_prefix_is_parsed_as_usual() -> None:
+    """The launcher's own lines have no label."""
+    table = detect_table([f"{rank}: step {step}" for step in range(4) for rank in range(4)])
+    assert parse_prefix("[rank3]: boom", 2026, table).origin.rank == 3
+    assert parse_prefix("RuntimeError: boom", 2026, table).text == "RuntimeError: boom"
+    assert parse_prefix("3:   File", 2026, table).text == "  File"
+
+
+@given(st.lists(st.text(max_size=40), max_size=30))
+def test_any_lines_give_a_table(lines: list[str]) -> None:
+    """Whatever a file holds, its table parses each of its lines."""
+    table = detect_table(lines)
+    for line in lines:
+        assert line.endswith(parse_prefix(line, 2026, table).text) or "across cluster" in line

@@ -1,0 +1,143 @@
+"""triage.ranks.log_wrappers and triage.ranks.layouts"""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.ranks.layouts import PLAIN, detect_layout
+from triage.ranks.log_wrappers import LOG_WRAPPERS, LogWrapper, json_forms, unescape_json, unwrap_json, with_json_forms
+from triage.ranks.prefix import parse_prefix
+from triage.records.text import Line, Text
+
+TEXTS = st.text(st.characters(exclude_characters="\n\r\0\x1b", exclude_categories=["Cs"]), max_size=30)
+
+
+def lines_of(data: bytes) -> list[Line]:
+    """Return all lines of a file by its layout."""
+    text = Text("job.log", lambda offset, length: data[offset : offset + length], len(data), 2026, detect_layout(data))
+    return list(text.lines_from(0, len(data)))
+
+
+@pytest.mark.parametrize("wrapper", LOG_WRAPPERS, ids=lambda wrapper: wrapper.name)
+def test_the_sample_of_a_wrapper_is_unwrapped(wrapper: LogWrapper) -> None:
+    """The messages come out at their lines, with the origin that the wrapper states."""
+    data = wrapper.sample.encode()
+    assert detect_layout(data).wrapper == wrapper.kind
+    lines = lines_of(data)
+    assert [line.parsed.text for line in lines][:2] == ["step 3", "step 4"]
+    assert lines[0].parsed.origin.time == pytest.approx(1_795_230_465, abs=1)
+    for part in ("host", "pid", "rank", "stream"):
+        if part in wrapper.provides.split(";")[0].replace(",", "").split():
+            assert getattr(lines[0].parsed.origin, part) is not None or (
+                wrapper.name.startswith("JSON") and part != "rank"
+            )
+
+
+def test_plain_files_are_not_wrapped() -> None:
+    """A file without log wrapper and file prefix has the plain layout."""
+    assert not detect_layout(b"step 3\n[rank3]: boom\n" * 30).is_wrapped
+    assert detect_layout(b"") is PLAIN
+
+
+@given(TEXTS)
+def test_json_strings_are_unescaped(text: str) -> None:
+    """Docker, journald and Python escape differently."""
+    for form in (
+        json.dumps(text),
+        json.dumps(text, ensure_ascii=False),
+        json.dumps(text).replace("<", "\\u003c").replace("&", "\\u0026"),
+    ):
+        assert unescape_json(form[1:-1]) == text
+
+
+@given(TEXTS.filter(str.strip))
+def test_a_literal_is_scanned_for_in_all_json_forms(text: str) -> None:
+    """Every JSON form of a literal is scanned for, and stands for the literal."""
+    forms, originals = with_json_forms((text,))
+    assert len(forms) == len(originals) == len(set(forms))
+    assert set(originals) == {text}
+    assert json.dumps(text)[1:-1] in forms
+    assert json.dumps(text, ensure_ascii=False)[1:-1] in forms
+    assert all(unescape_json(form) == text for form in json_forms(text))
+
+
+@given(TEXTS, st.integers(0, 200))
+def test_a_cut_off_message_is_unwrapped(text: str, length: int) -> None:
+    """Of a very long line only the start is known."""
+    line = '{"log":' + json.dumps(text * 5)
+    messages = unwrap_json(parse_prefix(line[: max(8, min(length, len(line) - 1))]), 2026)
+    assert messages is None or all("\\u" not in message[:-6] or "\\" in text for message, _ in messages)
+
+
+def test_json_without_a_message_is_text() -> None:
+    """Metrics and settings in JSON are plain text."""
+    assert unwrap_json(parse_prefix('{"step": 3, "loss": 0.1}'), 2026) is None
+    assert unwrap_json(parse_prefix("step {3}"), 2026) is None
+    assert unwrap_json(parse_prefix("{broken"), 2026) is None
+
+
+def test_a_traceback_in_a_json_record_is_unwrapped() -> None:
+    """A JSON logger writes it as one string. Its lines are separate lines with ascending offsets, behind CRI too."""
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: boom'
+    record = json.dumps({"time": "2026-11-21T03:07:45Z", "rank": 3, "message": "failed", "exc_info": trace}).encode()
+    for before in (b"", b"2026-11-21T03:07:45.372001123Z stderr F "):
+        lines = lines_of((before + record + b"\n") * 3)
+        assert [line.parsed.text for line in lines[:4]] == ["failed", *trace.split("\n")]
+        assert {line.parsed.origin.rank for line in lines} == {3}
+        assert [line.parsed.opens_record for line in lines[:4]] == [True, False, False, False]
+        assert [line.offset for line in lines] == sorted({line.offset for line in lines})
+        assert all(one.end <= other.offset for one, other in itertools.pairwise(lines))
+
+
+def test_docker_messages_are_unescaped() -> None:
+    """Prefixes inside the message count, and HTML escapes are removed."""
+    text = '[default3]:[rank7]: expected \\u003cTensor\\u003e \\u0026 got \\"None\\"\\n'
+    line = f'{{"log":"{text}","stream":"stdout","time":"2026-11-21T03:07:45Z"}}\n'
+    [line, *_] = lines_of(line.encode() * 3)
+    assert line.parsed.text == 'expected <Tensor> & got "None"'
+    assert (line.parsed.origin.rank, line.parsed.origin.local_rank, line.parsed.origin.stream) == (7, 3, "stdout")
+
+
+def test_byte_lists_of_the_journal_are_decoded() -> None:
+    """journald writes text with control characters as a list of numbers."""
+    message = list(b"\x1b[31mboom")
+    [line, *_] = lines_of((json.dumps({"MESSAGE": message, "_PID": "7"}) + "\n").encode() * 3)
+    assert line.parsed.text == "boom"
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["stdout", "stderr"]), st.text("ab ", min_size=1, max_size=12)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.data(),
+)
+def test_pieces_of_two_streams_are_joined(lines: list[tuple[str, str]], data: st.DataObject) -> None:
+    """However lines are cut and streams mixed, each line comes out once and whole, for each of its pieces."""
+    queues: dict[str, list[tuple[str, str, str]]] = {"stdout": [], "stderr": []}
+    for stream, line in lines:
+        size = data.draw(st.integers(1, 6))
+        pieces = [line[at : at + size] for at in range(0, len(line), size)]
+        queues[stream] += [
+            (stream, "F" if number + 1 == len(pieces) else "P", piece) for number, piece in enumerate(pieces)
+        ]
+    order = []
+    while any(queues.values()):
+        queue = data.draw(st.sampled_from([queue for queue in queues.values() if queue]))
+        order.append(queue.pop(0))
+    raw = [f"2026-11-21T03:07:45.1Z {stream} {flag} {piece}".encode() for stream, flag, piece in order]
+    whole = b"\n".join(raw) + b"\n"
+    text = Text("0.log", lambda offset, length: whole[offset : offset + length], len(whole), 2026, detect_layout(whole))
+    parsed = [(line.parsed.origin.stream, line.parsed.text) for line in text.lines_from(0, len(whole))]
+    assert sorted(parsed) == sorted(lines)
+    at = 0
+    for piece in raw:
+        [whole_line] = text.lines_at(at, at + len(piece))
+        assert (whole_line.parsed.origin.stream, whole_line.parsed.text) in lines
+        at += len(piece) + 1

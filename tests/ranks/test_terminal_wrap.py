@@ -1,0 +1,92 @@
+"""triage.ranks.terminal_wrap"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import triage
+from triage.ranks.layouts import detect_layout
+from triage.ranks.terminal_wrap import detect_width, find_joined_lines
+from triage.records.text import Text
+
+LOG = [
+    "[rank2]: Traceback (most recent call last):",
+    '[rank2]:   File "/workspace/examples/pretrain/train_with_a_long_name.py", line 1088, '
+    "in train_one_epoch_of_the_model",
+    "[rank2]:     output = self.model(input_ids=batch.input_ids, attention_mask=batch.attention_mask, "
+    "position_ids=batch.positions)",
+    '[rank2]:   File "/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1751, '
+    "in _wrapped_call_impl",
+    "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 2 has a total capacity of "
+    "79.10 GiB of which 1.0 GiB is free",
+    "[rank0]:[E1121 02:38:00.123456789 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=9, Op=X)",
+    "done",
+]
+
+
+def break_lines(lines: list[str], width: int) -> bytes:
+    """Return the lines as a terminal of this width shows them."""
+    return "".join(f"{line[at : at + width]}\n" for line in lines for at in range(0, max(1, len(line)), width)).encode()
+
+
+def read_lines(data: bytes) -> list[str]:
+    text = Text(
+        "paste.txt", lambda offset, length: data[offset : offset + length], len(data), 2026, detect_layout(b"", data)
+    )
+    return [line.raw for line in text.lines_from(0, len(data))]
+
+
+@pytest.mark.parametrize("width", [72, 79, 80, 100])
+def test_a_broken_paste_is_joined(width: int, tmp_path: Path) -> None:
+    """Its lines are whole again, and so is the diagnosis, even if a break is inside a literal."""
+    data = break_lines(LOG, width)
+    assert detect_width(data) == width
+    assert read_lines(data) == LOG
+    (tmp_path / "paste.txt").write_bytes(data)
+    root = triage.ingest([str(tmp_path)]).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("cuda.out-of-memory", (2,))
+
+
+def test_a_broken_literal_is_matched(tmp_path: Path) -> None:
+    """A single line whose every literal is broken is found."""
+    lines = [f"{'word' * 15} step {number} and so on, in many more words than a line has" for number in range(9)]
+    lines[4] = "x" * 65 + " torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    (tmp_path / "paste.txt").write_bytes(break_lines(lines, 75))
+    assert "torch.OutO\n" not in break_lines(lines, 75).decode()
+    assert triage.ingest([str(tmp_path)]).verdict == "known"
+
+
+def test_lines_of_equal_length_are_not_broken() -> None:
+    """Columns of progress, rulers, and logs with longer lines are not broken lines."""
+    assert (
+        detect_width(
+            b"".join(
+                b"iteration %6d/  500000 | lm loss: 2.238375E+00 | grad norm: 0.495 | lr: 1.0E-4\n" % n
+                for n in range(50)
+            )
+        )
+        == 0
+    )
+    assert detect_width((b"=" * 60 + b"\ntrain.py FAILED\n") * 4) == 0
+    assert detect_width(b"\n".join(line.encode() for line in LOG)) == 0
+    assert detect_width(b"") == 0
+    ruled = [*LOG, "-" * 160, "a", "-" * 160, "b", "-" * 160, "c"]
+    assert detect_width("\n".join(ruled).encode()) == 0
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=300), max_size=20),
+    st.integers(60, 90),
+)
+def test_every_broken_line_is_yielded(lines: list[str], width: int) -> None:
+    """Wherever a paste is broken, the joined pieces are the lines."""
+    lines = [line for line in lines if len(line) % width or not line]
+    data = break_lines(lines, width)
+    joined = [text for _, _, text, _ in find_joined_lines(width, data)]
+    assert joined == [line for line in lines if len(line) > width]

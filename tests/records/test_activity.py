@@ -1,0 +1,154 @@
+"""triage.records.activity"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triage.records.activity import FINISHED, PROGRESS, SILENCE, find_earlier_activity, find_silent_ranks, read_activity
+
+AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
+
+
+def test_the_last_step_of_every_rank_is_read() -> None:
+    """Each of several ranks in one file has its last step, and the time of its line."""
+    lines = [f"2026-11-21 03:07:45 [rank{rank}] INFO step {step} loss 0.1" for step in range(50) for rank in range(4)]
+    activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026)
+    assert {entry.origin.rank: entry.step for entry in activity} == dict.fromkeys(range(4), 49)
+    assert {entry.origin.time for entry in activity} == {AT}
+
+
+def test_the_last_step_of_a_silent_rank_is_read() -> None:
+    """Later lines of other ranks do not hide it."""
+    lines = ["[rank1]: step 7", *(f"[rank0]: step {step}" for step in range(8, 300))]
+    activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026)
+    assert {entry.origin.rank: entry.step for entry in activity} == {0: 299, 1: 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("step 3", 3),
+        ("step: 12 loss", 12),
+        ("global_step=1200", 1200),
+        ("iteration 5/10", 5),
+        ("[iter 88]", 88),
+        ("Batch #4", 4),
+        (" iteration      120/ 500 | ", 120),
+        ("footstep 3", None),
+        ("stepping 3", None),
+        ("loss 3", None),
+    ],
+)
+def test_steps_are_parsed(text: str, step: int | None) -> None:
+    """Words that count steps count, words that only contain them do not."""
+    assert [entry.step for entry in read_activity(text.encode(), 0, 2026)] == [step]
+
+
+@pytest.mark.parametrize(
+    ("text", "finished"),
+    [
+        ("Training finished", True),
+        ("training is complete", True),
+        ("job completed successfully", True),
+        ("run done", True),
+        ("all ranks finished", True),
+        ("step 3", False),
+        ("training failed", False),
+        ("Training on 8 GPUs", False),
+    ],
+)
+def test_the_end_of_a_job_is_parsed(text: str, finished: bool) -> None:
+    """A job that states its end is finished."""
+    assert bool(FINISHED.search(text)) is finished
+    assert [entry.finished for entry in read_activity(text.encode(), 0, 2026)] == [finished]
+
+
+@pytest.mark.parametrize(
+    ("text", "progress"),
+    [
+        ("Epoch 1:  10%|#", True),
+        ("step 3", True),
+        ("3.2it/s", True),
+        ("1.5s/it", True),
+        ("epochs", False),
+        ("error", False),
+    ],
+)
+def test_progress_lines_are_recognised(text: str, progress: bool) -> None:
+    """Counters and progress bars."""
+    assert bool(PROGRESS.search(text)) is progress
+
+
+def test_a_partial_first_line_is_skipped() -> None:
+    """If the tail does not begin with the file, its first line may lack its start."""
+    assert [entry.step for entry in read_activity(b"tep 1\nstep 2\n", 100, 2026)] == [2]
+    assert [entry.step for entry in read_activity(b"step 1\nstep 2\n", 0, 2026)] == [1, 2]
+
+
+def test_the_last_redraw_of_a_progress_bar_counts() -> None:
+    """Of the parts between carriage returns, the last is what the screen showed."""
+    assert [entry.step for entry in read_activity(b"step 1\rstep 2\rstep 3\n", 0, 2026)] == [3]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["step 1", "[rank1]: step 2", "", "x\ry", "[default3]:done", "2026-11-21 03:07:45 a", "\0\xff"]
+        ),
+        max_size=40,
+    ),
+    st.integers(0, 50),
+)
+def test_activity_has_the_offset_of_its_line(lines: list[str], offset: int) -> None:
+    """Offsets are those of the source, ascending."""
+    tail = "\n".join(lines).encode("latin-1")
+    activity = read_activity(tail, offset, 2026)
+    assert [entry.offset for entry in activity] == sorted({entry.offset for entry in activity})
+    for entry in activity:
+        at = entry.offset - offset
+        assert 0 <= at <= len(tail)
+        assert at == 0 or tail[at - 1 : at] in (b"\n", b"\r")
+
+
+@given(st.dictionaries(st.integers(0, 40), st.floats(0, 10_000), max_size=20), st.sets(st.integers(0, 40)))
+def test_silent_ranks_are_a_minority(last: dict[int, float], finished: set[int]) -> None:
+    """Never most of the ranks, never a finished one, never one as late as the median."""
+    silent = find_silent_ranks(last, finished)
+    assert len(silent) <= len(last) / 2
+    assert not finished & set(silent)
+    assert all(seconds > SILENCE for seconds in silent.values())
+
+
+def test_one_rank_that_stopped_early_is_silent() -> None:
+    """With the seconds that the others went on writing."""
+    assert find_silent_ranks({0: 1000.0, 1: 1001.0, 2: 100.0, 3: 999.0}, ()) == {2: 899.5}
+    assert find_silent_ranks({0: 1000.0, 1: 100.0}, ()) == {}
+
+
+@given(st.integers(1, 400), st.integers(0, 400))
+def test_earlier_activity_is_found(step: int, others: int) -> None:
+    """The last line of each wanted writer, with its offset, however much others wrote after it."""
+    lines = [f"[rank{rank}]: step {at}" for at in range(step) for rank in (0, 1)] + [
+        f"[rank0]: step {step + at}" for at in range(others)
+    ]
+    data = "\n".join(lines).encode() + b"\n"
+    [activity] = find_earlier_activity(
+        lambda offset, length: data[offset : offset + length], len(data), ["[rank1]:", "[rank7]:"], 2026
+    )
+    assert (activity.origin.rank, activity.step) == (1, step - 1)
+    assert data[activity.offset :].startswith(b"[rank1]: step %d\n" % (step - 1))
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("[rank0] INFO saving the checkpoint to /ckpt/step6/model.pt", "/ckpt/step6/model.pt"),
+        ("[rank0]: Saved model in '/out/last.safetensors'.", "/out/last.safetensors"),
+        ("[rank0] INFO reading /ckpt/step6/model.pt to memory", ""),
+    ],
+)
+def test_the_path_that_a_rank_writes_is_parsed(line: str, path: str) -> None:
+    """Only if the line says that something is written there."""
+    assert [entry.path for entry in read_activity(line.encode() + b"\n", 0, 2026)] == [path]

@@ -1,0 +1,306 @@
+"""triage.records.blocks"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from triage.records.blocks import FORMS, build_blocks
+
+from .factories import HEADER, block, blocks, text_of
+
+LITERALS = (
+    HEADER,
+    "terminate called",
+    "Fatal Python error: ",
+    "exitcode  : ",
+    "NCCL WARN ",
+    "Segmentation fault",
+    "Process received signal",
+    "boom",
+)
+
+PIECES = [
+    f"{HEADER}:",
+    '  File "train.py", line 3, in step',
+    "    loss.backward()",
+    "RuntimeError: boom",
+    "",
+    "During handling of the above exception, another exception occurred:",
+    "terminate called after throwing an instance of 'c10::Error'",
+    "  what():  boom",
+    "frame #0: c10::Error::Error",
+    "Fatal Python error: Segmentation fault",
+    "Current thread 0x00007f (most recent call first):",
+    "node1:41:50 [0] misc/socket.cc:50 NCCL WARN boom",
+    "node1:41:50 [0] NCCL INFO misc/socket.cc:55 -> 6",
+    "[0]:",
+    "  exitcode  : 1 (pid: 77)",
+    "  rank      : 1 (local_rank: 1)",
+    "------------------------------",
+    "*** Process received signal ***",
+    "Signal: Segmentation fault (11)",
+    "EI0006: boom",
+    "        Solution: wait",
+    "[E1121 03:07:45.123456789 ProcessGroupNCCL.cpp:607] boom",
+    " 10%|#  | 1/10\r 20%|## | 2/10 boom",
+    "step 3 loss 0.1",
+    "boom",
+]
+PREFIXES = ["", "", "[rank1]: ", "[rank2]: ", "[default1]:", "2026-11-21 03:07:45,372 "]
+LOGS = st.lists(st.tuples(st.sampled_from(PREFIXES), st.sampled_from(PIECES)).map("".join), max_size=40).map("\n".join)
+
+
+def test_the_last_form_takes_any_line() -> None:
+    """Names of forms are unique."""
+    assert len({form.name for form in FORMS}) == len(FORMS)
+    assert FORMS[-1].name == "line"
+
+
+@given(LOGS)
+def test_each_line_belongs_to_at_most_one_block(data: str) -> None:
+    """For any mix of writers and forms."""
+    numbered = "\n".join(
+        f"{line} #{index}" if line and not line.endswith(":") else line for index, line in enumerate(data.split("\n"))
+    )
+    lines = [
+        line
+        for result in blocks(numbered, *LITERALS)
+        for line in result.lines
+        if "#" in line and "frame #" not in line and "|#" not in line
+    ]
+    assert len(lines) == len(set(lines))
+
+
+@given(LOGS)
+@example("Traceback (most recent call last):\nTraceback (most recent call last):\nRuntimeError: boom\n  what():  boom")
+def test_every_hit_line_is_in_a_block(data: str) -> None:
+    """The text of every hit is in some block."""
+    lines = {line for result in blocks(data, *LITERALS) for line in result.lines}
+    for line in text_of(data).lines_from(0, len(data.encode())):
+        if any(literal in line.raw for literal in LITERALS):
+            assert line.parsed.text in lines
+
+
+@given(LOGS)
+def test_a_block_has_the_offsets_of_its_lines(data: str) -> None:
+    """It starts with its first line, holds its headline, ends with its last, and names its source."""
+    raw = data.encode()
+    for result in blocks(data, *LITERALS):
+        assert result.source == "job.log"
+        assert 0 <= result.offset <= result.headline <= result.end <= len(raw)
+        assert raw[result.offset :].split(b"\n")[0].split(b"\r")[0].decode().endswith(result.lines[0])
+        assert raw[: result.end].split(b"\n")[-1].split(b"\r")[-1].decode().endswith(result.lines[-1])
+
+
+def test_omitted_lines_are_counted_once() -> None:
+    """The count of a hit goes with its first block."""
+    data = b"boom\nboom\n"
+    counts = [more for _, more in build_blocks(text_of(data), [(0, 4, ("boom",), 7), (5, 9, ("boom",), 0)])]
+    assert counts == [7, 0]
+
+
+def test_an_error_behind_a_progress_bar_is_a_line_of_its_own() -> None:
+    """tqdm does not end its line; what follows belongs to its own writer."""
+    bar = "\rEpoch 1:  10%|#  | 1/10\rEpoch 1:  20%|## | 2/10"
+    lines = [f"{HEADER}:", '  File "train.py", line 3, in step', "RuntimeError: boom"]
+    glued = block(bar + "\n".join(f"[rank3]: {line}" for line in lines) + "\n", HEADER)
+    assert (list(glued.lines), glued.origin.rank) == (lines, 3)
+    redrawn = block(bar + "\r" + "\n".join(lines) + "\n", HEADER)
+    assert list(redrawn.lines) == lines
+
+
+def test_a_nccl_warning_includes_its_chain() -> None:
+    """The return codes that the same process prints after it, among lines of others, until another line of its own."""
+    lines = [
+        "node1:41:50 [0] misc/socket.cc:50 NCCL WARN socketStartConnect: Connect to 10.0.0.2<4711> failed",
+        "node1:42:51 [1] NCCL INFO misc/socket.cc:55 -> 2",
+        "node1:41:50 [0] NCCL INFO misc/socket.cc:55 -> 6",
+        "step 3",
+        "node1:41:50 [0] NCCL INFO transport/net.cc:55 -> 6",
+        "node1:41:50 [0] NCCL INFO Channel 00",
+        "node1:41:50 [0] NCCL INFO late.cc:55 -> 6",
+    ]
+    result = block("\n".join(lines) + "\n", "NCCL WARN ")
+    assert result.lines == tuple(lines[index].split("] ", 1)[1] for index in (0, 2, 4))
+    assert (result.form, result.origin.host, result.origin.pid) == ("nccl", "node1", 41)
+
+
+def test_an_entry_of_torchelastics_table_is_one_block() -> None:
+    """The fields around `exitcode`, from the number of the entry up to the next."""
+    entries = [
+        [
+            f"[{number}]:",
+            "  time      : 2026-11-21_03:07:45",
+            "  host      : node1",
+            f"  rank      : {number + 4} (local_rank: {number})",
+            f"  exitcode  : {number + 1} (pid: 7{number})",
+            "  error_file: <N/A>",
+            "  traceback : To enable traceback see: https://x",
+        ]
+        for number in range(3)
+    ]
+    data = "\n".join(["Failures:", *(line for entry in entries for line in entry), "-" * 60]) + "\n"
+    result = blocks(data, "exitcode  : ")
+    assert [list(entry.lines) for entry in result] == entries
+    assert {entry.form for entry in result} == {"elastic"}
+
+
+def test_terminate_includes_what_and_frames() -> None:
+    """Until a line of another shape or writer."""
+    lines = [
+        "terminate called after throwing an instance of 'c10::DistBackendError'",
+        "  what():  boom",
+        "Exception raised from x at y.cpp:1",
+        "frame #0: a",
+        "",
+    ]
+    result = block("\n".join([*lines, "step 3", "frame #1: late", ""]), "terminate called")
+    assert result.form == "terminate"
+    assert [line for line in result.lines if line] == lines[:-1]
+
+
+def test_fatal_python_includes_the_threads() -> None:
+    """faulthandler's dump, with the extension modules at its end."""
+    lines = [
+        "Fatal Python error: Segmentation fault",
+        "",
+        "Thread 0x00007f (most recent call first):",
+        '  File "a.py", line 1 in f',
+        "",
+    ]
+    lines += [
+        "Current thread 0x00007e (most recent call first):",
+        '  File "b.py", line 2 in g',
+        "  ...",
+        "",
+        "Extension modules: numpy (total: 1)",
+    ]
+    result = block("\n".join([*lines, "step 3", ""]), "Fatal Python error: ")
+    assert (result.form, list(result.lines)) == ("fatal-python", lines)
+
+
+def test_a_record_of_c10d_includes_its_frames() -> None:
+    """Only its first line has `[rank3]:` and the timestamp; the C++ frames follow without."""
+    lines = [
+        "[rank3]:[E1121 03:07:45.123456789 ProcessGroupNCCL.cpp:607] Watchdog caught collective operation timeout: boom"
+    ]
+    lines += [
+        "Exception raised from checkTimeout at x.cpp:1 (most recent call first):",
+        "frame #0: c10::Error",
+        "frame #1: clone",
+    ]
+    result = block("\n".join([*lines, "step 3", ""]), "boom")
+    assert (result.form, result.origin.rank, len(result.lines)) == ("c10", 3, 4)
+
+
+def test_received_signal_includes_its_stack() -> None:
+    """Open MPI's report of a crash, behind the prefix of one host."""
+    lines = [
+        "[n1:77] *** Process received signal ***",
+        "[n1:77] Signal: Segmentation fault (11)",
+        "[n1:77] [ 0] libc.so.6(+0x42520)",
+        "[n1:77] *** End of error message ***",
+    ]
+    result = block("\n".join([*lines, "step 3", ""]), "Process received signal")
+    assert (result.form, list(result.lines)) == ("received-signal", lines)
+
+
+def test_a_block_without_a_time_has_the_time_before_it() -> None:
+    """Tracebacks have no timestamp: the nearest one before by the same writer is the earliest possible time."""
+    trace = f'{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n'
+    result = block("2026-11-21 03:07:45 INFO step 3\n" + trace, HEADER)
+    assert result.origin.time == 1_795_230_465.0
+    tagged = trace.replace("\n", "\n[rank1]: ").removesuffix("[rank1]: ")
+    other = block("[rank2]: 2026-11-21 03:07:45 INFO step 3\n[rank1]: " + tagged, HEADER)
+    assert (other.origin.time, other.origin.rank) == (None, 1)
+    logged = block("2026-11-21 03:07:45 [rank1] INFO step 3\n[rank1]: " + tagged, HEADER)
+    assert (logged.origin.time, logged.has_own_time) == (1_795_230_465.0, False)
+    assert block("2026-11-21 03:07:45 ERROR " + trace, HEADER).has_own_time
+
+
+def test_a_logged_exception_has_the_origin_of_its_record() -> None:
+    """`logging.exception` prints the traceback without a prefix, directly behind the record with the rank."""
+    result = block(
+        "2026-11-21 03:07:45,372 [rank2] ERROR step failed\n"
+        f'{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n',
+        HEADER,
+    )
+    assert (result.origin.rank, result.origin.time) == (2, pytest.approx(1_795_230_465.372))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "steps", "expected"),
+    [("[default1]:", 1, True), ("[default1]:", 0, False), ("", 30, True), ("", 3, False)],
+)
+def test_progress_afterwards_means_continued(prefix: str, steps: int, expected: bool) -> None:
+    """One step of the same rank is enough; without a known writer, much progress is needed."""
+    lines = [f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom", *(["step 4 loss 0.1"] * steps)]
+    others = "[default2]:step 5\n" * 40
+    assert block("".join(f"{prefix}{line}\n" for line in lines) + others, HEADER).continued is expected
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(10, True), (3, False)])
+def test_many_steps_without_a_writer_mean_continued(steps: int, expected: bool) -> None:
+    """In a plain shared log the other ranks take some steps without the failed rank, but not many."""
+    lines = [
+        f"{HEADER}:",
+        '  File "a.py", line 1, in f',
+        "RuntimeError: boom",
+        *(f"step {4 + at} loss 0.1" for at in range(steps)),
+    ]
+    assert block("\n".join(lines) + "\n", HEADER).continued is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "nonfatal"),
+    [
+        ("Exception ignored in: <function f>", "ignored"),
+        ("Exception in thread Thread-1 (run):", "thread"),
+        ("step 3", ""),
+    ],
+)
+def test_nonfatal_exceptions_are_recognised(before: str, nonfatal: str) -> None:
+    """Python announces an exception in a destructor or a thread."""
+    assert block(f'{before}\n{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n', HEADER).nonfatal == nonfatal
+
+
+def test_the_name_of_a_signal_belongs_to_the_stack_behind_it() -> None:
+    """A handler that prints a signal and then the addresses reports one crash. Without a stack the line is alone."""
+    stack = ["./solver(_ZN6Solver4stepEd+0x1b) [0x55d3c8a4b12b]", "./solver(main+0x40) [0x55d3c8a4b2f0]"]
+    lines = [f"[rank3]: {line}" for line in ("Segmentation fault, dumping stack", *stack)]
+    result = block("\n".join([lines[0], "[rank0]: step 4", *lines[1:]]) + "\n", "Segmentation fault")
+    assert (result.form, len(result.lines)) == ("backtrace", 3)
+    assert block(lines[0] + "\n[rank3]: step 4\n", "Segmentation fault").form == "line"
+
+
+def test_a_literal_in_the_middle_of_a_very_long_line_is_shown() -> None:
+    """Of a line too long to show, the part around the literal is in the block."""
+    result = block("[rank3]: " + "x" * 60_000 + " boom " + "y" * 60_000 + "\nstep 3\n", "boom")
+    assert "boom" in result.lines[0]
+    assert len(result.lines[0]) < 40_000
+    assert result.origin.rank == 3
+
+
+def test_progress_on_the_other_stream_means_continued() -> None:
+    """Open MPI tags both streams of a rank: an exception on one is handled if the other goes on."""
+    lines = [
+        f"[1,2]<stderr>:{line}"
+        for line in ("Traceback (most recent call last):", '  File "a.py", line 1, in f', "    g()", "ValueError: x")
+    ]
+    after = ["[1,2]<stdout>:step 4 loss 0.1", "[1,3]<stdout>:step 4 loss 0.1"]
+    assert block("\n".join([*lines, *after]) + "\n", "Traceback").continued
+    assert not block("\n".join([*lines, after[1]]) + "\n", "Traceback").continued
+
+
+def test_coloured_prefixes_are_separated() -> None:
+    """Ray colours the name before each line: interleaved tracebacks of two workers come out whole."""
+    stacks = [[f"{HEADER}:", f'  File "{name}.py", line 3, in {name}', f"ValueError: boom {name}"] for name in "ab"]
+    lines = [
+        f"\x1b[36m(Worker pid={pid})\x1b[0m {stack[at]}"
+        for at in range(3)
+        for pid, stack in zip((41, 52), stacks, strict=True)
+    ]
+    result = blocks("".join(f"{line}\n" for line in lines), HEADER)
+    assert [(list(block.lines), block.origin.pid) for block in result] == [(stacks[0], 41), (stacks[1], 52)]

@@ -1,0 +1,105 @@
+"""triage.records.deinterleave, and the lines that it separates"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import triage
+from tests.records.factories import block, blocks, text_of
+from triage.records.deinterleave import deinterleave_text, has_repeated_exception_name, may_be_interleaved
+
+MESSAGES = [
+    "RuntimeError: NCCL error in: /w/ProcessGroupNCCL.cpp:1333, unhandled system error",
+    "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:219, invalid usage",
+    '  File "/w/train.py", line 88, in <module>',
+    "Traceback (most recent call last):",
+]
+
+
+@settings(max_examples=80)
+@given(st.data(), st.sampled_from(MESSAGES))
+def test_interleaved_text_is_separated_or_left(data: st.DataObject, message: str) -> None:
+    """For any order of the pieces the exact text comes out, for two writers, or nothing."""
+    pieces = data.draw(
+        st.sampled_from([r"\w+|\W+", r".{1,7}", r"\S+ *| +"]).map(lambda form: re.findall(form, message))
+    )
+    queues = [list(pieces), list(pieces)]
+    order = data.draw(st.permutations([0, 1] * len(pieces)))
+    mixed = "".join(queues[writer].pop(0) for writer in order)
+    assert deinterleave_text(mixed) in ((message, 2), ("", 0))
+    assert may_be_interleaved(mixed.encode())
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_alternating_words_are_separated(message: str) -> None:
+    """Two writers that alternate, and up to eight whole texts one after the other."""
+    pieces = re.findall(r"\w+|\W+", message)
+    assert deinterleave_text("".join(piece * 2 for piece in pieces)) == (message, 2)
+    for writers in range(2, 9):
+        assert deinterleave_text(message * writers) == (message, writers)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=" * 60,
+        "nan " * 16,
+        "step 3 loss 2.5",
+        "RuntimeErrorRuntimeError: : rank 3rank 4 failed",
+        "abcabcabcabc" * 2,
+        "",
+    ],
+)
+def test_other_text_is_left(text: str) -> None:
+    """Rulers, rows of one word, and texts that differ."""
+    assert deinterleave_text(text) == ("", 0)
+
+
+def test_a_traceback_written_by_two_at_once_is_separated() -> None:
+    """Every line holds the text of both writers: the traceback counts two writers and has no rank."""
+    lines = [
+        MESSAGES[3],
+        MESSAGES[2],
+        "    loss.backward(retain_graph)",
+        "RuntimeError: CUDA error: device-side assert triggered",
+    ]
+    interleaved = "".join("".join(piece * 2 for piece in re.findall(r"\w+|\W+", line)) + "\n\n" for line in lines)
+    result = block("step 3\n" + interleaved + "step 4\n", "Traceback", "RuntimeError")
+    assert result.lines == tuple(lines)
+    assert (result.writers, result.origin.rank, result.ambiguous) == (2, None, False)
+
+
+def test_a_line_of_two_ranks_is_two_lines() -> None:
+    """The second prefix is inside the text of the first, and the rest of both is behind it."""
+    text = text_of(
+        "[rank0]: Trace[rank1]: Traceback (most recent call last):back (most recent call last):\n[rank0]: "
+        "other[rank1]: Traceback\n"
+    )
+    parsed = [(line.parsed.origin.rank, line.parsed.text) for line in text.lines_from(0, 1 << 10)]
+    assert parsed == [(0, MESSAGES[3]), (1, MESSAGES[3]), (0, "other"), (1, "Traceback")]
+
+
+def test_text_that_cannot_be_separated_is_ambiguous() -> None:
+    """If the texts of two writers differ, the line stays as it is."""
+    line = "RuntimeErrorRuntimeError: : rank 3rank 4 failed"
+    [result] = blocks(line + "\n", "RuntimeError")
+    assert (result.lines, result.ambiguous) == ((line,), True)
+    assert has_repeated_exception_name("torch.OutOfMemoryErrortorch.OutOfMemoryError: : x")
+    assert not has_repeated_exception_name("RuntimeError: RuntimeError: boom")
+    assert [result.ambiguous for result in blocks("RuntimeError: boom\n", "RuntimeError")] == [False]
+
+
+def test_a_failure_in_interleaved_text_is_diagnosed(tmp_path: Path) -> None:
+    """No literal is in the line as it is."""
+    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    (tmp_path / "job.log").write_text(
+        "step 3\n" + "".join(piece * 2 for piece in re.findall(r"\w+|\W", message)) + "\n\n"
+    )
+    root = triage.ingest([str(tmp_path)]).root_cause
+    assert root is not None
+    assert (root.signature, root.count, root.ranks) == ("cuda.out-of-memory", 2, ())

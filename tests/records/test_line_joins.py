@@ -1,0 +1,41 @@
+"""triage.records.line_joins, and the lines that it splits"""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.records.text import split_line
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("[host1:0]:step 3[host1:1]:step 4", ["[host1:0]:step 3", "[host1:1]:step 4"]),
+        ("[default0]: 50%|##   [default1]:x", ["[default0]: 50%|##   [default1]:x"]),
+        ("[default0]: 50%|##[default1]:ValueError: x", ["[default0]: 50%|##", "[default1]:ValueError: x"]),
+        ("[1,0]<stderr>:ab[1,12]<stdout>:cd", ["[1,0]<stderr>:ab", "[1,12]<stdout>:cd"]),
+        (
+            "5/10 [00:01<00:01, 4.9it/s, loss=0.3][rank3]: ValueError: x",
+            ["5/10 [00:01<00:01, 4.9it/s, loss=0.3]", "[rank3]: ValueError: x"],
+        ),
+        ("[default2]:[rank2]: step 3", ["[default2]:[rank2]: step 3"]),
+        ("(Worker pid=7)[rank2]: step 3", ["(Worker pid=7)[rank2]: step 3"]),
+        ("[default2]:he said '[default3]:no'", ["[default2]:he said '[default3]:no'"]),
+        ("x[default3]:y", ["x[default3]:y"]),
+        ('[host1:0]:  File "a" [host1:1]:  File "b"', ['[host1:0]:  File "a" ', '[host1:1]:  File "b"']),
+        ("[rank0]: Traceback (most recent call last):[rank1]: Traceback (most recent", None),
+        ("5/10 [00:01<00:01, 4.9it/s]ValueError: x", ["5/10 [00:01<00:01, 4.9it/s]", "ValueError: x"]),
+        ("5/10 [00:01<00:01, 4.9it/s]2026-11-21 03:07:45,372 ERROR x", None),
+        (
+            "[default0]:5/10 [00:01<00:01, 4.9it/s]ValueError: x",
+            ["[default0]:5/10 [00:01<00:01, 4.9it/s]ValueError: x"],
+        ),
+    ],
+)
+def test_a_prefix_behind_text_begins_another_line(line: str, parts: list[str] | None) -> None:
+    """A launcher's prefix behind text splits a line that begins with a similar one. Layers and quotations stay.
+
+    `None` stands for any two pieces.
+    """
+    pieces = [part.data.decode() for part in split_line(line.encode(), 0, 2026)]
+    assert pieces == parts or (parts is None and len(pieces) == 2)

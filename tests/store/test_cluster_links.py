@@ -1,0 +1,116 @@
+"""triage.store.cluster_links: clusters that one failure shows to be the same are merged."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from tests.clusters.corpus import failures
+from tests.store.factories import NOW, make_job, unknown_diagnosis
+from triage.clusters import Clusters, fingerprint
+from triage.model.diagnosis import Diagnosis, Finding, Stats
+from triage.store import Store
+
+SHORT = ("SinkError: segment writer lost its lease today", "SinkError: segment writer lost its lease remotely")
+BOTH = "SinkError: segment writer lost its lease today remotely"
+
+
+def add(store: Store, name: str, text: str) -> str:
+    """Store a failure; return its cluster."""
+    cluster = store.incidents.add(
+        unknown_diagnosis(name, text, f"u-{crc32(name.encode()):08x}"), now=NOW + len(store.search.list_incidents())
+    ).diagnosis
+    assert cluster.root_cause is not None
+    assert cluster.root_cause.cluster is not None
+    return cluster.root_cause.cluster
+
+
+@pytest.fixture
+def two(store: Store) -> tuple[Store, str, str]:
+    """A store with two clusters that a third failure links."""
+    one, other = (add(store, text, text) for text in SHORT)
+    assert one != other
+    return store, one, other
+
+
+def test_a_failure_links_two_clusters(two: tuple[Store, str, str]) -> None:
+    """The older id stays, the younger redirects to it, and the audit log shows how to undo that."""
+    store, one, other = two
+    assert add(store, "both", BOTH) == one
+    assert store.clusters.get(other).id == one
+    assert store.clusters.get(one).incidents == 3
+    (entry,) = store.audit.list_entries(subject=one)
+    assert (entry.actor, entry.action, entry.details["linked"]) == ("triage", "link", [other])
+    store.cluster_actions.undo(entry.id, actor="ann")
+    assert store.clusters.get(other).id == other
+    assert len(store.clusters.get(one).keys) + len(store.clusters.get(other).keys) == 3
+    add(store, "both again", BOTH + " indeed")
+    assert store.clusters.get(other).id == other
+
+
+def test_rejected_pairs_are_not_linked(two: tuple[Store, str, str]) -> None:
+    """After a rejection the third failure joins one cluster, and the two stay separate."""
+    store, one, other = two
+    store.cluster_actions.reject(one, other, actor="ann", because="another lease")
+    assert add(store, "both", BOTH) in (one, other)
+    assert (store.clusters.get(one).id, store.clusters.get(other).id) == (one, other)
+
+
+def test_two_named_clusters_are_not_linked(two: tuple[Store, str, str]) -> None:
+    """Two named clusters stay separate; a named one absorbs one without a name."""
+    store, one, other = two
+    store.cluster_actions.name(other, "Lease lost remotely", actor="ann")
+    entry = store.cluster_actions.name(one, "Lease lost", actor="ann")
+    add(store, "both", BOTH)
+    assert (store.clusters.get(one).name, store.clusters.get(other).name) == ("Lease lost", "Lease lost remotely")
+    store.cluster_actions.undo(entry, actor="ann")
+    add(store, "both again", BOTH + " indeed")
+    kept = store.clusters.get(other)
+    assert (kept.id, kept.name, kept.state) == (one, "Lease lost remotely", "named")
+
+
+def test_reasons_and_the_runner_up_are_stored(two: tuple[Store, str, str]) -> None:
+    """Each fingerprint has the reason for its cluster and the nearest other cluster."""
+    store, one, other = two
+    first, second = (next(iter(store.clusters.list_reasons(cluster).values())) for cluster in (one, other))
+    assert first == "new"
+    assert second.startswith(f"new: nearest is {one}, with ")
+    assert "only here remotely; only there today" in second
+
+
+def test_arrival_order_changes_no_group(tmp_path: Path) -> None:
+    """Failures in three orders form the same groups in the store as in memory."""
+    some = failures(3, variants=3)[::2]
+    prints = [fingerprint(failure.fact()) for failure in some]
+    clusters = Clusters()
+    held = [clusters.assign(one).cluster for one in prints]
+    wanted = groups([clusters.resolve(cluster) for cluster in held], [one.key for one in prints])
+    for seed in range(3):
+        order = random.Random(seed).sample(range(len(some)), len(some))
+        with Store.open(tmp_path / f"{seed}.db") as store:
+            with store.connections.write():
+                for place, number in enumerate(order):
+                    fact = some[number].fact()
+                    finding = Finding(
+                        None, fact.text[:60], "unknown", "cause", "fatal", 0.8, cluster="u-0", evidence=(fact,)
+                    )
+                    described = make_job(f"{seed} {number}")
+                    store.incidents.add(
+                        Diagnosis("0.1.0", "c", described, "unknown", finding, (), (finding,), stats=Stats(1, 1)),
+                        now=NOW + place,
+                    )
+            rows = store.connections.read("SELECT key, cluster FROM cluster_key WHERE anchored")
+            assert groups([row["cluster"] for row in rows], [row["key"] for row in rows]) == wanted - {
+                frozenset((one.key,)) for one in prints if not one.anchored
+            }
+
+
+def groups(clusters: list[str], keys: list[str]) -> set[frozenset[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for cluster, key in zip(clusters, keys, strict=True):
+        found[cluster].add(key)
+    return {frozenset(held) for held in found.values()}

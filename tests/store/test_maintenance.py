@@ -1,0 +1,128 @@
+"""triage.store.maintenance and transfer: checks, retention, export and import."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.store.factories import DAY, NOW, known_diagnosis, separated_pairs, unknown_diagnosis
+from triage.base.errors import InputError
+from triage.store import Store, maintenance, transfer
+
+
+def filled(path: Path) -> Store:
+    """Return a store with incidents, feedback, decisions and a post."""
+    store = Store.open(path)
+    for day in range(20):
+        store.incidents.add(known_diagnosis(f"job {day}", at=NOW - day * DAY), now=NOW)
+    for name in ("u-aaaaaa", "u-bbbbbb", "u-cccccc"):
+        store.incidents.add(unknown_diagnosis(f"job {name}", f"ValueError: {name}", name), now=NOW)
+    store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann", because="one")
+    store.cluster_actions.name("u-cccccc", "Torn", actor="ann")
+    store.cluster_actions.reject("u-aaaaaa", "u-cccccc", actor="ann")
+    store.feedback.add(known_diagnosis("job 19").job.id, "wrong", actor="bob", because="no")
+    store.outbox.put("test", "x", "once", {})
+    return store
+
+
+def test_a_sound_store(tmp_path: Path) -> None:
+    """A sound store has no problems."""
+    with filled(tmp_path / "a.db") as store:
+        assert maintenance.check_store(store.connections) == []
+        assert maintenance.summarize(store.connections)["incident"] == 23
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        ("DELETE FROM page WHERE num = 3", "not in the full-text index"),
+        (
+            "PRAGMA foreign_keys = OFF; DELETE FROM job WHERE id IN (SELECT job FROM incident LIMIT 1)",
+            "refers to a missing row of job",
+        ),
+        ("DELETE FROM finding WHERE incident = 2", "no root cause"),
+        ("UPDATE cluster SET redirect = 'u-aaaaaa' WHERE id = 'u-cccccc'", "merged cluster"),
+        ("INSERT INTO page_fts (page_fts) VALUES ('delete-all')", "full-text index is wrong"),
+    ],
+)
+def test_damage_is_found(tmp_path: Path, harm: str, says: str) -> None:
+    """Each kind of damage is named."""
+    with filled(tmp_path / "a.db") as store:
+        for statement in harm.split("; "):
+            store.connections.get().execute(statement)
+        assert says in "\n".join(maintenance.check_store(store.connections))
+
+
+def test_retention_by_age(tmp_path: Path) -> None:
+    """Old incidents are deleted, those with feedback stay, and clusters keep their counts."""
+    with filled(tmp_path / "a.db") as store:
+        done = maintenance.prune(store.connections, store.incidents, days=9.5, now=NOW)
+        assert done.incidents == 9  # ten are older, one of them was spoken about
+        assert store.incidents.get(known_diagnosis("job 19").job.id).incident.wrong == 1
+        assert store.clusters.get("u-cccccc").incidents == 1
+        assert maintenance.check_store(store.connections) == []
+
+
+def test_retention_by_size(tmp_path: Path) -> None:
+    """The oldest incidents are deleted until the file is small enough."""
+    with Store.open(tmp_path / "a.db") as store:
+        for day in range(300):
+            store.incidents.add(known_diagnosis(f"job {day}", at=NOW - day * DAY), now=NOW)
+        before = store.connections.path.stat().st_size
+        done = maintenance.prune(store.connections, store.incidents, size=before // 2)
+        assert store.connections.path.stat().st_size <= before // 2
+        assert 50 < done.incidents < 290
+        left = store.search.list_incidents(limit=1000)
+        assert min(incident.at for incident in left) > NOW - 250 * DAY
+        assert maintenance.check_store(store.connections) == []
+
+
+def test_export_and_import(tmp_path: Path) -> None:
+    """The import restores what was exported; a second import changes nothing."""
+    with filled(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+        lines = list(transfer.export_lines(store.connections))
+        assert json.loads(lines[-1]) == {"type": "end", "lost": []}
+        added = transfer.import_lines(other.connections, lines)
+        assert (added["incident"], added["feedback"], added["cluster"]) == (23, 1, 3)
+        assert transfer.import_lines(other.connections, lines) == {}
+        assert maintenance.check_store(other.connections) == []
+        assert other.search.list_incidents(limit=100) == store.search.list_incidents(limit=100)
+        for incident in store.search.list_incidents(limit=100):
+            assert other.incidents.get(incident.id).diagnosis == store.incidents.get(incident.id).diagnosis
+        assert other.clusters.list_clusters() == store.clusters.list_clusters()
+        assert separated_pairs(other) == separated_pairs(store)
+        assert other.search.search_text("u-bbbbbb")[0].incident == store.search.search_text("u-bbbbbb")[0].incident
+        again = [line for line in transfer.export_lines(other.connections) if '"type": "audit"' not in line]
+        assert sorted(again) == sorted(line for line in lines if '"type": "audit"' not in line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "not json",
+        "[]",
+        '{"type": "incident"}',
+        '{"type": "job", "id": "j-1"}',
+        '{"type": "job", "id": "j-1", "name": "n", "path": "p", "versions": "{}", "name); DROP TABLE job; --": 1}',
+        '{"type": "feedback", "of": "i-aa", "1=1 OR at": 1}',
+        '{"type": "feedback", "of": "i-' + known_diagnosis("job 1").job.id[2:] + '", "1=1 OR at": 1}',
+    ],
+)
+def test_other_files_are_not_imported(tmp_path: Path, line: str) -> None:
+    """The error has file and line, nothing is imported, and column names never come from a file."""
+    with filled(tmp_path / "a.db") as store:
+        before = list(transfer.export_lines(store.connections))
+        lines = ['{"type": "head", "format": "triage.store/1"}', '{"type": "setting", "key": "k", "value": "v"}', line]
+        if (
+            "i-aa" in line or line == '{"type": "job", "id": "j-1"}'
+        ):  # no such incident, or a row that is not whole: nothing to take
+            transfer.import_lines(store.connections, lines[:1] + lines[2:])
+        else:
+            with pytest.raises(InputError) as caught:
+                transfer.import_lines(store.connections, lines, name="x.jsonl")
+            assert (caught.value.path, caught.value.line) == ("x.jsonl", 3)
+        assert list(transfer.export_lines(store.connections)) == before
+    with Store.open(tmp_path / "b.db") as store, pytest.raises(InputError, match="is not a head"):
+        transfer.import_lines(store.connections, ['{"type": "setting", "key": "k", "value": "v"}'])

@@ -1,0 +1,116 @@
+"""triage.store.meaning_search, without the model (tests/with_torch has the tests of the model)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.store.factories import DAY, NOW, known_diagnosis, unknown_diagnosis
+from triage.base.errors import OptionError
+from triage.catalog.load import load
+from triage.cli import main
+from triage.clusters import meaning
+from triage.store import Store, meaning_search
+
+
+def model_for(word: str) -> meaning_search.Best:
+    """Return a model that only recognizes this word."""
+    return lambda _, documents: [float(any(word in passage.lower() for passage in passages)) for passages in documents]
+
+
+def test_two_rankings_beat_one_first_place() -> None:
+    """Reciprocal ranks add up; ties keep the order of the first ranking."""
+    assert meaning_search.fuse_rankings([7, 5], [3, 5]) == [5, 3, 7]
+    assert meaning_search.fuse_rankings([1, 2], []) == [1, 2]
+
+
+def test_causes_bring_their_incidents(store: Store) -> None:
+    """Signatures and named clusters are found by meaning, incidents by their cause, the latest first."""
+    for number in range(5):
+        store.incidents.add(known_diagnosis(f"job {number}", at=NOW + number * DAY))
+    store.incidents.add(unknown_diagnosis("odd"))
+    store.cluster_actions.name("u-7f3a9c", "The tokenizer is torn", actor="ann", note="the copy job of tuesdays")
+    shipped, clusters = load().signatures, store.clusters.list_clusters()
+    found = meaning_search.search_by_meaning(shipped, clusters, "qwrtz xyzzy", 3, best=model_for("tuesdays"))
+    assert found[0].id == "u-7f3a9c"
+    hits = store.search.list_by_cause(["cuda.out-of-memory", "u-7f3a9c", "gpu.fallen-off-bus"], each=2)
+    assert [hit.incident.job_name for hit in hits] == ["job 4", "job 3", "odd"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["search", "--meaning", "graphics card is gone"], ["clusters", "show", "u-7f3a9c", "--near", "meaning"]],
+)
+def test_a_missing_model_is_an_error(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error says what to install, and nothing is downloaded."""
+    monkeypatch.setattr(meaning, "PACKAGE", "no_such_model_package")
+    with Store.open(tmp_path / "triage.db") as store:
+        store.incidents.add(unknown_diagnosis("a", "SinkError: writer lost its lease"))
+        store.incidents.add(unknown_diagnosis("b", "SinkError: reader lost its lease", "u-123456"))
+    assert main([*arguments, "--store", str(tmp_path / "triage.db")]) == 2
+    assert "pip install 'triage-kb[torch]'" in capsys.readouterr().err
+
+
+def test_the_catalog_is_searched_without_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a store, signatures and guides are found; a named store must exist."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.delenv("TRIAGE_STORE", raising=False)
+    assert main(["search", "retry", "exceeded"]) == 0
+    assert "fabric.ib-retry-exceeded" in capsys.readouterr().out
+    assert main(["search", "retry", "--store", str(tmp_path / "none.db")]) == 2
+    assert not (tmp_path / "triage").exists()
+
+
+def test_results_with_all_words_exclude_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Incidents or signatures with all words are not mixed with those that have some."""
+    with Store.open(tmp_path / "triage.db") as store:
+        store.incidents.add(unknown_diagnosis("a", "SinkError: writer lost its lease after retry"))
+    for words, there, gone in (
+        ("writer lease", "SinkError", "in the catalog"),
+        ("retry exceeded mlx5", "in the catalog", "SinkError"),
+    ):
+        assert main(["search", words, "--store", str(tmp_path / "triage.db")]) == 0
+        out = capsys.readouterr().out
+        assert there in out.replace("«", "").replace("»", "")
+        assert gone not in out.replace("«", "").replace("»", "")
+
+
+def test_vectors_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors are computed once; a damaged or missing cache costs only time."""
+    numpy = pytest.importorskip("numpy")
+    asked: list[str] = []
+
+    class Model:
+        def encode(self, texts: Sequence[str], **_: object) -> object:
+            asked.extend(texts)
+            rows = numpy.zeros((len(texts), meaning.SIZE), "<f4")
+            for row, text in zip(rows, texts, strict=True):
+                row[len(text)] = 1.0
+            return rows
+
+    monkeypatch.setattr(meaning, "_model_directory", lambda: "m")
+    monkeypatch.setattr(meaning, "_model", lambda where: Model())
+    monkeypatch.setenv("TRIAGE_CACHE", str(tmp_path))
+    assert meaning.similarity("abc", ["xyz", "long text"]) == [1.0, 0.0]
+    assert meaning.best_similarity("abc", [["xyz", "long text"], [], ["long text"]]) == [1.0, -1.0, 0.0]
+    assert asked.count("xyz") == asked.count("long text") == 1
+    (kept,) = tmp_path.glob("*.vectors")
+    assert kept.stat().st_mode & 0o077 == 0
+    for damage in (kept.read_bytes()[:-7], b"\xff" * kept.stat().st_size, b""):
+        kept.write_bytes(damage)
+        assert meaning.similarity("abc", ["xyz", "long text"]) == [1.0, 0.0]
+    monkeypatch.setenv("TRIAGE_CACHE", "off")
+    assert meaning.similarity("abc", ["xyz"]) == [1.0]
+
+
+def test_the_model_is_loaded_without_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that cannot be imported is reported as missing."""
+    monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
+    with pytest.raises(OptionError, match="cannot be loaded"):
+        meaning._model.__wrapped__("m")

@@ -1,0 +1,62 @@
+"""triage.store.stats_cache: values are never older than the store while they are cheap."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from triage.store import Store, stats_cache
+from triage.store.stats_cache import StatsCache
+
+
+@pytest.fixture
+def cache(store: Store) -> StatsCache:
+    return StatsCache(store.connections)
+
+
+def changed(store: Store) -> None:
+    with store.connections.write() as db:
+        db.execute("UPDATE generation SET number = number + 1")
+
+
+def test_cheap_values_are_current(store: Store, cache: StatsCache) -> None:
+    """A cheap value is computed once, and again after any change."""
+    made: list[int] = []
+    for _ in range(3):
+        cache.get("a", lambda: made.append(1))
+    assert len(made) == 1
+    changed(store)
+    cache.get("a", lambda: made.append(1))
+    cache.get("b", lambda: made.append(1))
+    assert len(made) == 3
+
+
+def test_expensive_values_may_be_old(store: Store, cache: StatsCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a change an expensive value is reused until its time is over."""
+    made: list[int] = []
+    monkeypatch.setattr(stats_cache, "CHEAP", 0.0)
+    monkeypatch.setattr(stats_cache, "TIMES", 1e9)
+    monkeypatch.setattr(stats_cache, "OLDEST", 0.2)
+
+    def make() -> None:
+        made.append(1)
+        end = time.thread_time() + 0.001
+        while time.thread_time() < end:
+            pass
+
+    cache.get("a", make)
+    changed(store)
+    cache.get("a", make)
+    assert len(made) == 1
+    time.sleep(0.25)
+    cache.get("a", make)
+    assert len(made) == 2
+
+
+def test_the_cache_is_bounded(cache: StatsCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least recently used value is dropped."""
+    monkeypatch.setattr(stats_cache, "MOST", 3)
+    for number in range(10):
+        cache.get(number, lambda: None)
+    assert len(cache._values) == 3

@@ -1,0 +1,112 @@
+"""Extract the settings that logs state, from the start of every text, where programs print them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from triage.evidence.settings import settings_in_line
+from triage.model.evidence import Evidence, Origin, Source
+from triage.records.text import split_line
+from triage.scan.interface import ScanResult
+
+ReadBytes = Callable[[int, int], bytes]
+
+# Bytes that are read of all texts together, and of one at most; the head that the scan keeps is always searched.
+MAX_TOTAL_BYTES = 1 << 25
+MAX_BYTES_PER_TEXT = 1 << 20
+MAX_LINES = 4096  # of one text
+_BY_NCCL = b" set by environment to "
+_STATES_SETTING = (
+    rb"(?:NCCL_[A-Z0-9_]+ set to |[ot]rch[_-]?(?:npu)?(?:\.__version__)? ?(?:version)? ?[:=] ?\d|NCCL version 2"
+    rb"|Driver Version: \d|CANN[ _-]?[Vv]?e?r?s?i?o?n? ?[:=] ?\d|CUDA used to build|environ\(?\{"
+    rb"|(?:^|[ \t\"'])(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|CUBLAS|ATB|ASCEND|GLOO|NVTE|FLASH|MASTER|WORLD|TASK|CLOSE)"
+    rb"_[A-Z0-9_]+=)"
+)
+
+
+def extract_logged_settings(
+    texts: Sequence[tuple[Source, ScanResult]], read_of: Callable[[Source, ScanResult], ReadBytes], year: int
+) -> list[Evidence]:
+    """One piece of evidence of kind `environment` for each writer in each text that states settings."""
+    share = min(MAX_BYTES_PER_TEXT, MAX_TOTAL_BYTES // max(1, len(texts)))
+    facts: list[Evidence] = []
+    for source, scan in texts:
+        data = scan.head
+        if source.path is not None and len(data) < min(share, scan.size):
+            data = read_of(source, scan)(0, share)
+        facts += _settings_by_writer(source, data, year)
+    return facts
+
+
+def _settings_by_writer(source: Source, data: bytes, year: int) -> Iterator[Evidence]:
+    writers: dict[Origin, dict[str, tuple[str, int]]] = {}
+    for origin, offset, pairs in (*_settings_by_nccl(data, year), *_other_settings(data, year)):
+        settings = writers.setdefault(Origin(origin.rank, origin.local_rank, origin.host, origin.pid), {})
+        for name, value in pairs:
+            settings.setdefault(name, (value, offset))
+    for origin, settings in writers.items():
+        yield Evidence(
+            kind="environment",
+            component="log",
+            text=f"{len(settings)} settings",
+            origin=origin,
+            source=source.name,
+            offset=min(offset for _, offset in settings.values()),
+            fields={name: value for name, (value, _) in settings.items()},
+            excerpt="\n".join(f"{name} {offset} 0" for name, (_, offset) in settings.items()),
+        )
+
+
+StatedSettings = tuple[Origin, int, Sequence[tuple[str, str]]]
+
+
+def _settings_by_nccl(data: bytes, year: int) -> Iterator[StatedSettings]:
+    """The settings in NCCL's own lines. A rank writes dozens of them, so each different prefix is parsed once."""
+    origins: dict[bytes, Origin] = {}
+    place = data.find(_BY_NCCL)
+    for _ in range(MAX_LINES):
+        if place < 0:
+            break
+        start = data.rfind(b"\n", 0, place) + 1
+        end = data.find(b"\n", place)
+        line = data[start : end if end >= 0 else len(data)]
+        prefix, marker, _ = line.partition(b"NCCL INFO ")
+        origin = origins.get(prefix)
+        if origin is None:
+            origin = origins[prefix] = split_line(prefix + marker, start, year)[-1].parsed.origin
+        pairs = settings_in_line(line[len(prefix) :].decode("utf-8", "replace"))
+        if pairs:
+            yield origin, start, pairs
+        place = data.find(_BY_NCCL, place + 1)
+
+
+def _other_settings(data: bytes, year: int) -> Iterator[StatedSettings]:
+    for start, end in _candidate_lines(data):
+        for line in split_line(data[start:end], start, year):
+            pairs = settings_in_line(line.parsed.text)
+            if pairs:
+                yield line.parsed.origin, line.offset, pairs
+
+
+def _candidate_lines(data: bytes) -> Iterator[tuple[int, int]]:
+    """(start, end) of the lines that may state a setting, each once."""
+    line_end = -1
+    count = 0
+    for match in _pattern().finditer(data):
+        if match.start() >= line_end and count < MAX_LINES:
+            count += 1
+            start = data.rfind(b"\n", 0, match.end()) + 1
+            end = data.find(b"\n", match.end() - 1)
+            line_end = end if end >= 0 else len(data)
+            yield start, line_end
+
+
+@cache
+def _pattern() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(b"(?m)" + _STATES_SETTING, options)

@@ -1,0 +1,274 @@
+"""Which rank wrote a fact, where its line does not say so; and one fact where several files have the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from triage.base.lazy_re import lazy_re
+from triage.diagnose.memory_kills import by_memory_kill
+from triage.model.details import CrashDetail, Detail, ExceptionDetail, ExitDetail, KernelDetail
+from triage.model.evidence import Evidence, Origin
+from triage.ranks.identity import JobMap
+from triage.ranks.timestamps import ISO, epoch_seconds
+
+# Exceptions that only wrap or repeat another one, which is the failure.
+WRAPPERS = frozenset(
+    (
+        "KeyboardInterrupt",
+        "SignalException",
+        "ChildFailedError",
+        "ProcessRaisedException",
+        "ProcessExitedException",
+        "SystemExit",
+        "WorkerGroupFailureException",
+    )
+)
+_CANCELLED = lazy_re(rf"CANCELLED AT {ISO}")
+_EXIT_CODE = "exit code"
+_place = operator.attrgetter("source", "offset", "kind", "text")
+
+
+def attribute(
+    evidence: Sequence[Evidence], job: JobMap, without: frozenset[str] = frozenset()
+) -> tuple[list[Evidence], frozenset[str]]:
+    """Return the facts in a fixed order, with all that is known of their ranks, and the rules that found something."""
+    facts = sorted(evidence, key=_place)
+    fired_rules = set()
+    for rule in PLACING:
+        name = rule.__name__.replace("_", "-")
+        if name not in without:
+            changed = rule(facts, job)
+            if len(changed) != len(facts) or any(map(operator.is_not, changed, facts)):
+                fired_rules.add(name)
+            facts = changed
+    return facts, frozenset(fired_rules)
+
+
+def with_origin(fact: Evidence, **parts: str | float | None) -> Evidence:
+    """Return the fact with these parts of its origin replaced."""
+    return dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, **parts))  # type: ignore[arg-type]
+
+
+def by_process_index(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """torch.multiprocessing.spawn names the process by its index, which is its local rank."""
+    return [
+        with_origin(fact, local_rank=fact.detail.spawn_index)
+        if isinstance(fact.detail, ExceptionDetail) and fact.detail.spawn_index is not None and _has_no_rank(fact)
+        else fact
+        for fact in facts
+    ]
+
+
+def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """Pids, local ranks, hosts and file names join a line to its rank, where all files agree."""
+    origins = [job.with_corrected_time(job.complete(fact.source, fact.origin)) for fact in facts]
+    return [
+        fact if origin is fact.origin else dataclasses.replace(fact, origin=origin)
+        for fact, origin in zip(facts, origins, strict=True)
+    ]
+
+
+def by_pci_address(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """A kernel line that names a GPU by its PCI address is about the rank that uses it."""
+    return [
+        with_origin(fact, rank=job.rank_of_gpu(fact.origin.host, fact.detail.pci_address))
+        if isinstance(fact.detail, KernelDetail)
+        and fact.origin.rank is None
+        and job.rank_of_gpu(fact.origin.host, fact.detail.pci_address) is not None
+        else fact
+        for fact in facts
+    ]
+
+
+def by_stated_time(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """Slurm's lines have no timestamp, but say when they cancelled the job."""
+    return [_at_stated_time(fact) if fact.kind == "scheduler" and fact.origin.time is None else fact for fact in facts]
+
+
+def _at_stated_time(fact: Evidence) -> Evidence:
+    stated = _CANCELLED.search(fact.text)
+    when = epoch_seconds(stated, 1970) if stated else None
+    return fact if when is None else with_origin(fact, time=when)
+
+
+def stopped_by_agent(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """A process that the launcher stopped, by another of its lines, did not fail by itself."""
+    stopped = {
+        fact.origin.pid
+        for fact in facts
+        if isinstance(fact.detail, ExitDetail) and fact.detail.stopped_by_agent and fact.origin.pid is not None
+    }
+    return [
+        dataclasses.replace(
+            fact,
+            fields={**fact.fields, "by": "agent"},
+            detail=dataclasses.replace(fact.detail, stopped_by_agent=True),
+        )
+        if isinstance(fact.detail, ExitDetail)
+        and fact.origin.pid in stopped
+        and fact.detail.signal in ("SIGTERM", "SIGKILL")
+        and not fact.detail.stopped_by_agent
+        else fact
+        for fact in facts
+    ]
+
+
+def by_exit_status(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """A crash without a rank belongs to the rank that died by its signal, if there is just one."""
+    died: dict[str, set[Origin]] = defaultdict(set)
+    for fact in facts:
+        end, origin = fact.detail, fact.origin
+        if isinstance(end, ExitDetail) and origin.rank is not None and not end.stopped_by_agent:
+            key = end.signal or (_EXIT_CODE if end.exit_code else "")
+            died[key].add(Origin(rank=origin.rank, local_rank=origin.local_rank, host=origin.host))
+    if not died:
+        return facts
+    return [_of_dead_rank(fact, died) if _has_no_rank(fact) else fact for fact in facts]
+
+
+def _of_dead_rank(fact: Evidence, died: Mapping[str, set[Origin]]) -> Evidence:
+    owners = died.get(_signal_of(fact), set())
+    if len({owner.rank for owner in owners}) != 1:
+        return fact
+    return _attributed(fact, min(owners, key=lambda origin: origin.host or ""))
+
+
+def _attributed(fact: Evidence, owner: Origin) -> Evidence:
+    """Return the fact as one of this rank, which ended the way that the fact says."""
+    own = with_origin(fact, rank=owner.rank, local_rank=owner.local_rank, host=fact.origin.host or owner.host)
+    return dataclasses.replace(own, rank_basis="exit status")
+
+
+def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """An exception without a rank, printed as often as ranks ended with an exit code, is that of each of them."""
+    unplaced = [fact for fact in facts if is_final_exception(fact) and _has_no_rank(fact)]
+    owners = _ended_with_code(facts)
+    if not unplaced or len({fact.text for fact in unplaced}) != 1:
+        return facts
+    if sum(fact.count for fact in unplaced) != len(owners):
+        return facts
+    first = dataclasses.replace(unplaced[0], count=1, origin=dataclasses.replace(unplaced[0].origin, host=None))
+    gone = set(map(id, unplaced))
+    return [fact for fact in facts if id(fact) not in gone] + [
+        _attributed(first, owner) for _, owner in sorted(owners.items())
+    ]
+
+
+def last_of_all(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """Where one rank ended with an exit code and none by a signal, the last exception of the only file is its own."""
+    owners = _ended_with_code(facts)
+    if len(owners) != 1 or any(isinstance(fact.detail, ExitDetail) and fact.detail.signal for fact in facts):
+        return facts
+    final = [fact for fact in facts if is_final_exception(fact)]
+    if not final or len({fact.source for fact in final}) > 1 or any(fact.origin.rank is not None for fact in final):
+        return facts
+    last = max(final, key=lambda fact: fact.offset)
+    own = _attributed(last, next(iter(owners.values())))
+    return [own if fact is last else fact for fact in facts]
+
+
+def _ended_with_code(facts: Iterable[Evidence]) -> dict[int, Origin]:
+    """Return the ranks that ended with an exit code other than 0, and by no signal."""
+    return {
+        fact.origin.rank: fact.origin
+        for fact in facts
+        if isinstance(fact.detail, ExitDetail)
+        and fact.origin.rank is not None
+        and not fact.detail.signal
+        and fact.detail.exit_code
+    }
+
+
+def is_final_exception(fact: Evidence) -> bool:
+    """Whether the fact is the last exception of its traceback, and does not only wrap another."""
+    detail = fact.detail
+    return isinstance(detail, ExceptionDetail) and detail.chain == "final" and detail.type not in WRAPPERS
+
+
+def _has_no_rank(fact: Evidence) -> bool:
+    return fact.origin.rank is None and fact.origin.local_rank is None
+
+
+def _signal_of(fact: Evidence) -> str:
+    """Return the signal by which a process that writes this must have died; `-` where it is not known."""
+    if fact.kind == "fatal-python" and isinstance(fact.detail, CrashDetail):
+        return fact.detail.signal or "-"
+    if fact.kind == "terminate" or (fact.kind == "message" and fact.component == "glibc"):
+        return "SIGABRT"
+    return "-"
+
+
+PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
+    by_process_index,
+    by_maps,
+    by_pci_address,
+    by_stated_time,
+    stopped_by_agent,
+    by_exit_status,
+    by_memory_kill,
+    as_often_as_ranks,
+    last_of_all,
+)
+
+
+def merge_copies(facts: Iterable[Evidence]) -> list[Evidence]:
+    """Return one fact for each (rank, text). Twice in one file it counts twice; in two files (console and log) once."""
+    first: dict[tuple[object, ...], Evidence] = {}
+    copies: dict[tuple[object, ...], list[Evidence]] = {}
+    for fact in facts:
+        origin = fact.origin
+        writer = (
+            origin.rank
+            if origin.rank is not None
+            else (origin.host, origin.local_rank, origin.pid if fact.kind == "exit" else None)
+        )
+        key = (writer, origin.attempt, fact.kind, fact.text, fact.fields.get("chain") if fact.fields else None)
+        if first.setdefault(key, fact) is not fact:
+            copies.setdefault(key, [first[key]]).append(fact)
+    merged = {**first, **{key: _merge(same) for key, same in copies.items()}} if copies else first
+    return sorted(merged.values(), key=_place)  # quick where it is in order already, as attributed facts mostly are
+
+
+def _merge(copies: list[Evidence]) -> Evidence:
+    """Return the best of the copies of one fact, with what the others know."""
+    by_file: dict[tuple[str, bool], list[Evidence]] = {}
+    for fact in copies:  # what the launcher quotes, the rank has printed itself
+        by_file.setdefault((fact.source, _is_quoted(fact)), []).append(fact)
+    best = min((same[0] for same in by_file.values()), key=_rank_copy)
+    ordered = [best, *reversed([fact for same in by_file.values() for fact in same])]
+    time, inherited = min(
+        ((fact.origin.time, fact.inherits_time) for fact in copies if fact.origin.time is not None),
+        default=(None, False),
+    )
+    return dataclasses.replace(
+        best,
+        count=max(sum(fact.count for fact in same) for same in by_file.values()),
+        fields={name: value for fact in reversed(ordered) for name, value in fact.fields.items()},
+        origin=dataclasses.replace(best.origin, time=time),
+        detail=_merge_details([fact.detail for fact in ordered if fact.detail is not None]),
+        inherits_time=inherited,
+        rank_basis=next((fact.rank_basis for fact in ordered if fact.rank_basis), ""),
+    )
+
+
+def _merge_details(details: Sequence[Detail]) -> Detail | None:
+    """Return the first detail, with what the others know where it has nothing."""
+    if not details:
+        return None
+    known = {}
+    for part in dataclasses.fields(details[0]):
+        values = [getattr(detail, part.name) for detail in details if type(detail) is type(details[0])]
+        known[part.name] = next((value for value in values if value), values[0])
+    return dataclasses.replace(details[0], **known)
+
+
+def _is_quoted(fact: Evidence) -> bool:
+    return isinstance(fact.detail, ExceptionDetail) and fact.detail.quoted_by_launcher
+
+
+def _rank_copy(fact: Evidence) -> tuple[bool, bool, int, str, int]:
+    """Order copies, the one to show first: first-hand, with a time, in the shortest path, first by name."""
+    return (_is_quoted(fact), fact.origin.time is None, fact.source.count("/"), fact.source, fact.offset)

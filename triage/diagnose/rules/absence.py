@@ -1,0 +1,200 @@
+"""Rules about what somebody did not write: ranks that are absent, left, stopped, or missed a collective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_range, format_ranks
+from triage.diagnose.context import LONG_SILENCE, RuleContext, ranks_of
+from triage.diagnose.phrases import agree
+from triage.evidence.inference import make_inferences
+from triage.model.details import ExitDetail, InferenceDetail
+from triage.model.evidence import Evidence
+
+_CLIENTS = lazy_re(r"(\d+)/(\d+) clients joined")
+_STORE_KEY = lazy_re(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
+
+
+def _infer(rule: str, ranks: Iterable[int], text: str, evidence: Evidence) -> list[Evidence]:
+    return make_inferences(rule, ranks, text, evidence, basis="absence")
+
+
+def rank_absent(context: RuleContext) -> list[Evidence]:
+    """The store counts fewer clients than ranks, or is asked for the address of a rank that left no trace."""
+    present = set(context.ranks)
+    for fact in context.facts_with("clients joined"):
+        clients = _CLIENTS.search(fact.text)
+        if clients and int(clients[1]) < int(clients[2]):
+            absent = set(range(int(clients[2]))) - present if len(present) == int(clients[1]) else set()
+            more = f"; no file is from {format_ranks(absent)}" if absent else ""
+            # With ranks beyond the absent ones the world is as large as the job was told.
+            is_between = bool(absent) and max(absent) < max(present, default=-1)
+            text = f"{clients[1]} of {clients[2]} ranks reached the store{more}"
+            return _infer("never-joined" if is_between else "rank-absent", absent, text, fact)
+    wanted = {int(match[2]): fact for fact in context.facts_with("//cpu//") if (match := _STORE_KEY.search(fact.text))}
+    if len(wanted) == 1:
+        rank, fact = next(iter(wanted.items()))
+        if rank not in present and rank not in context.failed:
+            text = f"every process waits for the address of rank {rank}, and no file is from rank {rank}"
+            return _infer("rank-absent", {rank}, text, fact)
+    return []
+
+
+def left_early(context: RuleContext) -> list[Evidence]:
+    """Some ranks were done while others still waited for them: they say so, or the launcher's table of failures does
+    not list them.
+    """
+    stuck = context.evidence_of("waiting", "peer-lost")
+    if not stuck:
+        return []
+    coded = (
+        fact for fact in context.exits if isinstance(fact.detail, ExitDetail) and fact.detail.exit_code is not None
+    )
+    listed = ranks_of(coded)
+    waiting = context.ranks_with("waiting", "peer-lost")
+    unlisted = context.all_ranks - listed if len(listed) > 1 and context.one_host else set()
+    left = (set(context.finished) | unlisted) - waiting - context.failed
+    if not left or not waiting - left - context.finished:
+        return []
+    how = (
+        "finished" if left <= context.finished else "ended without an error, as the launcher's list of failures shows,"
+    )
+    text = f"{format_ranks(left)} {how} while {format_ranks(waiting)} still waited for {_them(left)} in a collective"
+    return _infer("left-early", left, text, stuck[0])
+
+
+def done_while_others_wait(context: RuleContext) -> list[Evidence]:
+    """Stack dumps show some ranks in a collective, and the only thing known of the others is that they finished."""
+    details = [(fact, fact.detail) for fact in context.facts if isinstance(fact.detail, InferenceDetail)]
+    from_stacks = [(fact, detail) for fact, detail in details if detail.evidence_kind == "stack"]
+    stuck = [fact for fact, detail in from_stacks if detail.rule == "blocked-in-collective"]
+    waiting = ranks_of(stuck)
+    left = set(context.finished) - waiting - context.failed
+    if not left or not stuck or len(stuck) < len(from_stacks):
+        return []
+    need = f"the stacks of {format_ranks(waiting)} are in a collective that needs {_them(left)}"
+    return _infer("left-early", left, f"{format_ranks(left)} finished, while {need}", stuck[0])
+
+
+def _awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], Evidence | None]:
+    """Return who timed out, the few others that printed no error of their own, and the evidence for that."""
+    waiting = context.ranks_with("waiting")
+    absent = context.all_ranks - waiting - context.ranks_with("peer-lost") - context.failed
+    if not waiting or not absent or len(absent) > max(1, len(waiting)):
+        return waiting, frozenset(), None
+    return waiting, absent, context.evidence_of("waiting")[0]
+
+
+def one_rank_diverged(context: RuleContext) -> list[Evidence]:
+    """The ranks that did not come had caught an error before, and went on without the others."""
+    waiting, absent, timeout = context.once(_awaited)
+    caught = [fact for fact in context.handled if fact.origin.rank in absent and fact.kind == "exception"]
+    if timeout is None or not caught or ranks_of(caught) != absent:
+        return []
+    error = caught[0].text.split("\n", 1)[0][:120]
+    missed = f"did not come to the collective in which {format_ranks(waiting)} timed out"
+    return _infer("one-rank-diverged", absent, f"{format_ranks(absent)} caught {error!r} and {missed}", caught[0])
+
+
+def compile_skew(context: RuleContext) -> list[Evidence]:
+    """The ranks that did not come were compiling, as their last lines say."""
+    waiting, absent, timeout = context.once(_awaited)
+    if timeout is None or any(context.doing.get(rank) != "compiling" for rank in absent):
+        return []
+    compiling = f"{format_ranks(absent)} {agree(absent, 'was', 'were')} compiling, as the last lines show,"
+    return _infer(
+        "compile-skew", absent, f"{compiling} while {format_ranks(waiting)} timed out in a collective", timeout
+    )
+
+
+def uneven_steps(context: RuleContext) -> list[Evidence]:
+    """The ranks that did not come had finished their epoch, as their last lines say. Rank 0 alone may just have more to
+    do.
+    """
+    waiting, absent, timeout = context.once(_awaited)
+    if timeout is None or absent == {0} or any(context.doing.get(rank) != "epoch-over" for rank in absent):
+        return []
+    if any(context.doing.get(rank) == "epoch-over" for rank in waiting):
+        return []
+    further = f"{format_ranks(waiting)} timed out in a collective of a further batch"
+    return _infer("uneven-steps", absent, f"{format_ranks(absent)} had finished the epoch, while {further}", timeout)
+
+
+def missed_barrier(context: RuleContext) -> list[Evidence]:
+    """Ranks say that they reached a monitored barrier, where rank 0 waited in vain for those that do not say so."""
+    reports = [
+        fact for fact in context.facts_with("successfully reached monitoredBarrier") if fact.origin.rank is not None
+    ]
+    reached = ranks_of(reports)
+    missed = context.all_ranks - reached - {0} - context.finished
+    if not reports or not missed or len(missed) > len(reached):
+        return []
+    text = f"{format_ranks(reached)} reached the monitored barrier where rank 0 waited; {format_ranks(missed)} did not"
+    return _infer("missed-barrier", missed, text, reports[0])
+
+
+def never_joined(context: RuleContext) -> list[Evidence]:
+    """Some ranks timed out in a collective, the others show no error of their own: they are the ones waited for."""
+    waiting, absent, timeout = context.once(_awaited)
+    if timeout is None:
+        return []
+    silent = "" if absent & context.complaining else "printed no error and "
+    joined = f"{format_ranks(absent)} {silent}did not join it"
+    text = f"{format_ranks(waiting)} timed out in a collective; {joined}{_compare_steps(context, absent, waiting)}"
+    return _infer("never-joined", absent, text, timeout)
+
+
+def log_stopped(context: RuleContext) -> list[Evidence]:
+    """The logs of a few ranks stop while the others, who complain of a lost peer, go on to later steps."""
+    lost, others = context.evidence_of("peer-lost"), context.ranks_with("peer-lost")
+    if not lost or context.evidence_of("waiting") or len(others) < 2 or not context.last_step.keys() >= others:
+        return []
+    least = min(context.last_step[rank] for rank in others)
+    behind = {rank for rank, step in context.last_step.items() if rank not in others and step < least}
+    behind -= context.failed | context.finished
+    behind = {
+        rank for rank in behind if all(_silent_long_before(context, rank, other) is not False for other in others)
+    }
+    if not behind or len(behind) > len(others) // 2:
+        return []
+    step, logs = _span([context.last_step[rank] for rank in behind]), agree(behind, "log", "logs")
+    stops = agree(behind, "stops", "stop")
+    text = f"the {logs} of {format_ranks(behind)} {stops} at step {step}; the others reached step {least} or later"
+    return _infer("log-stopped", behind, text, lost[0])
+
+
+def left_first(context: RuleContext) -> list[Evidence]:
+    """Everybody complains of a lost peer except a few: those are the peers that were lost."""
+    losing = context.ranks_with("peer-lost")
+    absent = context.all_ranks - losing - context.ranks_with("waiting") - context.failed
+    if not losing or not absent or len(absent) > max(1, len(losing)) or context.evidence_of("waiting"):
+        return []
+    they = agree(absent, "it", "they")
+    text = f"{format_ranks(losing)} lost the connection to a peer; {format_ranks(absent)} did not, so {they} went first"
+    return _infer("left-first", absent, text, context.evidence_of("peer-lost")[0])
+
+
+def _silent_long_before(context: RuleContext, rank: int, other: int) -> bool | None:
+    """Return whether the rank went silent long before the other; None where their times cannot be compared."""
+    mine, theirs = context.last_time.get(rank), context.last_time.get(other)
+    if mine is None or theirs is None or mine[0] != theirs[0]:
+        return None
+    return mine[1] < theirs[1] - LONG_SILENCE
+
+
+def _compare_steps(context: RuleContext, absent: Set[int], waiting: Set[int]) -> str:
+    """Return a clause with the last steps, where the absent ranks are behind the others."""
+    mine = [context.last_step[rank] for rank in absent if rank in context.last_step]
+    theirs = [context.last_step[rank] for rank in waiting if rank in context.last_step]
+    if not mine or not theirs or max(mine) >= min(theirs):
+        return ""
+    return f"; {agree(absent, 'its', 'their')} last step is {_span(mine)}, that of the others {_span(theirs)}"
+
+
+def _them(ranks: Set[int]) -> str:
+    return agree(ranks, "it", "them")
+
+
+def _span(numbers: list[int]) -> str:
+    return format_range(min(numbers), max(numbers))

@@ -1,0 +1,138 @@
+"""Which timestamps can be compared: those of one clock, and those of two hosts whose clocks shared steps tie together.
+
+Clocks of hosts may be minutes apart, so a timestamp orders nothing on another host. But all ranks do a step together:
+where two hosts report the same step, the difference of their timestamps is that of their clocks. Only differences
+count here, so a clock that is wrong changes no answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triage.model.evidence import Evidence, Origin
+from triage.ranks.clocks import RESOLUTION
+from triage.ranks.identity import short_host
+
+# On one host, timestamps with fractions that are closer than this are in no order: programs write with a delay.
+FINE_RESOLUTION = 0.2
+# An agent reports the end of a process when it polls, and may stop the others first: its time is the latest possible.
+EXIT_DELAY = 35.0
+
+Step = tuple[int, int]  # attempt and number
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """`offsets`: host to the seconds by which its clock is ahead of the reference; untied hosts are not in it.
+
+    `errors`: host to the seconds by which that may be wrong, as `ranks.clocks` estimates.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    offsets: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+    def uncertainty(self, one: str | None, other: str | None) -> float:
+        """Return the seconds within which two times of one clock, read on these hosts, are in no order."""
+        if one == other:
+            return FINE_RESOLUTION
+        return max(RESOLUTION, sum(self.errors.get(short_host(host or ""), 0.0) for host in (one, other)))
+
+    def interval(self, fact: Evidence) -> tuple[str, float, float] | None:
+        """Return (clock, earliest, latest time at which it can have happened), or None for a fact without a time.
+
+        A timestamp of whole seconds is anywhere in its second, and that of an earlier line has no upper end.
+        """
+        reading = self.read(fact)
+        if reading is None:
+            return None
+        clock, when = reading
+        # The timestamp itself, because the offset of a clock may have a fraction.
+        width = math.inf if fact.inherits_time else 0.0 if fact.origin.time % 1 else 1.0  # type: ignore[operator]
+        return clock, (when - EXIT_DELAY if fact.kind == "exit" else when), when + width
+
+    def read(self, fact: Evidence) -> tuple[str, float] | None:
+        """Return (clock, time) of a fact, or None without a time. Times of the same clock can be compared."""
+        return self.read_origin(fact.origin, fact.source)
+
+    def read_origin(self, origin: Origin, source: str) -> tuple[str, float] | None:
+        """Return the same for a line of this source."""
+        when, host = origin.time, origin.host
+        if when is None:
+            return None
+        if len(self.hosts) < 2:
+            return "", when
+        if host is None:
+            return (f"source {source}" if origin.rank is None else f"rank {origin.rank}"), when
+        return ("", when - self.offsets[host]) if host in self.offsets else (f"host {host}", when)
+
+
+def tie_clocks(
+    steps: Iterable[tuple[Origin, int]], hosts: Iterable[str], errors: Mapping[str, float] | None = None
+) -> Clocks:
+    """Tie the clocks of all hosts of a job by (origin, step) of lines near the end of the logs."""
+    names = frozenset(hosts)
+    if len(names) < 2:
+        return Clocks(names)
+    times: dict[str, dict[Step, list[float]]] = {}
+    for origin, step in steps:
+        if origin.host is not None and origin.time is not None:
+            times.setdefault(origin.host, {}).setdefault((origin.attempt, step), []).append(origin.time)
+    return Clocks(names, _estimate_offsets(times), errors or {})
+
+
+def _estimate_offsets(times: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float]:
+    """From the first host by name outwards: each host that shares a step with one whose offset is known."""
+    import statistics
+
+    middle = {
+        host: {step: statistics.median(stamps) for step, stamps in steps.items()}
+        for host, steps in sorted(times.items())
+    }
+    if not middle:
+        return {}
+    offsets = {next(iter(middle)): 0.0}
+    pending = list(offsets)
+    while pending and len(offsets) < len(middle):
+        known = pending.pop(0)
+        for host, steps in middle.items():
+            if host not in offsets and (common := steps.keys() & middle[known].keys()):
+                offsets[host] = offsets[known] + statistics.median(steps[step] - middle[known][step] for step in common)
+                pending.append(host)
+    return offsets
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimes:
+    """When something began, by clock.
+
+    `first` is the time of its first line and `host` the host that wrote it; `earliest` and `latest` bound when it can
+    have happened (`latest` is infinite where its lines only inherit the time of earlier lines).
+    """
+
+    first: Mapping[str, float] = field(default_factory=dict)
+    earliest: Mapping[str, float] = field(default_factory=dict)
+    latest: Mapping[str, float] = field(default_factory=dict)
+    host: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def find_start(facts: Sequence[Evidence], clocks: Clocks) -> StartTimes:
+    """Return when the first of the facts happened."""
+    first: dict[str, float] = {}
+    earliest: dict[str, float] = {}
+    latest: dict[str, float] = {}
+    hosts: dict[str, str | None] = {}
+    for fact in facts:
+        if (interval := clocks.interval(fact)) is None:
+            continue
+        clock, low, high = interval
+        when = low + EXIT_DELAY if fact.kind == "exit" else low
+        if clock not in first or when < first[clock]:
+            first[clock], hosts[clock] = when, fact.origin.host
+        if clock not in earliest or low < earliest[clock]:
+            earliest[clock] = low
+        if clock not in latest or high < latest[clock]:
+            latest[clock] = high
+    return StartTimes(first, earliest, latest, hosts)

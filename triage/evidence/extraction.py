@@ -1,0 +1,395 @@
+"""From scanned sources to the facts of a job: blocks around every hit, the map of ranks, the activity of each rank."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any, get_args
+
+from triage import evidence
+from triage.base.forks import map_forked
+from triage.base.lazy_re import lazy_re
+from triage.model.details import Detail
+from triage.model.evidence import Evidence, Origin, Source, Warning
+from triage.ranks import terminal_wrap
+from triage.ranks.file_names import is_process_snapshot, parse_file_name
+from triage.ranks.identity import JobMap, short_host
+from triage.ranks.layouts import PLAIN, Layout, detect_layout
+from triage.records import deinterleave, headerless, identity_lines, line_cuts
+from triage.records.activity import Activity, find_earlier_activity, read_activity
+from triage.records.blocks import build_blocks
+from triage.records.text import Line, Text
+from triage.records.tracebacks import HEADER
+from triage.scan.interface import Hit, ScanResult
+
+Read = Callable[[int, int], bytes]
+Named = tuple[int, int, tuple[str, ...], int]
+"""Start and end of a hit line, the literals in it, and how many lines of its kind the scan dropped."""
+
+_YEAR = lazy_re(rb"\b(20\d\d)-\d\d-\d\d")
+# NCCL says at the start which address its host has, HCCL which host and device a rank has.
+_ADDRESS = lazy_re(
+    r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<"
+)
+_DEVICE = lazy_re(r"userRank\[(\d+)\][^\n]{0,80}?hostIp\[([\d.:a-f]+)\][^\n]{0,120}?devicePhyId\[(\d+)\]")
+_COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
+# Name, what a text must hold in lower case, and where the version stands.
+_VERSIONS = (
+    ("nccl", ("nccl version",), lazy_re(r"NCCL version (\d+(?:\.\d+)+)")),
+    ("torch", ("torch",), lazy_re(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
+    ("cuda", ("cuda",), lazy_re(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
+    (
+        "driver",
+        ("driver version", "kernel module"),
+        lazy_re(
+            r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)"
+            r"|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"
+        ),
+    ),
+    ("cann", ("cann",), lazy_re(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
+    ("slurm", ("slurm",), lazy_re(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
+)
+_REPEATED = lazy_re(rb"\[repeated (\d{1,7})x across cluster\]")
+_READ_HEAD_LINES = 60
+# From so many hits on, of which a file costs some, several processes are faster than one.
+_WORTH_FORKING = 400
+_FILE = 5
+_PLACES = [part.name for part in fields(Evidence)]
+_ORIGIN, _DETAIL = _PLACES.index("origin"), _PLACES.index("detail")
+_DETAILS = {kind.__name__: kind for kind in get_args(Detail)}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """What is known of a source from its first lines: its layout, and the activity of its first writers.
+
+    It stays valid while the source grows. `year` is for timestamps without one.
+    """
+
+    layout: Layout
+    year: int
+    head_activity: tuple[Activity, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedSource:
+    """What one source gives without the others: the activity at its start and end, and its facts.
+
+    `earlier` is the activity, further back, of writers that its end does not show. `lost` counts lines that Ray left
+    out. `is_wrapped`: its lines stand in log wrappers that other files have not.
+    """
+
+    head: tuple[Activity, ...]
+    tail: tuple[Activity, ...]
+    earlier: tuple[Activity, ...]
+    facts: tuple[Evidence, ...]
+    lost: int
+    is_wrapped: bool
+
+
+@dataclass
+class ExtractedJob:
+    """Everything read from the texts of a job, before any reasoning.
+
+    `versions` has the first version of each program that any text states, `stated_versions` all of them.
+    `shared_events` are (event, source, origin) of events that all hosts see at the same moment. `year` is for
+    timestamps without one. `wrapped_sources` are those whose lines stand in log wrappers.
+    """
+
+    facts: list[Evidence] = field(default_factory=list)
+    job: JobMap = field(default_factory=JobMap)
+    activity: list[tuple[str, Activity]] = field(default_factory=list)
+    head_activity: list[tuple[str, Activity]] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    stated_versions: dict[str, set[str]] = field(default_factory=dict)
+    shared_events: list[tuple[str, str, Origin]] = field(default_factory=list)
+    warnings: list[Warning] = field(default_factory=list)
+    year: int = 1970
+    wrapped_sources: set[str] = field(default_factory=set)
+
+
+def extract_job(
+    scanned: Sequence[tuple[Source, ScanResult]],
+    literals: Sequence[str],
+    read_of: Callable[[Source, ScanResult], Read],
+    artifacts: Sequence[Evidence] = (),
+    contexts: Mapping[str, SourceContext] = MappingProxyType({}),
+    processes: int = 1,
+    advance: Callable[[int], None] = lambda size: None,
+) -> ExtractedJob:
+    """Extract the facts of every source, in the order given (sorted by name).
+
+    The evidence of `artifacts` helps to place ranks. `contexts` are those of sources that were read before. `advance`
+    is called with the size of each source when it is done.
+    """
+    year = guess_year(scanned)
+    result = ExtractedJob(year=year)
+    small = sum(scan.size for _, scan in scanned) <= headerless.SMALL
+
+    def read(number: int) -> ExtractedSource:
+        source, scan = scanned[number]
+        known = contexts.get(source.name)
+        context = known if known is not None and known.year == year else make_context(source.name, scan, year)
+        return extract_source(source, scan, literals, read_of(source, scan), context, small=small)
+
+    costs = sum(_FILE + len(scan.hits) for _, scan in scanned)
+    for (source, scan), extracted in zip(
+        scanned, map_forked(read, len(scanned), processes if costs > _WORTH_FORKING else 1, pack, unpack), strict=True
+    ):
+        _add_source(result, source, scan, extracted)
+        advance(scan.size)
+    _compare_clocks(result)
+    result.job.resolve()
+    _learn_artifacts(result.job, artifacts)
+    return result
+
+
+def _learn_artifacts(job: JobMap, artifacts: Sequence[Evidence]) -> None:
+    for fact in artifacts:
+        job.learn(fact.source, fact.origin)
+        size = fact.fields.get("WORLD_SIZE", "")
+        if fact.kind == "environment" and "RANK" in fact.fields and size.isdecimal():
+            job.sizes.add(int(size))
+
+
+def extract_source(
+    source: Source, scan: ScanResult, literals: Sequence[str], read: Read, context: SourceContext, *, small: bool
+) -> ExtractedSource:
+    """Extract everything that one source gives without the others. `small`: all are, so that it may be read whole."""
+    layout = context.layout
+    head, tail, earlier = _read_activity(source, scan, read, context)
+    text = Text(source.name, read, scan.size, context.year, layout)
+    hits, lost = _count_repeats(_with_literals(scan.hits, literals), read)
+    if layout.width or len(scan.tail) == scan.size:  # it is small: the tail is all of it
+        hits = sorted([*hits, *_find_broken_hits(scan.tail, layout, literals)])
+    tracebacks = _find_headerless(source, scan, read, context) if small else ()
+    facts: list[Evidence] = []
+    for block, more in build_blocks(text, hits, tracebacks):
+        extracted = evidence.extract(block)
+        if extracted and more:
+            extracted[-1:] = [evidence.add_count(extracted[-1], more)]
+        facts += extracted
+    return ExtractedSource(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped)
+
+
+def pack(extracted: ExtractedSource) -> list[Any]:
+    """Return what one process sends to another, as JSON can carry it."""
+    activity = ([_encode(item) for item in part] for part in (extracted.head, extracted.tail, extracted.earlier))
+    return [*activity, [_encode_fact(fact) for fact in extracted.facts], extracted.lost, extracted.is_wrapped]
+
+
+def unpack(packed: list[Any]) -> ExtractedSource:
+    """Return what was packed."""
+    head, tail, earlier = (tuple(Activity(Origin(*row[0]), *row[1:]) for row in part) for part in packed[:3])
+    return ExtractedSource(head, tail, earlier, tuple(map(_decode_fact, packed[3])), *packed[4:])
+
+
+def _encode(item: Activity | Evidence | Origin | Detail) -> list[Any]:
+    values = (getattr(item, part.name) for part in fields(item))
+    return [_encode(value) if isinstance(value, Origin) else value for value in values]
+
+
+def _encode_fact(fact: Evidence) -> list[Any]:
+    """Return the values of a fact; its detail stands behind the name of its class."""
+    row = _encode(fact)
+    if fact.detail is not None:
+        row[_DETAIL] = [type(fact.detail).__name__, *_encode(fact.detail)]
+    return row
+
+
+def _decode_fact(row: list[Any]) -> Evidence:
+    origin, detail = row[_ORIGIN], row[_DETAIL]
+    row[_ORIGIN] = Origin(*origin)
+    if detail is not None:
+        values = (tuple(value) if isinstance(value, list) else value for value in detail[1:])
+        row[_DETAIL] = _DETAILS[detail[0]](*values)
+    return Evidence(*row)
+
+
+def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracted: ExtractedSource) -> None:
+    """Add one source to the job: its first and last lines map its ranks, and the last show how far each rank came."""
+    result.job.learn(source.name, Origin())
+    for activity in (*extracted.head, *extracted.tail):
+        result.job.learn(source.name, activity.origin)
+    if not is_process_snapshot(source.name, scan.head or scan.tail):
+        result.activity.extend((source.name, activity) for activity in (*extracted.earlier, *extracted.tail))
+        result.head_activity.extend((source.name, activity) for activity in extracted.head)
+    head_text = scan.head.decode("utf-8", "replace")
+    _learn_from_text(result, source.name, head_text)
+    _learn_addresses(result.job, head_text)
+    for fact in extracted.facts:
+        _learn_from_fact(result, fact)
+    result.facts.extend(fact for fact in extracted.facts if not _is_identity_line(fact))
+    result.wrapped_sources |= {source.name} if extracted.is_wrapped else set()
+    result.warnings.extend(_warnings(source, scan, extracted.lost))
+
+
+def _find_headerless(source: Source, scan: ScanResult, read: Read, context: SourceContext) -> list[list[Line]]:
+    """Return the tracebacks of a source that has no header line of one, where it can be read whole."""
+    data = scan.tail if len(scan.tail) >= scan.size else read(0, scan.size) if source.path is not None else b""
+    if headerless.FRAME_HINT not in data or HEADER.encode() in data:
+        return []
+
+    def read_data(offset: int, length: int) -> bytes:
+        return data[offset : offset + length]
+
+    text = Text(source.name, read_data, len(data), context.year, context.layout)
+    return list(headerless.find_headerless_tracebacks(text))
+
+
+def _find_broken_hits(data: bytes, layout: Layout, literals: Sequence[str]) -> list[Named]:
+    """Return hits that the scan missed, because a terminal, a collector or another writer broke the line inside the
+    literal.
+    """
+    if layout.width:
+        lines = terminal_wrap.find_joined_lines(layout.width, data)
+    else:
+        lines = itertools.chain(
+            line_cuts.find_joined_lines(data, layout.table) if layout.cuts_lines else (),
+            deinterleave.find_interleaved_lines(data),
+        )
+    hits = []
+    for begin, end, text, pieces in lines:
+        named = tuple(
+            literal for literal in literals if literal in text and not any(literal in piece for piece in pieces)
+        )
+        if named:
+            hits.append((begin, end, named, 0))
+    return hits
+
+
+def _with_literals(hits: Sequence[Hit], literals: Sequence[str]) -> list[Named]:
+    return [(hit.start, hit.end, tuple(literals[index] for index in hit.literals), hit.omitted) for hit in hits]
+
+
+def _count_repeats(hits: Sequence[Named], read: Read) -> tuple[list[Named], int]:
+    """Return the hits with the repeats that Ray counts in their lines, without lines that are hit for that alone; and
+    the number of all repeats.
+    """
+    counted: list[Named] = []
+    lost = 0
+    for start, end, named, more in hits:
+        others = 0
+        if evidence.REPEATED in named:
+            times = _REPEATED.search(read(start, end - start))
+            others = int(times[1]) - 1 if times else 0
+            lost += others
+        if named != (evidence.REPEATED,):
+            counted.append((start, end, named, more + others))
+    return counted, lost
+
+
+def make_context(name: str, scan: ScanResult, year: int) -> SourceContext:
+    """Return the layout of a source, from its first and last lines, and the activity in the first."""
+    head = scan.head[: max(0, scan.size - len(scan.tail))]  # of a small source the tail is the whole
+    layout = detect_layout(head, scan.tail) if head else detect_layout(scan.tail)
+    has_one_writer = parse_file_name(name).rank is not None
+    activity = read_activity(scan.head, 0, year, layout, one=has_one_writer)[:_READ_HEAD_LINES]
+    return SourceContext(layout, year, tuple(activity))
+
+
+def source_text(source: Source, scan: ScanResult, read: Read, extracted: ExtractedJob) -> Text:
+    """Return a source as lines, in the layout in which its facts were read."""
+    is_wrapped = source.name in extracted.wrapped_sources
+    layout = make_context(source.name, scan, extracted.year).layout if is_wrapped else PLAIN
+    return Text(source.name, read, scan.size, extracted.year, layout)
+
+
+def _read_activity(
+    source: Source, scan: ScanResult, read: Read, context: SourceContext
+) -> tuple[Sequence[Activity], Sequence[Activity], Sequence[Activity]]:
+    """Return the activity at the start and the end of a source, and the earlier activity of writers whom its end does
+    not show.
+    """
+    layout, year = context.layout, context.year
+    has_one_writer = parse_file_name(source.name).rank is not None
+    tail_start = scan.size - len(scan.tail)
+    head = context.head_activity if tail_start > 0 else ()
+    tail = read_activity(scan.tail, tail_start, year, layout, one=has_one_writer)
+    absent = set() if has_one_writer else {each.writer for each in head} - {each.writer for each in tail}
+    earlier = find_earlier_activity(read, tail_start, sorted(absent), year, layout) if absent else ()
+    return head, tail, earlier
+
+
+def _learn_addresses(job: JobMap, text: str) -> None:
+    lines = "\n".join(line for line in text.split("\n") if ": Using " in line)  # the pattern is slow on others
+    for match in _ADDRESS.finditer(lines):
+        job.addresses[match[2]].add(short_host(match[1]))
+    for match in _DEVICE.finditer(text) if "userRank[" in text else ():
+        job.by_device[(match[2], int(match[3]))].add(int(match[1]))
+
+
+def _learn_from_fact(result: ExtractedJob, fact: Evidence) -> None:
+    result.job.learn(fact.source, fact.origin)
+    if any(trigger in fact.text for trigger in identity_lines.TRIGGERS):
+        event = identity_lines.learn_from_line(result.job, fact.source, fact.origin, fact.text)
+        result.shared_events += [(event, fact.source, fact.origin)] if event else []
+    elif "version" in fact.text or "clients joined" in fact.text or "orld" in fact.text:
+        _learn_from_text(result, fact.source, fact.text)
+    work = _COLLECTIVE.search(fact.text)
+    if work is not None and fact.origin.time is not None:
+        entered = replace(fact.origin, time=fact.origin.time - int(work[3]) / 1000)
+        result.shared_events.append((f"collective {work[1]} {work[2]}", fact.source, entered))
+
+
+def _learn_from_text(result: ExtractedJob, source: str, text: str) -> None:
+    identity_lines.learn_from_text(result.job, source, text)
+    lower = text.lower()
+    for name, hints, pattern in _VERSIONS:
+        if not any(hint in lower for hint in hints):
+            continue
+        # The patterns are slow on lines without a hint.
+        lines = (line for line in text.split("\n") if any(hint in line.lower() for hint in hints))
+        match = next(filter(None, map(pattern.search, lines)), None)
+        if match is not None:
+            version = next(group for group in match.groups() if group)
+            result.versions.setdefault(name, version)
+            result.stated_versions.setdefault(name, set()).add(version)
+
+
+def _compare_clocks(result: ExtractedJob) -> None:
+    """Compare the clocks of hosts by events that all see at once: steps, ready communicators, collectives entered."""
+    steps = [
+        (f"step {activity.step}", source, activity.origin)
+        for source, activity in (*result.head_activity, *result.activity)
+        if activity.step is not None
+    ]
+    for event, source, origin in (*steps, *result.shared_events):
+        host = result.job.complete(source, origin).host
+        result.job.clocks.add_event(event, short_host(host) if host else None, origin.time)
+
+
+def _is_identity_line(fact: Evidence) -> bool:
+    triggers = (trigger for trigger in evidence.MAP_TRIGGERS if trigger != evidence.REPEATED)
+    # When each rank asked for a group of HCCL is a fact of its own.
+    return (
+        fact.kind == "message" and "Entry-Hccl" not in fact.text and any(trigger in fact.text for trigger in triggers)
+    )
+
+
+def _warnings(source: Source, scan: ScanResult, lost: int) -> Iterator[Warning]:
+    if scan.sampled:
+        text = f"{scan.sampled / 1e6:.0f} MB were full of failure lines and were sampled: counts are lower bounds"
+        yield Warning("storm", source.name, text)
+    if scan.dropped_cells:
+        regions = f"{scan.dropped_cells} region{'s' if scan.dropped_cells != 1 else ''}"
+        text = f"{regions} around failures could not be read back; unpack the file and ingest it again to include them"
+        yield Warning("context-limit", source.name, text)
+    if lost:
+        lines = f"{lost} or more repeated lines"
+        text = f"Ray left out {lines} of other workers; set RAY_DEDUP_LOGS=0 to keep them"
+        yield Warning("repeated-lines", source.name, text)
+
+
+def guess_year(scanned: Sequence[tuple[Source, ScanResult]]) -> int:
+    """Return the year for timestamps without one: the first that any source states, else that of the newest file."""
+    for _, scan in scanned:
+        match = _YEAR.search(scan.head) or _YEAR.search(scan.tail)
+        if match is not None:
+            return int(match[1])
+    newest = max((source.mtime for source, _ in scanned if source.mtime), default=0.0)
+    return time.gmtime(newest).tm_year

@@ -1,0 +1,125 @@
+"""What reasoning reads of a fact, typed, by kind of fact. `Evidence.fields` holds the texts that signatures match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Chain = Literal["final", "cause", "context"]
+"""Place of an exception in its traceback: raised last, named as the cause, or being handled when the next came."""
+
+Basis = Literal["measured", "absence"]
+"""What an inference rests on: a dump, a number or a stack, or only that somebody wrote nothing."""
+
+RankBasis = Literal["", "exit status", "only rank on its host", "another pid"]
+"""How a fact without a rank got one; empty: its own line, its file or the maps of the job say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitDetail:
+    """The end of a process. `exit_code` is None where only the signal is known.
+
+    `first_observed`: the launcher's table says that it saw this failure first.
+    """
+
+    exit_code: int | None = None
+    signal: str = ""
+    stopped_by_agent: bool = False
+    first_observed: bool = False
+
+    @property
+    def is_own_failure(self) -> bool:
+        """Whether the process failed, and its launcher did not stop it."""
+        return bool(self.exit_code) and not self.stopped_by_agent
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionDetail:
+    """A Python exception. `type` is the last part of its name, `chain` empty where no exception line is left.
+
+    `nonfatal`: it ended no process (`ignored` by Python, or it ended a `thread`). `continued`: its rank made progress
+    afterwards. `quoted_by_launcher`: the rank printed it itself before. `interleaved`: lines of several writers were
+    mixed. `truncated`: its last line is missing. `spawn_index`: number of the process of torch.multiprocessing.spawn.
+    """
+
+    type: str = ""
+    chain: Chain = "final"
+    nonfatal: str = ""
+    continued: bool = False
+    quoted_by_launcher: bool = False
+    interleaved: bool = False
+    truncated: bool = False
+    spawn_index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CrashDetail:
+    """A native crash, a core or a fatal error of Python. `kind` is that of the crash point, empty without a stack."""
+
+    signal: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDetail:
+    """A line of the kernel: the PCI address of the GPU and the Xid that it names, if any."""
+
+    pci_address: str = ""
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerDetail:
+    """A line of the scheduler: the nodes that it lost, as the scheduler lists them (`node[2-4,8]`)."""
+
+    lost_nodes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StackDetail:
+    """What a live process was doing: `state` is a kind of `stacks.live`, `phrase` says it in words, `key` is its stack
+    as it is compared with others.
+    """
+
+    state: str
+    phrase: str
+    op: str = ""
+    place: str = ""
+    remark: str = ""
+    key: tuple[str, ...] = ()
+    pid: int | None = None
+    age: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlightDetail:
+    """A flight recorder's dump: whether its rank waits in a call, or (`undecided`) all dumps together show no fault."""
+
+    waits: bool = False
+    undecided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceDetail:
+    """A conclusion. `evidence_kind` is the kind of fact that it rests on, `waiting` ranks wait for those it names.
+
+    `rank_state` is what it says about the ranks that it names: they are `stalled` or `silent`, or nothing of the kind.
+    """
+
+    rule: str
+    basis: Basis = "measured"
+    evidence_kind: str = ""
+    waiting: tuple[int, ...] = ()
+    rank_state: Literal["", "stalled", "silent"] = ""
+
+
+Detail = (
+    ExitDetail
+    | ExceptionDetail
+    | CrashDetail
+    | KernelDetail
+    | SchedulerDetail
+    | StackDetail
+    | FlightDetail
+    | InferenceDetail
+)

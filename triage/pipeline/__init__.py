@@ -1,0 +1,121 @@
+"""From files to answers: diagnosis, explanation, timeline, environment. `stages` has the order of the steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import triage
+from triage import evidence
+from triage.base.errors import OptionError
+from triage.base.options import ENGINES, Options, Progress, Report
+from triage.catalog import version_bounds
+from triage.catalog.load import load
+from triage.diagnose import rank_states, report
+from triage.diagnose import timeline as timelines
+from triage.diagnose.explain import explain_signature
+from triage.evidence.redact import redact
+from triage.model.diagnosis import Diagnosis, Explanation, Timeline
+from triage.model.environment import Audit
+from triage.pipeline import summary
+from triage.pipeline.intake import Intake
+from triage.pipeline.results import AnalysedJob, ScannedJob
+from triage.pipeline.stages import analyse, read_job
+
+__all__ = [
+    "ENGINES",
+    "Options",
+    "Progress",
+    "Report",
+    "audit",
+    "explain",
+    "ingest",
+    "ingest_growing",
+    "ingest_with_audit",
+]
+
+
+def ingest(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Diagnosis:
+    """Diagnose one job from everything under the paths.
+
+    Raises InputError if nothing there can be read, CatalogError if a catalog of the user cannot.
+    """
+    started = time.monotonic()
+    return _diagnosis(read_job(paths, options, progress), started)
+
+
+def ingest_with_audit(
+    paths: Sequence[str], options: Options = Options(), progress: Report | None = None
+) -> tuple[Diagnosis, Audit]:
+    """Return what `ingest` and `audit` return, from one reading."""
+    started = time.monotonic()
+    analysed = read_job(paths, options, progress)
+    environment = _audit(analysed)
+    return _diagnosis(analysed, started), environment
+
+
+def ingest_growing(paths: Sequence[str], scanned: ScannedJob, options: Options = Options()) -> Diagnosis:
+    """Diagnose a running job from what was scanned so far. Later lines may change the answer."""
+    started = time.monotonic()
+    return _diagnosis(analyse(paths, options, Intake((), paths), scanned), started)
+
+
+def explain(paths: Sequence[str], signature_id: str, options: Options = Options()) -> Explanation:
+    """Return why the signature did or did not match. Raises OptionError for an unknown id."""
+    catalog = load(options.catalogs, strict=False)
+    signature = next((signature for signature in catalog.signatures if signature.id == signature_id), None)
+    if signature is None:
+        raise OptionError(f"the catalog has no signature {signature_id}", hint="`triage catalog list` names them all")
+    analysed = read_job(paths, options, None)
+    with analysed.texts as texts:
+        answer = texts.with_lines(explain_signature(signature, analysed.result))
+    reason = version_bounds.explain_version_mismatch(signature, analysed.extracted.stated_versions)
+    return answer if reason is None else replace(answer, matched=False, outcome=f"not matched, because {reason}")
+
+
+def timeline(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Timeline:
+    """Return what happened to each rank, failures and last lines, in the order of their clocks."""
+    analysed = read_job(paths, options, progress)
+    with analysed.texts as texts:
+        last_lines = [replace(line, text=redact(line.text)) for line in texts.last_lines(analysed.extracted)]
+        ranks = rank_states.infer_rank_states(analysed.result, analysed.extracted.job)
+        return timelines.build_timeline(analysed.result, analysed.job, ranks, last_lines, analysed.all_warnings())
+
+
+def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
+    """Return the environment of the job: what all ranks agree on, and what deviates."""
+    analysed = read_job(paths, options, progress)
+    with analysed.texts:
+        return _audit(analysed)
+
+
+def _audit(analysed: AnalysedJob) -> Audit:
+    deviations = tuple(map(analysed.texts.with_lines, analysed.audit.deviations))
+    return replace(analysed.audit, deviations=deviations, warnings=analysed.all_warnings())
+
+
+def _diagnosis(analysed: AnalysedJob, started: float) -> Diagnosis:
+    verdict, root = report.decide_verdict(analysed.result, analysed.job.versions)
+    known, unknown = report.build_findings(analysed.result)
+    with analysed.texts as texts:
+        reported = (*([root] if root else []), *known, *unknown)
+        texts.count_lines(fact for finding in reported for fact in finding.evidence)
+        diagnosis = Diagnosis(
+            tool_version=triage.__version__,
+            catalog_version=analysed.catalog.version,
+            job=analysed.job,
+            verdict=verdict,
+            root_cause=texts.with_lines(root) if root else None,
+            findings=tuple(map(texts.with_lines, known)),
+            unknown=tuple(map(texts.with_lines, unknown)),
+            timeline=report.build_moments(analysed.result),
+            ranks=rank_states.infer_rank_states(analysed.result, analysed.extracted.job),
+            warnings=analysed.all_warnings(),
+            stats=replace(
+                analysed.stats,
+                seconds=round(time.monotonic() - started, 3),
+                peak_memory_bytes=summary.peak_memory(),
+            ),
+        )
+    return evidence.redact_all(diagnosis)

@@ -1,0 +1,50 @@
+"""What travels between the stages of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triage.catalog.model import Catalog
+from triage.diagnose import ReasoningResult
+from triage.evidence.extraction import ExtractedJob, SourceContext
+from triage.model.diagnosis import Job, Stats
+from triage.model.environment import Audit
+from triage.model.evidence import Source, Warning
+from triage.pipeline.scanned_texts import ScannedTexts
+from triage.scan.interface import ScanResult
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedJob:
+    """The scanned texts of a job, and the catalog whose literals were scanned for.
+
+    `literals` maps the numbers in hits to literals. `files` and `size` (bytes) are those before unpacking.
+    `source_contexts` holds what is already known of sources that `triage watch` read before.
+    """
+
+    catalog: Catalog
+    literals: Sequence[str]
+    scanned: Sequence[tuple[Source, ScanResult]]
+    files: int
+    size: int
+    warnings: tuple[Warning, ...] = ()
+    source_contexts: Mapping[str, SourceContext] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysedJob:
+    """Everything that was extracted and concluded; every answer is made from it."""
+
+    catalog: Catalog
+    extracted: ExtractedJob
+    result: ReasoningResult
+    texts: ScannedTexts
+    audit: Audit
+    job: Job
+    warnings: tuple[Warning, ...]
+    stats: Stats
+
+    def all_warnings(self) -> tuple[Warning, ...]:
+        """Return the warnings, with those about files that were lost since they were scanned."""
+        return self.texts.with_unreadable(self.warnings)

@@ -1,0 +1,137 @@
+"""Read the scanned texts again around hits, and give reported evidence its line numbers."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from triage import sources
+from triage.evidence.extraction import ExtractedJob, source_text
+from triage.model.diagnosis import Explanation, Finding
+from triage.model.environment import Deviation
+from triage.model.evidence import Evidence, LastLine, Source, Warning
+from triage.records.activity import Activity
+from triage.records.saved_cells import SavedCells
+from triage.records.text import LONGEST, Text
+from triage.scan.interface import ScanResult
+
+_MOST_BYTES = 1 << 10  # of a last line
+_WithEvidence = TypeVar("_WithEvidence", Finding, Deviation, Explanation)
+
+
+def _why_unreadable(path: str, size: int) -> str | None:
+    """Return why a file that was scanned at this size cannot be read again, if so."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        return error.strerror
+    try:
+        status = os.fstat(fd)
+    finally:
+        os.close(fd)
+    return None if stat.S_ISREG(status.st_mode) and status.st_size >= size else "it became shorter"
+
+
+class ScannedTexts:
+    """The texts of a job after their scan: read around hits, count lines only for what is reported."""
+
+    def __init__(self, scanned: Sequence[tuple[Source, ScanResult]], processes: int = 1) -> None:
+        self._processes = processes
+        self._by_name = {source.name: (source, scan) for source, scan in scanned}
+        self._windows: dict[str, SavedCells] = {}
+        self._lines: dict[tuple[str, int], int] = {}
+        self._files = sources.FileReader()
+
+    def __enter__(self) -> ScannedTexts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+    def read_of(self, source: Source, scan: ScanResult) -> Callable[[int, int], bytes]:
+        """Return a function that reads bytes of the source by offset and length."""
+        if source.path is not None:
+            path = source.path
+            return lambda offset, length: self._files.read_at(path, offset, length)
+        return self._window(source.name, scan).read
+
+    def last_lines(self, extracted: ExtractedJob) -> list[LastLine]:
+        """Return the last line of each rank: the latest by its timestamp, within a source the last by its offset."""
+        job, texts = extracted.job, dict[str, Text]()
+        best: dict[int, tuple[tuple[float, str, int], str, Activity]] = {}
+        for name, activity in extracted.activity:
+            origin = job.with_corrected_time(job.complete(name, activity.origin))
+            if origin.rank is None or name not in self._by_name:
+                continue
+            before = best.get(origin.rank)
+            time = origin.time
+            if time is None:
+                time = before[0][0] if before and before[1] == name else float("-inf")
+            key = (time, name, activity.offset)
+            if before is None or key >= before[0]:
+                best[origin.rank] = key, name, activity
+        lines = []
+        for rank, ((time, _, _), name, activity) in sorted(best.items()):
+            read = self.read_of(*self._by_name[name])
+            text = texts[name] = texts.get(name) or source_text(*self._by_name[name], read, extracted)
+            parts = text.parse_line(read(activity.offset, LONGEST).split(b"\n", 1)[0], activity.offset)
+            line = parts[-1].parsed.text[:_MOST_BYTES].rstrip() if parts else ""
+            lines.append(LastLine(rank, time if time != float("-inf") else None, activity.step, line, name))
+        return lines
+
+    def _window(self, name: str, scan: ScanResult) -> SavedCells:
+        window = self._windows.get(name)
+        if window is None:
+            window = self._windows[name] = SavedCells(scan)
+        return window
+
+    def with_unreadable(self, warnings: Sequence[Warning]) -> tuple[Warning, ...]:
+        """Return the warnings with one more for each text that went away or became shorter after its scan."""
+        reported = {warning.source for warning in warnings if warning.code == "unreadable"}
+        problems = (
+            (name, _why_unreadable(source.path, scan.size))
+            for name, (source, scan) in self._by_name.items()
+            if source.path and name not in reported
+        )
+        message = (
+            "went away or changed during the diagnosis ({}): evidence may be missing and line numbers may be wrong"
+        )
+        lost = (Warning("unreadable", name, message.format(problem)) for name, problem in problems if problem)
+        return tuple(
+            sorted((*warnings, *lost), key=lambda warning: (warning.source or "", warning.code, warning.message))
+        )
+
+    def count_lines(self, facts: Iterable[Evidence]) -> None:
+        """Look up the line numbers of all these facts, reading each source once."""
+        wanted: dict[str, set[int]] = {}
+        for fact in facts:
+            if fact.source in self._by_name:
+                offsets = {fact.offset, max(fact.offset, fact.end)}
+                wanted.setdefault(fact.source, set()).update(
+                    offset for offset in offsets if (fact.source, offset) not in self._lines
+                )
+        paths = {name: source.path for name in wanted if (source := self._by_name[name][0]).path is not None}
+        plain = sources.find_line_numbers({path: wanted[name] for name, path in paths.items()}, self._processes)
+        for name, offsets in wanted.items():
+            source, scan = self._by_name[name]
+            window = None if source.path is not None else self._window(name, scan)
+            for offset in offsets:
+                self._lines[name, offset] = window.line_number(offset) if window else plain[paths[name]][offset]
+
+    def with_lines(self, finding: _WithEvidence) -> _WithEvidence:
+        """Return the finding, deviation or explanation with the line numbers of its evidence."""
+        return replace(finding, evidence=self._numbered(finding.evidence))
+
+    def _numbered(self, facts: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+        self.count_lines(facts)
+        return tuple(
+            replace(
+                fact,
+                line=self._lines.get((fact.source, fact.offset), fact.line or 1),
+                end_line=self._lines.get((fact.source, max(fact.offset, fact.end)), fact.end_line or 1),
+            )
+            for fact in facts
+        )

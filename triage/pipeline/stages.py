@@ -1,0 +1,89 @@
+"""The stages in their order: sources → scan → records → evidence → artifacts → compare → catalog → diagnose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triage import artifacts, compare, evidence, sources
+from triage.base.options import Options, Report, advance
+from triage.catalog import version_bounds
+from triage.catalog.configured_catalogs import list_configured_catalogs
+from triage.catalog.load import load
+from triage.catalog.model import Catalog
+from triage.diagnose import ReasoningResult, diagnose, report
+from triage.evidence.extraction import ExtractedJob, extract_job
+from triage.model.diagnosis import Stats
+from triage.pipeline import summary
+from triage.pipeline.intake import Intake, writer_key
+from triage.pipeline.results import AnalysedJob, ScannedJob
+from triage.pipeline.scanned_texts import ScannedTexts
+from triage.scan.run import Scan
+
+
+def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
+    """Scan and analyse everything under the paths. Raises InputError and CatalogError."""
+    discovered = sources.discover(paths)
+    catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
+    forms, literals = evidence.scan_literals(catalog.literals)
+    intake = Intake(discovered.files, paths)
+    scan = Scan(
+        forms,
+        writer_key,
+        workers=options.cores,
+        chunk_bytes=options.chunk_bytes,
+        windows=catalog.windows,
+        generic=frozenset(range(len(evidence.TRIGGERS))),
+        engine=options.engine,
+        fork=options.fork,
+        on_progress=advance(progress, sum(file.size for file in intake.files)),
+        on_failure=intake.warn_unreadable,
+    )
+    scanned, _ = scan.run(intake.containers())
+    size = sum(file.size for file in discovered.files)
+    job = ScannedJob(catalog, literals, scanned, len(discovered.files), size, discovered.warnings)
+    return analyse(paths, options, intake, job, progress)
+
+
+def analyse(
+    paths: Sequence[str], options: Options, intake: Intake, job: ScannedJob, progress: Report | None = None
+) -> AnalysedJob:
+    """Extract the evidence of a scanned job, compare its ranks and diagnose it."""
+    texts = ScannedTexts(job.scanned, options.processes)
+    done = advance(progress, sum(scan.size for _, scan in job.scanned), "read")
+    dumps = artifacts.read_artifacts(intake.artifacts)
+    extracted = extract_job(
+        job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.processes, done
+    )
+    facts = [*dumps.evidence, *extracted.facts]
+    stacks = artifacts.infer_from_stacks(facts, extracted.job.complete, extracted.activity)
+    rules = compare.load_rules(options.settings)
+    compared = compare.compare_ranks(job.scanned, texts.read_of, extracted, [*dumps.evidence, *stacks.evidence], rules)
+    applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
+    result = _diagnose_with_settings(compared, extracted, applying)
+    warnings = {*job.warnings, *job.catalog.warnings, *intake.all_warnings(), *extracted.warnings}
+    warnings.update(dumps.warnings, stacks.warnings, compared.warnings)
+    warnings.update(report.collect_warnings(result, extracted.job))
+    return AnalysedJob(
+        catalog=job.catalog,
+        extracted=extracted,
+        result=result,
+        texts=texts,
+        audit=compared.audit,
+        job=summary.summarise_job(paths, extracted, result, intake.identity(job.scanned)),
+        warnings=tuple(sorted(warnings, key=lambda warning: (warning.source or "", warning.code, warning.message))),
+        stats=Stats(files=job.files, bytes=job.size, hits=sum(scan.matched for _, scan in job.scanned)),
+    )
+
+
+def _diagnose_with_settings(
+    compared: compare.ComparisonResult, extracted: ExtractedJob, catalog: Catalog
+) -> ReasoningResult:
+    """Diagnose with the settings that deviate, and once more without them if nothing else is wrong.
+
+    A setting can explain a failure, but is not a failure itself.
+    """
+    activity = extracted.activity
+    result = diagnose([*compared.facts, *compared.settings], activity, extracted.job, catalog)
+    if compared.settings and not summary.has_other_failures(result, compared.settings):
+        return diagnose(compared.facts, activity, extracted.job, catalog)
+    return result

@@ -1,0 +1,56 @@
+"""The parts of a Diagnosis that describe the job and the run rather than the failure."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+
+from triage.diagnose import ReasoningResult
+from triage.evidence.extraction import ExtractedJob
+from triage.model.diagnosis import Job
+from triage.model.evidence import Evidence
+
+
+def summarise_job(
+    paths: Sequence[str], extracted: ExtractedJob, result: ReasoningResult, identity: Sequence[str]
+) -> Job:
+    """Return what is known of the job. Its id depends only on `identity`, not on where its files are."""
+    path = os.path.commonpath([os.path.abspath(path) for path in paths]) if "-" not in paths else "-"
+    times = [fact.origin.time for fact in result.facts if fact.origin.time is not None]
+    times += [activity.origin.time for _, activity in extracted.activity if activity.origin.time is not None]
+    return Job(
+        id="j-" + hashlib.sha256("\n".join(identity).encode()).hexdigest()[:12],
+        name=os.path.basename(path.rstrip("/")) or path,
+        path=path if len(paths) > 1 else paths[0],
+        world_size=extracted.job.world_size(),
+        ranks=tuple(sorted(extracted.job.ranks)),
+        hosts=extracted.job.ranks_by_host(),
+        first_time=min(times, default=None),
+        last_time=max(times, default=None),
+        versions=dict(sorted(extracted.versions.items())),
+    )
+
+
+def has_other_failures(result: ReasoningResult, settings: Sequence[Evidence]) -> bool:
+    """Return whether anything is wrong with the job besides the settings that deviate."""
+    in_settings = {(fact.text, fact.source, fact.offset) for fact in settings}
+    return any(
+        (fact.text, fact.source, fact.offset) not in in_settings
+        for candidate in result.candidates
+        if candidate.role not in ("noise", "confirmation")
+        for fact in candidate.facts
+    )
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process has held, in bytes. (getrusage may include the parent's before exec.)"""
+    try:
+        with open("/proc/self/status", "rb") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith(b"VmHWM:"))
+    except (OSError, StopIteration):
+        import resource
+        import sys
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,162 @@
+"""Parse file names: what the path of a log says about its writer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class FileNaming:
+    """A naming convention of files or folders. The last match in the path counts.
+
+    Groups of the pattern: rank, local_rank, host, pid, stream, attempt, task. `since` is the first program version.
+    """
+
+    name: str
+    since: str
+    samples: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _file_naming(name: str, since: str, samples: tuple[str, ...], pattern: str) -> FileNaming:
+    return FileNaming(name, since, samples, lazy_re(pattern))
+
+
+TASK_NAMING = _file_naming(
+    "task in the name",
+    "Slurm, where there are as many such files as ranks",
+    ("slurm-123_4.out", "logs/pretrain-123-4.err"),
+    r"(?:^|/)[\w.-]*?\d{2,}[_.-](?P<task>\d{1,6})\.(?:out|err|log|txt)$",
+)
+# Where two give the same part, the first one counts.
+FILE_NAMINGS: tuple[FileNaming, ...] = (
+    _file_naming(
+        "torchrun log directory",
+        "torch 1.9",
+        ("none_k2j/attempt_1/3/stderr.log",),
+        r"attempt_(?P<attempt>\d+)/(?P<local_rank>\d+)/(?:(?P<stream>stdout|stderr)|error)",
+    ),
+    _file_naming(
+        "Kubernetes pod directory",
+        "Kubernetes 1.14",
+        ("ml_train-worker-0_0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/pytorch/1.log",),
+        r"(?:^|/)[a-z0-9-]+_(?P<host>[a-z0-9.-]+)_[0-9a-f-]{8,36}/[a-z0-9.-]+/(?P<attempt>\d+)\.log",
+    ),
+    _file_naming(
+        "Kubernetes container file",
+        "Kubernetes 1.2",
+        (f"train-worker-0_ml_pytorch-{'0a' * 32}.log",),
+        r"(?:^|/)(?P<host>[a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9.-]+-[0-9a-f]{64}\.log",
+    ),
+    _file_naming(
+        "Docker json-file",
+        "Docker 1.6",
+        (f"{'3f' * 32}-json.log",),
+        r"(?:^|/)(?P<host>[0-9a-f]{12})[0-9a-f]{52}(?:-json)?\.log",
+    ),
+    _file_naming(
+        "plog of the host",
+        "CANN 5",
+        ("debug/plog/plog-271_20261121030745372.log",),
+        r"(?:^|/)plog-(?P<pid>\d+)_\d{14,20}\.log",
+    ),
+    _file_naming(
+        "plog of the device",
+        "CANN 5",
+        ("debug/device-0/device-271_20261121030745372.log",),
+        r"(?:^|/)device-\d+/device-(?P<pid>\d+)_\d{14,20}\.log",
+    ),
+    _file_naming(
+        "NCCL_DEBUG_FILE with %h and %p",
+        "NCCL 2.3",
+        ("nccl.node1.412", "nccl_debug_node1_412.log"),
+        r"(?:^|/)[^/]*?nccl[a-z]*(?:[._-](?:debug|log|info|trace|warn))*[._-](?!rank|pid|local|gpu|job)"
+        r"(?P<host>[A-Za-z][\w-]*?)[._-](?P<pid>\d{2,8})(?:\.[a-z]{2,4})?$",
+    ),
+    _file_naming(
+        "Ray worker",
+        "Ray 1.0",
+        (f"worker-{'0a' * 28}-01000000-412.err", f"python-core-worker-{'0a' * 28}_412.log"),
+        r"(?:^|/)(?:worker-[0-9a-f]{40,56}-[0-9a-f]{8}-|python-core-worker-[0-9a-f]{40,56}_)(?P<pid>\d+)\.(?:out|err|"
+        r"log)$",
+    ),
+    _file_naming(
+        "Open MPI --output-filename",
+        "Open MPI 3",
+        ("1/rank.02/stderr",),
+        r"(?:^|/)rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)$",
+    ),
+    _file_naming(
+        "local rank in the name",
+        "habit",
+        ("local_rank_2.log", "localrank2.log"),
+        r"(?i:local[_-]?rank[_-]?)(?P<local_rank>\d+)",
+    ),
+    _file_naming(
+        "rank in the name",
+        "habit, DeepSpeed --enable_each_rank_log",
+        ("rank_12.log", "out/rank3.log", "1700000000_rank5.log"),
+        r"(?<![a-zA-Z])(?i:(?<!local_)(?<!local-)(?<!lora_)(?<!lora-)(?<!low_)(?<!low-)(?:global[_-])?rank[_.-]?)"
+        r"(?P<rank>\d+)(?![\d.]*x)",
+    ),
+    # `gpu0.log` and `worker_0.log` may be anything: only folders and typical machine names are hosts.
+    _file_naming(
+        "folder of a host",
+        "habit",
+        ("node3/train.log", "logs/worker-1/train.log", "gpu017/train.log"),
+        r"(?:^|/)(?P<host>(?i:(?:node|host|worker|nid|compute|n)[-_]?\d[\w-]*|gpu[-_]?\d{2,}[\w-]*))(?=/)",
+    ),
+    _file_naming(
+        "file of a host",
+        "habit",
+        ("node3.log", "nid004123.out"),
+        r"(?:^|/)(?P<host>(?i:(?:node|host|nid|compute|n)[-_]?\d[\w-]*))(?=\.[a-z]{1,4}$|$)",
+    ),
+    _file_naming(
+        "folder or file of a pod",
+        "Kubeflow, Volcano",
+        ("train-worker-0.log", "logs/train-master-0/train.log"),
+        r"(?:^|/)(?P<host>[a-z0-9][a-z0-9-]*-(?:master|worker|launcher)-\d+)(?=/|\.[a-z]{1,4}$|$)",
+    ),
+    _file_naming(
+        "attempt in the name", "habit", ("attempt_2/train.log", "train-attempt3.log"), r"attempt[_-]?(?P<attempt>\d+)"
+    ),
+    # The number of a task or of an array job: the name alone does not decide, see identity.py.
+    TASK_NAMING,
+)
+# Snapshots of a process by tools: the process wrote none of it.
+_SNAPSHOT = lazy_re(
+    r"(?:^|[/._-])(?:(?:proc)?status|environ|env|files|fds|lsof|strace|ltrace|gdb|py-?spy|stacks?|wchan|maps|smaps|"
+    r"limits|ps|pstack|top|dmesg|\w+-smi)\.txt$"
+)
+_PROC_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t")
+_NUMERIC_PARTS = ("rank", "local_rank", "pid", "attempt")
+
+
+def parse_file_name(name: str) -> Origin:
+    """Return what a path says about the writer: `node3/attempt_0/2/stderr.log`, `rank_12.log`."""
+    parts: dict[str, str] = {}
+    for naming in FILE_NAMINGS:
+        matches = list(naming.pattern.finditer(name))
+        if matches:
+            for key, value in matches[-1].groupdict().items():
+                if value is not None:
+                    parts.setdefault(key, value)
+    numbers = {key: int(parts[key]) for key in _NUMERIC_PARTS if key in parts}
+    return Origin(
+        rank=numbers.get("rank"),
+        local_rank=numbers.get("local_rank"),
+        host=parts.get("host"),
+        pid=numbers.get("pid"),
+        stream=parts.get("stream"),
+        attempt=numbers.get("attempt", 0),
+    )
+
+
+def is_process_snapshot(name: str, head: bytes) -> bool:
+    """Does a file that begins with `head` show a process from outside, such as `/proc/PID/status`?"""
+    return _SNAPSHOT.search(name) is not None or _PROC_STATUS.match(head) is not None

@@ -1,0 +1,345 @@
+"""Prefixes that only the whole file shows: `node1: ` is pdsh's if most lines begin with few such names, else text.
+
+Each file prefix is a grammar, the share of sampled lines that must have it, and a check of its values.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.ranks.grammar import Grammar, Kind, Table, build_table, make_grammar
+from triage.ranks.grammars import BY_START, GRAMMARS
+from triage.ranks.prefix import parse_prefix
+from triage.ranks.timestamps import SYSLOG, TIME
+
+# How many lines of a file are sampled, and how many of them must have a file prefix.
+SAMPLED_LINES = 48
+_FEWEST = 4
+_SHARE = 0.6
+# `3: ` is srun's label in a file where at least every fifth line has it, else an item of a list.
+_ENOUGH_LINES, _LABELLED_SHARE = 12, 5
+_LABEL = lazy_re(r" {0,5}\d{1,6}: ")
+_LABEL_END = lazy_re(r"\d: ")  # a quick check
+_WITHOUT_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
+UNLABELLED = build_table(_WITHOUT_LABEL)
+# Some file prefixes are more exact than these grammars, so they are also looked for with these layers left on. (PRRTE's
+# tag may contain another one.)
+_LESS_EXACT = (
+    ("srun --label", "Open MPI tag-output", "PRRTE tag-output", "stamp"),
+    ("Open MPI tag-output",),
+    ("stamp",),
+)
+_MORE_LEFT = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _LESS_EXACT)
+_MOST_FILE_PREFIXES = 3
+
+Check = Callable[[Sequence[str], Sequence[str]], bool]
+"""Takes the values of the checked group (in file order) and all sampled lines: is it a prefix?"""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePrefix:
+    """A grammar that counts only in files where most lines have it.
+
+    `check` gets the values of `group`. `only_inner`: it is looked for behind the other prefixes only.
+    """
+
+    grammar: Grammar
+    group: str
+    check: Check
+    only_inner: bool = False
+
+
+def _few_values(values: Sequence[str], _: Sequence[str]) -> bool:
+    """The same few names repeat."""
+    return len(set(values)) * 2 <= len(values)
+
+
+def _host_names(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """Few names that look like hosts: with a digit, and none that counts something else."""
+    counter = re.compile(
+        r"(?i)(?:gpu|cuda|step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+$"
+    )
+    return _few_values(values, lines) and all(re.search(r"\d", name) and not counter.match(name) for name in values)
+
+
+def _inside_stack(values: Sequence[str], _: Sequence[str]) -> bool:
+    """Some lines are inside a stack, where no program writes a timestamp of its own."""
+    inside = re.compile(
+        r"(?:\[[^\]]*\]:? ?)*(?:\s{3,}\S|\s+(?:File\b|at \S|in \S|from \S|@ +0x|#\d)|#\d+ |frame #\d+: |"
+        r"\s*\d{1,3} +0x|(?:\s*\d{1,3} +)?\S+\(\S*\) ?\[0x)"
+    )
+    return any(inside.match(rest) for rest in values)
+
+
+def _not_source_files(values: Sequence[str], _: Sequence[str]) -> bool:
+    """No value is a source file: `[launch.py:42] ` is a place in a program."""
+    return not any(re.search(r"\.(?:py|cc|cpp|cu|c|h|go|rs|ts)$", name) for name in values)
+
+
+def _repeating_numbers(values: Sequence[str], _: Sequence[str]) -> bool:
+    """The numbers repeat, unlike those of a listing."""
+    return not _is_rising(values)
+
+
+def _rank_tags(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """The numbers are ranks, not those of caffe2's frames in mixed threads."""
+    return _repeating_numbers(values, lines) and not any(
+        re.match(r"\[\d+\] \S.*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", line) for line in lines
+    )
+
+
+def _rising_counter(values: Sequence[str], _: Sequence[str]) -> bool:
+    return _is_rising(values) and len(set(values)) >= 5
+
+
+def _is_rising(values: Sequence[str]) -> bool:
+    numbers = [int(value) for value in values]
+    return len(numbers) >= 4 and all(one < other for one, other in itertools.pairwise(numbers))
+
+
+def _any_value(values: Sequence[str], _: Sequence[str]) -> bool:
+    return True
+
+
+def _blank_after_every_tag(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """A blank follows every tag: PRRTE writes one, Open MPI before it does not."""
+    return not any(re.match(r"\[[\w@.-]+,\d+\](?:\[[^\]]+\])?<std\w+>:\S", line) for line in lines)
+
+
+def _file_prefix(
+    name: str,
+    kind: Kind,
+    since: str,
+    start_classes: str,
+    sample: str,
+    pattern: str,
+    group: str,
+    check: Check,
+    *,
+    only_inner: bool = False,
+) -> FilePrefix:
+    return FilePrefix(make_grammar(name, kind, since, start_classes, sample, pattern), group, check, only_inner)
+
+
+def _sample(*forms: str) -> str:
+    """Return lines of several writers in turn."""
+    return "\n".join(form.format(n) for n in (0, 1, 1, 0) for form in forms)
+
+
+FILE_PREFIXES: tuple[FilePrefix, ...] = (
+    _file_prefix(
+        "Open MPI tag with a blank",
+        "writer",
+        "Open MPI 5",
+        "[d",
+        _sample("[1,{}]<stdout>: step 3"),
+        r"\[\d+,(?P<rank>\d+)\]<(?P<stream>std(?:out|err|diag))>: ",
+        "rank",
+        _blank_after_every_tag,
+    ),
+    _file_prefix(
+        "srun --label on every line",
+        "writer",
+        "Slurm 1",
+        "d _",
+        _sample("{}: step 3", "{}:   File"),
+        r" {0,5}(?P<rank>\d{1,6}):(?: |$)",
+        "rank",
+        _repeating_numbers,
+    ),
+    _file_prefix(
+        "torchrun template with a rank",
+        "writer",
+        "torch 2.1",
+        "[d",
+        _sample("[{}]:step 3"),
+        r"\[(?P<rank>\d{1,6})\]:",
+        "rank",
+        _repeating_numbers,
+    ),
+    _file_prefix(
+        "host and local rank in brackets",
+        "writer",
+        "torchrun, copied into documents",
+        "[a",
+        _sample("[node1:{}] step 3"),
+        r"\[(?P<host>[A-Za-z][\w.-]*):(?P<local_rank>\d{1,2})\](?: |$)",
+        "host",
+        _not_source_files,
+    ),
+    _file_prefix(
+        "CI line counter",
+        "carrier",
+        "any",
+        "[d",
+        "\n".join(f"[{number}] step 3" for number in range(80746, 80752)),
+        r"\[(?P<number>\d{1,9})\](?: |$)",
+        "number",
+        _rising_counter,
+    ),
+    _file_prefix(
+        "MPICH and Intel MPI -prepend-rank",
+        "writer",
+        "MPICH 1.3",
+        "[d",
+        _sample("[{}] step 3"),
+        r"\[(?P<rank>\d{1,6})\](?: |$)",
+        "rank",
+        _rank_tags,
+    ),
+    _file_prefix(
+        "CloudWatch export to S3",
+        "carrier",
+        "any",
+        "date",
+        "\n".join(f"2026-11-21T03:07:45.372Z {line}" for line in ("step 3", "  File", "  File", "step 3")),
+        rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}\.(?P<f>\d{{3,6}})(?P<z>Z) (?=(?P<rest>.*))",
+        "rest",
+        _inside_stack,
+    ),
+    _file_prefix(
+        "aws logs tail",
+        "writer",
+        "AWS CLI 2",
+        "date",
+        _sample("2026-11-21T03:07:45.372000+00:00 train/algo-{} step 3"),
+        rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}(?:\.(?P<f>\d{{3,6}}))?(?P<z>\+00:00) (?P<who>\S+)(?: |$)",
+        "who",
+        _few_values,
+    ),
+    _file_prefix(
+        "docker compose",
+        "writer",
+        "Docker Compose 1",
+        "a d date",
+        _sample("trainer-{}  | step 3"),
+        r"(?P<who>\w[\w.-]*) +\|(?: |$)",
+        "who",
+        _few_values,
+    ),
+    _file_prefix(
+        "pdsh, clush and DeepSpeed's runner",
+        "writer",
+        "pdsh 2",
+        "a d date",
+        _sample("node{}: step 3"),
+        r"(?P<host>(?=[\w-]*[A-Za-z]|\d+\.\d+\.\d+\.\d+:)\w[\w.-]*\w):(?: |$)",
+        "host",
+        _host_names,
+    ),
+    _file_prefix(
+        "torchx and NeMo-Run",
+        "writer",
+        "torchx 0.1",
+        "a",
+        _sample("i.pretrain/{} step 3"),
+        r"(?P<who>[A-Za-z][\w.-]*/\d{1,5})(?: |$)",
+        "who",
+        _few_values,
+    ),
+    _file_prefix(
+        "stern",
+        "writer",
+        "stern 1",
+        "a d date",
+        _sample("train-worker-{} pytorch step 3"),
+        r"(?P<who>(?P<host>[a-z0-9](?:[a-z0-9.]*-)+(?=[a-z0-9-]*\d)[a-z0-9-]+) [a-z0-9][a-z0-9-]*)(?: |$)",
+        "who",
+        _few_values,
+    ),
+    _file_prefix(
+        "rank spelled out",
+        "writer",
+        "logging",
+        "a (",
+        _sample("Rank {}: step 3"),
+        r"\(?(?:[Rr]ank|RANK)[ :=#_-]{0,2}(?P<rank>\d{1,6})(?:/\d+)?(?: ?[:|>]|\))(?: |$)",
+        "rank",
+        _any_value,
+    ),
+    _file_prefix(
+        "ts",
+        "carrier",
+        "moreutils",
+        "a",
+        _sample("Nov 21 03:07:4{} step 3"),
+        rf"{SYSLOG}(?:\.\d+)? ",
+        "s",
+        _any_value,
+        only_inner=True,
+    ),
+)
+
+
+def detect_table(lines: Sequence[str]) -> Table:
+    """Return the grammars of a file from a sample of its lines."""
+    is_labelled = len(lines) < _ENOUGH_LINES or _is_labelled(lines) or _is_labelled([_label_text(x) for x in lines])
+    table = BY_START if is_labelled else UNLABELLED
+    if len(lines) < _FEWEST or not _may_have_file_prefix(lines[:: len(lines) // (2 * _FEWEST) or 1]):
+        return table
+    chosen: tuple[FilePrefix, ...] = ()
+    while len(chosen) < _MOST_FILE_PREFIXES:
+        inner = _remove_prefixes(lines, table)
+        views = [inner, lines, *(_remove_prefixes(lines, _table_with(chosen, rest)) for rest in _MORE_LEFT)]
+        file_prefix = next(
+            (
+                entry
+                for entry in FILE_PREFIXES
+                if entry not in chosen and _is_common(entry, views[:1] if entry.only_inner else views, len(lines))
+            ),
+            None,
+        )
+        if file_prefix is None:
+            break
+        chosen = (*chosen, file_prefix)
+        table = _table_with(chosen, GRAMMARS if is_labelled else _WITHOUT_LABEL)
+    return table
+
+
+def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:
+    """Return the text of the lines that open no record.
+
+    Behind a timestamp or a head of plog or NCCL, `[5108] ` is a thread, and no launcher's prefix.
+    """
+    return [parsed.text for parsed in (parse_prefix(line, 1970, table) for line in lines) if not parsed.opens_record]
+
+
+def _label_text(line: str) -> str:
+    """Return the line without its prefixes if it may have a label, else ""."""
+    return parse_prefix(line, 1970, UNLABELLED).text if _LABEL_END.search(line) else ""
+
+
+def _is_labelled(texts: Sequence[str]) -> bool:
+    return _LABELLED_SHARE * sum(_LABEL.match(text) is not None for text in texts) >= len(texts)
+
+
+def _may_have_file_prefix(some: Sequence[str]) -> bool:
+    """Quick check of a few lines: does any file prefix match a third of them? In most files none does."""
+    views = (_remove_prefixes(some, BY_START), some, *(_remove_prefixes(some, _table_with((), x)) for x in _MORE_LEFT))
+    return any(
+        3 * sum(entry.grammar.pattern.match(text) is not None for text in texts) >= len(texts) > 0
+        for texts in views
+        for entry in FILE_PREFIXES
+    )
+
+
+@functools.cache
+def _table_with(file_prefixes: tuple[FilePrefix, ...], grammars: tuple[Grammar, ...]) -> Table:
+    return build_table((*(entry.grammar for entry in file_prefixes), *grammars))
+
+
+def _is_common(file_prefix: FilePrefix, views: Sequence[Sequence[str]], total: int) -> bool:
+    """Does it stand before most lines of one of the views of a file, and before a third of all its lines?"""
+    for texts in views:
+        full = [text for text in texts if text.strip()]
+        matches = [match for text in full if (match := file_prefix.grammar.pattern.match(text))]
+        if len(matches) >= max(_FEWEST, _SHARE * len(full), total / 3) and file_prefix.check(
+            [match[file_prefix.group] or "0" for match in matches], texts
+        ):
+            return True
+    return False

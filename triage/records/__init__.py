@@ -1,0 +1,1 @@
+"""From lines to records and blocks: join cut lines, separate mixed writers, group lines that belong together."""

@@ -1,0 +1,180 @@
+"""The last activity of each rank: step, time, and whether it reported its end, from the tail of each source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
+from triage.ranks.layouts import PLAIN, Layout
+from triage.ranks.prefix import ParsedLine
+from triage.records.text import Line, Text, split_line
+
+STEP = lazy_re(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch)[ :=#]*\[? *(\d{1,12})\b")
+PROGRESS = lazy_re(
+    r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch|epoch)[ :=#]*\[? *\d|it/s\b|s/it\b|"
+    r"\bsaved\b.{0,40}\bstep[_-]\d"
+)
+FINISHED = lazy_re(
+    r"(?i)\b(?:training|run|job|fine-?tuning|evaluation|pretraining)\b.{0,20}\b(?:finished|complete[d]?|done|"
+    r"succeeded)\b"
+    r"|\b(?:finished|completed) (?:training|successfully)\b|\ball (?:ranks|workers) (?:finished|done)\b"
+    r"|succeeded\b.{0,40}\bworker"
+)
+# A rank is silent when the others wrote for so many seconds longer.
+SILENCE = 60.0
+# How much of a file with many writers is searched for those that are not in its tail.
+SEARCHED_BYTES = 1 << 24
+_CHUNK = 1 << 20
+# What a rank was doing when its log stopped, where that can explain why it missed a collective.
+ACTIONS = (
+    (
+        "compiling",
+        lazy_re(
+            r"(?i)torch\._(?:inductor|dynamo)|\bcompiling\b|\bautotun|\btorch\.compile\b|building extension module"
+        ),
+    ),
+    (
+        "saving",
+        lazy_re(
+            r"(?i)\b(?:sav(?:e|es|ing)|gathering|consolidating|writing)\b.{0,60}\b(?:checkpoint|ckpt|state[ _]?dict|"
+            r"model)"
+        ),
+    ),
+    (
+        "epoch-over",
+        lazy_re(
+            r"(?i)\bepoch \d+ (?:done|finished|complete)|\bvalidat(?:e|ing|ion)\b|\bevaluating\b|end of (?:data|epoch)"
+            r"|no more batches"
+        ),
+    ),
+)
+_TAIL_LINES = 600
+_WRITTEN_PATH = lazy_re(
+    r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:ed|ing)?)\b.{0,60}?"
+    r"\b(?:to|in|into|as|at)\b[ :=]*['\"]?(/[^\s'\",;]+)"
+)
+# Parts of what ACTIONS, FINISHED and _WRITTEN_PATH match, in lower case. Most lines hold none.
+_ACTION_HINTS = (
+    *("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ"),
+    *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more", "finish", "complete", "done", "succeeded"),
+)
+# How many lines are read of each writer, of lines without a writer, and of a source that one rank wrote.
+_PER_WRITER, _WITHOUT_WRITER, _OF_ONE_RANK = 3, 60, 8
+_WRITER = lazy_re(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
+_INFORMATIVE = lazy_re(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What one line near the end of a source says about its writer's progress.
+
+    `action` is a name in ACTIONS, `path` the file or directory that the line says is written.
+    """
+
+    origin: Origin
+    offset: int
+    writer: str
+    step: int | None
+    finished: bool
+    action: str = ""
+    path: str = ""
+
+
+def read_activity(
+    tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole: bool = False, one: bool = False
+) -> list[Activity]:
+    """Return the activity in the last lines of each writer, in file order.
+
+    `offset` is where `tail` starts. `whole`: it starts with a whole line. `one`: a single rank wrote all of it, so that
+    a few lines are enough.
+    """
+    position = tail.find(b"\n") + 1 if offset and not whole else 0
+    end = offset + len(tail)
+    text = Text(
+        "", lambda start, length: tail[max(0, start - offset) : max(0, start - offset + length)], end, year, layout
+    )
+    counts: dict[str | bytes, int] = {}
+    activity = []
+    for data in reversed(tail[position:].split(b"\n")[-_TAIL_LINES:]):
+        end -= len(data)
+        line: Line | None = None
+        key: str | bytes
+        if layout.is_wrapped and data:
+            line = next(iter(text.parse_line(data, end)[-1:]), None)
+            key = _writer_of(line.parsed) if line else b""
+            data = line.parsed.text.encode("utf-8", "replace") if line else b""
+        else:
+            writer = _WRITER.search(data[:96])
+            key = writer.group() if writer else b""
+        count = counts.get(key, 0)
+        most = _PER_WRITER if key else _OF_ONE_RANK if one else _WITHOUT_WRITER
+        if data and count < most and (not count or _INFORMATIVE.search(data)):
+            counts[key] = count + 1
+            line = line or split_line(data, end, year, layout.table)[-1]
+            activity.append(_activity_of(line.parsed, line.offset))
+        end -= 1
+    return activity[::-1]
+
+
+def find_silent_ranks(last: Mapping[int, float], finished: Collection[int]) -> dict[int, float]:
+    """Return the ranks that stopped writing SILENCE before the others, with the seconds to the others' median.
+
+    `last` has the time of each rank's last line. Ranks in `finished` reported their end and are not silent. With fewer
+    than three ranks there is no majority to compare with.
+    """
+    import statistics
+
+    if len(last) < 3:
+        return {}
+    usual = statistics.median(last.values())
+    return {
+        rank: usual - time for rank, time in sorted(last.items()) if rank not in finished and usual - time > SILENCE
+    }
+
+
+def find_earlier_activity(
+    read: Callable[[int, int], bytes], size: int, writers: Sequence[str], year: int, layout: Layout = PLAIN
+) -> list[Activity]:
+    """Return the last activity of `writers` that are not in the tail: search the last SEARCHED_BYTES backwards."""
+    wanted = {writer.encode() for writer in writers if writer}
+    activity: list[Activity] = []
+    stop = max(0, size - SEARCHED_BYTES)
+    end = size
+    while wanted and end > stop:
+        start = max(stop, end - _CHUNK)
+        data = b"\n" + read(start, end - start)
+        last_lines = {
+            match[1]: match.start(1)
+            for match in re.finditer(b"\n(" + b"|".join(map(re.escape, sorted(wanted, reverse=True))) + b")", data)
+        }
+        for writer, place in last_lines.items():
+            line = data[place:].split(b"\n", 1)[0]
+            activity += read_activity(line, start + place - 1, year, layout, whole=True)
+            wanted.discard(writer)
+        end = start
+    return sorted(activity, key=lambda entry: entry.offset)
+
+
+def _writer_of(parsed: ParsedLine) -> str:
+    return parsed.writer or ("" if parsed.origin.rank is None else f"rank {parsed.origin.rank}")
+
+
+def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
+    step = STEP.search(parsed.text)
+    number = int(step[1]) if step else None
+    lower = parsed.text.lower()
+    if not any(hint in lower for hint in _ACTION_HINTS):
+        return Activity(parsed.origin, offset, parsed.writer, number, False)
+    path = _WRITTEN_PATH.search(parsed.text)
+    return Activity(
+        parsed.origin,
+        offset,
+        parsed.writer,
+        number,
+        FINISHED.search(parsed.text) is not None,
+        next((name for name, pattern in ACTIONS if pattern.search(parsed.text)), ""),
+        path[1].rstrip(".") if path else "",
+    )

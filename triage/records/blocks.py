@@ -1,0 +1,429 @@
+"""Group lines into blocks: the lines of one writer that belong together, such as a traceback.
+
+FORMS is the ordered list of shapes. The first form that a line opens collects the block. Lines of other writers are
+skipped, so the traceback of rank 3 comes out whole from between the lines of 63 other ranks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Block, Origin
+from triage.ranks.file_names import parse_file_name
+from triage.records import backtraces, headerless, pytests, tracebacks
+from triage.records.activity import FINISHED, PROGRESS, STEP
+from triage.records.deinterleave import FRAME, has_repeated_exception_name
+from triage.records.text import Line, Text
+
+# How far a block may reach, in bytes of the file, with the lines of other writers.
+REACH = 1 << 19
+_STAMP_REACH = 1 << 12
+_HEADING_REACH = 1 << 15
+_NEAR_STAMPS = 8
+_NEAR_BEFORE = 16
+_NEAR_BEHIND = 24
+_GAP = 400  # lines of others in a row
+# Other ranks take at most a few steps more before they wait for the failed one.
+_STEPS_OF_PROGRESS = 5
+_PROGRESS_LINES = 20
+_COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
+_INCOMPLETE = b"  [frames that cannot be attributed to one writer are left out]"
+_C10D_RANK = lazy_re(r" ?\[rank\d+\]:$")
+_IGNORED = lazy_re(
+    r"Exception ignored in|Error in atexit\._run_exitfuncs|Error in sys\.excepthook|Exception in callback|"
+    r"Task exception was never retrieved"
+)
+_LOGGED = lazy_re(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedLines:
+    """The lines of a block, and the headline that says what happened.
+
+    `ambiguous`: the lines of several writers could not be separated. `writers`: how many printed this traceback.
+    `parts`: these are several blocks.
+    """
+
+    lines: list[Line]
+    headline: Line
+    ambiguous: bool = False
+    writers: int = 0
+    parts: tuple[CollectedLines, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockForm:
+    """A shape of blocks: which lines open one, and how its lines are collected."""
+
+    name: str
+    is_opened_by: Callable[[Line], bool]
+    collect: Callable[[Text, Line], CollectedLines]
+
+
+def _contains(*literals: str) -> Callable[[Line], bool]:
+    return lambda line: any(literal in line.parsed.text for literal in literals)
+
+
+def _matches(literal: str, pattern: str) -> Callable[[Line], bool]:
+    """Make a check for lines that hold `literal` (a quick test) and match `pattern` from their start."""
+    compiled = lazy_re(pattern)
+    return lambda line: literal in line.parsed.text and compiled.match(line.parsed.text) is not None
+
+
+def _collect_while(pattern: str, most: int) -> Callable[[Text, Line], CollectedLines]:
+    """Make a function that collects lines of the same writer while they open no record and match `pattern`."""
+    compiled = lazy_re(pattern)
+
+    def collect(text: Text, first: Line) -> CollectedLines:
+        lines = [first]
+        # A record of several lines has the timestamp and the `[rank3]:` of c10d on its first line only.
+        is_stamped = _is_stamped(text, first)
+        writer = _C10D_RANK.sub("", first.parsed.writer) if first.parsed.opens_record and not is_stamped else None
+        for line in same_writer(text, first, writer, gap=_GAP):
+            if (line.parsed.opens_record and not is_stamped) or len(lines) >= most:
+                break
+            if not compiled.match(line.parsed.text):
+                break
+            lines.append(line)
+        return CollectedLines(lines, first)
+
+    return collect
+
+
+def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4000) -> Iterator[Line]:
+    """Yield the lines after `first` by the same writer, until `gap` lines of others in a row.
+
+    Without a prefix, lines with one are another writer's.
+    """
+    writer = first.parsed.writer if writer is None else writer
+    for line in text.lines_from(first.end, REACH, _line_start(first, writer), gap):
+        if line.offset > first.offset and line.parsed.writer == writer:
+            yield line
+
+
+def _is_stamped(text: Text, first: Line) -> bool:
+    return first.parsed.opens_record and backtraces.has_stamp_on_every_line(first, _lines_behind(text, first))
+
+
+def _lines_behind(text: Text, first: Line) -> Iterator[Line]:
+    """Yield the lines by the same writer among the next few."""
+    writer = first.parsed.writer
+    following = text.lines_from(first.end, REACH, _line_start(first, writer), _GAP)
+    near = itertools.islice((line for line in following if line.offset > first.offset), _NEAR_BEHIND)
+    return (line for line in near if line.parsed.writer == writer)
+
+
+def _line_start(line: Line, writer: str) -> bytes:
+    """Return the bytes that the lines of a writer begin with, colours included; empty where they may differ."""
+    colour = _COLOURS.match(line.data)
+    start = (colour.group() if colour else b"") + writer.encode()
+    return start if writer and line.data.startswith(start) else b""
+
+
+def _collect_nccl(text: Text, first: Line) -> CollectedLines:
+    """Collect a NCCL WARN and the chain of return codes (`file:line -> rc`) that the same process prints after it."""
+    lines = [first]
+    own = first.parsed
+    pid = b":%d:" % own.origin.pid if own.origin.pid is not None else b"NCCL"
+    chain = re.compile(r"NCCL INFO \S+:\d+ -> \d+")
+    for line in itertools.islice(text.lines_from(first.end, REACH, _line_start(first, own.writer), 64), 32):
+        if (
+            pid in line.data
+            and b"NCCL" in line.data
+            and line.parsed.writer == own.writer
+            and line.parsed.origin.pid == own.origin.pid
+        ):
+            if not chain.search(line.parsed.text) or len(lines) > 16:
+                break
+            lines.append(line)
+    return CollectedLines(lines, first)
+
+
+def _collect_elastic_entry(text: Text, first: Line) -> CollectedLines:
+    """Collect one entry of torchelastic's failure table: the lines around `exitcode  :`."""
+    before: list[Line] = []
+    for line in text.lines_before(first.offset, 2048):
+        if line.parsed.writer == first.parsed.writer:
+            before.append(line)
+            if len(before) == 5 or re.match(r"\s*\[\d+\]:", line.parsed.text):
+                break
+    after: list[Line] = []
+    for line in same_writer(text, first):
+        if len(after) == 3 or re.match(r"\s*(\[\d+\]:|[-=]{10})", line.parsed.text):
+            break
+        after.append(line)
+    return CollectedLines([*reversed(before), first, *after], first)
+
+
+def _collect_rendezvous(text: Text, first: Line) -> CollectedLines:
+    """Collect what torchelastic's agent prints about its workers, one setting per line between the workers' lines."""
+    near = itertools.islice(same_writer(text, first), 60)
+    settings = (line for line in near if re.match(r"\s+\w+=", line.parsed.text))
+    return CollectedLines([first, *itertools.islice(settings, 12)], first)
+
+
+def _collect_traceback(text: Text, first: Line) -> CollectedLines:
+    return CollectedLines(*tracebacks.collect(first, same_writer(text, first), _is_tagged_by_torch(text, first)))
+
+
+def _is_tagged_by_torch(text: Text, first: Line) -> bool:
+    """Does torch's excepthook write the tag before the line? It tags tracebacks only, and no output before them."""
+    if "c10d rank" not in first.parsed.layers:
+        return False
+    before = text.lines_before(first.offset, REACH >> 3, _line_start(first, first.parsed.writer))
+    near = (line.parsed for line in itertools.islice(before, _NEAR_BEFORE))
+    same = (parsed for parsed in near if parsed.writer == first.parsed.writer and parsed.text.strip())
+    nearest = next((parsed for parsed in same if not parsed.opens_record), None)
+    return nearest is None or tracebacks.is_exception(nearest.text) or nearest.text.startswith(" ")
+
+
+_NAMES_SIGNAL = lazy_re(
+    r"\s*(?:(?:Segmentation fault|Aborted|Bus error|Floating point exception)\b|"
+    r"(?:[a-z][\w$]*\.)+[\w$]+(?:Exception|Error)(?:: |$))"
+)
+
+
+def _backtrace_behind(text: Text, line: Line) -> Line | None:
+    """Return the first line of the backtrace directly behind a line that names a signal or a Java exception."""
+    behind = next(_lines_behind(text, line), None) if _NAMES_SIGNAL.match(line.parsed.text) else None
+    return behind if behind is not None and backtraces.opens_backtrace(behind) else None
+
+
+def _collect_backtrace(text: Text, first: Line) -> CollectedLines:
+    before = text.lines_before(first.offset, _HEADING_REACH, _line_start(first, first.parsed.writer))
+    heading = backtraces.read_heading(first, before)
+    lines = backtraces.collect(first, same_writer(text, first, gap=_GAP), _is_stamped(text, first))
+    return CollectedLines([*heading, *lines], first)
+
+
+def _collect_pytest(text: Text, first: Line) -> CollectedLines:
+    """Collect one block per failed test: the lines with its reason, far above, and its line of the summary."""
+    writer = first.parsed.writer
+    before = text.lines_before(first.offset, REACH, _line_start(first, writer))
+    reasons = pytests.failure_reasons(line for line in before if line.parsed.writer == writer)
+    parts = []
+    for failure in pytests.failure_lines(same_writer(text, first, gap=_GAP)):
+        reason = reasons.get(pytests.section_name(failure.parsed.text), [])
+        headline = next((line for line in reason if line.parsed.text.startswith("E")), failure)
+        parts.append(CollectedLines([*reason, failure], headline))
+    return CollectedLines([first, *(line for part in parts for line in part.lines)], first, parts=tuple(parts))
+
+
+_BACKTRACE = BlockForm("backtrace", backtraces.opens_backtrace, _collect_backtrace)
+FORMS: tuple[BlockForm, ...] = (
+    BlockForm(
+        "traceback",
+        lambda line: tracebacks.HEADER in line.parsed.text and "C++ Traceback" not in line.parsed.text,
+        _collect_traceback,
+    ),
+    BlockForm(
+        "terminate",
+        _matches("terminate called", "terminate called"),
+        _collect_while(
+            r"  what\(\)|Exception raised from|frame #\d|<omitting|\s|$|CUDA kernel errors|For debugging consider|"
+            r"Compile with|Device-side|Search for|"
+            r"Last error:|nccl\w+: ",
+            80,
+        ),
+    ),
+    BlockForm(
+        "fatal-python",
+        _matches("Fatal Python", "Fatal Python error: "),
+        _collect_while(
+            r"$|Python runtime state|Thread 0x|Current thread|  File |  \.\.\.|  <|Extension modules|  Binary file|"
+            r"Current C stack|<",
+            400,
+        ),
+    ),
+    BlockForm("nccl", _contains("NCCL WARN"), _collect_nccl),
+    BlockForm("elastic", _matches("exitcode", r"\s*exitcode\s+: "), _collect_elastic_entry),
+    BlockForm("rendezvous", _contains("Rendezvous complete for workers"), _collect_rendezvous),
+    BlockForm(
+        "cann",
+        _matches("", r"(?:\[PID: \d+\] (?:[\d:.-]+ )?)?(?:\w+\()?[EW][A-Z0-9]\d{4}\b"),
+        _collect_while(r"\s+\S|Solution:|Possible Cause:|TraceBack", 30),
+    ),
+    BlockForm(
+        "c10",
+        lambda line: line.parsed.opens_record and "glog" in line.parsed.layers[-1],
+        _collect_while(r"Exception raised from|frame #\d|<omitting|  what", 80),
+    ),
+    BlockForm(
+        "received-signal",
+        _contains("*** Process received signal ***", "==== backtrace"),
+        _collect_while(r"\[|=|\s*\d+ |Signal|\s", 80),
+    ),
+    _BACKTRACE,
+    BlockForm("pytest", pytests.opens_summary, _collect_pytest),
+    BlockForm("line", lambda line: True, lambda text, line: CollectedLines([line], line)),
+)
+
+
+def build_blocks(
+    text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]], headerless_runs: Iterable[list[Line]] = ()
+) -> Iterator[tuple[Block, int]]:
+    """Yield the blocks of one source, each with the number of further lines of its kind that were only counted.
+
+    `hits` are (start, end, literals in the line, lines only counted), ascending. `headerless_runs` are tracebacks
+    without a header. They come first, then the failures of pytest, whose reasons stand far above, then the other blocks
+    in file order. A line is in one block at most.
+    """
+    used: set[int] = set()
+    for run in headerless_runs:
+        used.update(line.offset for line in run)
+        for part in _split_headerless(run):
+            yield _block(text, "traceback", part), 0
+    for start, end, literals, more in sorted(
+        hits, key=lambda hit: not any(pytests.SUMMARY in literal for literal in hit[2])
+    ):
+        for part_of_line in text.lines_at(start, end):
+            line = None if part_of_line.offset in used else part_of_line.showing(literals)
+            if line is None:
+                continue
+            form, first = _form_of(text, line, used)
+            collected = form.collect(text, first)
+            parts = [_without_used(part, used, part.lines[-1]) for part in collected.parts]
+            rest = _without_used(collected, used, first)
+            used.update(member.offset for member in rest.lines)
+            for part in parts or _split_mixed(rest) or [rest]:
+                yield _block(text, form.name, part), more
+                more = 0
+
+
+def _form_of(text: Text, line: Line, used: set[int]) -> tuple[BlockForm, Line]:
+    """Return the form that the line opens, and the line to collect from."""
+    form = next(form for form in FORMS if form.is_opened_by(line))
+    behind = _backtrace_behind(text, line) if form.name == "line" else None
+    return (_BACKTRACE, behind) if behind is not None and behind.offset not in used else (form, line)
+
+
+def _split_headerless(run: list[Line]) -> list[CollectedLines]:
+    """Return the tracebacks in lines without a header: one if no frame repeats, else what counting gives."""
+    ends = [line for line in run if headerless.is_exception_line(line)]
+    frames = [line.parsed.text.strip() for line in run if FRAME.match(line.parsed.text)]
+    is_mixed = not run[0].parsed.writer and (len(ends) > 1 or len(set(frames)) < len(frames))
+    collected = CollectedLines(run, ends[-1], is_mixed)
+    return _split_mixed(collected) or [collected]
+
+
+def _split_mixed(collected: CollectedLines) -> list[CollectedLines]:
+    """Return the tracebacks of several writers that run together, each once.
+
+    An incomplete one holds what all writers have in common, and a line that says so.
+    """
+    if not collected.ambiguous:
+        return []
+    parts = []
+    for shared in tracebacks.deinterleave_lines(collected.lines):
+        lines = [collected.lines[index] for index in shared.lines]
+        headline = collected.lines[shared.headline]
+        if not shared.is_complete:
+            lines.insert(-1, Line(headline.offset, _INCOMPLETE, headline.year))
+        parts.append(CollectedLines(lines, headline, not shared.is_complete, shared.count))
+    return parts
+
+
+def _without_used(collected: CollectedLines, used: set[int], hit: Line) -> CollectedLines:
+    """Remove the lines that are in an earlier block; `hit` is certainly new."""
+    if used.isdisjoint(line.offset for line in collected.lines):
+        return collected
+    lines = [line for line in collected.lines if line.offset not in used]
+    headline = hit if collected.headline.offset in used else collected.headline
+    return CollectedLines(lines, headline, collected.ambiguous)
+
+
+def _block(text: Text, form: str, collected: CollectedLines) -> Block:
+    first, headline = collected.lines[0], collected.headline
+    origin = first.parsed.origin
+    nonfatal = ""
+    if form == "traceback":
+        lines_before = text.lines_before(first.offset, _STAMP_REACH)
+        before = next((line for line in lines_before if line.parsed.writer == first.parsed.writer), None)
+        nonfatal = _nonfatal_kind(before)
+        is_record = not first.parsed.layers and before is not None and before.parsed.opens_record
+        if before is not None and is_record and _LOGGED.search(before.parsed.text):
+            # `logging.exception` writes its record, and directly after it the traceback without a prefix.
+            origin = before.parsed.origin
+    has_own_time = origin.time is not None
+    if not has_own_time:
+        origin = dataclasses.replace(origin, time=_time_before(text, first))
+    return Block(
+        source=text.name,
+        offset=first.offset,
+        end=collected.lines[-1].end,
+        headline=headline.offset,
+        form=form,
+        lines=tuple(line.parsed.text for line in collected.lines),
+        origin=_with_inner_rank(origin, collected.lines),
+        ambiguous=collected.ambiguous or has_repeated_exception_name(headline.parsed.text),
+        writers=collected.writers,
+        nonfatal=nonfatal,
+        has_own_time=has_own_time,
+        continued=form == "traceback" and _made_progress(text, collected.lines[-1], origin, first.parsed.writer),
+    )
+
+
+def _nonfatal_kind(before: Line | None) -> str:
+    """Return "ignored" or "thread" if Python announces that the exception does not end the process, else ""."""
+    text = before.parsed.text if before is not None else ""
+    return "ignored" if _IGNORED.match(text) else "thread" if text.startswith("Exception in thread ") else ""
+
+
+def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
+    """Did the same rank make progress afterwards, so that the exception was handled?
+
+    One line is enough if the rank or writer is known.
+    """
+    count = 0
+    steps: set[int] = set()
+    enough = 1 if origin.rank is not None or writer else _PROGRESS_LINES
+    # The exception may be on <stderr> and the progress on <stdout> of the same rank.
+    start = writer.partition(f"<{origin.stream}>")[0] if origin.stream else writer
+    for line in itertools.islice(text.lines_from(last.end + 1, REACH, _line_start(last, start), 4000), 2000):
+        parsed = line.parsed
+        is_same = (
+            parsed.origin.rank == origin.rank
+            if origin.rank is not None and parsed.origin.rank is not None
+            else parsed.writer == writer
+        )
+        if is_same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):
+            count += 1
+            step = STEP.search(parsed.text)
+            if step is not None:
+                steps.add(int(step[1]))
+        if count >= enough or len(steps) >= _STEPS_OF_PROGRESS:
+            return True
+    return False
+
+
+def _with_inner_rank(origin: Origin, lines: list[Line]) -> Origin:
+    """Take the rank from the next lines of the block where the first has none (a timestamp line with a rank in it)."""
+    if origin.rank is not None:
+        return origin
+    rank = next((line.parsed.origin.rank for line in lines[1:4] if line.parsed.origin.rank is not None), None)
+    return dataclasses.replace(origin, rank=rank) if rank is not None else origin
+
+
+def _time_before(text: Text, line: Line) -> float | None:
+    """Return the timestamp of the nearest line before it by the same writer or rank: the block is not older."""
+    own = line.parsed
+    outermost = own.writer[: own.writer.find("]:") + 2] if "]:" in own.writer else own.writer
+    rank = own.origin.rank
+    for before in text.lines_before(line.offset, _STAMP_REACH, _line_start(line, outermost)):
+        other = before.parsed
+        if other.origin.time is not None and (
+            other.writer == own.writer or (rank is not None and other.origin.rank == rank)
+        ):
+            return other.origin.time
+    # The program's logger may write another prefix than `[rank3]: `.
+    ranks = {rank, None} if rank is not None and parse_file_name(text.name).rank == rank else {rank}
+    near = itertools.islice(text.lines_before(line.offset, _STAMP_REACH), _NEAR_STAMPS) if rank is not None else ()
+    for before in near:
+        if before.parsed.origin.time is not None and before.parsed.origin.rank in ranks:
+            return before.parsed.origin.time
+    return None

@@ -1,0 +1,92 @@
+"""Learn ranks from what programs print about themselves.
+
+Communicators of NCCL and HCCL, torchelastic's list of workers, environment variables, and the world size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
+from triage.ranks.identity import CommunicatorMember, JobMap
+from triage.ranks.layouts import Layout
+from triage.records.blocks import build_blocks
+from triage.records.text import Text
+
+# The literals of such lines. All but the last stand in single lines of one process.
+TRIGGERS = (" - Init START", " - Init COMPLETE", "Entry-HcclCommInitRootInfo", "Rendezvous complete for")
+_RENDEZVOUS = TRIGGERS[-1]
+_NCCL_INIT = lazy_re(
+    r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-9a-fA-F]+)"
+    r"(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?"
+)
+_HCCL_INIT = lazy_re(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d+)\], rank\[(\d+)\]")
+_WORKERS = lazy_re(
+    r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]", re.S
+)
+# Launchers and scripts print the environment of a process.
+_ENVIRONMENT = lazy_re(
+    r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b"
+)
+_WORLD_SIZE = lazy_re(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
+_HINTS = ("world", "nranks", "clients joined", "rank=", "rank:", "slurm_procid")
+_HEAD = 1 << 13
+_MOST_LINES = 1 << 14
+
+
+def learn_from_line(job: JobMap, source: str, origin: Origin, text: str) -> str | None:
+    """Learn from a line or block with one of TRIGGERS.
+
+    Returns the name of the event if all hosts see it at the same moment, else None.
+    """
+    process = Origin(host=origin.host, pid=origin.pid, local_rank=origin.local_rank)
+    if (nccl := _NCCL_INIT.search(text)) is not None:
+        job.learn_member(CommunicatorMember(source, process, int(nccl[1]), int(nccl[2]), nccl[3]))
+        return f"communicator {nccl[4]}" if nccl[4] and nccl[5] else None
+    if (hccl := _HCCL_INIT.search(text)) is not None:
+        job.learn_member(CommunicatorMember(source, process, int(hccl[2]), int(hccl[1])))
+    elif (workers := _WORKERS.search(text)) is not None:
+        for local, rank in zip(workers[2].split(","), workers[3].split(","), strict=False):
+            job.learn(source, Origin(rank=int(rank), local_rank=int(local), host=origin.host))
+        return f"rendezvous {workers[1]}"
+    return None
+
+
+def learn_from_text(job: JobMap, source: str, text: str) -> None:
+    """Learn the world size, and the ranks of processes that print their environment."""
+    # The patterns are slow, so only lines with a hint are searched.
+    hinted = "\n".join(
+        line
+        for line, lower in zip(text.split("\n"), text.lower().split("\n"), strict=True)
+        if any(hint in lower for hint in _HINTS)
+    )
+    for match in _WORLD_SIZE.finditer(hinted):
+        job.sizes.add(int(match[1] or match[2] or match[3]))
+    for match in _ENVIRONMENT.finditer(hinted):
+        job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
+
+
+def learn_from_head(job: JobMap, source: str, data: bytes, layout: Layout) -> None:
+    """Learn everything that the first bytes of a source state."""
+    learn_from_text(job, source, data[:_HEAD].decode("utf-8", "replace"))
+    text = Text(source, lambda offset, length: data[offset : offset + length], len(data), 1970, layout)
+    for start, end, trigger in _trigger_lines(data):
+        if trigger == _RENDEZVOUS:
+            for block, _ in build_blocks(text, [(start, end, (trigger,), 0)]):
+                learn_from_line(job, source, block.origin, "\n".join(block.lines))
+        else:
+            for line in text.lines_at(start, end):
+                learn_from_line(job, source, line.parsed.origin, line.parsed.text)
+
+
+def _trigger_lines(data: bytes) -> Iterator[tuple[int, int, str]]:
+    for trigger in TRIGGERS:
+        at = -1
+        for _ in range(_MOST_LINES):
+            at = data.find(trigger.encode(), at + 1)
+            if at < 0:
+                break
+            end = data.find(b"\n", at)
+            yield data.rfind(b"\n", 0, at) + 1, end if end >= 0 else len(data), trigger

@@ -1,0 +1,303 @@
+"""One source as parsed lines: pages are read on demand, and each line is parsed at most once."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+
+from triage.base.lazy_re import lazy_re
+from triage.ranks import log_wrappers, terminal_wrap
+from triage.ranks.grammar import Table
+from triage.ranks.grammars import BY_START
+from triage.ranks.layouts import PLAIN, Layout
+from triage.ranks.log_wrappers import Message
+from triage.ranks.prefix import ParsedLine, parse_prefix
+from triage.records import deinterleave
+from triage.records.line_cuts import CutLines, unescape_syslog
+from triage.records.line_joins import PROGRESS_BAR_END, find_second_writers, may_have_second_writer
+
+Read = Callable[[int, int], bytes]
+
+PAGE = 1 << 12
+_PAGES = 1024
+# The most bytes of a line that are shown and matched; of a longer line the middle is left out.
+LONGEST = 1 << 14
+_RETURN = lazy_re(rb"\r")
+_LEFT_OUT = " … ".encode()
+_START_BYTES, _AROUND_BYTES = 1 << 8, 1 << 11
+_COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Line:
+    """A line, or the part of it between carriage returns (a progress bar redraws itself with them).
+
+    It is decoded and parsed on first use. `outer` is what the log wrapper around the line says. `joined_end` is where a
+    line ends that was joined from pieces.
+    """
+
+    __slots__ = ("_parsed", "_raw", "data", "joined_end", "offset", "outer", "table", "year")
+
+    def __init__(
+        self, offset: int, data: bytes, year: int, table: Table = BY_START, outer: ParsedLine | None = None
+    ) -> None:
+        self.offset = offset
+        self.data = data
+        self.year = year
+        self.table = table
+        self.outer = outer
+        self.joined_end: int | None = None
+        self._raw: str | None = None
+        self._parsed: ParsedLine | None = None
+
+    @property
+    def end(self) -> int:
+        """The offset of the line's end in the source."""
+        return self.offset + len(self.data) if self.joined_end is None else self.joined_end
+
+    @property
+    def raw(self) -> str:
+        """The decoded line, without NUL bytes and colours; invalid UTF-8 becomes U+FFFD."""
+        if self._raw is None:
+            self._raw = _decode(self.data)
+        return self._raw
+
+    def showing(self, literals: Sequence[str]) -> Line | None:
+        """Return the line if it holds one of `literals`, else None.
+
+        A very long line is cut to its start and the text around the literals.
+        """
+        if len(self.data) <= LONGEST or any(literal in self.raw for literal in literals):
+            return self if any(literal in self.raw for literal in literals) else None
+        places = [place for place in (self.data.find(literal.encode()) for literal in literals) if place >= 0]
+        if not places:
+            return None
+        line = Line(self.offset, self.data, self.year, self.table, self.outer)
+        around = [self.data[max(_START_BYTES, place - _AROUND_BYTES) : place + _AROUND_BYTES] for place in places[:3]]
+        line._raw = _decode(_LEFT_OUT.join([self.data[:_START_BYTES], *around]))
+        return line
+
+    @property
+    def parsed(self) -> ParsedLine:
+        """The line without its prefix, and what the prefix says."""
+        if self._parsed is None:
+            self._parsed = parse_prefix(self.raw, self.year, self.table, self.outer)
+        return self._parsed
+
+
+class _Page:
+    """The physical lines that start in one page; each is split into parsed lines on first use."""
+
+    __slots__ = ("_may_start_anywhere", "_split", "lines", "offsets", "parts")
+
+    def __init__(self, offset: int, data: bytes, split: Callable[[bytes, int], list[Line]], is_wrapped: bool) -> None:
+        self.parts = data.removesuffix(b"\n").split(b"\n") if data else []
+        self.offsets = list(itertools.accumulate((len(part) + 1 for part in self.parts), initial=offset))[:-1]
+        self.lines: list[list[Line] | None] = [None] * len(self.parts)
+        self._may_start_anywhere = is_wrapped or may_have_second_writer(data)
+        self._split = split
+
+    def may_start(self, index: int, start: bytes) -> bool:
+        """Can a line that begins with `start` be in this physical line?"""
+        part = self.parts[index]
+        return part.startswith(start) or self._may_start_anywhere or b"\r" in part
+
+    def at(self, index: int) -> list[Line]:
+        """Return the parsed lines of a physical line."""
+        lines = self.lines[index]
+        if lines is None:
+            lines = self.lines[index] = self._split(self.parts[index], self.offsets[index])
+        return lines
+
+
+class Text:
+    """The lines of one source by offset. `year` is for timestamps without one."""
+
+    def __init__(self, name: str, read: Read, size: int, year: int, layout: Layout = PLAIN) -> None:
+        self.name = name
+        self.size = size
+        self.year = year
+        self.layout = layout
+        self._read = read
+        self._cut_lines = CutLines(read, size, layout.table) if layout.cuts_lines else None
+        self._pages: OrderedDict[int, _Page] = OrderedDict()
+
+    def lines_from(self, offset: int, reach: int, start: bytes = b"", gap: int = 1 << 30) -> Iterator[Line]:
+        """Yield the lines in [offset, offset + reach) that begin with `start`, until `gap` others in a row."""
+        stop = min(self.size, offset + reach)
+        others = 0
+        for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
+            page = self._page(number)
+            first = bisect.bisect_left(page.offsets, offset - LONGEST) if number == offset // PAGE else 0
+            for index in range(first, len(page.parts)):
+                if not page.may_start(index, start):
+                    others += page.offsets[index] >= offset
+                    if others > gap:
+                        return
+                    continue
+                others = 0
+                for line in page.at(index):
+                    if line.offset >= stop:
+                        return
+                    if line.offset >= offset:
+                        yield line
+
+    def lines_before(self, offset: int, reach: int, start: bytes = b"") -> Iterator[Line]:
+        """Yield the lines in [offset - reach, offset) that begin with `start`, nearest first."""
+        least = max(0, offset - reach)
+        for number in range(offset // PAGE, least // PAGE - 1, -1):
+            page = self._page(number)
+            for index in range(bisect.bisect_left(page.offsets, offset) - 1, -1, -1):
+                if page.offsets[index] < least - LONGEST:
+                    return
+                if page.may_start(index, start):
+                    yield from (line for line in reversed(page.at(index)) if least <= line.offset < offset)
+
+    def lines_at(self, start: int, end: int) -> list[Line]:
+        """Return the lines of the physical line in [start, end)."""
+        return self.parse_line(self._read(start, end - start), start)
+
+    def parse_line(self, data: bytes, offset: int) -> list[Line]:
+        """Return the lines of the physical line `data` at `offset`; a cut line whole, wherever its first piece is."""
+        return self._parse_line(data, offset, from_any_piece=True)
+
+    def _parse_line(self, data: bytes, offset: int, *, from_any_piece: bool = False) -> list[Line]:
+        """Return the lines of a physical line.
+
+        A line in several pieces belongs to its first piece, and later pieces give nothing; with `from_any_piece` every
+        piece gives the whole line.
+        """
+        table = self.layout.table
+        if not (self.layout.wrapper or self.layout.width or self._cut_lines or self.layout.escapes_newlines):
+            return split_line(data, offset, self.year, table)
+        joined = self._join_pieces(data, offset)
+        begin, end = offset, None
+        if joined is not None:
+            data, begin, end = joined
+            if begin != offset and not from_any_piece:
+                return []
+        messages: Sequence[Message] | None
+        if self.layout.escapes_newlines:
+            messages = unescape_syslog(data, self.year, table)
+        else:
+            messages = log_wrappers.unwrap_line(self.layout.wrapper, data, begin, self.year, table, self._read)
+        if messages is None:
+            lines = split_line(data, begin, self.year, table)
+        else:
+            lines = _split_messages(messages, data, begin, self.year, table)
+        if lines:
+            lines[-1].joined_end = end
+        return lines
+
+    def _join_pieces(self, data: bytes, offset: int) -> tuple[bytes, int, int] | None:
+        """Return the whole line of a piece, where it begins and where it ends; None for a line that is not cut."""
+        if self._cut_lines:
+            return self._cut_lines.join_pieces(data, offset)
+        if self.layout.width:
+            return terminal_wrap.join_pieces(self.layout.width, data, offset, self.size, self._read)
+        if self.layout.wrapper in ("cri", "json"):
+            return log_wrappers.join_pieces(self.layout.wrapper, data, offset, self.size, self._read)
+        return None
+
+    def _page(self, number: int) -> _Page:
+        page = self._pages.get(number)
+        if page is None:
+            page = self._pages[number] = self._load(number)
+            if len(self._pages) > _PAGES:
+                self._pages.popitem(last=False)
+        else:
+            self._pages.move_to_end(number)
+        return page
+
+    def _load(self, number: int) -> _Page:
+        """Read the lines that start in the page; the last one is read up to LONGEST bytes beyond its end."""
+        start = number * PAGE
+        before = 1 if start else 0
+        data = self._read(start - before, PAGE + before)
+        position = data.find(b"\n") + 1 if before else 0
+        is_wrapped = bool(self.layout.wrapper or self.layout.width)
+        if (before and not position) or position >= len(data):
+            return _Page(start, b"", self._parse_line, is_wrapped)
+        if not data.endswith(b"\n"):
+            more = self._read(start - before + len(data), LONGEST)
+            data += more[: more.find(b"\n") + 1 or len(more)]
+        return _Page(start - before + position, data[position:], self._parse_line, is_wrapped)
+
+
+def _split_messages(messages: Sequence[Message], data: bytes, offset: int, year: int, table: Table) -> list[Line]:
+    """Return the lines in the messages of one physical line.
+
+    Each gets an offset of its own: one byte of the physical line, the last one the rest of it.
+    """
+    parts = [
+        (part.data, outer) for text, outer in messages for part in split_line(text.encode("utf-8", "replace"), 0, year)
+    ]
+    lines = []
+    for index, (part, outer) in enumerate(parts):
+        end = index + 1 if index + 1 < len(parts) else len(data)
+        line = Line(offset + index, data[index:end], year, table, outer)
+        line._raw = _decode(part)
+        lines.append(line)
+    return lines
+
+
+def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> list[Line]:
+    """Split one physical line (without its newline) at carriage returns and where a second writer begins."""
+    second = [*find_second_writers(data), *_behind_progress_bars(data, year, table)]
+    if b"\r" not in data and not second:
+        line = Line(offset, data, year, table)
+        return _deinterleave(line) if deinterleave.may_be_interleaved(data) else [line]
+    lines = []
+    cuts = sorted({0, *second, *(match.end() for match in _RETURN.finditer(data)), len(data)})
+    for begin, end in itertools.pairwise(cuts):
+        part = data[begin:end]
+        if part.strip(b"\r"):
+            lines.append(Line(offset + begin, part.strip(b"\r"), year, table))
+    if second and len(lines) == 2 and (two := _deinterleave_pair(*lines)):
+        return two
+    return lines or [Line(offset, b"", year, table)]
+
+
+def _deinterleave(line: Line) -> list[Line]:
+    """Return a line that several writers wrote into each other as one line per writer, each at an offset of its own."""
+    text, writers = deinterleave.deinterleave_text(line.raw)
+    if not writers or line.parsed.layers:
+        return [line]
+    last = writers - 1
+    parts = [line.data[index : index + 1] if index < last else line.data[last:] for index in range(writers)]
+    lines = [Line(line.offset + index, part, line.year, line.table) for index, part in enumerate(parts)]
+    for one in lines:
+        one._raw = text
+    return lines
+
+
+def _deinterleave_pair(first: Line, second: Line) -> list[Line]:
+    """Separate two prefixes with one text written into each other; nothing where it is not such a pair.
+
+    Example: `[rank0]: Trace[rank1]: Traceback (most …back (most …`.
+    """
+    begun = first.parsed.text
+    text, writers = deinterleave.deinterleave_text(begun + second.parsed.text)
+    if writers != 2 or not text.startswith(begun) or first.parsed.layers != second.parsed.layers:
+        return []
+    for line, own in ((first, begun), (second, second.parsed.text)):
+        line._raw = line.raw[: len(line.raw) - len(own)] + text
+        line._parsed = None
+    return [first, second]
+
+
+def _behind_progress_bars(data: bytes, year: int, table: Table) -> list[int]:
+    """Return where text stands directly behind a progress bar. Behind a prefix, line and bar are one writer's."""
+    if b"it/s" not in data and b"s/it" not in data:
+        return []
+    places = [match.end() for match in PROGRESS_BAR_END.finditer(data)]
+    return places if places and not Line(0, data, year, table).parsed.layers else []
+
+
+def _decode(data: bytes) -> str:
+    if len(data) > LONGEST:
+        half = LONGEST // 2
+        data = data[:half] + _LEFT_OUT + data[-half:]
+    text = data.replace(b"\0", b"").decode("utf-8", "replace")
+    return _COLOUR.sub("", text) if "\x1b" in text else text

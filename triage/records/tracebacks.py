@@ -1,0 +1,170 @@
+"""Collect Python tracebacks from the lines of one writer: chained ones, groups, long messages, and mixed ones.
+
+Form: `Traceback (most recent call last):`, frames indented by two blanks, source and caret lines by four, then
+`pkg.Type: message`, whose further lines are free text. Chained tracebacks are joined by an empty line and one of two
+sentences (CPython Lib/traceback.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from triage.base.lazy_re import lazy_re
+from triage.records.activity import PROGRESS
+from triage.records.deinterleave import FRAME, SharedTraceback, deinterleave_tracebacks
+from triage.records.text import Line
+
+HEADER = "Traceback (most recent call last)"
+CHAINS = (
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+)
+# torch.multiprocessing.spawn quotes the traceback of the failed process behind
+# `-- Process 1 terminated with the following error:`.
+_SPAWNED = "-- Process "
+# `pkg.mod.Type: message` or a bare `Type`; log levels such as `INFO:` are not exceptions.
+_EXCEPTION = lazy_re(
+    r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)"
+)
+_DOTTED = lazy_re(r"(?:[a-z_]\w*\.)+\w+(?::(?: |$)|$)")
+# An exception group draws bars before the tracebacks of its members, and a line behind the last one.
+_GROUP = "+ Exception Group Traceback"
+_MEMBER = lazy_re(r"\s+\| ")
+_GROUP_END = lazy_re(r"    \+-+$")
+# Lines of C++ and of torchelastic's table that are indented like Python frames.
+_INDENTED_OTHERS = lazy_re(r"\s+(?:what\(\):|exitcode\s+: )")
+_MESSAGE_LINES = 400
+_OTHER_LINES = 200
+
+
+def is_exception(text: str) -> bool:
+    """Is it the exception line of a traceback: `pkg.Type: message` or a bare `Type`?"""
+    return _EXCEPTION.match(text) is not None or _DOTTED.match(text) is not None
+
+
+def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[list[Line], Line, bool]:
+    """Return the lines of the traceback that `first` opens, its headline, and whether it is ambiguous.
+
+    When a second header comes before the exception line, nothing separates the writers: all lines are returned as
+    ambiguous, so that no stack is built from frames that no writer wrote. `is_tagged`: the writer tags only its
+    tracebacks, so that all lines with the tag belong to the message.
+    """
+    lines, headline = [first], first
+    state = "frames"
+    others = 0
+    in_table = False
+    opened, in_group = 0, _GROUP in first.parsed.text
+    for line in following:
+        text = line.parsed.text
+        if state == "frames":
+            if HEADER in text and not (in_group and _MEMBER.match(text)):
+                return _collect_mixed(lines, line, following)
+            if _is_frame(text) and not _opens_record(line, first):
+                lines.append(line)
+                is_member_exception = in_group and text.startswith("  | ") and is_exception(text[4:])
+                if is_member_exception and headline not in lines[opened + 1 :]:
+                    headline = line
+                if in_group and _GROUP_END.match(text):
+                    state = "message"
+            elif is_exception(text) and not _opens_record(line, first):
+                lines.append(line)
+                headline, state, others = line, "message", 0
+                in_table = "ChildFailedError" in text
+            elif text.strip() and (others := others + 1) > _OTHER_LINES:
+                break
+        elif state == "message":
+            if text.strip() in CHAINS or text.startswith(_SPAWNED):
+                lines.append(line)
+                state = "chain"
+            elif len(lines) < _MESSAGE_LINES and (
+                _continues_message(line, first, is_tagged, in_table) or _is_last_error(lines[-1], line)
+            ):
+                lines.append(line)
+                in_table = in_table and not (text.startswith("=====") and _count_rulers(lines) > 1)
+            else:
+                break
+        elif HEADER in text:
+            opened, in_group = len(lines), _GROUP in text
+            lines.append(line)
+            state, others = "frames", 0
+        elif not text.strip():
+            lines.append(line)
+        elif (others := others + 1) > 4:
+            break
+    while len(lines) > 1 and not lines[-1].parsed.text.strip():
+        lines.pop()
+    return lines, headline, False
+
+
+def deinterleave_lines(lines: Sequence[Line]) -> list[SharedTraceback]:
+    """Return the tracebacks in the mixed lines of several writers."""
+    texts = [line.parsed.text for line in lines]
+    return deinterleave_tracebacks(texts, lambda text: HEADER in text, is_exception, CHAINS)
+
+
+def _count_rulers(lines: Sequence[Line]) -> int:
+    return sum(line.parsed.text.startswith("=====") for line in lines)
+
+
+def _opens_record(line: Line, first: Line) -> bool:
+    """Does the line open a new record? Not where every line has the same timestamp prefix, the first one too."""
+    return line.parsed.opens_record and not (first.parsed.opens_record and line.parsed.layers == first.parsed.layers)
+
+
+def _is_frame(text: str) -> bool:
+    return text.startswith(("  ", "\t", "| ")) or text.strip(" ~^") == ""
+
+
+def _continues_message(line: Line, first: Line, is_tagged: bool, in_table: bool) -> bool:
+    """Does a line after the exception line belong to its message?
+
+    Lines of a tagged writer do, until a record or a new header.
+    """
+    text = line.parsed.text
+    # torchelastic's table quotes the tracebacks that `@record` stored.
+    if _opens_record(line, first) or (HEADER in text and not in_table):
+        return False
+    if in_table:
+        return True
+    if PROGRESS.search(text):  # a progress bar begins with blanks too
+        return False
+    if is_tagged and not line.parsed.opens_record:
+        return True
+    return not text.strip() or text.startswith(
+        (" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error")
+    )
+
+
+def _is_last_error(before: Line, line: Line) -> bool:
+    """Is it the line behind `Last error:`, which holds the reason of NCCL's exception?"""
+    return (
+        before.parsed.text.strip() == "Last error:" and not line.parsed.opens_record and HEADER not in line.parsed.text
+    )
+
+
+def _collect_mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
+    """Return all lines of tracebacks that run together, until each header has its exception and no chain continues."""
+    lines.append(second)
+    headline = lines[0]
+    others = 0
+    opened, ended = 2, 0
+    for line in following:
+        text = line.parsed.text
+        if _opens_record(line, lines[0]):
+            break
+        is_indented = _is_frame(text) and not _INDENTED_OTHERS.match(text)
+        belongs = HEADER in text or is_indented or FRAME.match(text) is not None or text.strip() in CHAINS
+        opened += HEADER in text
+        if is_exception(text):
+            headline, belongs = line if headline is lines[0] else headline, True
+            ended += 1
+        elif ended >= opened and text.strip() and text.strip() not in CHAINS:
+            break
+        if belongs:
+            lines.append(line)
+            others = 0
+        elif (others := others + 1) > 8 or len(lines) > 20_000:
+            break
+    while not lines[-1].parsed.text.strip():
+        lines.pop()
+    return lines, headline, True

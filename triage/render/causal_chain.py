@@ -1,0 +1,166 @@
+"""The causes and consequences of one incident as a drawing: boxes from the root cause to its last consequences.
+
+Pure functions: a diagnosis in, SVG out. The drawing has no style of its own: the page's style sheet colours `.chain`.
+Boxes are links, so that the keyboard reaches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+from triage.model.diagnosis import Diagnosis, Finding
+from triage.render import phrases
+from triage.render.sanitize import clip, sanitize_line
+from triage.render.svg import svg_start
+
+BOX, HEIGHT, GAP, ROOM, MARGIN = 264, 62, 44, 14, 6  # pixels
+LETTERS = 36  # of one line in a box
+MOST = 12  # boxes of one column
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A finding in the drawing; `column` 0 holds the root cause."""
+
+    finding: Finding
+    kind: str
+    column: int
+    causes: tuple[str, ...]
+
+
+def draw(diagnosis: Diagnosis, links: Mapping[str, str] = {}) -> str:
+    """Return the drawing, empty without consequences; `links` maps the name of a finding to its address."""
+    boxes = build_boxes(diagnosis)
+    if len(boxes) < 2:
+        return ""
+    columns: dict[int, list[Box]] = {}
+    for box in boxes:
+        columns.setdefault(box.column, []).append(box)
+    left_out = sum(max(0, len(column) - MOST) for column in columns.values())
+    shown = {number: column[:MOST] for number, column in columns.items()}
+    tall = max(len(column) for column in shown.values())
+    across = 2 * MARGIN + len(shown) * BOX + (len(shown) - 1) * GAP
+    down = 2 * MARGIN + tall * HEIGHT + (tall - 1) * ROOM
+    places: dict[str, tuple[int, int]] = {}
+    for number, column in shown.items():
+        top = (down - len(column) * HEIGHT - (len(column) - 1) * ROOM) // 2
+        for place, box in enumerate(column):
+            places[finding_name(box.finding)] = MARGIN + number * (BOX + GAP), top + place * (HEIGHT + ROOM)
+    parts = [
+        svg_start(across, down, "chain", role="group", aria_labelledby="chain-title chain-text"),
+        '<title id="chain-title">Causes and consequences</title>',
+        f'<desc id="chain-text">{escape(describe_chain(boxes))}</desc>',
+        *_arrows(shown, places),
+        *(_box(box, places[finding_name(box.finding)], links) for column in shown.values() for box in column),
+        "</svg>",
+    ]
+    if left_out:
+        parts.append(f"<p>and {phrases.format_count(left_out, 'more finding')}</p>")
+    return "\n".join(parts)
+
+
+def build_boxes(diagnosis: Diagnosis) -> list[Box]:
+    """Return the root cause and its consequences, each in the column after the last of its causes."""
+    root = diagnosis.root_cause
+    if root is None:
+        return []
+    groups = phrases.group_findings(diagnosis)
+    kinds = {finding_name(finding): "echo" for finding in groups.caused} | {
+        finding_name(finding): "confirmed" for finding in groups.confirmed
+    }
+    members = {finding_name(finding): finding for finding in (*groups.caused, *groups.confirmed)}
+    members.pop(finding_name(root), None)
+    names = {*members, finding_name(root)}
+    causes = {
+        name: [cause for cause in finding.explained_by if cause in names and cause != name]
+        for name, finding in members.items()
+    }
+    level = {finding_name(root): 0}
+    for _ in members:  # as far right as the longest way says; a circle stops growing with the number of members
+        for name, before in causes.items():
+            levels = [level[cause] for cause in before if cause in level]
+            level[name] = min(max([*levels, 0]) + 1, len(members))
+    direct = {name: _direct(name, causes, level) for name in members}
+    first = Box(root, "symptoms" if phrases.verdict_kind(diagnosis) == "SYMPTOMS ONLY" else "cause", 0, ())
+    ordered = sorted(members, key=lambda name: (level[name], members[name].first_time or float("inf"), name))
+    ranks = {number: place for place, number in enumerate(sorted(set(level.values())))}
+    return [first, *(Box(members[name], kinds[name], ranks[level[name]], direct[name]) for name in ordered)]
+
+
+def _direct(name: str, causes: Mapping[str, Sequence[str]], level: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the causes of a finding without those that cause another of them."""
+    own = causes[name]
+    return tuple(
+        one
+        for one in own
+        if not any(one in causes.get(other, ()) for other in own if other != one and level[other] > level[one])
+    )
+
+
+def finding_name(finding: Finding) -> str:
+    """Return the name by which other findings refer to this one."""
+    return finding.signature or finding.cluster or finding.title
+
+
+def describe_chain(boxes: Sequence[Box]) -> str:
+    """Return the chain as sentences."""
+    sentences = [f"It began with {_sentence(boxes[0].finding)}."]
+    titles = {finding_name(box.finding): box.finding.title for box in boxes}
+    for box in boxes[1:]:
+        because = " and ".join(titles[cause] for cause in box.causes if cause in titles)
+        verb = "confirms it" if box.kind == "confirmed" else f"is a consequence of {because or 'it'}"
+        sentences.append(f"{_sentence(box.finding)} {verb}.")
+    return sanitize_line(clip(" ".join(sentences), 2000))
+
+
+def _sentence(finding: Finding) -> str:
+    location = phrases.describe_location(finding)
+    return f"{finding.title}{f' ({location})' if location else ''}"
+
+
+def _arrows(shown: Mapping[int, Sequence[Box]], places: Mapping[str, tuple[int, int]]) -> list[str]:
+    parts = []
+    for column in shown.values():
+        for box in column:
+            x, y = places[finding_name(box.finding)]
+            for cause in box.causes:
+                if cause not in places:
+                    continue
+                start, top = places[cause]
+                a, b, c, d = start + BOX, top + HEIGHT // 2, x, y + HEIGHT // 2
+                half = (a + c) // 2
+                parts.append(
+                    f'<path class="arrow" d="M{a} {b}C{half} {b} {half} {d} {c - 7} {d}"/>'
+                    f'<path class="tip" d="M{c} {d}l-8 -4v8z"/>'
+                )
+    return parts
+
+
+def _box(box: Box, place: tuple[int, int], links: Mapping[str, str]) -> str:
+    x, y = place
+    name, location = finding_name(box.finding), sanitize_line(phrases.describe_location(box.finding))
+    first, second = _lines(sanitize_line(box.finding.title))
+    count = f" ×{box.finding.count}" if box.finding.count > 1 else ""
+    texts = [f'<text x="{x + 10}" y="{y + 19}">{escape(first)}</text>']
+    texts += [f'<text x="{x + 10}" y="{y + 34}">{escape(second)}</text>'] if second else []
+    texts.append(
+        f'<text class="dim" x="{x + 10}" y="{y + 52}">{escape(clip(location, LETTERS - len(count)) + count)}</text>'
+    )
+    drawing = f'<rect x="{x}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="6"/>{"".join(texts)}'
+    label = sanitize_line(f"{box.kind}: {box.finding.title} {location}").strip()
+    content = f"<title>{escape(sanitize_line(name))}</title>{drawing}"
+    if name in links:
+        return f'<a class="{box.kind}" href={quoteattr(links[name])} aria-label={quoteattr(label)}>{content}</a>'
+    return f'<g class="{box.kind}">{content}</g>'
+
+
+def _lines(title: str) -> tuple[str, str]:
+    """Return a title on at most two lines."""
+    if len(title) <= LETTERS:
+        return title, ""
+    cut = title.rfind(" ", 0, LETTERS + 1)
+    cut = cut if cut > LETTERS // 2 else LETTERS
+    rest = title[cut:].strip()
+    return title[:cut].strip(), rest if len(rest) <= LETTERS else rest[: LETTERS - 1] + "…"

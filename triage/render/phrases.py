@@ -1,0 +1,434 @@
+"""Phrases and groups that several formats share: verdict, places, sizes, times, findings by what they are to the root.
+
+Everything here uses no more than the JSON report carries, so that a saved report shows the same as a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_rank_numbers, format_ranks
+from triage.model.diagnosis import Diagnosis, Finding, Job, RankState
+from triage.model.evidence import Evidence, Origin
+
+VerdictKind = Literal["ROOT CAUSE", "UNKNOWN FAILURE", "SYMPTOMS ONLY", "CLEAN"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A reason that only names other findings: they have a section of their own.
+_NAMES_FINDINGS = lazy_re(
+    r"(?i)(?:it )?(?:explains|caused|follows from|(?:a )?consequence of) (?:[a-z0-9_]+\.[a-z0-9_.-]+|u-[0-9a-f]+)"
+)
+_NEXT_TIME = "next time: "  # before the list of what to collect
+_ONLY_SYMPTOMS = "only symptoms"  # a reason that the verdict repeats
+_LAST_LINE = lazy_re(r"(?i)(?:its )?last line\b")  # how the timeline names the last line of a silent rank
+_HANDLED = lazy_re(r"(?s)(.*) (did not end the job\b.*)")  # a warning about a failure that was handled
+
+STATE_MARKS = {"failed": "F", "killed": "K", "stalled": "S", "silent": "-", "ok": "."}
+
+
+def verdict_kind(diagnosis: Diagnosis) -> VerdictKind:
+    """Return the verdict, with an unknown failure kept apart from mere symptoms."""
+    root = diagnosis.root_cause
+    if diagnosis.verdict == "clean":
+        return "CLEAN"
+    if root is not None and root.signature is not None:
+        return "ROOT CAUSE"
+    if root is not None and root.role != "symptom":
+        return "UNKNOWN FAILURE"
+    return "SYMPTOMS ONLY"
+
+
+def headline(diagnosis: Diagnosis) -> str:
+    """Return the verdict in one sentence, without the verdict kind."""
+    root = diagnosis.root_cause
+    kind = verdict_kind(diagnosis)
+    if kind == "CLEAN":
+        last = format_time(diagnosis.job.last_time, diagnosis)
+        return f"no failure found in {format_count(diagnosis.stats.files, 'file')}" + (
+            f"; last line at {last}" if last else ""
+        )
+    if root is None:
+        return "the job failed; no line shows where it began"
+    if kind == "ROOT CAUSE":
+        return root.title
+    ranks = format_ranks(root.ranks) if root.ranks else ""
+    if kind == "UNKNOWN FAILURE":
+        return f"began on {ranks or 'an unknown rank'}: {root.title}"
+    return f"suspects: {ranks}" if ranks else "these files show neither the cause nor the rank where it began"
+
+
+def describe_job(job: Job) -> str:
+    """Return `llama-7b, 16 ranks on 2 hosts, torch 2.6.0`, as far as known."""
+    count = job.world_size or len(job.ranks)
+    extent = format_count(count, "rank") if count else ""
+    if extent and job.hosts:
+        extent += f" on {format_count(len(job.hosts), 'host')}"
+    return ", ".join(part for part in [job.name, extent, *(f"{k} {v}" for k, v in job.versions.items())] if part)
+
+
+def footer_parts(diagnosis: Diagnosis, with_path: bool = True) -> list[str]:
+    """Return job, path, sizes, duration and versions for the last line of a report, as far as known."""
+    stats = diagnosis.stats
+    parts = [
+        describe_job(diagnosis.job),
+        diagnosis.job.path if with_path else "",
+        format_count(stats.files, "file"),
+        format_bytes(stats.bytes),
+        f"{stats.seconds:.1f} s",
+        f"catalog {diagnosis.catalog_version}",
+        f"triage {diagnosis.tool_version}",
+    ]
+    return [part for part in parts if part]
+
+
+def format_confidence(value: float) -> str:
+    """Return `high (0.9)`: high from 0.8, medium from 0.5."""
+    number = f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{confidence_level(value)} ({number})"
+
+
+def confidence_level(value: float) -> str:
+    """Return `high`, `medium` or `low`."""
+    return "high" if value >= 0.8 else "medium" if value >= 0.5 else "low"
+
+
+def describe_extent(diagnosis: Diagnosis) -> str:
+    """Return `3 of 1,024 ranks, first rank 512 on node64 at 10:00:03`, as far as known."""
+    root = diagnosis.root_cause
+    if root is None:
+        return ""
+    origin = root.evidence[0].origin if root.evidence else Origin()
+    first = (
+        origin.rank
+        if origin.rank is not None and (origin.rank in root.ranks or not root.ranks)
+        else next(iter(root.ranks), None)
+    )
+    host = origin.host or next(iter(root.hosts), None)
+    time = format_time(root.first_time if origin.time is None else origin.time, diagnosis)
+    world = diagnosis.job.world_size or len(diagnosis.job.ranks)
+    count = len(set(root.ranks))
+    share = f"{count:,} of {format_count(world, 'rank')}" if count and world >= count and world > 1 else ""
+    rank = f"{'first ' if count > 1 else ''}rank {first}" if first is not None else ""
+    place = " ".join(part for part in (rank, f"on {host}" if host else "", f"at {time}" if time else "") if part)
+    return ", ".join(part for part in (share, place) if part)
+
+
+def format_hosts(names: Sequence[str]) -> str:
+    """Return up to four host names; of more, three names and how many more."""
+    if len(names) <= 4:
+        return ", ".join(names)
+    return f"{', '.join(names[:3])} and {len(names) - 3} more hosts"
+
+
+def describe_location(finding: Finding) -> str:
+    """Return `rank 1 on node1`, as far as known."""
+    origin = finding.evidence[0].origin if finding.evidence else Origin()
+    ranks = format_ranks(finding.ranks) if finding.ranks else ""
+    if not ranks and origin.rank is None and origin.local_rank is not None:
+        ranks = f"local rank {origin.local_rank}"
+    hosts = f"on {format_hosts(finding.hosts)}" if finding.hosts else ""
+    return f"{ranks} {hosts}".strip()
+
+
+def describe_line_origin(diagnosis: Diagnosis) -> str:
+    """Return whose line is quoted: where the failure began or, of mere symptoms, the rank that wrote the line."""
+    root = diagnosis.root_cause
+    if root is None or verdict_kind(diagnosis) != "SYMPTOMS ONLY" or not root.evidence:
+        return describe_location(root) if root is not None else ""
+    rank = root.evidence[0].origin.rank
+    return "first symptom" + (f" on rank {rank}" if rank is not None else "")
+
+
+def to_datetime(seconds: float | None) -> datetime | None:
+    """Return the time in UTC, rounded to microseconds; None for a time outside of the calendar."""
+    if seconds is None:
+        return None
+    try:
+        return _EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
+    except (OverflowError, ValueError):
+        return None
+
+
+def format_time(seconds: float | None, diagnosis: Diagnosis) -> str:
+    """Return `03:17:26`, with the date if the job crossed midnight or its days are unknown."""
+    when = to_datetime(seconds)
+    if when is None:
+        return ""
+    first, last = to_datetime(diagnosis.job.first_time), to_datetime(diagnosis.job.last_time)
+    one_day = first is not None and last is not None and first.date() == last.date() == when.date()
+    return when.strftime("%H:%M:%S") if one_day else when.isoformat(sep=" ", timespec="seconds")[:19]
+
+
+def relative_source(source: str, diagnosis: Diagnosis) -> str:
+    """Return the source relative to the job's path, which the end of the report shows once."""
+    path = diagnosis.job.path
+    root = path if path.endswith("/") else path + "/"
+    below = source.removeprefix(root) if path else source
+    return below or source
+
+
+def format_place(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    """Return `logs/rank3.log:61`, relative to the job's path."""
+    source = relative_source(evidence.source, diagnosis)
+    return f"{source}:{evidence.line}" if evidence.line is not None else source
+
+
+def format_bytes(count: int) -> str:
+    """Return bytes in decimal units: `3.1 MB`."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if value < 999.95 or unit == "TB":
+            return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")
+
+
+def format_count(count: int, noun: str) -> str:
+    """Return `1 file`, `2 files`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+@dataclass(frozen=True)
+class FindingGroups:
+    """The findings other than the root cause, by what they are to it.
+
+    `aftermath`: consequences of findings in `considered`.
+    """
+
+    caused: list[Finding] = field(default_factory=list)
+    confirmed: list[Finding] = field(default_factory=list)
+    considered: list[Finding] = field(default_factory=list)
+    aftermath: list[Finding] = field(default_factory=list)
+    noise: list[Finding] = field(default_factory=list)
+
+
+def group_findings(diagnosis: Diagnosis) -> FindingGroups:
+    """Group the findings; a consequence of a consequence counts as caused by the root."""
+    groups = FindingGroups()
+    root = diagnosis.root_cause
+    consequences = _consequences(diagnosis)
+    for finding in diagnosis.findings:
+        if finding == root:
+            continue
+        if finding.role == "noise":
+            groups.noise.append(finding)
+        elif finding.signature in consequences:
+            (groups.confirmed if finding.role == "confirmation" else groups.caused).append(finding)
+        else:
+            groups.considered.append(finding)
+    names = {finding.signature for finding in groups.considered}
+    independent = [finding for finding in groups.considered if names.isdisjoint(finding.explained_by)]
+    if independent:
+        groups.aftermath.extend(finding for finding in groups.considered if finding not in independent)
+        groups.considered[:] = independent
+    return groups
+
+
+def _consequences(diagnosis: Diagnosis) -> set[str]:
+    """Return the signatures that the root cause explains, directly or through others."""
+    root = diagnosis.root_cause
+    if root is None:
+        return set()
+    roots = {name for name in (root.signature, root.cluster) if name}
+    explained = set(roots)
+    while (
+        more := {f.signature for f in diagnosis.findings if f.signature and explained & {*f.explained_by}} - explained
+    ):
+        explained |= more
+    return explained - roots
+
+
+def describe_consequences(diagnosis: Diagnosis) -> str:
+    """Return `14 more ranks show only consequences of this`; empty if the root cause explains no further rank."""
+    groups = group_findings(diagnosis)
+    if diagnosis.root_cause is None or not groups.caused:
+        return ""
+    others = [diagnosis.root_cause, *groups.considered, *groups.aftermath, *other_unknowns(diagnosis)]
+    count = len(_ranks_of([*groups.caused, *groups.confirmed]) - _ranks_of(others))
+    verb = "shows" if count == 1 else "show"
+    return f"{format_count(count, 'more rank')} {verb} only consequences of this" if count else ""
+
+
+def _ranks_of(findings: Iterable[Finding]) -> set[int]:
+    return {rank for finding in findings for rank in finding.ranks}
+
+
+def considered_label(diagnosis: Diagnosis) -> str:
+    """Return the heading of the findings that are not the root cause."""
+    kind = verdict_kind(diagnosis)
+    return "Earlier" if kind == "CLEAN" else "Symptoms" if kind == "SYMPTOMS ONLY" else "Considered"
+
+
+def root_reasons(diagnosis: Diagnosis) -> list[str]:
+    """Return the reasons for the root cause that no other part of the report shows."""
+    root = diagnosis.root_cause
+    if root is None:
+        return []
+    shown = {item.text.casefold() for item in root.evidence}
+    has_steps = verdict_kind(diagnosis) == "SYMPTOMS ONLY"
+    return [
+        reason
+        for reason in own_reasons(root)
+        if reason.casefold() not in shown and not (has_steps and (_NEXT_TIME in reason or _ONLY_SYMPTOMS in reason))
+    ]
+
+
+def own_reasons(finding: Finding) -> list[str]:
+    """Return each reason of the finding once, without those that only name other findings."""
+    return [reason for reason in dict.fromkeys(finding.why) if not _NAMES_FINDINGS.match(reason)]
+
+
+def with_reasons(findings: Iterable[Finding]) -> list[tuple[Finding, str]]:
+    """Return each finding with its reasons as `. Reason. Reason.`; a reason that several give is shown once."""
+    rows = []
+    shown: set[str] = set()
+    for finding in findings:
+        reasons = [reason for reason in own_reasons(finding) if reason not in shown]
+        shown.update(reasons)
+        rows.append((finding, "".join(f". {reason.rstrip('.')}" for reason in reasons) + ("." if reasons else "")))
+    return rows
+
+
+def next_steps(diagnosis: Diagnosis) -> list[str]:
+    """Return what to collect next time; for a report that shows only symptoms."""
+    root = diagnosis.root_cause
+    if root is None or verdict_kind(diagnosis) != "SYMPTOMS ONLY":
+        return []
+    lists = [reason.partition(_NEXT_TIME)[2] for reason in root.why if _NEXT_TIME in reason]
+    return [step[:1].upper() + step[1:] for steps in lists for step in steps.split("; ") if step]
+
+
+def distinct_evidence(finding: Finding) -> list[Evidence]:
+    """Return the evidence of the finding, one for each line of a source."""
+    return list(
+        {
+            (item.source, item.line, item.text if item.line is None else ""): item for item in finding.evidence[::-1]
+        }.values()
+    )[::-1]
+
+
+def repeats_title(item: Evidence, finding: Finding) -> bool:
+    """Return whether the log line is the title of the finding, so that quoting it would print it twice."""
+    return finding.signature is None and item.text.strip() == finding.title.strip()
+
+
+def merge_moments(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """Return (time, ranks, what) in time order, empty if there is only one entry.
+
+    Ranks that show the same in one second or in successive moments share an entry, and so do all consequences.
+    """
+    groups = group_findings(diagnosis)
+    effects = {finding.signature for finding in (*groups.caused, *groups.confirmed, *groups.aftermath)}
+    root = diagnosis.root_cause
+    entries: list[tuple[str, str, list[int]]] = []
+    for moment in diagnosis.timeline:
+        time = format_time(moment.time, diagnosis)
+        what = moment.signature or moment.what
+        if root is not None and what == root.title:
+            what = root.signature or root.cluster or what
+        if moment.signature in effects:
+            what = "only consequences"
+        same = next(
+            (entry for entry in entries[::-1] if entry[1] == what and (entry[0] == time or entry is entries[-1])), None
+        )
+        if same is None:
+            same = (time, what, [])
+            entries.append(same)
+        same[2].extend([] if moment.rank is None else [moment.rank])
+    return (
+        [(time, format_ranks(ranks) if ranks else "", what) for time, what, ranks in entries]
+        if len(entries) > 1
+        else []
+    )
+
+
+def merge_warnings(diagnosis: Diagnosis) -> list[tuple[list[str], str, str]]:
+    """Return (sources, message, code): equal warnings about several sources share an entry.
+
+    Handled failures with the same reason share an entry. Silent ranks are left out if the timeline shows them.
+    """
+    in_timeline = any(_LAST_LINE.match(what) for _, _, what in merge_moments(diagnosis))
+    merged: dict[tuple[str, str], tuple[list[str], dict[str, None]]] = {}
+    for item in diagnosis.warnings:
+        if item.code == "fell-silent" and in_timeline:
+            continue
+        failure, reason = match.groups() if (match := _HANDLED.fullmatch(item.message)) else ("", item.message)
+        sources, failures = merged.setdefault((reason, item.code), ([], {}))
+        failures[failure] = None
+        source = relative_source(item.source, diagnosis) if item.source is not None else None
+        if source is not None and source not in sources:
+            sources.append(source)
+    return [(sources, _with_failures(failures, text), code) for (text, code), (sources, failures) in merged.items()]
+
+
+def _with_failures(failures: Iterable[str], text: str) -> str:
+    first, *others = failures
+    more = f" and {len(others)} more" if others else ""
+    return f"{first}{more} {text}".strip()
+
+
+def other_unknowns(diagnosis: Diagnosis) -> list[Finding]:
+    """Return the unknown failures other than the root cause."""
+    root = diagnosis.root_cause
+    return [item for item in diagnosis.unknown if root is None or item.cluster is None or item.cluster != root.cluster]
+
+
+def format_finding(finding: Finding) -> str:
+    """Return `gloo.connection-closed-by-peer on rank 0 (3×)`."""
+    name = finding.signature or finding.cluster or finding.title
+    on = f" on {format_ranks(finding.ranks)}" if finding.ranks else ""
+    return f"{name}{on}" + (f" ({finding.count}×)" if finding.count > 1 else "")
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """One mark for each rank from `first` to `last`; a row of equal rows ends at the last of them."""
+
+    first: int
+    last: int
+    marks: str
+
+
+def grid_rows(states: Sequence[RankState], cells: int, origins: Iterable[int] = ()) -> list[GridRow]:
+    """Return rows of `cells` marks, each starting at a multiple of `cells`; equal rows without `origins` are merged.
+
+    A rank without a state is a space inside a row; a row without any rank is left out.
+    """
+    rows: dict[int, list[str]] = {}
+    for state in states:
+        row = rows.setdefault(state.rank // cells, [" "] * cells)
+        row[state.rank % cells] = STATE_MARKS[state.state]
+    merged: list[GridRow] = []
+    origin_rows = {rank // cells for rank in origins}
+    for number in sorted(rows):
+        marks = "".join(rows[number]).rstrip()
+        first, last = number * cells, number * cells + len(marks) - 1
+        mergeable = origin_rows.isdisjoint((number, number - 1)) and len(marks) == cells
+        if mergeable and merged and merged[-1].marks == marks and merged[-1].last == first - 1:
+            merged[-1] = GridRow(merged[-1].first, last, marks)
+        else:
+            merged.append(GridRow(first, last, marks))
+    return merged
+
+
+def origin_ranks(diagnosis: Diagnosis) -> tuple[int, ...]:
+    """Return the ranks where the failure began; none if they are more than half of all."""
+    ranks = diagnosis.root_cause.ranks if diagnosis.root_cause is not None else ()
+    return ranks if 2 * len(ranks) <= len(diagnosis.ranks) else ()
+
+
+def format_origin_mark(row: GridRow, origins: Iterable[int], room: int) -> str:
+    """Return what follows a row of marks: `  < 170`, shorter without room; empty if the failure began elsewhere."""
+    ranks = [rank for rank in origins if row.first <= rank <= row.last]
+    text = f"  < {format_rank_numbers(ranks)}" if ranks else ""
+    return text if len(text) <= room else "  <" if room > 2 else ""
+
+
+def state_legend(states: Sequence[RankState]) -> str:
+    """Return the marks that occur with their meaning and count: `F failed (1)   . ok (7)`."""
+    counts = {state: sum(1 for item in states if item.state == state) for state in STATE_MARKS}
+    return "   ".join(f"{STATE_MARKS[state]} {state} ({count})" for state, count in counts.items() if count)

@@ -1,0 +1,232 @@
+"""Find many literals at once: one automaton for all literals of the catalog and the generic triggers.
+
+Hyperscan (in the `hyperscan` wheel) runs without the GIL at several GB/s. google-re2 gives the same answers at about
+a fifth of the speed, for platforms that have no such wheel.
+
+The automaton searches for windows, pieces of the literals (see windows.py). A window only selects the lines to search
+for the literals that contain it, so the choice of windows changes the speed and never the result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from triage.scan.interface import OVERLAP, LiteralMatcher, PossibleMatch
+from triage.scan.storm import Storm
+from triage.scan.windows import add_missing_windows, literals_by_window, replace_common_windows
+
+_UNLIMITED = 1 << 60
+_MAX_REFITS = 3
+_MAX_RARE = 2
+# In so few bytes, counting one window after the other is faster than building an automaton.
+_SMALL_SAMPLE = 1 << 17
+# So many lines are searched for one literal after the other: building an automaton of all literals takes longer than
+# reading a small job.
+_LINES_WITHOUT_AUTOMATON = 256
+# In a storm, the usual literals occur in the first bytes of a slice.
+_SLICE_START = 1 << 14
+
+
+class HyperscanMatcher:
+    """Search with Hyperscan: databases of the windows, of all literals, and of the first match of each literal.
+
+    A database is compiled at its first use and shared between threads. Each thread gets a matcher with scratch space
+    of its own from `for_thread`.
+    """
+
+    def __init__(self, literals: Sequence[bytes], windows: Sequence[bytes], sample: bytes = b"") -> None:
+        import hyperscan
+
+        self._hyperscan = hyperscan
+        self._expressions = {
+            "windows": add_missing_windows(windows, literals),
+            "all": list(literals),
+            "first": list(literals),
+        }
+        self._databases: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._scratches: dict[str, tuple[Any, Any]] = {}
+        self._lines_searched = _LINES_WITHOUT_AUTOMATON if sample else 0
+        self._storm = Storm()
+        self._window_literals: list[tuple[int, ...]] | None = None
+        # The storm's matcher for unusual literals, and this thread's copy of it.
+        self._thread_rest: tuple[LiteralMatcher, LiteralMatcher] | None = None
+        refits = _MAX_REFITS if len(sample) > _SMALL_SAMPLE else bool(sample)
+        for remaining in reversed(range(refits)):
+            common = self._find_common_windows(sample)
+            if not common:
+                break
+            self._expressions["windows"] = replace_common_windows(
+                self._expressions["windows"], common, literals, last=not remaining
+            )
+            self._databases.pop("windows", None)
+            self._scratches.pop("windows", None)
+            self._window_literals = None
+
+    def for_thread(self) -> HyperscanMatcher:
+        """Return a matcher with the same databases and its own scratch space."""
+        thread_matcher = copy.copy(self)
+        thread_matcher._scratches = {}
+        thread_matcher._thread_rest = None
+        return thread_matcher
+
+    def find(
+        self, data: bytearray | bytes, start: int, stop: int, limit: int, *, exact: bool = False
+    ) -> list[PossibleMatch]:
+        """Return possible matches by the windows; with `exact`, by all literals."""
+        if exact:
+            return [(end, (literal,)) for end, literal in self._scan("all", data, start, stop, limit)]
+        matches = self._scan("windows", data, start, stop, limit)
+        return [(end, self._literals_by_window()[window]) for end, window in matches] if matches else []
+
+    def find_first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return the first match of each literal; in a storm most of it is searched for unusual literals only."""
+        fast_path = self._storm.fast_path if stop - start > 2 * _SLICE_START else None
+        if fast_path is not None:
+            usual, rest = fast_path
+            matches = self._scan("first", data, start, start + _SLICE_START, _UNLIMITED)
+            if usual.issubset(literal for _, literal in matches) and not self._rest_for_this_thread(rest).find(
+                data, max(start, start + _SLICE_START - OVERLAP), stop, 1
+            ):
+                return matches
+        matches = self._scan("first", data, start, stop, _UNLIMITED)
+        if 0 < len(matches) < len(self._expressions["all"]) and stop - start > 2 * _SLICE_START:
+            self._storm.record_slice(
+                frozenset(literal for _, literal in matches),
+                lambda usual: self._build_without(usual, bytes(data[start:stop])),
+            )
+        return matches
+
+    def literals_in(self, line: bytes, candidates: Collection[int] | None = None) -> tuple[int, ...]:
+        """Return the literals in one line, by `in` for candidates and for the first lines, else by the automaton."""
+        literals = self._expressions["all"]
+        if candidates is not None:
+            return tuple([literal for literal in sorted(candidates) if literals[literal] in line])
+        if self._lines_searched < _LINES_WITHOUT_AUTOMATON:
+            self._lines_searched += 1
+            return tuple(index for index, literal in enumerate(literals) if literal in line)
+        matches: set[int] = set()
+        add = matches.add
+        database, scratch = self._database_with_scratch("all")
+        database.scan(line, match_event_handler=lambda literal, *_: add(literal), scratch=scratch)
+        return tuple(sorted(matches))
+
+    def _literals_by_window(self) -> list[tuple[int, ...]]:
+        """Return the literals that contain each window."""
+        if self._window_literals is None:
+            self._window_literals = literals_by_window(self._expressions["windows"], self._expressions["all"])
+        return self._window_literals
+
+    def _scan(self, name: str, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[tuple[int, int]]:
+        matches: list[tuple[int, int]] = []
+        append = matches.append
+
+        def on_match(literal: int, _from: int, end: int, _flags: int, _context: object) -> bool | None:
+            append((start + end, literal))
+            return True if len(matches) >= limit else None
+
+        database, scratch = self._database_with_scratch(name)
+        with contextlib.suppress(self._hyperscan.ScanTerminated):  # raised when `limit` was reached
+            database.scan(memoryview(data)[start:stop], match_event_handler=on_match, scratch=scratch)
+        matches.sort()
+        return matches
+
+    def _rest_for_this_thread(self, rest: LiteralMatcher) -> LiteralMatcher:
+        if self._thread_rest is None or self._thread_rest[0] is not rest:
+            self._thread_rest = rest, rest.for_thread()
+        return self._thread_rest[1]
+
+    def _build_without(self, usual: frozenset[int], sample: bytes) -> HyperscanMatcher:
+        """Build a matcher for all literals but the usual ones."""
+        others = [literal for number, literal in enumerate(self._expressions["all"]) if number not in usual]
+        return HyperscanMatcher(others, self._expressions["windows"], sample)
+
+    def _database_with_scratch(self, name: str) -> tuple[Any, Any]:
+        """Return a database and this thread's scratch space for it."""
+        pair = self._scratches.get(name)
+        if pair is None:
+            database = self._database(name)
+            pair = self._scratches[name] = (database, self._hyperscan.Scratch(database))
+        return pair
+
+    def _find_common_windows(self, sample: bytes) -> set[bytes]:
+        """Return the windows that match too often in the sample, in lines without any of their literals."""
+        if len(sample) <= _SMALL_SAMPLE:
+            return {window for window in self._expressions["windows"] if sample.count(window) > _MAX_RARE}
+        counts: dict[int, int] = {}
+        for end, window in self._scan("windows", sample, 0, len(sample), _UNLIMITED):
+            line = sample[sample.rfind(b"\n", 0, end) + 1 : end + 256].split(b"\n", 1)[0]
+            if counts.get(window, 0) < _MAX_RARE or not self.literals_in(line, self._literals_by_window()[window]):
+                counts[window] = counts.get(window, 0) + 1
+        return {self._expressions["windows"][window] for window, count in counts.items() if count > _MAX_RARE}
+
+    def _database(self, name: str) -> Any:
+        with self._lock:
+            if name not in self._databases:
+                expressions = self._expressions[name]
+                flags = int(self._hyperscan.HS_FLAG_SINGLEMATCH) if name == "first" else 0
+                database = self._hyperscan.Database(mode=self._hyperscan.HS_MODE_BLOCK)
+                database.compile(expressions=expressions, ids=list(range(len(expressions))), flags=flags, literal=True)
+                self._databases[name] = database
+            return self._databases[name]
+
+
+class Re2Matcher:
+    """Search with google-re2: an alternation finds the lines, `in` decides which literals they contain."""
+
+    def __init__(self, literals: Sequence[bytes]) -> None:
+        import re2
+
+        self._literals = tuple(literals)
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1
+        options.max_mem = 1 << 28
+        self._any = re2.compile(b"|".join(re2.escape(literal) for literal in literals), options)
+
+    def for_thread(self) -> Re2Matcher:
+        """Return this matcher: threads can share it."""
+        return self
+
+    def find(
+        self, data: bytearray | bytes, start: int, stop: int, limit: int, *, exact: bool = False
+    ) -> list[PossibleMatch]:
+        """Return the matches of any literal; which one it is stays open."""
+        part = bytes(data[start:stop])
+        matches: list[PossibleMatch] = []
+        every_literal = range(len(self._literals))
+        position = 0
+        while len(matches) < limit and (match := self._any.search(part, position)) is not None:
+            position = match.end()
+            matches.append((start + position, every_literal))
+        return matches
+
+    def find_first(self, data: bytearray | bytes, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return the first match of each literal."""
+        matches = [(data.find(literal, start, stop), index) for index, literal in enumerate(self._literals)]
+        return sorted((at + len(self._literals[index]), index) for at, index in matches if at >= 0)
+
+    def literals_in(self, line: bytes, candidates: Collection[int] | None = None) -> tuple[int, ...]:
+        """Return the literals in one line."""
+        return tuple(index for index, literal in enumerate(self._literals) if literal in line)
+
+
+def build(
+    literals: Sequence[str], engine: str = "auto", windows: Sequence[str] = (), sample: bytes = b""
+) -> LiteralMatcher:
+    """Compile `literals` into a matcher.
+
+    `windows` (see windows.py) are fitted to `sample`, some bytes of what will be scanned. `engine` is auto, hyperscan
+    or re2; auto uses re2 where Hyperscan is not installed. Raises ImportError when the named engine is missing.
+    """
+    encoded = [literal.encode() for literal in literals]
+    if engine != "re2":
+        try:
+            return HyperscanMatcher(encoded, [window.encode() for window in windows], sample)
+        except ImportError:
+            if engine == "hyperscan":
+                raise
+    return Re2Matcher(encoded)

@@ -1,0 +1,225 @@
+"""Find out who sends a request, and keep sessions in signed cookies."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import secrets
+import time
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING, Any
+
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from triage.service.access import LOCAL, ROLES, SCOPES, Principal, highest_role, scopes_of
+from triage.service.errors import ServiceError, error_response
+from triage.service.limits import TokenBuckets
+from triage.settings.sections import Role, WebSettings
+from triage.store.tokens import Token
+
+if TYPE_CHECKING:
+    from triage.service.dependencies import ServiceState
+
+CACHE_SECONDS = 2.0  # how long an answer of the store about a token or a session is used
+CACHE_SIZE = 10_000
+WRONG_TOKENS_A_MINUTE = 30
+SESSION_COOKIE, SECURE_SESSION_COOKIE = "triage_session", "__Host-triage"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A signed-in browser. `token` is the number of the token that opened the session; revoking it ends the session."""
+
+    principal: Principal
+    token: int | None
+    id: str
+
+
+class SessionCookies:
+    """Writes and reads the cookie of a session: signed, and hidden from scripts.
+
+    The store only remembers sessions that were signed out early.
+    """
+
+    def __init__(self, secret: bytes, hours: float, https: bool) -> None:
+        self._signer = URLSafeTimedSerializer(secret, salt="triage session 1")
+        self._https = https
+        self.max_age = int(hours * 3600)
+        self.name = SECURE_SESSION_COOKIE if https else SESSION_COOKIE
+
+    def open(
+        self,
+        response: Response,
+        name: str,
+        *,
+        role: Role | None = None,
+        scopes: tuple[str, ...] = (),
+        token: int | None = None,
+    ) -> None:
+        """Sign somebody in with this response."""
+        granted = sorted(scopes_of(role) if role else set(scopes) & set(SCOPES))
+        value = self._signer.dumps({"name": name[:80], "scopes": granted, "token": token, "id": secrets.token_hex(12)})
+        assert isinstance(value, str)
+        response.set_cookie(
+            self.name, value, max_age=self.max_age, path="/", secure=self._https, httponly=True, samesite="lax"
+        )
+
+    def close(self, response: Response) -> None:
+        """Delete the cookie with this response."""
+        response.delete_cookie(self.name, path="/", secure=self._https, httponly=True, samesite="lax")
+
+    def read(self, headers: Headers) -> Session | None:
+        """Return the session of a request; None without a cookie, or if it is expired or forged."""
+        try:
+            content: Any = self._signer.loads(read_cookie(headers, self.name) or "", max_age=self.max_age)
+            scopes = frozenset(scope for scope in SCOPES if scope in content["scopes"])
+            name, token, session_id = str(content["name"]), content["token"], str(content["id"])
+        except (BadSignature, KeyError, TypeError):
+            return None
+        principal = Principal(name, highest_role(scopes), scopes, "session", f"session {name}")
+        return Session(principal, token, session_id)
+
+
+class Authentication:
+    """Middleware that sets scope["triage.principal"] to a Principal or None, and scope["triage.address"].
+
+    A token in Authorization comes first, then the session cookie, then the header of a trusted proxy. On loopback
+    without any way to sign in, everybody is the local administrator. Wrong tokens are refused with 401.
+    """
+
+    def __init__(self, app: ASGIApp, state: ServiceState) -> None:
+        self._app = app
+        self._state = state
+        self._tokens: dict[str, tuple[float, Principal | None]] = {}
+        self._sessions: dict[str, tuple[float, bool]] = {}
+        self._wrong_tokens = TokenBuckets(WRONG_TOKENS_A_MINUTE)
+        self._proxies = TrustedProxies(state.settings.web)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        scope["triage.address"] = address = self._proxies.client_address(scope, headers)
+        authorization = headers.get("authorization")
+        if authorization is None:
+            user = await self._from_session(headers) or self._proxies.principal(scope, headers) or self._local_user()
+        else:
+            user = await self._from_token(authorization)
+            if user is None:
+                await error_response(Request(scope), self._refuse_token(address))(scope, receive, send)
+                return
+        scope["triage.principal"] = user
+        await self._app(scope, receive, send)
+
+    def _refuse_token(self, address: str) -> ServiceError:
+        if self._wrong_tokens.take(address):
+            return ServiceError(429, "too many wrong tokens", headers={"Retry-After": "60"})
+        headers = {"WWW-Authenticate": 'Bearer realm="triage", error="invalid_token"'}
+        return ServiceError(401, "this token is wrong, revoked or expired", headers=headers)
+
+    def _local_user(self) -> Principal | None:
+        return None if self._state.is_sign_in_required else LOCAL
+
+    async def _from_token(self, authorization: str) -> Principal | None:
+        scheme, _, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        key, now = hashlib.sha256(secret.strip().encode()).hexdigest(), time.monotonic()
+        cached = self._tokens.get(key)
+        if cached is None or now - cached[0] > CACHE_SECONDS:
+            token = await run_in_threadpool(self._state.store.tokens.verify, secret.strip())
+            if len(self._tokens) > CACHE_SIZE:
+                self._tokens.clear()
+            cached = self._tokens[key] = now, principal_from_token(token) if token is not None else None
+        return cached[1]
+
+    async def _from_session(self, headers: Headers) -> Principal | None:
+        session = self._state.session_cookies.read(headers)
+        return session.principal if session is not None and await self._is_active(session) else None
+
+    async def _is_active(self, session: Session) -> bool:
+        now = time.monotonic()
+        cached = self._sessions.get(session.id)
+        if cached is None or now - cached[0] > CACHE_SECONDS:
+            if len(self._sessions) > CACHE_SIZE:
+                self._sessions.clear()
+            cached = self._sessions[session.id] = now, await run_in_threadpool(self._is_active_in_store, session)
+        return cached[1]
+
+    def _is_active_in_store(self, session: Session) -> bool:
+        """Return whether the session was not signed out and its token may still be used."""
+        if self._state.store.service_data.is_session_ended(session.id):
+            return False
+        token = self._state.store.tokens.get(session.token) if session.token is not None else None
+        return session.token is None or (token is not None and token.is_valid(time.time()))
+
+
+class TrustedProxies:
+    """The trusted reverse proxies, and what their headers mean."""
+
+    def __init__(self, web: WebSettings) -> None:
+        self._web = web
+        self._networks = [ipaddress.ip_network(item, strict=False) for item in web.trusted_proxies]
+
+    def is_trusted(self, address: str) -> bool:
+        """Return whether the address is one of a trusted proxy."""
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._networks if network.version == parsed.version)
+
+    def client_address(self, scope: Scope, headers: Headers) -> str:
+        """Return the client's address: the last in X-Forwarded-For that is not a trusted proxy."""
+        client = scope.get("client")
+        address = str(client[0]) if client else "local"
+        if not self._networks or not self.is_trusted(address):
+            return address
+        for item in reversed(headers.get("x-forwarded-for", "").split(",")):
+            if item.strip() and not self.is_trusted(item.strip()):
+                return item.strip()[:64]
+        return address
+
+    def principal(self, scope: Scope, headers: Headers) -> Principal | None:
+        """Return the user that a trusted proxy sends; None if the header comes from elsewhere."""
+        web, client = self._web, scope.get("client")
+        if not web.proxy_user or client is None or not self.is_trusted(str(client[0])):
+            return None
+        names = headers.getlist(web.proxy_user)
+        name = " ".join(names[0].split())[:80] if len(names) == 1 else ""
+        if not name:
+            return None
+        groups = headers.get(web.proxy_role, "").replace(";", ",").split(",") if web.proxy_role else []
+        role = role_of_groups(web, [group.strip() for group in groups])
+        return Principal(name, role, scopes_of(role), "proxy", f"proxy {name}")
+
+
+def role_of_groups(web: WebSettings, groups: list[str]) -> Role:
+    """Return the highest role of the groups in `web.groups`, else the default role."""
+    roles = [web.groups[group] for group in groups if group in web.groups]
+    return max(roles, key=ROLES.index) if roles else web.default_role
+
+
+def principal_from_token(token: Token) -> Principal:
+    """Return the principal of a token."""
+    scopes = frozenset(scope for scope in SCOPES if scope in token.scopes)
+    return Principal(token.name, highest_role(scopes), scopes, "token", f"token {token.id}")
+
+
+def read_cookie(headers: Headers, name: str) -> str | None:
+    """Return the value of a cookie; None if it is missing or the header is malformed."""
+    for line in headers.getlist("cookie"):
+        try:
+            cookie = SimpleCookie(line).get(name)
+        except CookieError:
+            continue
+        if cookie is not None:
+            return cookie.value
+    return None

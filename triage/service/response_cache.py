@@ -1,0 +1,178 @@
+"""Cache of whole responses: the same request gets the same bytes until the store changes.
+
+The store counts its changes, so a response is never older than the data. Relative times ("3 minutes ago") may be
+CACHE_SECONDS old. Requests for the same response at the same time wait for one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from triage.base.lazy_re import lazy_re
+from triage.service.authentication import read_cookie
+from triage.service.dependencies import ServiceState
+
+CACHE_SECONDS = 15.0
+MAX_BYTES = 64 << 20
+MAX_RESPONSE_BYTES = 1 << 20
+# These depend on more than the store.
+UNCACHED_PATHS = lazy_re(
+    r"/static/|/metrics$|/api/v1/(?:tasks|uploads|health|ready|metrics|me|status|tokens|audit|sources)\b|/auth/"
+    r"|/sign-in|/tasks?\b|/status\b|/upload\b|.*/(?:raw|context|evidence)\b"
+)
+# These look the same for everybody with the same scopes; a page also shows who is signed in.
+SHARED_PATHS = lazy_re(r"/api/v1/|.*\.json$")
+_RECOMPUTED_HEADERS = frozenset({b"content-length", b"etag", b"date", b"cache-control"})
+_Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedResponse:
+    """A response without the headers that are recomputed."""
+
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    etag: bytes
+    generation: int
+    stored_at: float
+
+
+class ResponseCache:
+    """Middleware that caches responses with status 200 to GET requests of signed-in users."""
+
+    def __init__(self, app: ASGIApp, state: ServiceState) -> None:
+        self._app = app
+        self._responses: OrderedDict[_Key, CachedResponse] = OrderedDict()
+        self._bytes = 0
+        self._pending: dict[_Key, asyncio.Event] = {}
+        self._generation = StoreGeneration(state)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = _cache_key(scope)
+        if key is None:
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        while True:
+            cached = self._find(key)
+            if cached is not None:
+                await _send_response(cached, headers, send)
+                return
+            pending = self._pending.get(key)
+            if pending is None:
+                break
+            await pending.wait()
+            if self._find(key) is None:  # that response could not be cached
+                await self._app(scope, receive, send)
+                return
+        finished = self._pending[key] = asyncio.Event()
+        try:
+            await self._call_app(key, scope, receive, send)
+        finally:
+            del self._pending[key]
+            finished.set()
+
+    def _find(self, key: _Key) -> CachedResponse | None:
+        cached = self._responses.get(key)
+        if cached is None or cached.generation != self._generation.current():
+            return None
+        if time.monotonic() - cached.stored_at > CACHE_SECONDS:
+            return None
+        self._responses.move_to_end(key)
+        return cached
+
+    async def _call_app(self, key: _Key, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application. A response that can be cached is held back until it is complete."""
+        generation = self._generation.current()
+        start: Message | None = None
+
+        async def send_or_cache(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start":
+                names = {name for name, _ in message["headers"]}
+                is_cacheable = message["status"] == 200 and not names & {b"set-cookie", b"content-disposition"}
+                start = message if is_cacheable else None
+                if not is_cacheable:
+                    await send(message)
+            elif start is None:
+                await send(message)
+            elif message.get("more_body"):  # a stream
+                await send(start)
+                start = None
+                await send(message)
+            else:
+                response = _make_response(start, message.get("body", b""), generation)
+                self._store(key, response)
+                await _send_response(response, Headers(scope=scope), send)
+
+        await self._app(scope, receive, send_or_cache)
+
+    def _store(self, key: _Key, response: CachedResponse) -> None:
+        if len(response.body) > MAX_RESPONSE_BYTES:
+            return
+        old = self._responses.pop(key, None)
+        self._bytes += len(response.body) - (len(old.body) if old is not None else 0)
+        self._responses[key] = response
+        while self._bytes > MAX_BYTES:
+            self._bytes -= len(self._responses.popitem(last=False)[1].body)
+
+
+class StoreGeneration:
+    """The store's count of changes, read again only when SQLite reports a write."""
+
+    def __init__(self, state: ServiceState) -> None:
+        self._service_data = state.store.service_data
+        self._lock = threading.Lock()
+        self._data_version, self._generation = -1, 0
+
+    def current(self) -> int:
+        """Return the count. Call from the event loop's thread: its connection never writes, so it sees all writes."""
+        with self._lock:
+            data_version = self._service_data.get_data_version()
+            if data_version != self._data_version:
+                self._data_version, self._generation = data_version, self._service_data.get_generation()
+            return self._generation
+
+
+def _cache_key(scope: Scope) -> _Key | None:
+    """Return what the response depends on, or None if it must not be cached."""
+    user = scope.get("triage.principal")
+    if scope["type"] != "http" or scope["method"] != "GET" or user is None or UNCACHED_PATHS.match(scope["path"]):
+        return None
+    headers = Headers(scope=scope)
+    wants_page = "text/html" in headers.get("accept", "")
+    reader: object = user.scopes
+    if not SHARED_PATHS.match(scope["path"]):
+        reader = user.scopes, user.name, read_cookie(headers, "theme")
+    return scope["path"], scope["query_string"], wants_page, reader
+
+
+def _make_response(start: Message, body: bytes, generation: int) -> CachedResponse:
+    etag = b'"' + hashlib.blake2b(body, digest_size=12).hexdigest().encode() + b'"'
+    headers = tuple((name, value) for name, value in start["headers"] if name not in _RECOMPUTED_HEADERS)
+    return CachedResponse(headers, body, etag, generation, time.monotonic())
+
+
+async def _send_response(response: CachedResponse, request_headers: Headers, send: Send) -> None:
+    headers = [
+        *response.headers,
+        (b"etag", response.etag),
+        (b"cache-control", b"private, no-cache"),
+        (b"vary", b"Accept, Authorization, Cookie"),
+    ]
+    status, body = 200, response.body
+    if response.etag.decode() in request_headers.get("if-none-match", ""):
+        status, body = 304, b""
+        headers = [(name, value) for name, value in headers if name != b"content-type"]
+    else:
+        headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,135 @@
+"""Uploads on disk: files named by their SHA-256, and per task a directory with links to them.
+
+A name from a client is never used as a path. Only its safe characters are kept, because a log's name can hold its
+rank (`rank3.log`), as the name of a link in the task's own directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from triage.base.lazy_re import lazy_re
+from triage.service.errors import ServiceError
+from triage.settings import Settings
+from triage.settings.sections import Source
+from triage.store.location import store_path
+
+SHA256 = lazy_re(r"[0-9a-f]{64}")
+JOB_NAME = lazy_re(r"[A-Za-z0-9_][A-Za-z0-9_.@:+=-]{0,199}")
+_UNSAFE = lazy_re(r"[^A-Za-z0-9._@:+=-]+")
+_MAX_NAME = 120
+
+
+def upload_directory(settings: Settings) -> Path:
+    """Return the directory of uploads: as set, else `uploads` next to the store."""
+    if settings.tasks.uploads is not None:
+        return settings.tasks.uploads
+    path = store_path(settings.store.path)
+    assert path is not None
+    return path.parent / "uploads"
+
+
+def make_upload_directories(root: Path) -> None:
+    """Make the directories, readable by their owner alone."""
+    for path in (root, root / "blobs", root / "parts", root / "jobs"):
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def blob_path(root: Path, digest: str) -> Path:
+    """Return the path of a complete file by its SHA-256. Raises ServiceError for an invalid digest."""
+    if SHA256.fullmatch(digest) is None:
+        raise ServiceError(400, "invalid SHA-256", hint="send 64 hexadecimal digits in lower case")
+    return root / "blobs" / digest[:2] / digest
+
+
+def partial_path(root: Path, name: str) -> Path:
+    """Return the path of a file that is incomplete."""
+    return root / "parts" / name
+
+
+def task_directory(root: Path, attempt: str) -> Path:
+    """Return the directory with the links of one attempt at a task."""
+    return root / "jobs" / attempt
+
+
+def safe_name(name: str) -> str:
+    """Return a file name without directories and without characters that a path or a shell would interpret."""
+    last = re.split(r"[/\\\\]", name)[-1]
+    safe = _UNSAFE.sub("_", last).lstrip(".-")
+    if len(safe) > _MAX_NAME:
+        safe = safe[: _MAX_NAME // 2] + safe[-(_MAX_NAME // 2) :]
+    return safe or "file"
+
+
+def safe_names(names: Iterable[str]) -> list[str]:
+    """Return safe file names, each of them once."""
+    unique: list[str] = []
+    for name in names:
+        candidate = safe_name(name)
+        stem, dot, suffix = candidate.partition(".")
+        number = 2
+        while candidate in unique:
+            candidate, number = f"{stem}-{number}{dot}{suffix}", number + 1
+        unique.append(candidate)
+    return unique
+
+
+@contextmanager
+def open_job(
+    root: Path, place_: Mapping[str, Any], sources: Mapping[str, Source], attempt: str
+) -> Iterator[tuple[Path, list[str]]]:
+    """Provide (directory, paths in it) of a job: links to uploads, or the directory of a configured source.
+
+    Raises ServiceError if the files are gone.
+    """
+    if "source" in place_:
+        path = source_path(sources, place_["source"], place_.get("job"))
+        yield path.parent, [path.name]
+        return
+    directory = task_directory(root, attempt)
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True, mode=0o700)
+    try:
+        yield directory, [_link_upload(root, item, directory) for item in place_["files"]]
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _link_upload(root: Path, item: Mapping[str, Any], directory: Path) -> str:
+    """Link an upload into a directory. Returns its name there."""
+    name = safe_name(item["name"])
+    try:
+        os.link(blob_path(root, item["digest"]), directory / name)
+    except FileNotFoundError:
+        hint = "uploads are deleted after tasks.keep_days; send it again"
+        raise ServiceError(404, "the upload was deleted", hint=hint) from None
+    return name
+
+
+def source_path(sources: Mapping[str, Source], name: str, job: str | None) -> Path:
+    """Return the directory or file of a job in a configured source. Raises ServiceError if it is not in there."""
+    source = sources.get(name)
+    if source is None:
+        raise ServiceError(404, "no source with this name is configured", hint="GET /api/v1/sources lists them")
+    root = source.path.resolve()
+    missing = ServiceError(404, f"{job or 'the job'} is not in the source {name}")
+    if source.one:
+        if job is not None:
+            raise ServiceError(400, f"the source {name} is one job", hint="leave `job` out")
+        path = root
+    else:
+        if job is None or JOB_NAME.fullmatch(job) is None or ".." in job:
+            hint = "send the name of an entry in the source: letters, digits and ._@:+=-"
+            raise ServiceError(400, "invalid name of a job", hint=hint)
+        path = (root / job).resolve()
+        if path == root or root not in path.parents:
+            raise missing
+    if not path.exists():
+        raise missing
+    return path

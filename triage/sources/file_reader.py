@@ -1,0 +1,102 @@
+"""Read plain files again at any offset, and find the lines of offsets."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from types import TracebackType
+from typing import Self
+
+from triage.base.forks import map_forked
+from triage.model.evidence import Warning
+from triage.sources.interface import Warn
+
+_MAX_OPEN_FILES = 64
+_CHUNK = 1 << 17
+# Line feeds are counted in pieces of this size, by several processes from so many bytes on.
+_PIECE = 1 << 22
+_MIN_BYTES_FOR_PROCESSES = 1 << 26
+
+
+class FileReader:
+    """Reads at any offset of many files with at most `limit` of them open. For one thread.
+
+    A file that vanished, shrank or cannot be read gives fewer bytes or none, and one warning.
+    """
+
+    def __init__(self, warn: Warn | None = None, limit: int = _MAX_OPEN_FILES) -> None:
+        self._warn = warn
+        self._limit = max(1, limit)
+        self._fds: OrderedDict[str, int] = OrderedDict()
+        self._warned_paths: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def read_at(self, path: str, offset: int, length: int) -> bytes:
+        """Return the `length` bytes at `offset`; fewer at the end of the file."""
+        parts: list[bytes] = []
+        try:
+            fd = self._fd(path)
+            while length > 0 and (part := os.pread(fd, length, offset)):
+                parts.append(part)
+                offset += len(part)
+                length -= len(part)
+        except OSError as error:
+            self._warn_unreadable(path, error)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def close(self) -> None:
+        """Close every file."""
+        while self._fds:
+            os.close(self._fds.popitem()[1])
+
+    def _fd(self, path: str) -> int:
+        fd = self._fds.get(path)
+        if fd is not None:
+            self._fds.move_to_end(path)
+            return fd
+        while len(self._fds) >= self._limit:
+            os.close(self._fds.popitem(last=False)[1])
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        self._fds[path] = fd
+        return fd
+
+    def _warn_unreadable(self, path: str, error: OSError) -> None:
+        if self._warn and path not in self._warned_paths:
+            self._warned_paths.add(path)
+            self._warn(Warning("unreadable", path, f"could not be read again: {error.strerror}"))
+
+
+def find_line_numbers(wanted: Mapping[str, Collection[int]], processes: int = 1) -> dict[str, dict[int, int]]:
+    """Return, for each path, the 1-based lines of these byte offsets.
+
+    Newlines are counted up to the last offset only, by several processes where that is far. An offset past the end is
+    on the last line, as is one past what can be read.
+    """
+    pieces: list[tuple[str, int, int]] = []
+    for path, offsets in wanted.items():
+        edges = sorted({0, *range(0, max(offsets, default=0), _PIECE), *offsets})
+        pieces.extend((path, start, stop) for start, stop in pairwise(edges))
+    lines: dict[str, dict[int, int]] = {path: {0: 1} for path in wanted}
+    uses_processes = sum(stop - start for _, start, stop in pieces) >= _MIN_BYTES_FOR_PROCESSES
+    with FileReader() as files:
+        counts = map_forked(
+            lambda number: _count(files, *pieces[number]), len(pieces), processes if uses_processes else 1, int, int
+        )
+        for (path, start, stop), count in zip(pieces, counts, strict=True):
+            lines[path][stop] = lines[path][start] + count
+    return lines
+
+
+def _count(files: FileReader, path: str, start: int, stop: int) -> int:
+    # bytes.count does 1.5 GB/s here, twice as fast as translate and faster than split; a C library for this would cost
+    # its import.
+    return sum(files.read_at(path, at, min(_CHUNK, stop - at)).count(b"\n") for at in range(start, stop, _CHUNK))

@@ -1,0 +1,150 @@
+"""Merge clusters: their fingerprints move to the oldest one, whose id stays, and the others redirect to it.
+
+A person merges with `merge`. The program links clusters only when one failure matches several of them with more or
+fewer words; the audit log has that like a person's action, and it is undone in the same way.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from triage.evidence.redact import redact
+from triage.model.diagnosis import Fingerprint
+from triage.store import audit, codec
+
+PROGRAM_ACTOR = "triage"  # the actor of automatic actions
+Pair = tuple[str, str]
+
+
+def snapshot(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, object]:
+    """Return the rows of clusters and the clusters of their fingerprints, as an action saves them for undo."""
+    clusters: dict[str, dict[str, object]] = {}
+    keys: dict[str, tuple[str, str]] = {}
+    for one in ids:
+        clusters[one] = dict(db.execute("SELECT * FROM cluster WHERE id = ?", (one,)).fetchone())
+        keys.update(
+            {
+                row["key"]: (one, row["why"])
+                for row in db.execute("SELECT key, why FROM cluster_key WHERE cluster = ?", (one,))
+            }
+        )
+    return {"clusters": clusters, "keys": keys, "made": []}
+
+
+def restore(db: sqlite3.Connection, before: Mapping[str, Any]) -> None:
+    """Restore what `snapshot` saved before an action, with the clusters and pairs that the action added to it."""
+    for row in before["clusters"].values():
+        db.execute(
+            "UPDATE cluster SET state = :state, name = :name, note = :note, signature = :signature, "
+            "redirect = :redirect WHERE id = :id",
+            row,
+        )
+    for key, (cluster, why) in before["keys"].items():
+        db.execute("UPDATE cluster_key SET cluster = ?, why = ? WHERE key = ?", (cluster, why, key))
+    for made in before["made"]:
+        # Its id stays in use: posts that contain it must never mean another cluster.
+        into = next(iter(before["clusters"]))
+        db.execute("UPDATE cluster_key SET cluster = ?, why = 'moved back' WHERE cluster = ?", (into, made))
+        db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (into, made))
+    db.executemany("DELETE FROM apart WHERE one = ? AND other = ?", before.get("pairs", ()))
+    db.executemany("INSERT OR IGNORE INTO apart VALUES (?, ?, ?, ?)", before.get("apart", ()))
+
+
+def list_keys(db: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
+    """Return the keys of clusters, the oldest first."""
+    return [
+        row["key"]
+        for one in ids
+        for row in db.execute("SELECT key FROM cluster_key WHERE cluster = ? ORDER BY created_at, key", (one,))
+    ]
+
+
+def add_key(db: sqlite3.Connection, key: str, print_: Fingerprint, cluster: str, why: str, when: float) -> None:
+    """Add a fingerprint to a cluster."""
+    db.execute(
+        "INSERT INTO cluster_key (key, version, cluster, guard, headline, anchored, why, trail, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            print_.version,
+            cluster,
+            print_.guard,
+            codec.without_surrogates(print_.headline),
+            print_.anchored,
+            why,
+            codec.json_list(print_.trail),
+            when,
+        ),
+    )
+
+
+def merge_into_oldest(db: sqlite3.Connection, ids: Sequence[str], why: str) -> tuple[str, list[sqlite3.Row]]:
+    """Move all fingerprints to the oldest cluster and redirect the others to it.
+
+    Returns (the oldest id, the rows of all clusters as they were).
+    """
+    rows = [db.execute("SELECT * FROM cluster WHERE id = ?", (one,)).fetchone() for one in ids]
+    oldest = str(min(rows, key=lambda row: (row["created_at"], row["id"]))["id"])
+    for one in ids:
+        if one != oldest:
+            db.execute("UPDATE cluster_key SET cluster = ?, why = ? WHERE cluster = ?", (oldest, why, one))
+            db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (oldest, one))
+    return oldest, sorted(rows, key=lambda row: row["id"] != oldest)
+
+
+def link_clusters(db: sqlite3.Connection, cluster: str, joins: Sequence[str], key: str) -> str:
+    """Merge clusters that the failure `key` of `cluster` shows to be the same; return the id that stays.
+
+    At most one cluster that a person named, ignored or promoted takes part.
+    """
+    ids, curated = [cluster], _is_curated(db, cluster)
+    for other in joins:
+        other_curated = _is_curated(db, other)
+        if not (curated and other_curated):
+            ids.append(other)
+            curated = curated or other_curated
+    if len(ids) == 1:
+        return cluster
+    before = snapshot(db, ids)
+    oldest, rows = merge_into_oldest(db, ids, f"linked automatically by {key}")
+    for row in rows:
+        if row["state"] != "open":
+            db.execute(
+                "UPDATE cluster SET state = ?, name = ?, note = ?, signature = ? WHERE id = ?",
+                (row["state"], row["name"], row["note"], row["signature"], oldest),
+            )
+    details = {
+        "linked": [one for one in ids if one != oldest],
+        "because": f"{key} matches each of them, with words added or left out",
+    }
+    audit.write_entry(db, time.time(), PROGRAM_ACTOR, "link", oldest, details, before)
+    return oldest
+
+
+def _is_curated(db: sqlite3.Connection, cluster: str) -> bool:
+    return bool(
+        db.execute("SELECT state <> 'open' OR name IS NOT NULL FROM cluster WHERE id = ?", (cluster,)).fetchone()[0]
+    )
+
+
+def keep_apart(db: sqlite3.Connection, some: Iterable[str], others: Sequence[str], why: str) -> list[Pair]:
+    """Record pairs of fingerprints that must stay in different clusters; return the new ones."""
+    pairs = [(min(one, other), max(one, other)) for one in some for other in others if one != other]
+    new = [
+        pair for pair in pairs if db.execute("SELECT 1 FROM apart WHERE one = ? AND other = ?", pair).fetchone() is None
+    ]
+    db.executemany("INSERT INTO apart VALUES (?, ?, ?, ?)", [(*pair, redact(why), time.time()) for pair in new])
+    return new
+
+
+def remove_apart(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[object, ...]]:
+    """What a person put together is no longer oldest apart; the rows that are removed."""
+    removed = []
+    for row in db.execute("SELECT * FROM apart").fetchall():
+        if row["one"] in keys and row["other"] in keys:
+            db.execute("DELETE FROM apart WHERE one = ? AND other = ?", (row["one"], row["other"]))
+            removed.append(tuple(row))
+    return removed

@@ -1,0 +1,147 @@
+"""Maintain the store: check it, delete old incidents, shrink the file, count its rows."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from triage.base.errors import StoreError
+from triage.store import migrations
+from triage.store.connection import Connections
+from triage.store.incidents import Incidents
+
+BATCH = 500
+DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class PruneResult:
+    """How many incidents retention removed, and the size of the file before and after in bytes."""
+
+    incidents: int
+    before: int
+    after: int
+
+
+def check_store(connections: Connections) -> list[str]:
+    """Return the problems of the file: its pages, references, full-text index and rows; none when it is sound."""
+    problems: list[str] = []
+    try:
+        db = connections.get()
+        problems += [f"damaged: {row[0]}" for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        problems += [
+            f"table {row[0]}, row {row[1]}: refers to a missing row of {row[2]}"
+            for row in db.execute("PRAGMA foreign_key_check")
+        ]
+        if connections.writable:
+            try:
+                db.execute("INSERT INTO page_fts (page_fts, rank) VALUES ('integrity-check', 1)")
+            except sqlite3.DatabaseError as error:
+                problems.append(f"the full-text index is wrong ({error}); `triage db vacuum` rebuilds it")
+        for sql, problem in _RULES:
+            problems += [f"incident {row[0]}: {problem}" for row in db.execute(sql)]
+    except sqlite3.DatabaseError as error:
+        problems.append(f"damaged: {error}")
+    except StoreError as error:
+        problems.append(error.message)
+    return problems
+
+
+_RULES = (
+    (
+        "SELECT id FROM incident i WHERE NOT EXISTS (SELECT 1 FROM page WHERE num = i.num)",
+        "it is not in the full-text index",
+    ),
+    ("SELECT id FROM incident i WHERE NOT EXISTS (SELECT 1 FROM report WHERE num = i.num)", "its report is missing"),
+    (
+        "SELECT id FROM incident i WHERE verdict <> 'clean' AND NOT EXISTS (SELECT 1 FROM finding f "
+        "WHERE f.incident = i.num AND f.root)",
+        "it has no root cause",
+    ),
+    (
+        "SELECT i.id FROM finding f JOIN incident i ON i.num = f.incident LEFT JOIN cluster_key k ON k.key = f.key "
+        "WHERE f.key IS NOT NULL AND k.key IS NULL",
+        "its cluster is missing",
+    ),
+    (
+        "SELECT key FROM cluster_key k JOIN cluster c ON c.id = k.cluster WHERE c.redirect IS NOT NULL",
+        "a fingerprint is in a merged cluster",
+    ),
+)
+
+
+def vacuum(connections: Connections) -> None:
+    """Rebuild the full-text index and free the space of deleted rows. Blocks all writers."""
+    with connections.write() as db:
+        db.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
+    with connections.translate_errors():
+        connections.get().execute("VACUUM")
+        connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def prune(
+    connections: Connections,
+    incidents: Incidents,
+    *,
+    days: float | None = None,
+    size: int | None = None,
+    now: float | None = None,
+) -> PruneResult:
+    """Delete incidents older than `days`, then the oldest until the file has at most `size` bytes.
+
+    Incidents with feedback stay, and clusters keep their names, exemplars and counts.
+    """
+    before = _file_size(connections)
+    deleted = 0
+    when = time.time() if now is None else now
+    if days is not None:
+        deleted += _delete_incidents(connections, incidents, "at < ?", (when - days * DAY,), None)
+    while size is not None and (used := _used_bytes(connections)) > size:
+        total = connections.read("SELECT count(*) AS n FROM incident")[0]["n"]
+        share = max(1, int(total * min(1.0, 1.1 * (used - size) / used)))
+        removed = _delete_incidents(connections, incidents, "1", (), share)
+        deleted += removed
+        if not removed:
+            break
+    if deleted:
+        vacuum(connections)
+    return PruneResult(deleted, before, _file_size(connections))
+
+
+def _delete_incidents(
+    connections: Connections, incidents: Incidents, where: str, arguments: tuple[float, ...], max_count: int | None
+) -> int:
+    deleted = 0
+    while max_count is None or deleted < max_count:
+        limit = BATCH if max_count is None else min(BATCH, max_count - deleted)
+        rows = connections.read(
+            f"SELECT num FROM incident WHERE {where} AND num NOT IN (SELECT incident FROM feedback) ORDER BY at, num "
+            "LIMIT ?",
+            (*arguments, limit),
+        )
+        if not rows:
+            break
+        incidents.remove([row["num"] for row in rows])
+        deleted += len(rows)
+    return deleted
+
+
+def _used_bytes(connections: Connections) -> int:
+    """Return the bytes of the pages in use."""
+    pages, free, each = (
+        connections.read(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * each)
+
+
+def _file_size(connections: Connections) -> int:
+    return sum(path.stat().st_size for path in (connections.path, Path(f"{connections.path}-wal")) if path.exists())
+
+
+def summarize(connections: Connections) -> dict[str, object]:
+    """Return the version, rows and bytes of the store, as `triage db check` shows them."""
+    tables = ("incident", "cluster", "feedback", "audit", "outbox")
+    counts = {name: connections.read(f"SELECT count(*) AS n FROM {name}")[0]["n"] for name in tables}
+    return {"version": migrations.schema_version(connections.get()), "bytes": _file_size(connections), **counts}

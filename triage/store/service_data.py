@@ -1,0 +1,108 @@
+"""What the service stores besides incidents: origins and documents of incidents, uploads, secrets, ended sessions."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triage.store.connection import Connections
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An uploaded file, by the SHA-256 of its content."""
+
+    digest: str
+    bytes: int
+    created_at: float
+    used_at: float
+
+
+class ServiceData:
+    """The service's own data in a store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._db = connections
+
+    def get_generation(self) -> int:
+        """Return a number that changes with every change of an incident, a cluster or their feedback."""
+        row = self._db.read_one("SELECT number FROM generation")
+        return int(row["number"]) if row is not None else 0
+
+    def get_data_version(self) -> int:
+        """Return SQLite's count of commits by other connections; while it stays, nothing has changed."""
+        return int(self._db.get().execute("PRAGMA data_version").fetchone()[0])
+
+    def save_origin(
+        self, db: sqlite3.Connection, incident: str, actor: str, place: Mapping[str, Any], when: float
+    ) -> None:
+        """Save where the files of an incident came from, within an open transaction; the last one counts."""
+        db.execute(
+            "INSERT OR REPLACE INTO origin SELECT num, ?, ?, ? FROM incident WHERE id = ?",
+            (when, actor, json.dumps(place), incident),
+        )
+
+    def save_document(self, db: sqlite3.Connection, incident: str, kind: str, document: Mapping[str, Any]) -> None:
+        """Save a document of an incident (flight matrix, environment), within an open transaction."""
+        body = zlib.compress(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
+        db.execute(
+            "INSERT OR REPLACE INTO document SELECT num, ?, ? FROM incident WHERE id = ?", (kind, body, incident)
+        )
+
+    def get_document(self, num: int, kind: str) -> dict[str, Any] | None:
+        """Return a document of an incident, or None."""
+        row = self._db.read_one("SELECT body FROM document WHERE incident = ? AND kind = ?", (num, kind))
+        document: dict[str, Any] | None = json.loads(zlib.decompress(row["body"])) if row is not None else None
+        return document
+
+    def save_upload(self, digest: str, size: int, *, now: float | None = None) -> None:
+        """Save a complete upload, or that it is used again."""
+        when = time.time() if now is None else now
+        with self._db.write() as db:
+            db.execute(
+                "INSERT INTO upload VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at",
+                (digest, size, when, when),
+            )
+
+    def get_upload(self, digest: str) -> Upload | None:
+        """Return a complete upload, or None."""
+        row = self._db.read_one("SELECT * FROM upload WHERE digest = ?", (digest,))
+        return Upload(**dict(row)) if row is not None else None
+
+    def list_old_uploads(self, before: float) -> list[str]:
+        """Return the digests of uploads that were not used since `before` and that no task needs."""
+        rows = self._db.read(
+            "SELECT digest FROM upload u WHERE used_at < ? AND NOT EXISTS (SELECT 1 FROM task "
+            "WHERE state IN ('queued', 'running') AND instr(payload, u.digest))",
+            (before,),
+        )
+        return [row["digest"] for row in rows]
+
+    def delete_uploads(self, digests: Sequence[str]) -> None:
+        """Delete uploads."""
+        if digests:
+            with self._db.write() as db:
+                db.executemany("DELETE FROM upload WHERE digest = ?", [(digest,) for digest in digests])
+
+    def get_secret(self, name: str) -> bytes:
+        """Return a secret of this store, created at its first use."""
+        with self._db.write() as db:
+            db.execute("INSERT OR IGNORE INTO secret VALUES (?, ?)", (name, secrets.token_hex(32)))
+            row = db.execute("SELECT value FROM secret WHERE name = ?", (name,)).fetchone()
+        return bytes.fromhex(row["value"])
+
+    def end_session(self, identifier: str, until: float) -> None:
+        """Record that a session was ended, until it would have expired."""
+        with self._db.write() as db:
+            db.execute("DELETE FROM secret WHERE name LIKE 'ended %' AND CAST(value AS REAL) < ?", (time.time(),))
+            db.execute("INSERT OR REPLACE INTO secret VALUES (?, ?)", (f"ended {identifier}", str(until)))
+
+    def is_session_ended(self, identifier: str) -> bool:
+        """Whether a session was ended."""
+        return self._db.read_one("SELECT 1 FROM secret WHERE name = ?", (f"ended {identifier}",)) is not None
