@@ -1,7 +1,7 @@
-"""Search by meaning beside full text: 60 questions in the words of support people, and the signature that answers each.
+"""Compare search by meaning with full text, on 60 questions of support staff, each with the signature that answers it.
 
-Needs the extra `torch` (`make bench-meaning`). With `--write` the table in docs/clustering.md is written anew. The last
-line is for machines.
+Needs the extra `torch` (`make bench-meaning`). With `--write` the table in docs/clustering.md is written again. The
+last line is machine-readable.
 """
 
 from __future__ import annotations
@@ -25,58 +25,57 @@ from triage.store import meaning_search  # noqa: E402
 
 QUESTIONS = ROOT / "tests" / "clusters" / "questions.toml"
 HEAD = ("search", "first", "among three", "among five", "among ten", "mean reciprocal rank", "ms a question")
-Way = Callable[[str], list[str]]
+Search = Callable[[str], list[str]]
 
 
-def ways(known: Sequence[Signature]) -> list[tuple[str, Way]]:
-    """Each gives the ids that answer a question, best first."""
+def searches(known: Sequence[Signature]) -> list[tuple[str, Search]]:
+    """Return the searches by name; each returns the ids that answer a question, best first."""
     documents = [meaning_search.passages(item) for item in known]
 
-    def by_vectors(words: str) -> list[str]:
-        scores = meaning.best_similarity(words, documents)
+    def by_text(question: str) -> list[str]:
+        numbers, _ = meaning_search.search_text(meaning_search.build_index(known), None, question, len(known))
+        return [known[number].id for number in numbers]
+
+    def by_vectors(question: str) -> list[str]:
+        scores = meaning.best_similarity(question, documents)
         return [known[number].id for number in sorted(range(len(known)), key=lambda number: (-scores[number], number))]
 
-    return [
-        (
-            "full text",
-            lambda words: [
-                known[number].id for number in meaning_search.search_text(meaning_search.build_index(known), None, words, len(known))[0]
-            ],
-        ),
-        ("sentence vectors", by_vectors),
-        ("both (`--meaning`)", lambda words: [item.id for item in meaning_search.search_by_meaning(known, (), words, len(known))]),
-    ]
+    def by_both(question: str) -> list[str]:
+        return [item.id for item in meaning_search.search_by_meaning(known, (), question, len(known))]
+
+    return [("full text", by_text), ("sentence vectors", by_vectors), ("both (`--meaning`)", by_both)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the table in docs/clustering.md anew")
+    parser.add_argument("--write", action="store_true", help="write the table in docs/clustering.md again")
     args = parser.parse_args()
-    asked = tomllib.loads(QUESTIONS.read_text(encoding="utf-8"))["questions"]
+    questions = tomllib.loads(QUESTIONS.read_text(encoding="utf-8"))["questions"]
     known = load().signatures
-    missing = sorted(set(asked.values()) - {item.id for item in known})
+    missing = sorted(set(questions.values()) - {item.id for item in known})
     if missing:
-        sys.exit(f"questions.toml names signatures that are not there: {', '.join(missing)}")
+        sys.exit(f"questions.toml names unknown signatures: {', '.join(missing)}")
     rows, keys = [], []
-    for name, way in ways(known):
-        way("anything")  # loads, and reads the catalog once
+    for name, search in searches(known):
+        search("anything")  # loads, and reads the catalog once
         started = time.perf_counter()
-        answers = [way(question) for question in asked]
-        each = (time.perf_counter() - started) * 1000 / len(asked)
+        answers = [search(question) for question in questions]
+        milliseconds = (time.perf_counter() - started) * 1000 / len(questions)
         places = [
-            found.index(wanted) if wanted in found else len(known)
-            for found, wanted in zip(answers, asked.values(), strict=True)
+            answer.index(expected) if expected in answer else len(known)
+            for answer, expected in zip(answers, questions.values(), strict=True)
         ]
         shares = [sum(place < depth for place in places) / len(places) for depth in (1, 3, 5, 10)]
         rank = sum(1 / (place + 1) for place in places) / len(places)
-        rows.append((name, *(f"{share:.0%}" for share in shares), f"{rank:.2f}", f"{each:.0f}"))
+        rows.append((name, *(f"{share:.0%}" for share in shares), f"{rank:.2f}", f"{milliseconds:.0f}"))
         keys.append((shares[0], shares[2]))
     print(table.as_markdown(HEAD, rows))
     if args.write:
         table.write(ROOT / "docs" / "clustering.md", "meaning", HEAD, rows)
     (text, _, both) = keys
     print(
-        f"BENCH meaning_top1={both[0]:.3f} meaning_top5={both[1]:.3f} fulltext_top1={text[0]:.3f} fulltext_top5={text[1]:.3f}"
+        f"BENCH meaning_top1={both[0]:.3f} meaning_top5={both[1]:.3f} "
+        f"fulltext_top1={text[0]:.3f} fulltext_top5={text[1]:.3f}"
     )
 
 

@@ -91,10 +91,10 @@ class RandomRequests:
         if subject == "incident":
             return f"{kind} incident", f"{base}/incidents/{generator.choice(self.ids)}"
         if subject == "search":
-            words = generator.choice(
+            query = generator.choice(
                 ("worker killed", "RuntimeError", f"run-{generator.randrange(100_000)}", "disk quota", "nccl timeout")
             )
-            return f"{kind} search", f"{base}/search?q={quote(words)}"
+            return f"{kind} search", f"{base}/search?q={quote(query)}"
         if subject == "similar":
             return "api similar", f"/api/v1/incidents/{generator.choice(self.ids)}/similar"
         if subject == "clusters":

@@ -1,16 +1,20 @@
-"""Writes what documents take from the program: the session in README.md, docs/signature-index.md, docs/ranks.md, the
-addresses in
-docs/api.md, the settings in docs/operating.md, docs/signatures/, and signatures/lock.tsv, the record of revisions.
-`make docs` runs it.
+"""Write the parts of the documents that are generated from the program; `make docs` runs it.
 
-tests/test_docs.py and tests/catalog/test_pages.py fail when any of them is out of date.
+These are the session in README.md, the outputs in docs/tutorial.md, docs/signature-index.md, docs/ranks.md, the
+addresses in docs/api.md, the settings in docs/operating.md, docs/signatures/, docs/img/architecture.svg, and
+signatures/lock.tsv, the record of revisions. tests/test_docs.py and tests/catalog/test_page_files.py fail when any of
+them is out of date.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import triage
@@ -29,13 +33,15 @@ from triage.render import text
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = "samples/jobs/dataloader_worker_killed_tee/job"
 SESSION = re.compile(rf"(?<=```console\n)\$ triage ingest {re.escape(SAMPLE)}\n.*?(?=```)", re.DOTALL)
-# The time a run took alone makes no new session.
+# A session that differs in its duration only is not written again.
 SECONDS = re.compile(r"\d+\.\d s ·")
 LINES_OF_A_SECTION = 5
+CONSOLE = re.compile(r"(?<=```console\n)\$ (?:triage|tail) .*?(?=```)", re.DOTALL)
+TUTORIAL_LINES = 9  # of a section: a report has several sections, most other outputs have one
 INDEX_HEAD = """# Index of signatures
 
-Written by `make docs` from `signatures/`; do not edit. `triage catalog show ID` says what a signature means, what to do and what
-it looks for. [What the roles mean](signatures.md#roles).
+Written by `make docs` from `signatures/`; do not edit. `triage catalog show ID` shows what a signature means, what to
+do and what it matches. [What the roles mean](signatures.md#roles).
 """
 SETTINGS = "| setting | default | what it is |\n|---|---|---|"
 ADDRESSES = "## Every address of the API"
@@ -45,21 +51,57 @@ BROWSER = (
 
 
 def session() -> str:
-    """The command and what it prints, long sections cut with `…`. To be run in the root of the checkout."""
+    """Return the command and its output, with long sections cut with `…`. Needs the checkout's root as directory."""
     quicker = min(
         (triage.ingest(SAMPLE) for _ in range(2)), key=lambda diagnosis: diagnosis.stats.seconds
     )  # the first compiles the catalog
-    report = text.render(quicker, width=100)
-    sections = [section.split("\n") for section in report.rstrip("\n").split("\n\n")]
-    shown = [
-        "\n".join([*lines[:LINES_OF_A_SECTION], *(["…"] if len(lines) > LINES_OF_A_SECTION else [])])
-        for lines in sections
-    ]
-    return f"$ triage ingest {SAMPLE}\n" + "\n\n".join(shown) + "\n"
+    return f"$ triage ingest {SAMPLE}\n" + _shorten(text.render(quicker, width=100), LINES_OF_A_SECTION)
+
+
+def _shorten(output: str, most: int) -> str:
+    """Return the output with at most `most` lines of each section, then `…`."""
+    sections = [section.split("\n") for section in output.rstrip("\n").split("\n\n")]
+    shown = ["\n".join([*lines[:most], *(["…"] if len(lines) > most else [])]) for lines in sections]
+    return "\n\n".join(shown) + "\n" if output else ""
+
+
+def tutorial(page: str) -> str:
+    """Return the page with the present outputs of the commands in its console blocks.
+
+    The commands run in a temporary directory with a link to the samples, so they write neither to the checkout nor to
+    the user's store.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "samples").symlink_to(ROOT / "samples")
+        _run(directory, ["triage catalog list"])  # compiles the catalog
+
+        def fill(block: re.Match[str]) -> str:
+            commands = [line.removeprefix("$ ") for line in block[0].splitlines() if line.startswith("$ ")]
+            outputs = _run(directory, commands)
+            return "".join(f"$ {command}\n{output}" for command, output in zip(commands, outputs, strict=True))
+
+        return CONSOLE.sub(fill, page)
+
+
+def _run(directory: str, commands: Sequence[str]) -> list[str]:
+    """Return the shortened output of each command. All run in one shell, so that `$?` is the status of the previous."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRIAGE_", "XDG_"))}
+    environment |= {"HOME": directory, "TRIAGE_STORE": f"{directory}/store.db", "PYTHONPATH": str(ROOT)}
+    environment |= {"COLUMNS": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    separator = "\x1e"
+    lines = [f'triage() {{ "{sys.executable}" -m triage "$@"; }}']
+    for command in commands:
+        lines += [command, f"(status=$?; printf '{separator}'; exit $status)"]
+    shell = ["sh", "-c", "\n".join(lines)]
+    result = subprocess.run(shell, cwd=directory, env=environment, capture_output=True, check=False)
+    outputs = result.stdout.decode().split(separator)[:-1]
+    if result.stderr or len(outputs) != len(commands):
+        raise RuntimeError(f"{'; '.join(commands)}: {result.stderr.decode()}")
+    return [_shorten(output, TUTORIAL_LINES) for output in outputs]
 
 
 def index(shipped: Sequence[Signature]) -> str:
-    """One table a domain: id with a link to its page, role, title."""
+    """Return one table per domain: id with a link to its page, role, title."""
     parts = [INDEX_HEAD]
     for domain in sorted({signature.domain for signature in shipped}):
         rows = [
@@ -77,12 +119,11 @@ def index(shipped: Sequence[Signature]) -> str:
 
 
 def shipped() -> Sequence[Signature]:
-    """The signatures of this checkout. Files that cannot be used raise CatalogError."""
-    found = load(shipped=ROOT / "signatures").signatures
-    assert len({signature.table or signature.id for signature in found}) == len(
-        list_signature_files(ROOT / "signatures")
-    )
-    return found
+    """Return the signatures of this checkout. Raises CatalogError for invalid files."""
+    signatures = load(shipped=ROOT / "signatures").signatures
+    names = {signature.table or signature.id for signature in signatures}
+    assert len(names) == len(list_signature_files(ROOT / "signatures"))
+    return signatures
 
 
 RANKS_HEAD = """# Supported layouts
@@ -145,7 +186,7 @@ def _layouts(grammars: Sequence[Grammar]) -> list[str]:
 
 
 def _code(sample: str) -> str:
-    """The first lines of a sample as code in a cell."""
+    """Return the first lines of a sample as code in a table cell."""
     return " ⏎ ".join(f"`{line.replace('|', chr(92) + '|')}`" for line in sample.rstrip("\n").split("\n")[:4] if line)
 
 
@@ -154,17 +195,17 @@ def _cell(title: str) -> str:
 
 
 def addresses() -> str:
-    """The addresses of the service as tables: the API's, then those for browsers."""
+    """Return the addresses of the service as tables: the API's, then those for browsers."""
     from triage.service import api, hooks
     from triage.service import pages as web
     from triage.service.api.openapi import PREFIX, Route, list_routes
 
-    def table(found: Sequence[Route]) -> str:
-        names = {route.path for route in found}
+    def table(routes: Sequence[Route]) -> str:
+        paths = {route.path for route in routes}
         rows = [
             f"| `{'`, `'.join(route.methods)}` | `{route.path}` | {route.role or '–'} | {_cell(route.summary)} |"
-            for route in found
-            if route.path.removesuffix(".json") == route.path or route.path.removesuffix(".json") not in names
+            for route in routes
+            if route.path.removesuffix(".json") == route.path or route.path.removesuffix(".json") not in paths
         ]
         return "| methods | address | role | what it does |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
@@ -173,21 +214,20 @@ def addresses() -> str:
 
 
 def settings() -> str:
-    """Every setting with its default, section by section."""
+    """Return a table of all settings with their defaults, section by section."""
     from pydantic import BaseModel
 
     from triage.settings import Settings
     from triage.settings.sections import Source
 
     def rows(name: str, kind: type[BaseModel]) -> list[str]:
-        return [
-            f"| `{name}.{field}` | {_default(info.get_default(call_default_factory=True))} | {_cell(info.description or '')} |"
-            for field, info in kind.model_fields.items()
-        ]
+        fields = kind.model_fields.items()
+        defaults = {field: _default(info.get_default(call_default_factory=True)) for field, info in fields}
+        return [f"| `{name}.{field}` | {defaults[field]} | {_cell(info.description or '')} |" for field, info in fields]
 
     kinds = {name: info.annotation for name, info in Settings.model_fields.items() if name != "sources"}
-    found = [row for name, kind in kinds.items() if isinstance(kind, type) for row in rows(name, kind)]
-    return "\n".join([SETTINGS, *found, *rows("sources.NAME", Source)]) + "\n"
+    all_rows = [row for name, kind in kinds.items() if isinstance(kind, type) for row in rows(name, kind)]
+    return "\n".join([SETTINGS, *all_rows, *rows("sources.NAME", Source)]) + "\n"
 
 
 def _default(value: object) -> str:
@@ -196,17 +236,25 @@ def _default(value: object) -> str:
     return f"`{json.dumps(value)}`"
 
 
+def _update(path: Path, change: Callable[[str], str]) -> None:
+    """Change a page, unless only durations differ."""
+    old = path.read_text(encoding="utf-8")
+    new = change(old)
+    if SECONDS.sub("", new) != SECONDS.sub("", old):
+        path.write_text(new, encoding="utf-8")
+
+
 def main() -> None:
-    """Rewrite all of them."""
+    """Write all generated parts."""
+    import architecture  # docs/ is on the path of a script
+
     operating = ROOT / "docs" / "operating.md"
     operating.write_text(operating.read_text(encoding="utf-8").partition(SETTINGS)[0] + settings(), encoding="utf-8")
     service = ROOT / "docs" / "api.md"
     service.write_text(service.read_text(encoding="utf-8").partition(ADDRESSES)[0] + addresses(), encoding="utf-8")
-    readme = ROOT / "README.md"
-    old = readme.read_text(encoding="utf-8")
-    new = SESSION.sub(lambda _: session(), old, count=1)
-    if SECONDS.sub("", new) != SECONDS.sub("", old):
-        readme.write_text(new, encoding="utf-8")
+    _update(ROOT / "README.md", lambda page: SESSION.sub(lambda _: session(), page, count=1))
+    _update(ROOT / "docs" / "tutorial.md", tutorial)
+    architecture.PICTURE.write_text(architecture.draw(), encoding="utf-8")
     record = ROOT / "signatures" / lock.LOCK
     record.write_text(lock.format_lock(shipped(), lock.read_lock(record.parent)), encoding="utf-8")
     (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
@@ -215,7 +263,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    import os
-
     os.chdir(ROOT)
     main()

@@ -1,8 +1,7 @@
-"""Makes the pictures of docs/web.md: every page, light and dark, of a service with recorded jobs in it. `make
-screenshots` runs it.
+"""Take the pictures of docs/web.md: every page, light and dark, of a service with recorded jobs.
 
-It needs Debian's chromium, Playwright and Pillow. With `--keep DIR` pictures of the width of a phone are made too, and
-all land there.
+`make screenshots` runs it. It needs Debian's chromium, Playwright and Pillow. With `--keep DIR` it writes all pictures
+to this directory, also in the width of a phone.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ TARGET = ROOT / "docs" / "img"
 COLOURS, MOST_BYTES = 96, 150_000
 DESK, PHONE = (1280, 860), (390, 844)
 RUNS = 1024
-# Recorded jobs and what they were called.
+# Recorded jobs and their names in the pictures.
 JOBS = {
     "nccl_rank_missing_two_nodes": "llama-7b pretrain 41",
     "nccl_rank_lagging": "llama-7b pretrain 42",
@@ -60,32 +59,34 @@ JOBS = {
     "healthy_bar_twonode": "rlhf policy 3",
     "sigkill_perrank": "rlhf policy 4",
 }
+# By picture name: the address of the page, and the selector of its visible part (empty: the top of the page).
 Addresses = dict[str, tuple[str, str]]
-"""By the name of a picture the address of the page and the part of it that is shown, or nothing for the page as it begins."""
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument(
-        "--keep", type=Path, help="a directory for the pictures instead of docs/img, with those of a phone"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--keep", type=Path, help="write the pictures to this directory instead of docs/img, also as on a phone"
     )
-    keep: Path | None = asked.parse_args().keep
+    keep: Path | None = parser.parse_args().keep
     target = keep or TARGET
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="triage-pictures-") as scratch:
         path = Path(scratch) / "triage.db"
-        addresses, token = filled(path, Path(scratch))
-        with served(path) as address, chromium() as browser:
+        addresses, token = fill_store(path, Path(scratch))
+        with run_server(path) as address, run_chromium() as browser:
             for dark in (False, True):
                 for size, (width, height) in ({"": DESK, "-phone": PHONE} if keep else {"": DESK}).items():
-                    pictures(browser, address, token, addresses, target, dark, size, width, height, keep is not None)
+                    take_pictures(
+                        browser, address, token, addresses, target, dark, size, width, height, keep is not None
+                    )
 
 
-def pictures(
+def take_pictures(
     browser: Browser,
     address: str,
     token: str,
-    shown: Addresses,
+    pages: Addresses,
     target: Path,
     dark: bool,
     size: str,
@@ -93,13 +94,13 @@ def pictures(
     height: int,
     whole: bool,
 ) -> None:
-    """All of one size and colour; `whole`: not only what fits the screen."""
+    """Take all pictures of one size and colour; with `whole` of entire pages instead of one screen."""
     context = browser.new_context(
         base_url=address, viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
     )
     context.set_default_timeout(120_000)
     page = context.new_page()
-    for name, (where, part) in shown.items():
+    for name, (where, part) in pages.items():
         if where == "/sign-in":
             context.clear_cookies()
         elif not context.cookies():
@@ -111,16 +112,17 @@ def pictures(
     context.close()
 
 
-def filled(path: Path, scratch: Path) -> tuple[Addresses, str]:
-    """A store in which something happened: its pictures, and a token of its curator."""
+def fill_store(path: Path, scratch: Path) -> tuple[Addresses, str]:
+    """Fill a store with jobs, feedback and tasks; return its pages and a curator's token."""
     make_upload_directories(scratch / "work")
     jobs = [(SAMPLES / "jobs" / job / "job", name) for job, name in JOBS.items()]
-    jobs += [(dumps(scratch / "dumps"), "moe-16e ablation 5"), (many(scratch / "many"), "llama-405b pretrain 1")]
+    jobs += [(copy_dumps(scratch / "dumps"), "moe-16e ablation 5")]
+    jobs += [(write_large_job(scratch / "many"), "llama-405b pretrain 1")]
     with Store.open(path) as store:
-        ids = {name: stored(store, scratch, job, name) for job, name in jobs}
-        happened(store, ids)
+        ids = {name: store_job(store, scratch, job, name) for job, name in jobs}
+        add_feedback(store, ids)
         cluster = next(item.id for item in store.clusters.list_clusters() if item.name)
-        running = tasks(store, ids)
+        running = add_tasks(store, ids)
         token = store.tokens.create("mira", ("read", "ingest", "curate"), actor="pictures")[0]
     shown = f"/incidents/{ids['llama-7b pretrain 41']}"
     pages = {
@@ -149,8 +151,8 @@ def filled(path: Path, scratch: Path) -> tuple[Addresses, str]:
     return pages, token
 
 
-def stored(store: Store, scratch: Path, job: Path, name: str) -> str:
-    """The job as a worker stores it; the incident's id."""
+def store_job(store: Store, scratch: Path, job: Path, name: str) -> str:
+    """Store the job as a worker does, and return the incident's id."""
     source = job.parent.name if job.name == "job" else job.name
     settings = Settings(sources={source: Source(path=job, one=True)})
     out, here = scratch / "out", Path.cwd()
@@ -162,22 +164,22 @@ def stored(store: Store, scratch: Path, job: Path, name: str) -> str:
         os.chdir(here)
     diagnosis, documents = analysis.read_result(out)
     with store.connections.write() as db:
-        found = store.incidents.add(diagnosis)
+        incident = store.incidents.add(diagnosis)
         for kind, document in documents.items():
-            store.service_data.save_document(db, found.id, kind, document)
-    return found.id
+            store.service_data.save_document(db, incident.id, kind, document)
+    return incident.id
 
 
-def dumps(directory: Path) -> Path:
-    """Flight Recorder dumps of a recorded hang, without the file that says what is wrong."""
+def copy_dumps(directory: Path) -> Path:
+    """Copy the Flight Recorder dumps of a recorded hang, without its TRUTH.yaml."""
     directory.mkdir()
     for dump in (SAMPLES / "flight" / "never_joined").glob("fr_rank_?"):
         shutil.copy(dump, directory)
     return directory
 
 
-def happened(store: Store, ids: dict[str, str]) -> None:
-    """What people did: feedback, a name, a merge."""
+def add_feedback(store: Store, ids: dict[str, str]) -> None:
+    """Add feedback to incidents, and a name to a cluster."""
     for name, verdict, actor, because in (
         ("llama-7b pretrain 43", "agree", "mira", "evaluation ran on rank 0 only; all ranks call it now"),
         ("moe-16e ablation 5", "agree", "jonas", "the sampler of one rank ran dry; drop_last is set"),
@@ -191,8 +193,8 @@ def happened(store: Store, ids: dict[str, str]) -> None:
             store.cluster_actions.name(cluster.id, "A shard without tokens", actor="mira", note=note)
 
 
-def tasks(store: Store, ids: dict[str, str]) -> str:
-    """Uploads that ended, one that failed, and one that is under way, whose id this gives."""
+def add_tasks(store: Store, ids: dict[str, str]) -> str:
+    """Add finished uploads, a failed one, and a running one, whose id this returns."""
     for name in ("vit-l finetune 9", "llama-405b pretrain 1"):
         store.tasks.add("ingest", {"place": {"files": []}, "name": name}, actor="mira")
         claimed = store.tasks.claim("worker 0")
@@ -212,66 +214,67 @@ def tasks(store: Store, ids: dict[str, str]) -> str:
     return running.id
 
 
-def many(directory: Path) -> Path:
-    """The logs of a job of many ranks: those of one host fall silent, the others wait for them."""
+def write_large_job(directory: Path) -> Path:
+    """Write the logs of a job of 1,024 ranks: those of one host fall silent, the others wait for them."""
     job = JobBuilder(directory, layout="perrank", world_size=RUNS)
-    begun = job.clock
+    start = job.clock
     silent = range(608, 616)  # one host
     for step in range(1, 4):
         for rank in range(RUNS):
-            job.clock = begun + 10 * step
+            job.clock = start + 10 * step
             if rank not in silent or step < 3:
                 job.rank(rank).step(step)
     for rank in range(RUNS):
-        job.clock = begun + 632 + rank % 7
+        job.clock = start + 632 + rank % 7
         if rank not in silent:
             job.rank(rank).line(
-                f"[rank{rank}]:[E{job.timestamp('%m%d %H:%M:%S')}.000000000 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation timeout:"
-                " WorkNCCL(SeqNum=44, OpType=ALLREDUCE, NumelIn=8192, NumelOut=8192, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+                f"[rank{rank}]:[E{job.timestamp('%m%d %H:%M:%S')}.000000000 ProcessGroupNCCL.cpp:607] [Rank {rank}] "
+                "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=44, OpType=ALLREDUCE, NumelIn=8192, "
+                "NumelOut=8192, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
             )
     return job.write()
 
 
 @contextmanager
-def served(path: Path) -> Iterator[str]:
-    """`triage serve` on the store; its address."""
+def run_server(path: Path) -> Iterator[str]:
+    """Run `triage serve` on the store, and give its address."""
     environment = {**os.environ, "TRIAGE_STORE": str(path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "triage", "serve", "--port", "0", "--workers", "0"]
-    said = path.with_name("log")
-    with said.open("w") as log, subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process:
+    log_path = path.with_name("log")
+    with log_path.open("w") as log, subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process:
         try:
-            while (found := re.search(r"http://127\.0\.0\.1:\d+", said.read_text())) is None:
+            while (address := re.search(r"http://127\.0\.0\.1:\d+", log_path.read_text())) is None:
                 if process.poll() is not None:
-                    sys.exit(said.read_text())
+                    sys.exit(log_path.read_text())
                 time.sleep(0.1)
-            yield found.group()
+            yield address.group()
         finally:
             process.terminate()
             process.wait(timeout=60)
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """The browser, without a window."""
+def run_chromium() -> Iterator[Browser]:
+    """Run the browser without a window."""
     from playwright.sync_api import sync_playwright
 
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        sys.exit("no chromium: apt-get install chromium")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        sys.exit("chromium is not installed: run apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield browser
         browser.close()
 
 
 def save(data: bytes, path: Path) -> None:
-    """With few colours, so that the picture stays small."""
+    """Write a picture with few colours, so that its file stays small."""
     from PIL import Image
 
     picture = Image.open(io.BytesIO(data)).convert("RGB")
     picture.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
     if path.stat().st_size > MOST_BYTES:
-        print(f"{path.name}: {path.stat().st_size:,} bytes are many")
+        print(f"{path.name}: {path.stat().st_size:,} bytes is too large")
 
 
 if __name__ == "__main__":

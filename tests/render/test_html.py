@@ -45,17 +45,17 @@ class ClusterDetails(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.open: list[str] = []
         self.text: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -74,7 +74,7 @@ def page(diagnosis: Diagnosis) -> ClusterDetails:
 
 def check(parsed: ClusterDetails) -> None:
     """Nothing in the page acts or loads."""
-    for tag, attributes in parsed.seen:
+    for tag, attributes in parsed.tags:
         assert tag in ALLOWED
         assert not [name for name in attributes if name.startswith("on") or name in ("src", "style", "action", "data")]
         if "href" in attributes:
@@ -111,7 +111,7 @@ def test_the_page_has_the_content_of_the_text() -> None:
         KNOWN.root_cause.remediation.summary,
     ):
         assert part in shown
-    assert {"svg", "pre"} <= {tag for tag, _ in parsed.seen}
+    assert {"svg", "pre"} <= {tag for tag, _ in parsed.tags}
     assert phrases.state_legend(KNOWN.ranks).split()[0] in shown
 
 

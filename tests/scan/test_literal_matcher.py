@@ -17,7 +17,7 @@ LITERALS = st.lists(
     min_size=1,
     max_size=12,
     unique=True,
-).map(lambda parts: [word.encode() for word in parts])
+).map(lambda parts: [part.encode() for part in parts])
 
 
 @st.composite

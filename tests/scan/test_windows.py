@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from triage.scan.windows import add_missing_windows, choose_windows, literals_by_window, replace_common_windows
 
 LITERALS = st.lists(st.text("abcü ", min_size=1, max_size=12), min_size=1, max_size=12, unique=True).map(
-    lambda parts: [word.encode() for word in parts]
+    lambda parts: [part.encode() for part in parts]
 )
 
 

@@ -402,12 +402,12 @@ def test_too_many_requests_are_refused(path: Path, store: Store) -> None:
     words=st.text(max_size=60),
     name=st.sampled_from(["q", "job", "host", "signature", "cluster", "domain", "since", "until", "after"]),
 )
-def test_search_text_is_never_sql(client: TestClient, words: str, name: str) -> None:
+def test_search_text_is_never_sql(client: TestClient, query: str, name: str) -> None:
     """ASVS 1.2.4: any text in a filter or a search is only text for SQL, and never a 5xx."""
-    words = words.encode("utf-8", "ignore").decode()
-    assert client.get("/api/v1/search", params={"q": words}).status_code in (200, 422)
-    assert client.get("/api/v1/incidents", params={name: words}).status_code in (200, 400, 422)
-    assert client.get("/api/v1/stats", params={"q": words}).status_code == 200
+    query = query.encode("utf-8", "ignore").decode()
+    assert client.get("/api/v1/search", params={"q": query}).status_code in (200, 422)
+    assert client.get("/api/v1/incidents", params={name: query}).status_code in (200, 400, 422)
+    assert client.get("/api/v1/stats", params={"q": query}).status_code == 200
 
 
 def test_sandbox_limits() -> None:

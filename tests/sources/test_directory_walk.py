@@ -157,7 +157,7 @@ def deny_access(monkeypatch: pytest.MonkeyPatch, denied: str) -> None:
     """Make the system refuse to open paths that contain `denied` (tests may run as root)."""
     real_open, real_scan = os.open, os.scandir
 
-    def opening(path: str, *rest: int) -> int:
+    def open_unless_denied(path: str, *rest: int) -> int:
         if denied in str(path):
             raise PermissionError(errno.EACCES, "Permission denied")
         return real_open(path, *rest)
@@ -167,7 +167,7 @@ def deny_access(monkeypatch: pytest.MonkeyPatch, denied: str) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")
         return real_scan(path)
 
-    monkeypatch.setattr(os, "open", opening)
+    monkeypatch.setattr(os, "open", open_unless_denied)
     monkeypatch.setattr(os, "scandir", scanning)
 
 

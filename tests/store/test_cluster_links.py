@@ -69,8 +69,8 @@ def test_two_named_clusters_are_not_linked(two: tuple[Store, str, str]) -> None:
     assert (store.clusters.get(one).name, store.clusters.get(other).name) == ("Lease lost", "Lease lost remotely")
     store.cluster_actions.undo(entry, actor="ann")
     add(store, "both again", BOTH + " indeed")
-    kept = store.clusters.get(other)
-    assert (kept.id, kept.name, kept.state) == (one, "Lease lost remotely", "named")
+    merged = store.clusters.get(other)
+    assert (merged.id, merged.name, merged.state) == (one, "Lease lost remotely", "named")
 
 
 def test_reasons_and_the_runner_up_are_stored(two: tuple[Store, str, str]) -> None:
@@ -110,7 +110,7 @@ def test_arrival_order_changes_no_group(tmp_path: Path) -> None:
 
 
 def groups(clusters: list[str], keys: list[str]) -> set[frozenset[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+    keys_by_cluster: dict[str, set[str]] = defaultdict(set)
     for cluster, key in zip(clusters, keys, strict=True):
-        found[cluster].add(key)
-    return {frozenset(held) for held in found.values()}
+        keys_by_cluster[cluster].add(key)
+    return {frozenset(held) for held in keys_by_cluster.values()}

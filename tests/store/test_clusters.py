@@ -84,9 +84,9 @@ def test_few_exemplars_are_stored(store: Store) -> None:
     """The first five of each fingerprint are stored, whole."""
     for number in range(9):
         store.incidents.add(unknown_diagnosis(f"job {number}"))
-    kept = store.clusters.list_exemplars("u-7f3a9c")
-    assert len(kept) == 5
-    assert kept[0][2] == unknown_diagnosis("job 0").unknown[0].evidence
+    exemplars = store.clusters.list_exemplars("u-7f3a9c")
+    assert len(exemplars) == 5
+    assert exemplars[0][2] == unknown_diagnosis("job 0").unknown[0].evidence
 
 
 def test_growing_clusters_come_first(store: Store) -> None:
@@ -105,8 +105,8 @@ def test_growing_clusters_come_first(store: Store) -> None:
 def test_a_merge_lasts_and_redirects(store: Store) -> None:
     """The oldest id stays, the other redirects to it, and later failures of both belong to it."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
-    _, kept = store.cluster_actions.merge(["u-bbbbbb", "u-aaaaaa"], actor="ann", because="one and the same")
-    assert kept == "u-aaaaaa"
+    _, merged = store.cluster_actions.merge(["u-bbbbbb", "u-aaaaaa"], actor="ann", because="one and the same")
+    assert merged == "u-aaaaaa"
     assert store.clusters.get("u-bbbbbb").id == "u-aaaaaa"
     again = store.incidents.add(unknown_diagnosis("later", "ValueError: u-bbbbbb", "u-bbbbbb"))
     assert again.diagnosis.root_cause is not None
@@ -135,27 +135,27 @@ def test_a_split_lasts(store: Store) -> None:
     """A fingerprint that was split off stays in its new cluster, and both logs have the split."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
     one, other = key_of(store, "u-aaaaaa"), key_of(store, "u-bbbbbb")
-    _, kept = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
-    entry, new = store.cluster_actions.split(kept, [other], actor="ann", because="another file")
+    _, merged = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    entry, new = store.cluster_actions.split(merged, [other], actor="ann", because="another file")
     assert new not in ("u-aaaaaa", "u-bbbbbb")
     assert [key.key for key in store.clusters.get(new).keys] == [other]
     assert [item.action for item in store.audit.list_entries(subject=new)] == ["split"]
-    assert [item.action for item in store.audit.list_entries(subject=kept)] == ["split", "merge"]
+    assert [item.action for item in store.audit.list_entries(subject=merged)] == ["split", "merge"]
     assert separated_pairs(store) == {tuple(sorted((one, other)))}
     store.cluster_actions.undo(entry, actor="ann")
     assert separated_pairs(store) == set()
-    assert store.clusters.get(new).id == kept
+    assert store.clusters.get(new).id == merged
 
 
 @pytest.mark.parametrize("keys", [[], ["all"], ["nothing"], [""]])
 def test_a_split_must_leave_and_move_something(store: Store, keys: list[str]) -> None:
     """An impossible split is an error and changes nothing."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
-    _, kept = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
-    all_of_them = [key.key for key in store.clusters.get(kept).keys]
+    _, merged = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    all_of_them = [key.key for key in store.clusters.get(merged).keys]
     with pytest.raises(OptionError):
-        store.cluster_actions.split(kept, all_of_them if keys == ["all"] else keys, actor="ann")
-    assert len(store.clusters.get(kept).keys) == 2
+        store.cluster_actions.split(merged, all_of_them if keys == ["all"] else keys, actor="ann")
+    assert len(store.clusters.get(merged).keys) == 2
 
 
 def test_names_notes_and_states(store: Store) -> None:
@@ -199,8 +199,8 @@ def test_actions_are_undone_in_reverse_order(store: Store) -> None:
     """An action that a later one depends on is undone only after that one."""
     fill(store, "u-aaaaaa", "u-bbbbbb")
     one = key_of(store, "u-aaaaaa")
-    first, kept = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
-    second, _ = store.cluster_actions.split(kept, [one], actor="ann")
+    first, merged = store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    second, _ = store.cluster_actions.split(merged, [one], actor="ann")
     with pytest.raises(OptionError, match=f"entry {second}"):
         store.cluster_actions.undo(first, actor="ann")
     store.cluster_actions.undo(second, actor="ann")
@@ -236,10 +236,10 @@ def test_used_ids_are_not_reused(store: Store) -> None:
     with store.connections.write() as db:
         db.execute("INSERT INTO cluster (id, state, title, created_at) VALUES ('u-123456', 'open', 't', 0)")
     stored = store.incidents.add(unknown_diagnosis("b", "KeyError: 'x'", "u-123456"))
-    found = store.incidents.get(stored.id).incident.cluster
-    assert found is not None
-    assert found != "u-123456"
-    assert stored.diagnosis.unknown[0].cluster == found
+    cluster_id = store.incidents.get(stored.id).incident.cluster
+    assert cluster_id is not None
+    assert cluster_id != "u-123456"
+    assert stored.diagnosis.unknown[0].cluster == cluster_id
 
 
 @pytest.mark.parametrize("reference", ["", "u-", "u-zz", "nobody", "%", "x' OR '1"])

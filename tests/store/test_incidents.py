@@ -63,9 +63,9 @@ def test_a_second_ingest_is_counted(store: Store) -> None:
     moved = dataclasses.replace(moved, job=dataclasses.replace(moved.job, path="/elsewhere", name="other"))
     again = store.incidents.add(moved, now=NOW + DAY)
     assert (again.id, again.is_new, again.ingests) == (first.id, False, 2)
-    found = store.incidents.get(first.id)
-    assert (found.incident.ingests, found.incident.stored_at, found.incident.seen_at) == (2, NOW, NOW + DAY)
-    assert found.history == ()
+    details = store.incidents.get(first.id)
+    assert (details.incident.ingests, details.incident.stored_at, details.incident.seen_at) == (2, NOW, NOW + DAY)
+    assert details.history == ()
     assert store.search.count_incidents() == 1
 
 
@@ -74,9 +74,9 @@ def test_a_changed_diagnosis_has_a_history(store: Store) -> None:
     identifier = store.incidents.add(unknown_diagnosis("a")).id
     newer = dataclasses.replace(known_diagnosis("a"), catalog_version="2026.12.1")
     store.incidents.add(newer)
-    found = store.incidents.get(identifier)
-    assert found.diagnosis == newer
-    (change,) = found.history
+    details = store.incidents.get(identifier)
+    assert details.diagnosis == newer
+    (change,) = details.history
     assert (change.old, change.new) == ("u-7f3a9c", "cuda.out-of-memory")
     assert (change.old_catalog, change.new_catalog, change.reason) == ("2026.11.1", "2026.12.1", "ingest")
     (post,) = store.outbox.list_posts()
@@ -114,8 +114,8 @@ def test_impossible_times_are_ignored(store: Store) -> None:
     for at in (0.0, 5.0, NOW + 400 * DAY):
         stored = store.incidents.add(known_diagnosis(f"at {at}", at=at), now=NOW)
         assert store.incidents.get(stored.id).incident.at == NOW
-    told = store.incidents.add(known_diagnosis("good", at=NOW - 3 * DAY), now=NOW)
-    assert store.incidents.get(told.id).incident.at == NOW - 3 * DAY
+    dated = store.incidents.add(known_diagnosis("good", at=NOW - 3 * DAY), now=NOW)
+    assert store.incidents.get(dated.id).incident.at == NOW - 3 * DAY
 
 
 def test_a_removed_incident_leaves_no_trace(store: Store) -> None:

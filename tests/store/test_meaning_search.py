@@ -15,9 +15,9 @@ from triage.clusters import meaning
 from triage.store import Store, meaning_search
 
 
-def model_for(word: str) -> meaning_search.Best:
-    """Return a model that only recognizes this word."""
-    return lambda _, documents: [float(any(word in passage.lower() for passage in passages)) for passages in documents]
+def model_for(term: str) -> meaning_search.Best:
+    """Return a model that only recognizes this term."""
+    return lambda _, documents: [float(any(term in passage.lower() for passage in passages)) for passages in documents]
 
 
 def test_two_rankings_beat_one_first_place() -> None:
@@ -33,8 +33,8 @@ def test_causes_bring_their_incidents(store: Store) -> None:
     store.incidents.add(unknown_diagnosis("odd"))
     store.cluster_actions.name("u-7f3a9c", "The tokenizer is torn", actor="ann", note="the copy job of tuesdays")
     shipped, clusters = load().signatures, store.clusters.list_clusters()
-    found = meaning_search.search_by_meaning(shipped, clusters, "qwrtz xyzzy", 3, best=model_for("tuesdays"))
-    assert found[0].id == "u-7f3a9c"
+    answers = meaning_search.search_by_meaning(shipped, clusters, "qwrtz xyzzy", 3, best=model_for("tuesdays"))
+    assert answers[0].id == "u-7f3a9c"
     hits = store.search.list_by_cause(["cuda.out-of-memory", "u-7f3a9c", "gpu.fallen-off-bus"], each=2)
     assert [hit.incident.job_name for hit in hits] == ["job 4", "job 3", "odd"]
 
@@ -71,11 +71,11 @@ def test_results_with_all_words_exclude_others(tmp_path: Path, capsys: pytest.Ca
     """Incidents or signatures with all words are not mixed with those that have some."""
     with Store.open(tmp_path / "triage.db") as store:
         store.incidents.add(unknown_diagnosis("a", "SinkError: writer lost its lease after retry"))
-    for words, there, gone in (
+    for question, there, gone in (
         ("writer lease", "SinkError", "in the catalog"),
         ("retry exceeded mlx5", "in the catalog", "SinkError"),
     ):
-        assert main(["search", words, "--store", str(tmp_path / "triage.db")]) == 0
+        assert main(["search", question, "--store", str(tmp_path / "triage.db")]) == 0
         out = capsys.readouterr().out
         assert there in out.replace("«", "").replace("»", "")
         assert gone not in out.replace("«", "").replace("»", "")
@@ -84,11 +84,11 @@ def test_results_with_all_words_exclude_others(tmp_path: Path, capsys: pytest.Ca
 def test_vectors_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors are computed once; a damaged or missing cache costs only time."""
     numpy = pytest.importorskip("numpy")
-    asked: list[str] = []
+    encoded: list[str] = []
 
     class Model:
         def encode(self, texts: Sequence[str], **_: object) -> object:
-            asked.extend(texts)
+            encoded.extend(texts)
             rows = numpy.zeros((len(texts), meaning.SIZE), "<f4")
             for row, text in zip(rows, texts, strict=True):
                 row[len(text)] = 1.0
@@ -99,11 +99,11 @@ def test_vectors_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TRIAGE_CACHE", str(tmp_path))
     assert meaning.similarity("abc", ["xyz", "long text"]) == [1.0, 0.0]
     assert meaning.best_similarity("abc", [["xyz", "long text"], [], ["long text"]]) == [1.0, -1.0, 0.0]
-    assert asked.count("xyz") == asked.count("long text") == 1
-    (kept,) = tmp_path.glob("*.vectors")
-    assert kept.stat().st_mode & 0o077 == 0
-    for damage in (kept.read_bytes()[:-7], b"\xff" * kept.stat().st_size, b""):
-        kept.write_bytes(damage)
+    assert encoded.count("xyz") == encoded.count("long text") == 1
+    (cache_file,) = tmp_path.glob("*.vectors")
+    assert cache_file.stat().st_mode & 0o077 == 0
+    for damage in (cache_file.read_bytes()[:-7], b"\xff" * cache_file.stat().st_size, b""):
+        cache_file.write_bytes(damage)
         assert meaning.similarity("abc", ["xyz", "long text"]) == [1.0, 0.0]
     monkeypatch.setenv("TRIAGE_CACHE", "off")
     assert meaning.similarity("abc", ["xyz"]) == [1.0]

@@ -65,12 +65,12 @@ def test_similar_incidents_of_near_clusters_come_last(path: Path) -> None:
         other = store.search.list_incidents()
         reader = next(item for item in other if item.cluster == "u-bbbbbb")
         store.feedback.add(reader.id, "agree", actor="ann", because="restarted the ledger")
-        found = store.search.find_similar(twin.id)
-        assert [item.incident.cluster for item in found] == ["u-aaaaaa", "u-bbbbbb"]
-        assert found[0].why.startswith("the same cluster")
-        assert found[1].why.startswith("near cluster u-bbbbbb, 0.")
-        assert "only here writer; only there reader" in found[1].why
-        assert found[1].feedback_notes == ("ann (agree): restarted the ledger",)
+        similar = store.search.find_similar(twin.id)
+        assert [item.incident.cluster for item in similar] == ["u-aaaaaa", "u-bbbbbb"]
+        assert similar[0].why.startswith("the same cluster")
+        assert similar[1].why.startswith("near cluster u-bbbbbb, 0.")
+        assert "only here writer; only there reader" in similar[1].why
+        assert similar[1].feedback_notes == ("ann (agree): restarted the ledger",)
 
 
 def test_a_missing_package_is_noted(

@@ -22,9 +22,9 @@ OLD = load_rules()
 
 def newer_rules() -> Rules:
     """Return the rules of the next version."""
-    words = re.compile(OLD.masks.pattern.replace("(?P<m0>", r"(?P<m99>\b(?:red|blue)\b)|(?P<m0>", 1), re.IGNORECASE)
+    new_masks = re.compile(OLD.masks.pattern.replace("(?P<m0>", r"(?P<m99>\b(?:red|blue)\b)|(?P<m0>", 1), re.IGNORECASE)
     return dataclasses.replace(
-        OLD, version=OLD.version + 1, masks=words, replacements={**OLD.replacements, "m99": "<colour>"}
+        OLD, version=OLD.version + 1, masks=new_masks, replacements={**OLD.replacements, "m99": "<colour>"}
     )
 
 
@@ -35,8 +35,8 @@ class NewerEngine:
 
     def fingerprint(self, finding: Finding) -> Fingerprint | None:
         def one(fact: Evidence) -> Fingerprint:
-            found = fingerprint(fact, newer_rules())
-            return dataclasses.replace(found, key=found.key + "-hot") if "page 7" in fact.text else found
+            original = fingerprint(fact, newer_rules())
+            return dataclasses.replace(original, key=original.key + "-hot") if "page 7" in fact.text else original
 
         return one(finding.evidence[0])
 

@@ -81,13 +81,13 @@ def test_promoted_signatures_explain_stored_incidents(tmp_path: Path, command: C
         done = retriage(store.connections, store.incidents, load((mine,)))
         assert (done.checked, dict(done.kinds)) == (26, {"unknown → known": 25})
         assert retriage(store.connections, store.incidents, load((mine,))).changed == ()
-        found = store.incidents.get(done.changed[0].incident)
-        root = found.diagnosis.root_cause
+        details = store.incidents.get(done.changed[0].incident)
+        root = details.diagnosis.root_cause
         assert root is not None
         assert (root.signature, root.title) == ("data.torn-shard", "A tokenizer shard is torn")
         assert root.remediation.summary == f"Write shard {root.captures['shard']} again."
         assert root.evidence[0].line is not None
-        assert [(change.old, change.new, change.reason) for change in found.history] == [
+        assert [(change.old, change.new, change.reason) for change in details.history] == [
             (cluster.id, "data.torn-shard", "retriage")
         ]
         assert len([post for post in store.outbox.list_posts() if post.kind == "changed"]) == 25
@@ -133,10 +133,10 @@ def test_a_removed_signature_makes_the_failure_unknown(tmp_path: Path) -> None:
         assert stored.diagnosis.verdict == "known"
         done = retriage(store.connections, store.incidents, load(()))
         assert dict(done.kinds) == {"known → unknown": 1}
-        found = store.incidents.get(stored.id)
-        assert found.incident.cluster == found.history[0].new
+        details = store.incidents.get(stored.id)
+        assert details.incident.cluster == details.history[0].new
         assert (
-            store.clusters.get(found.history[0].new).incidents == 0
+            store.clusters.get(details.history[0].new).incidents == 0
         )  # it was counted when it was ingested, as what it was then
         assert [hit.incident.id for hit in store.search.search_text("torn")] == [stored.id]
 
@@ -145,16 +145,16 @@ def test_limits_of_a_retriage(tmp_path: Path) -> None:
     """--signature and --since leave other incidents unchanged."""
     mine = tmp_path / "signatures" / "data"
     mine.mkdir(parents=True)
-    for name, words in (("one", "apple"), ("two", "pear")):
+    for name, fruit in (("one", "apple"), ("two", "pear")):
         (mine / f"{name}.yaml").write_text(
             f"id: data.{name}\nrevision: 1\ntitle: {name}\nstatus: stable\nrole: cause\nseverity: fatal\n"
-            f"match: {{any: [{{text: '{words} is torn'}}]}}\n"
+            f"match: {{any: [{{text: '{fruit} is torn'}}]}}\n"
             f"remediation: {{summary: Write it again.}}\n"
-            f"samples: {{match: [{{text: 'ReshardError: {words} is torn'}}]}}\n"
+            f"samples: {{match: [{{text: 'ReshardError: {fruit} is torn'}}]}}\n"
         )
     with Store.open(tmp_path / "triage.db") as store:
-        for number, words in enumerate(("apple", "pear")):
-            store.incidents.add(triage.ingest(write_job(tmp_path / "jobs", number, f"ReshardError: {words} is torn")))
+        for number, fruit in enumerate(("apple", "pear")):
+            store.incidents.add(triage.ingest(write_job(tmp_path / "jobs", number, f"ReshardError: {fruit} is torn")))
         known = load((mine.parent,))
         assert retriage(store.connections, store.incidents, known, since=4_000_000_000.0).checked == 0
         done = retriage(store.connections, store.incidents, known, signature="data.two")

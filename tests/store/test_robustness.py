@@ -75,8 +75,8 @@ def test_eight_writers_at_once(tmp_path: Path) -> None:
     running = [writer(path, 0, 6, name) for name in ("a", "b", "c", "d")] + [
         writer(path, 0, 6, "same") for _ in range(4)
     ]
-    told = [process.communicate(timeout=120)[0] for process in running]
-    assert ["error" in text for text in told] == [False] * 8
+    outputs = [process.communicate(timeout=120)[0] for process in running]
+    assert ["error" in text for text in outputs] == [False] * 8
     with Store.open(path) as store:
         assert store.search.count_incidents() == 30
         assert {

@@ -68,7 +68,7 @@ def test_pages_of_a_list(full: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "first"),
+    ("query", "first"),
     [
         ("shard", "gpt"),
         ("SHARD bad", "gpt"),
@@ -81,9 +81,9 @@ def test_pages_of_a_list(full: Store) -> None:
         ("u-7f3a9c", "gpt"),
     ],
 )
-def test_full_text(full: Store, words: str, first: str) -> None:
+def test_full_text(full: Store, query: str, first: str) -> None:
     """Search ignores case and accents, and finds phrases, names, prefixes and texts with too many words."""
-    assert full.search.search_text(words)[0].incident.job_name == first
+    assert full.search.search_text(query)[0].incident.job_name == first
 
 
 def test_matches_are_marked(full: Store) -> None:
@@ -104,17 +104,17 @@ def test_matches_are_marked(full: Store) -> None:
 @example("a" * 100_000)
 @example("title:x NEAR/2 \x00")
 @example('"""')
-def test_no_input_breaks_the_search(full: Store, words: str) -> None:
+def test_no_input_breaks_the_search(full: Store, query: str) -> None:
     """Any input is only words, in the store and in the texts of the catalog."""
-    hits = [hit.incident for hit in full.search.search_text(f"shard {words}", some=True)]
+    hits = [hit.incident for hit in full.search.search_text(f"shard {query}", some=True)]
     assert "gpt" in {incident.job_name for incident in hits}
     assert len({incident.id for incident in hits}) == len(hits)
-    listed = full.search.list_incidents(Filter(text=words))
-    assert len(listed) == full.search.count_incidents(Filter(text=words))
-    assert {hit.incident.id for hit in full.search.search_text(words, some=False)} >= {
-        incident.id for incident in listed if words.strip()
+    listed = full.search.list_incidents(Filter(text=query))
+    assert len(listed) == full.search.count_incidents(Filter(text=query))
+    assert {hit.incident.id for hit in full.search.search_text(query, some=False)} >= {
+        incident.id for incident in listed if query.strip()
     }
-    assert 0 in dict(fts_index.search_documents([("a", "b", "c"), ("d", "e", "f")], f"b {words}", 3))
+    assert 0 in dict(fts_index.search_documents([("a", "b", "c"), ("d", "e", "f")], f"b {query}", 3))
 
 
 def test_similar_incidents_have_their_feedback(full: Store) -> None:
@@ -122,10 +122,10 @@ def test_similar_incidents_have_their_feedback(full: Store) -> None:
     one, other = (full.search.list_incidents(Filter(signature="cuda.out-of-memory", rank=rank))[0] for rank in (3, 0))
     third = full.incidents.add(known_diagnosis("third", host="node17"), now=NOW)
     full.feedback.add(one.id, "agree", actor="ann", because="halved the batch")
-    found = full.search.find_similar(third.id)
-    assert [item.incident.id for item in found] == [one.id, other.id]
-    assert found[0].feedback_notes == ("ann (agree): halved the batch",)
-    assert [item.why for item in found] == ["the same cause", "the same cause, on the same host"]
+    details = full.search.find_similar(third.id)
+    assert [item.incident.id for item in details] == [one.id, other.id]
+    assert details[0].feedback_notes == ("ann (agree): halved the batch",)
+    assert [item.why for item in details] == ["the same cause", "the same cause, on the same host"]
     assert full.search.find_similar(full.search.list_incidents(Filter(job="ok"))[0].id) == []
 
 
@@ -148,11 +148,11 @@ def test_feedback_stays(full: Store) -> None:
         incident.id, "wrong", actor="bob", because="it was the quota, token=abcdefgh1234", signature="host.no-space"
     )
     full.incidents.add(known_diagnosis("bert", "host.no-space", host="node17", at=NOW - DAY))
-    found = full.incidents.get(incident.id)
-    (said,) = found.feedback
-    assert (said.diagnosed, said.signature, said.actor) == ("host.sigkill", "host.no-space", "bob")
-    assert "abcdefgh1234" not in said.because
-    assert found.incident.wrong == 1
+    details = full.incidents.get(incident.id)
+    (opinion,) = details.feedback
+    assert (opinion.diagnosed, opinion.signature, opinion.actor) == ("host.sigkill", "host.no-space", "bob")
+    assert "abcdefgh1234" not in opinion.because
+    assert details.incident.wrong == 1
     assert [item.incident for item in full.feedback.list_feedback(verdict="wrong", signature="host.sigkill")] == [
         incident.id
     ]

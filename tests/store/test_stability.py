@@ -13,17 +13,17 @@ from triage.store import Store, maintenance, transfer
 
 def add(store: Store, some: list[Failure], name: str) -> dict[str, str]:
     """Store the failures as separate jobs; return the cluster of each text."""
-    found = {}
+    clusters = {}
     with store.connections.write():
         for number, failure in enumerate(some):
             fact = failure.fact()
             root = Finding(None, fact.text[:60], "unknown", "cause", "fatal", 0.8, cluster="u-0", evidence=(fact,))
-            told = Diagnosis(
+            diagnosis = Diagnosis(
                 "0.1.0", "c", make_job(f"{name} {number}"), "unknown", root, (), (root,), stats=Stats(1, 1)
             )
-            stored = store.incidents.add(told, now=NOW + number)
-            found[failure.text] = stored.diagnosis.unknown[0].cluster or ""
-    return found
+            stored = store.incidents.add(diagnosis, now=NOW + number)
+            clusters[failure.text] = stored.diagnosis.unknown[0].cluster or ""
+    return clusters
 
 
 def test_ids_and_decisions_are_stable(tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def test_attempts_are_limited(store: Store) -> None:
     for number in range(2):
         assert store.tasks.claim("w", now=100 * number) is not None
         store.tasks.requeue_orphans(5, now=100 * number + 50)
-    found = store.tasks.get(task.id)
-    assert (found.state, found.attempts) == ("failed", 2)
-    assert found.error is not None
-    assert found.error["hint"]
+    task_now = store.tasks.get(task.id)
+    assert (task_now.state, task_now.attempts) == ("failed", 2)
+    assert task_now.error is not None
+    assert task_now.error["hint"]
 
 
 def test_cancelling(store: Store) -> None:
@@ -82,5 +82,5 @@ def test_a_released_task_counts_no_attempt(store: Store) -> None:
     claimed = store.tasks.claim("w")
     assert claimed is not None
     store.tasks.release(claimed)
-    found = store.tasks.get(task.id)
-    assert (found.state, found.attempts, found.owner) == ("queued", 0, None)
+    task_now = store.tasks.get(task.id)
+    assert (task_now.state, task_now.attempts, task_now.owner) == ("queued", 0, None)

@@ -16,9 +16,9 @@ def test_a_token_is_stored_as_a_hash(store: Store) -> None:
     dump = "\n".join(store.connections.get().iterdump())
     assert secret not in dump
     assert secret[: tokens.PREFIX_LENGTH] in dump
-    found = store.tokens.verify(secret)
-    assert found is not None
-    assert (found.id, found.scopes) == (made.id, ("read", "ingest"))
+    verified = store.tokens.verify(secret)
+    assert verified is not None
+    assert (verified.id, verified.scopes) == (made.id, ("read", "ingest"))
     assert store.tokens.list_tokens()[0].used_at is not None
 
 

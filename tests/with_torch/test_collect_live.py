@@ -1,6 +1,4 @@
-"""Under a real torch: a job of four ranks that hangs is collected while it does, and the bundle names the rank. `make
-test-torch`.
-"""
+"""`triage collect` on a hanging job of four ranks under real torch (`make test-torch`)."""
 
 from __future__ import annotations
 
@@ -38,10 +36,8 @@ for step in range(100):
 
 
 @pytest.fixture
-def hung(tmp_path: Path) -> Iterator[list[int]]:
-    """The pids of the ranks of a job in which rank 2 writes into a pipe that nobody reads, once all the others wait for
-    it.
-    """
+def hung_pids(tmp_path: Path) -> Iterator[list[int]]:
+    """Run a job in which rank 2 writes to a full pipe and the others wait for it; give the pids of its ranks."""
     (tmp_path / "train.py").write_text(PROGRAM)
     os.mkfifo(tmp_path / "ckpt.pt")
     reader = os.open(tmp_path / "ckpt.pt", os.O_RDONLY | os.O_NONBLOCK)
@@ -80,15 +76,15 @@ def hung(tmp_path: Path) -> Iterator[list[int]]:
         os.close(reader)
 
 
-def test_a_bundle_of_a_hung_job_names_the_rank(hung: list[int], tmp_path: Path) -> None:
-    """Rank 2 never joined, with the line it stands in and the file it writes to."""
-    assert len(hung) == 4
-    done = collect(tmp_path / "node.tar.zst", hung, seconds=300)
+def test_a_bundle_of_a_hung_job_names_the_rank(hung_pids: list[int], tmp_path: Path) -> None:
+    """The diagnosis says that rank 2 never joined, with its function and the file it writes to."""
+    assert len(hung_pids) == 4
+    done = collect(tmp_path / "node.tar.zst", hung_pids, seconds=300)
     assert sum(name.endswith("py-spy.txt") for name in done.names) == 4, done.missing
-    found = triage.ingest(tmp_path / "node.tar.zst")
-    assert found.root_cause is not None
-    assert (found.root_cause.signature, found.root_cause.ranks) == ("torch.rank-never-joined", (2,))
-    text = found.root_cause.evidence[0].text
+    root = triage.ingest(tmp_path / "node.tar.zst").root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("torch.rank-never-joined", (2,))
+    text = root.evidence[0].text
     assert "rank 2 is in save_checkpoint" in text
     assert "ckpt.pt" in text
     assert "ranks 0, 1, 3 are in all_reduce" in text

@@ -1,6 +1,4 @@
-"""Under a real torch: the scripts of `triage repro` hang as the recorded jobs did, and go through with the fix. `make
-test-torch`.
-"""
+"""The scripts of `triage repro` hang as the recorded jobs did, and finish with the fix (`make test-torch`)."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Write the script of a sample and run it with torchrun and gloo: exit status and output."""
+    """Return a function that runs a sample's script with torchrun and gloo, and returns exit status and output."""
 
     def call(kind: str, *options: str) -> tuple[int, str]:
         script = tmp_path / "repro.py"
@@ -59,19 +57,20 @@ def run(tmp_path: Path) -> Run:
                 check=False,
             )
             if "EADDRINUSE" not in done.stderr:
-                break  # else another program took the port that the launcher had found free
+                break  # otherwise another program took the launcher's port; try again
         return done.returncode, done.stdout + done.stderr
 
     return call
 
 
 def ranks_at_fault(kind: str) -> str:
+    """Return the ranks at fault of a sample as the value of --fix-rank."""
     return ",".join(map(str, yaml.safe_load((SAMPLES / kind / "TRUTH.yaml").read_text())["ranks"]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_fault_of_the_program_comes_again_and_goes_with_the_fix(run: Run, kind: str) -> None:
-    """It hangs or shows the mismatch on gloo; with --fix-rank all ranks get to their end."""
+def test_a_program_fault_is_reproduced_and_fixed(run: Run, kind: str) -> None:
+    """The script hangs or shows the mismatch on gloo; with --fix-rank all ranks finish."""
     status, output = run(kind)
     assert status != 0, output
     assert re.search(r"^REPRODUCED$", output, re.MULTILINE), output
@@ -80,16 +79,14 @@ def test_a_fault_of_the_program_comes_again_and_goes_with_the_fix(run: Run, kind
     assert re.search(r"^PASSED$", output, re.MULTILINE), output
 
 
-def test_a_fault_of_the_network_does_not_come_again(run: Run) -> None:
-    """All ranks had made the same calls: here they go through."""
+def test_a_network_fault_is_not_reproduced(run: Run) -> None:
+    """A job whose ranks all made the same calls finishes."""
     status, output = run("all_in_one")
     assert (status, "PASSED" in output) == (0, True), output
 
 
 def test_checksums_of_repeated_reductions(run: Run, tmp_path: Path) -> None:
-    """Each rank prints one a step, all equal where the device computes right; `ingest` reads them, and finds the rank
-    that differs.
-    """
+    """Each rank prints a checksum per step, all equal on a correct device; `ingest` names a rank that differs."""
     status, output = run("healthy", "--check-determinism", "3")
     lines = re.findall(r"\[rank\d\]: step \d checksum 0x[0-9a-f]{16}", output)
     assert (status, len(lines), len({line[-16:] for line in lines})) == (0, 12, 1), output

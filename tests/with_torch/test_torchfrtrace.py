@@ -1,4 +1,4 @@
-"""The table in docs/flight-recorder.md says what torchfrtrace says of the recorded dumps, and what triage says."""
+"""The table in docs/flight-recorder.md has the current results of torchfrtrace and triage on the recorded dumps."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ pytestmark = [
 ]
 
 
-def ours(case: Path) -> str:
-    """The root in one line, as the table writes it."""
+def triage_result(case: Path) -> str:
+    """Return triage's root fault in one line, as the table shows it."""
     faults = [fault for fault in analyse(read_dump_files([str(case)])[0]).faults if not fault.explained_by]
     if not faults:
         return "no fault"
     (fault,) = faults
     since = f" since #{fault.since}" if fault.since not in (None, fault.seq) else ""
-    return f"`{fault.rule}`, {format_ranks(fault.ranks)}, #{fault.seq}{since}" + ("" if fault.is_certain else ", not sure")
+    certainty = "" if fault.is_certain else ", not sure"
+    return f"`{fault.rule}`, {format_ranks(fault.ranks)}, #{fault.seq}{since}{certainty}"
 
 
-def test_the_table_beside_torchfrtrace_is_true() -> None:
-    """Every recorded job has a row, with what both say of it when they are asked now."""
+def test_the_comparison_with_torchfrtrace_is_current() -> None:
+    """Every recorded job has a row with what both programs print now."""
     written = {
         row[1]: row.groups()[2:] for row in ROW.finditer((ROOT / "docs" / "flight-recorder.md").read_text("utf-8"))
     }
@@ -45,5 +46,5 @@ def test_the_table_beside_torchfrtrace_is_true() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     peers = json.loads(done.stdout)
-    measured = {case.name: (*peers[case.name], ours(case)) for case in SAMPLES}
+    measured = {case.name: (*peers[case.name], triage_result(case)) for case in SAMPLES}
     assert written == measured

@@ -107,5 +107,6 @@ def _check_status(forge: Forge, response: Response) -> None:
         404: "there is no such pull request, or the token may not see it",
     }
     text = response.body[:200].decode("utf-8", "replace")
-    hint = hints.get(response.status, "read the response")
-    raise Undelivered(f"{forge.name} answered {response.status}: {text}", hint=hint)
+    raise Undelivered(
+        f"{forge.name} answered {response.status}: {text}", hint=hints.get(response.status, "read the response")
+    )

@@ -53,5 +53,6 @@ def read_pace(post: Post, message: Notification) -> PaceReport:
         report = json.loads(message.report or "")
         return PaceReport(str(report["job"]), str(report["path"]), read_episode(report))
     except (LookupError, TypeError, ValueError):
-        hint = f"drop it with `triage outbox drop {post.id}`"
-        raise Undelivered("the stored notification cannot be read", hint=hint) from None
+        raise Undelivered(
+            "the stored notification cannot be read", hint=f"drop it with `triage outbox drop {post.id}`"
+        ) from None

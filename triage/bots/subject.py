@@ -28,8 +28,9 @@ def find_message(post: Post, store: Store) -> Notification:
     place, topic = str(post.payload.get("place", "")), str(post.payload.get("topic", ""))
     message = store.notifications.get(post.kind, place, topic)
     if message is None:
-        hint = f"drop it with `triage outbox drop {post.id}`"
-        raise Undelivered("the notification is no longer in the store", hint=hint)
+        raise Undelivered(
+            "the notification is no longer in the store", hint=f"drop it with `triage outbox drop {post.id}`"
+        )
     return message
 
 
@@ -41,8 +42,9 @@ def read_subject(post: Post, message: Notification, store: Store) -> Subject:
             return Subject(message, incident.diagnosis, incident)
         return Subject(message, json.read(message.report or ""), None)
     except (OptionError, ReportError) as error:
-        hint = f"drop it with `triage outbox drop {post.id}`"
-        raise Undelivered(f"the notification cannot be read: {error}", hint=hint) from None
+        raise Undelivered(
+            f"the notification cannot be read: {error}", hint=f"drop it with `triage outbox drop {post.id}`"
+        ) from None
 
 
 def incident_url(public_url: str, incident: str | None) -> str:

@@ -39,8 +39,10 @@ class WebhookBot:
         name = str(post.payload.get("place", ""))
         target = self._settings.targets.get(name)
         if target is None:
-            hint = f"write [webhook.targets.{name}] into the settings, then `triage outbox retry {post.id}`"
-            raise Undelivered(f"the settings have no webhook target {name!r}", hint=hint)
+            raise Undelivered(
+                f"the settings have no webhook target {name!r}",
+                hint=f"write [webhook.targets.{name}] into the settings, then `triage outbox retry {post.id}`",
+            )
         message = find_message(post, store)
         part = store.notifications.get_part(message.id, "body")
         body = self._build_body(post, message, store, part)
@@ -94,5 +96,6 @@ def send(url: str, secret: str, body: bytes, delivery: str, *, timeout: float = 
     }
     response = send_request("POST", url, headers=headers, body=body, timeout=timeout)
     if not 200 <= response.status < 300:
-        hint = "look at its log, then run `triage outbox retry`"
-        raise Undelivered(f"the receiver answered {response.status}", hint=hint)
+        raise Undelivered(
+            f"the receiver answered {response.status}", hint="look at its log, then run `triage outbox retry`"
+        )

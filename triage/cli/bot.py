@@ -38,11 +38,14 @@ def slack(host: Host = "127.0.0.1", port: Port = 8322, listen: Listen = True, st
     settings = load_settings({"store.path": store}).settings
     secret = settings.slack.signing_secret.get_secret_value()
     if not settings.slack.token.get_secret_value():
-        hint = "set TRIAGE_SLACK_TOKEN to the xoxb-… token of the app; docs/slack.md shows how"
-        raise OptionError("TRIAGE_SLACK_TOKEN is not set", hint=hint)
+        raise OptionError(
+            "TRIAGE_SLACK_TOKEN is not set",
+            hint="set TRIAGE_SLACK_TOKEN to the xoxb-… token of the app; docs/slack.md shows how",
+        )
     if listen and not secret:
-        hint = "set it to verify calls from Slack, or use --no-listen"
-        raise OptionError("TRIAGE_SLACK_SIGNING_SECRET is not set", hint=hint)
+        raise OptionError(
+            "TRIAGE_SLACK_SIGNING_SECRET is not set", hint="set it to verify calls from Slack, or use --no-listen"
+        )
     bots = build_bots(settings)
     with (
         options.open_store(settings.store.path, create=True) as opened,
@@ -54,8 +57,9 @@ def slack(host: Host = "127.0.0.1", port: Port = 8322, listen: Listen = True, st
             try:
                 address = stack.enter_context(serve_callbacks(host, port, secret, opened, actions))
             except OSError as error:
-                message = f"cannot listen on {host}:{port}: {error.strerror}"
-                raise OptionError(message, hint="use another port with --port") from None
+                raise OptionError(
+                    f"cannot listen on {host}:{port}: {error.strerror}", hint="use another port with --port"
+                ) from None
             streams.write_output(f"listening for Slack at {address}\n")
         run(
             opened,

@@ -21,8 +21,7 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> LoadedSettings:
     try:
         from triage.settings import load
     except ModuleNotFoundError as error:
-        hint = "pip install 'triage-kb[web]'"
-        raise OptionError(f"the package {error.name} is not installed", hint=hint) from None
+        raise OptionError(f"the package {error.name} is not installed", hint="pip install 'triage-kb[web]'") from None
     return load(overrides)
 
 

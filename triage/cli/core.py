@@ -118,8 +118,11 @@ def _read_cores(
     from triage.base.errors import InputError
 
     if _is_program(path):
-        hint = "give the core file, and the program with --exe"
-        raise InputError("this is a program or a library, not a core file", hint=hint, path=path)
+        raise InputError(
+            "this is a program or a library, not a core file",
+            hint="give the core file, and the program with --exe",
+            path=path,
+        )
     count = 0
     for file in sources.discover([path]).files:
         for source, stream in sources.streams(file, sources.Limits(), warnings.append):
@@ -130,5 +133,6 @@ def _read_cores(
             place = (kept.source if kept is not None else source).path
             yield read_core(place or "", source.name, search_paths, use_gdb, use_gdb, limits)  # type: ignore[arg-type]
     if not count:
-        hint = "give a file written by the kernel, gcore or systemd-coredump"
-        raise InputError("contains no core file", hint=hint, path=path)
+        raise InputError(
+            "contains no core file", hint="give a file written by the kernel, gcore or systemd-coredump", path=path
+        )

@@ -165,8 +165,9 @@ def _read_lines(name: str) -> Iterator[str]:
         with Path(name).open(encoding="utf-8", errors="replace") as file:
             yield from file
     except OSError as error:
-        hint = "give the file that `triage db export -o FILE` wrote"
-        raise InputError(f"cannot read {name}: {error.strerror}", hint=hint) from None
+        raise InputError(
+            f"cannot read {name}: {error.strerror}", hint="give the file that `triage db export -o FILE` wrote"
+        ) from None
 
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (

@@ -81,14 +81,16 @@ def feedback(
 
     streams.check_output(None)
     if (id is None) != (verdict is None):
-        hint = "triage feedback ID agree|wrong --because TEXT"
-        raise OptionError("give both an incident and a verdict, or neither", hint=hint)
+        raise OptionError(
+            "give both an incident and a verdict, or neither", hint="triage feedback ID agree|wrong --because TEXT"
+        )
     with options.open_store(store) as opened:
         if id is None or verdict is None:
             rows = opened.feedback.list_feedback()
         elif verdict is Judgement.wrong and not because:
-            hint = '--because "what it really was, and how you know"'
-            raise OptionError("a wrong diagnosis needs a reason", hint=hint)
+            raise OptionError(
+                "a wrong diagnosis needs a reason", hint='--because "what it really was, and how you know"'
+            )
         else:
             actor = options.actor_name(by)
             rows = [opened.feedback.add(id, verdict.value, actor=actor, because=because, signature=signature)]

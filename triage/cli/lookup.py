@@ -27,8 +27,10 @@ def find_signature(identifier: str, signatures: Sequence[Signature]) -> Signatur
     import difflib
 
     near = difflib.get_close_matches(identifier, [signature.id for signature in signatures], n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`triage catalog list` lists all ids"
-    raise OptionError(f"the catalog has no signature {identifier}", hint=hint)
+    raise OptionError(
+        f"the catalog has no signature {identifier}",
+        hint=f"did you mean {' or '.join(near)}?" if near else "`triage catalog list` lists all ids",
+    )
 
 
 def is_signature_file(text: str) -> bool:

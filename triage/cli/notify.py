@@ -112,6 +112,8 @@ def _load_settings(store: Path | None, no_store: bool) -> Settings:
     if no_store:
         raise OptionError("--notify needs the store for its outbox", hint="leave out --no-store")
     if not settings.routing.routes:
-        hint = "write [[routing.routes]] into the settings, see docs/slack.md"
-        raise OptionError("--notify needs a route, and the settings have none", hint=hint)
+        raise OptionError(
+            "--notify needs a route, and the settings have none",
+            hint="write [[routing.routes]] into the settings, see docs/slack.md",
+        )
     return settings

@@ -141,10 +141,13 @@ def _change_each(store: Store, numbers: list[int], change: Callable[[int], Any],
         if not change(number):
             post = store.outbox.get(number)
             if post is None:
-                hint = "`triage outbox list` shows all notifications"
-                raise NotFoundError(f"the outbox has no notification {number}", hint=hint)
-            hint = "a sent notification cannot be changed; one that is being sent can be tried again later"
-            raise OptionError(f"notification {number} is {post.state}", hint=hint)
+                raise NotFoundError(
+                    f"the outbox has no notification {number}", hint="`triage outbox list` shows all notifications"
+                )
+            raise OptionError(
+                f"notification {number} is {post.state}",
+                hint="a sent notification cannot be changed; one that is being sent can be tried again later",
+            )
     streams.write_output(f"{len(numbers)} {done}\n")
 
 

@@ -74,8 +74,10 @@ def github(
         _report_nothing_posted("this run has no pull request")
         return
     if not token or "/" not in repository:
-        hint = "set GITHUB_TOKEN, and give --repo OWNER/NAME outside of a workflow"
-        raise OptionError("GITHUB_TOKEN or the repository is missing", hint=hint)
+        raise OptionError(
+            "GITHUB_TOKEN or the repository is missing",
+            hint="set GITHUB_TOKEN, and give --repo OWNER/NAME outside of a workflow",
+        )
     job = "/".join(filter(None, (environment.get("GITHUB_WORKFLOW"), environment.get("GITHUB_JOB"))))
     key = key or job or "triage"
     forge = forges.github(environment.get("GITHUB_API_URL") or "https://api.github.com", token, repository, target)
@@ -113,8 +115,9 @@ def gitlab(
         return
     token, project = environment.get("GITLAB_TOKEN", ""), project or environment.get("CI_PROJECT_ID", "")
     if not token or not project:
-        hint = "set GITLAB_TOKEN, and give --project outside of a pipeline"
-        raise OptionError("GITLAB_TOKEN or the project is missing", hint=hint)
+        raise OptionError(
+            "GITLAB_TOKEN or the project is missing", hint="set GITLAB_TOKEN, and give --project outside of a pipeline"
+        )
     key = key or environment.get("CI_JOB_NAME", "") or "triage"
     forge = forges.gitlab(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4", token, project, target)
     diagnosis = _load_diagnosis(report, store)

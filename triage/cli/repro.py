@@ -83,10 +83,13 @@ def _resolve_paths(paths: Sequence[str], store: Path | None) -> list[str]:
         if paths[0][:2] in ("i-", "j-"):
             raise
         hint = "give the directory of the dumps, or the id of an incident; `triage list` shows the stored incidents"
-        message = f"neither a file nor an incident of the store ({error.message})"
-        raise InputError(message, hint=hint, path=paths[0]) from error
+        raise InputError(
+            f"neither a file nor an incident of the store ({error.message})", hint=hint, path=paths[0]
+        ) from error
     if incident.path == "-" or not os.path.lexists(incident.path):
         origin = "standard input" if incident.path == "-" else f"{incident.path}, which no longer exists"
-        hint = "the store keeps reports, not dumps; give the path of the dumps: triage repro DIR"
-        raise InputError(f"incident {incident.id} was read from {origin}", hint=hint)
+        raise InputError(
+            f"incident {incident.id} was read from {origin}",
+            hint="the store keeps reports, not dumps; give the path of the dumps: triage repro DIR",
+        )
     return [incident.path]

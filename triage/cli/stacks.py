@@ -91,8 +91,11 @@ def _read_stacks(paths: list[str]) -> tuple[list[DumpState], list[Warning]]:
             except ArtifactError as error:
                 warnings.append(damaged_warning(source, error))
     if not facts:
-        hint = "dump every rank: `py-spy dump --native --pid PID > rank0.txt`"
-        raise InputError("contains no stacks of live processes", hint=hint, path=", ".join(paths[:3]))
+        raise InputError(
+            "contains no stacks of live processes",
+            hint="dump every rank: `py-spy dump --native --pid PID > rank0.txt`",
+            path=", ".join(paths[:3]),
+        )
     job = JobMap()
     for each in facts:
         job.learn(each.source, each.origin)

@@ -66,8 +66,9 @@ def write_output(text: str, output: Path | None = None, *, utf8: bool = False) -
         _discard(stream)
     except OSError as error:
         _discard(stream)
-        hint = "write the report to a file with -o FILE"
-        raise OptionError(f"cannot write to standard output: {error.strerror}", hint=hint) from None
+        raise OptionError(
+            f"cannot write to standard output: {error.strerror}", hint="write the report to a file with -o FILE"
+        ) from None
 
 
 def write_format(name: str, output: Path | None, **writers: Callable[[], str]) -> None:
@@ -174,8 +175,9 @@ def _write_file(text: str, output: Path) -> None:
             return
         _replace_file(Path(os.path.realpath(output)), data)
     except OSError as error:
-        hint = "give -o a writable file on a disk with free space"
-        raise OptionError(f"cannot write {output}: {error.strerror}", hint=hint) from None
+        raise OptionError(
+            f"cannot write {output}: {error.strerror}", hint="give -o a writable file on a disk with free space"
+        ) from None
 
 
 def _replace_file(target: Path, data: bytes) -> None:

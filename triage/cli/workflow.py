@@ -63,5 +63,7 @@ def _append(path: str, text: str) -> None:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        hint = "GITHUB_STEP_SUMMARY or GITHUB_OUTPUT names this file; unset it"
-        raise OptionError(f"cannot write {path}: {error.strerror}", hint=hint) from None
+        raise OptionError(
+            f"cannot write {path}: {error.strerror}",
+            hint="GITHUB_STEP_SUMMARY or GITHUB_OUTPUT names this file; unset it",
+        ) from None

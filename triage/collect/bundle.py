@@ -63,8 +63,9 @@ def collect(
             _write(file, _collect_files(targets, bundle, deadline), bundle, max_bytes)
         os.replace(temporary, output)
     except OSError as error:
-        message = f"{output} cannot be written: {error.strerror}"
-        raise OptionError(message, hint="give a writable place with -o") from error
+        raise OptionError(
+            f"{output} cannot be written: {error.strerror}", hint="give a writable place with -o"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
     return bundle

@@ -40,8 +40,9 @@ def find_targets(pids: Sequence[int], match: str | None) -> list[Target]:
     try:
         pattern = re.compile(match) if match is not None else None
     except re.error as error:
-        message = f"--match {match!r} is not a regular expression: {error}"
-        raise OptionError(message, hint="write a part of the command line") from error
+        raise OptionError(
+            f"--match {match!r} is not a regular expression: {error}", hint="write a part of the command line"
+        ) from error
     if pids:
         by_pid = {pid: _read_target(pid) for pid in pids}
         missing = [str(pid) for pid, target in by_pid.items() if target is None]
@@ -51,8 +52,10 @@ def find_targets(pids: Sequence[int], match: str | None) -> list[Target]:
     else:
         selected = _select_running(pattern)
     if not selected:
-        hint = "select them with --pid PID or --match PATTERN; run it on the node, as the user of the job or as root"
-        raise InputError("no readable process of a job runs here", hint=hint)
+        raise InputError(
+            "no readable process of a job runs here",
+            hint="select them with --pid PID or --match PATTERN; run it on the node, as the user of the job or as root",
+        )
     return sorted(selected, key=lambda target: (target.rank is None, target.rank or 0, target.pid))[:MAX_TARGETS]
 
 

@@ -44,6 +44,9 @@ _SILENT = frozenset(("log-stopped", "left-first"))
 """Rules that name ranks whose logs stop before those of the others."""
 
 
+_SENTENCE_STARTS = ("rank ", "ranks ", "all ", "at ", "the ", "no ", "one ", "only ", "each ", "every ", "several ")
+
+
 def make_inferences(
     rule: str,
     ranks: Iterable[int],
@@ -70,7 +73,7 @@ def make_inferences(
         Evidence(
             kind="inference",
             component=component,
-            text=text[:1].upper() + text[1:],
+            text=_sentence(text),
             origin=Origin(rank=rank, time=evidence.origin.time, attempt=evidence.origin.attempt),
             source=evidence.source,
             offset=evidence.offset,
@@ -81,3 +84,8 @@ def make_inferences(
         )
         for rank in named or [None]
     ]
+
+
+def _sentence(text: str) -> str:
+    """Return the text with a capital, unless it begins with a name such as `grad_norm`."""
+    return text[0].upper() + text[1:] if text.startswith(_SENTENCE_STARTS) else text

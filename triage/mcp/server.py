@@ -30,8 +30,7 @@ def build_server(tools: Tools, *, allow_write: bool = False) -> MCPServer[Any]:
         from mcp.server.mcpserver import MCPServer
         from mcp_types import ToolAnnotations
     except ModuleNotFoundError as error:
-        hint = "pip install 'triage-kb[mcp]'"
-        raise OptionError(f"the package {error.name} is not installed", hint=hint) from None
+        raise OptionError(f"the package {error.name} is not installed", hint="pip install 'triage-kb[mcp]'") from None
     server: MCPServer[Any] = MCPServer(
         "triage", instructions=_INSTRUCTIONS + NOTICE, version=triage.__version__, log_level="WARNING"
     )

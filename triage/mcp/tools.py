@@ -91,8 +91,10 @@ class Tools:
             real = Path(os.path.realpath(path))
             if not any(real.is_relative_to(root) for root in self.roots):
                 allowed = ", ".join(map(str, self.roots))
-                hint = "start `triage mcp` with --root DIR to allow other directories"
-                raise OptionError(f"{path} is not below {allowed}", hint=hint)
+                raise OptionError(
+                    f"{path} is not below {allowed}",
+                    hint="start `triage mcp` with --root DIR to allow other directories",
+                )
             if not real.exists():
                 raise InputError(f"{path}: no such file or directory", hint="give paths of this machine")
         return [os.path.realpath(path) for path in paths]

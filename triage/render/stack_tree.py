@@ -92,10 +92,10 @@ def _depth(root: _Node) -> int:
 def _lines(text: str) -> list[tuple[str, str]]:
     """Return the conclusion in at most three lines."""
     out = [""]
-    for word in text.split(" "):
-        if len(out[-1]) + len(word) > _WIDE / _LETTER / 1.2:
+    for part in text.split(" "):
+        if len(out[-1]) + len(part) > _WIDE / _LETTER / 1.2:
             out.append("")
-        out[-1] = f"{out[-1]} {word}".strip()
+        out[-1] = f"{out[-1]} {part}".strip()
     return [("bold", line) for line in (out if len(out) <= 3 else [*out[:2], out[2] + " …"])]
 
 

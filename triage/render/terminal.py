@@ -39,14 +39,14 @@ def wrap(text: str, width: int, longest: int = 0) -> list[str]:
     width = max(width, 8)
     lines: list[str] = []
     line = ""
-    for word in text.split():
-        candidate = f"{line} {word}" if line else word
+    for part in text.split():
+        candidate = f"{line} {part}" if line else part
         if columns(candidate) <= width:
             line = candidate
             continue
         if line:
             lines.append(line)
-        *full, line = _pieces(word, max(width, longest))
+        *full, line = _pieces(part, max(width, longest))
         lines += full
     return [*lines, line] if line else lines
 
@@ -66,11 +66,11 @@ def fold(text: str, width: int) -> list[str]:
         at += len(rows[-1])
 
 
-def _pieces(word: str, width: int) -> list[str]:
-    if word.isascii():
-        return [word[start : start + width] for start in range(0, len(word), width)] or [""]
+def _pieces(part: str, width: int) -> list[str]:
+    if part.isascii():
+        return [part[start : start + width] for start in range(0, len(part), width)] or [""]
     pieces, piece, used = [], "", 0
-    for character in word:
+    for character in part:
         size = _columns_of(character)
         if used + size > width:
             pieces.append(piece)

@@ -95,10 +95,10 @@ def _unify_lambdas(name: str) -> str:
         out.append(name[position : match.start()])
         out.append("{lambda}")
         position = match.end()
-        opening = match.group()
-        if opening.endswith("("):
+        bracket = match.group()
+        if bracket.endswith("("):
             position = _closing(name, position, "(", ")")
-            closer = {"{": "}", "<": ">"}.get(opening[0])
+            closer = {"{": "}", "<": ">"}.get(bracket[0])
             if closer:
                 end = name.find(closer, position)
                 position = end + 1 if end >= 0 else len(name)

@@ -14,7 +14,7 @@ from triage.store import codec
 
 BODY = 2000  # characters of log text of one incident
 FACT = 400  # characters of one fact
-_WORD = lazy_re(r"\w+", re.UNICODE)
+_TERM = lazy_re(r"\w+", re.UNICODE)
 MOST_WORDS = 24
 
 
@@ -63,11 +63,11 @@ def fts_query(text: str, *, any_word: bool = False, last_is_open: bool = True) -
     """
     parts: list[str] = []
     for number, piece in enumerate(text.replace("\0", " ").split('"')):
-        terms = _WORD.findall(piece)
+        terms = _TERM.findall(piece)
         if number % 2 and terms:
             parts.append(" ".join(terms))
         elif not number % 2:
-            parts += [" ".join(_WORD.findall(part)) for part in piece.split() if _WORD.search(part)]
+            parts += [" ".join(_TERM.findall(part)) for part in piece.split() if _TERM.search(part)]
     parts = parts[:MOST_WORDS]
     if not parts:
         return None

@@ -43,7 +43,12 @@ def search_text(
 
 
 def search_by_meaning(
-    known: Sequence[Signature], clusters: Sequence[Cluster], text: str, limit: int, *, best: Best = meaning.best_similarity
+    known: Sequence[Signature],
+    clusters: Sequence[Cluster],
+    text: str,
+    limit: int,
+    *,
+    best: Best = meaning.best_similarity,
 ) -> list[Signature | Cluster]:
     """Return signatures, guides and clusters that mean the same as `text`, best first.
 

@@ -86,5 +86,8 @@ def save(path: Path, files: Iterable[Identity], state: WatchState) -> None:
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
     except OSError as error:
-        hint = "give a writable file with --state FILE, or use --no-state to run without one"
-        raise InputError(f"cannot write the state file: {error.strerror}", hint=hint, path=str(path)) from error
+        raise InputError(
+            f"cannot write the state file: {error.strerror}",
+            hint="give a writable file with --state FILE, or use --no-state to run without one",
+            path=str(path),
+        ) from error

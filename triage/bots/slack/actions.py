@@ -68,8 +68,10 @@ class Actions:
                     store.audit.write_entry(now, press.user, "mute", press.incident, details)
                     request_updates(store, press.incident, now=now)
                 return
-        hint = "the routes of the settings can leave out causes permanently"
-        raise OptionError("this channel has no message about this incident", hint=hint)
+        raise OptionError(
+            "this channel has no message about this incident",
+            hint="the routes of the settings can leave out causes permanently",
+        )
 
     def _ask_reason(self, press: Press, store: Store, now: float) -> None:
         """Open the form that asks for a reason; if Slack refuses, record the feedback without one."""

@@ -51,8 +51,9 @@ class Client:
             )
             from slack_sdk.http_retry.builtin_interval_calculators import FixedValueRetryIntervalCalculator
         except ModuleNotFoundError as error:
-            hint = "pip install 'triage-kb[slack]'"
-            raise OptionError(f"the package {error.name} is not installed", hint=hint) from None
+            raise OptionError(
+                f"the package {error.name} is not installed", hint="pip install 'triage-kb[slack]'"
+            ) from None
 
         def client(*handlers: Any) -> Any:
             token = settings.token.get_secret_value()
