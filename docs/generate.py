@@ -27,8 +27,7 @@ from triage.ranks.file_prefixes import FILE_PREFIXES
 from triage.ranks.grammar import Grammar
 from triage.ranks.grammars import GRAMMARS
 from triage.ranks.log_wrappers import LOG_WRAPPERS
-from triage.render import catalog_pages as written
-from triage.render import text
+from triage.render import catalog_pages, text
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = "samples/jobs/dataloader_worker_killed_tee/job"
@@ -45,9 +44,7 @@ do and what it matches. [What the roles mean](signatures.md#roles).
 """
 SETTINGS = "| setting | default | what it is |\n|---|---|---|"
 ADDRESSES = "## Every address of the API"
-BROWSER = (
-    "## Addresses for browsers\n\nThe data of each page is also there as JSON, at its address with `.json` behind it."
-)
+BROWSER = "## Addresses for browsers\n\nThe data of each page is also available as JSON: append `.json` to its address."
 
 
 def session() -> str:
@@ -111,7 +108,7 @@ def index(shipped: Sequence[Signature]) -> str:
         ]
         rows += [
             f"| [`{name}`](signatures/{name}.md) | table | {len(codes)} codes |"
-            for name, codes in written.tables(shipped).items()
+            for name, codes in catalog_pages.group_code_tables(shipped).items()
             if name.partition(".")[0] == domain
         ]
         parts.append(f"\n## {domain}\n\n| signature | role | title |\n|---|---|---|\n" + "\n".join(rows) + "\n")
@@ -135,7 +132,7 @@ overrides the outer one, and what no layout provides stays unknown.
 A layout of kind *writer* precedes all lines of one process, so lines of other writers in between are skipped. One of
 kind *record* starts a message that may have further lines. A *carrier* precedes every line, whoever wrote it.
 
-Some layouts also change the text. Where the change can be recognized, it is reverted:
+Some layouts also change the text. If the change can be recognised, it is reverted:
 
 - **Cut lines.** srun --label, logger and syslog write a line of more than 1,024 bytes (logger of BusyBox and BSD:
   1,023) as several, each behind its prefix. They are joined, also by `triage split`, where the next line continues
@@ -259,7 +256,7 @@ def main() -> None:
     record.write_text(lock.format_lock(shipped(), lock.read_lock(record.parent)), encoding="utf-8")
     (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
     (ROOT / "docs" / "ranks.md").write_text(ranks(), encoding="utf-8")
-    page_files.write_pages(ROOT / "docs" / "signatures", written.pages(shipped()), written.MARK)
+    page_files.write_pages(ROOT / "docs" / "signatures", catalog_pages.render_pages(shipped()), catalog_pages.MARK)
 
 
 if __name__ == "__main__":

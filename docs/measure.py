@@ -255,17 +255,24 @@ def fit(more: Path | None) -> None:
 
 HEAD = """# How a cause is found
 
-Written by `make reasoning` from `triage/diagnose/` and the samples; do not edit.
+Written by `make reasoning` from `triage/diagnose/` and the sample jobs; do not edit.
 
-Findings are nodes; `leads_to` of the signatures and the rules below make the edges. The root cause explains most and is
-explained by nothing; several independent candidates are all shown. Every choice leaves a sentence in `why`, also for
-those that were not chosen.
+The findings of a job form a graph: `leads_to` of the signatures and the rules below draw edges from causes to
+consequences. The root cause is the candidate that nothing explains and that comes first by the rules of the stage
+*choice*. The report shows the other candidates too, and each finding has the reasons in `why`.
 
 ## Rules, in order
 
-The rules of a stage run in this order. *Changed*: sample jobs in which the answer (root, ranks, explanations,
-confidence or its reasons) changes without the rule. *Wrong*: sample jobs that are wrong without it. A rule with two
-zeros is tested by unit tests alone; its worth on whole jobs is not known.
+| stage | what its rules do |
+|---|---|
+| attribution | find the rank of evidence that its line does not name |
+| inference | add evidence that follows from comparing the ranks |
+| weighing | add edges between findings, and set aside findings that cannot be the cause here |
+| choice | choose among the candidates that nothing explains; the first difference decides |
+
+The rules of a stage run in this order. *Changed*: number of sample jobs in which the answer (root cause, ranks,
+explanations, confidence or reasons) changes without the rule. *Wrong*: number of sample jobs with a wrong answer
+without it. Unit tests alone test a rule with two zeros; its effect on whole jobs is unknown.
 
 | stage | rule | what it says | changed | wrong |
 |---|---|---|---|---|
@@ -273,26 +280,29 @@ zeros is tested by unit tests alone; its worth on whole jobs is not known.
 CONFIDENCE = """
 ## Confidence
 
-{jobs} sample jobs, whole and damaged (without a file, the launcher's lines, the kernel's, all timestamps, or the lines
-of the root cause): how often a cause was claimed with a confidence, and how often the claim was right. In a damaged job
-a consequence of the true root on the right ranks counts as right.
+The confidence of a diagnosis is the share of answers with this number that were right on jobs whose true cause is
+known. It was measured on {jobs} sample jobs and on damaged copies of them: without one of the files, without the lines
+of the launcher, the kernel or the scheduler, without timestamps, or without the lines of the root cause. A claim is an
+answer that names a cause. In a damaged copy, a consequence of the true cause on the right ranks counts as right too.
 
-| confidence | claims | right | share right | shown on average |
+| confidence | claims | right | share right | mean confidence |
 |---|---|---|---|---|
 {rows}
-In {symptoms} cases no cause was claimed (symptoms only), in {clean} nothing was found.
+In {symptoms} more cases the answer was `SYMPTOMS ONLY`, in {clean} `CLEAN`.
 
-`calibration.txt` turns the score of `triage/diagnose/confidence.py` into the confidence that is shown: a monotone table
-that was fitted to such claims on these and on 39 other jobs. Where only one source shows a cause, confidence above 0.7
-is squeezed into 0.7 to 0.79, which is not yet high. The table above is too good, because these very jobs are part of
-the fit. In the next one, each job has a table that was fitted without it and without a tenth of the other jobs (and
-without that limit).
+`triage/diagnose/confidence.py` computes a score: by the kind of evidence, with a bonus for each independent source and
+a deduction for each equally strong candidate. `calibration.txt`, a monotone table, turns the score into the confidence.
+It was fitted to the claims on these jobs and on 39 others. If only one source shows the cause, a confidence above 0.7
+becomes 0.7 to 0.79, which is not high.
 
-| confidence | claims | right | share right | shown on average |
+The table above is optimistic, because the calibration was fitted to the same jobs. The next table is cross-validated:
+the confidence of each job comes from a calibration that was fitted without it and without a tenth of the other jobs. It
+leaves out the limit for a single source.
+
+| confidence | claims | right | share right | mean confidence |
 |---|---|---|---|---|
 {crossed}
-The samples and the rules were written by the same people, and half of the samples by scripts: expect less on your own
-jobs.
+The same people wrote the samples and the rules, and scripts wrote half of the samples: expect less on your own jobs.
 """
 
 

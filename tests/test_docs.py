@@ -46,9 +46,9 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def generator() -> ModuleType:
-    """Return docs/generate.py as a module."""
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+def generator(name: str = "generate") -> ModuleType:
+    """Return docs/generate.py, or another script of docs/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -129,10 +129,25 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
-def test_every_page_is_linked_from_readme() -> None:
-    """README links every page of docs/."""
-    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)[#)]", read(README)))
-    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} == linked
+def test_every_page_is_linked_from_the_index() -> None:
+    """docs/README.md links every other page of docs/, and README links the index and the tutorial."""
+    linked = set(re.findall(r"\]\(([\w-]+\.md)[#)]", read(ROOT / "docs" / "README.md")))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} == linked
+    assert {"docs/README.md", "docs/tutorial.md"} <= set(re.findall(r"\]\((docs/[\w-]+\.md)[#)]", read(README)))
+
+
+def test_tutorial_is_current() -> None:
+    """docs/tutorial.md shows what its commands print; `make docs` updates it."""
+    page = read(ROOT / "docs" / "tutorial.md")
+    written = generator().tutorial(page)
+    assert len(re.findall(r"^\$ (?:triage|tail) .*\n[^`$]", written, re.MULTILINE)) > 5
+    assert normalise(written) == normalise(page), "run `make docs` and read what it wrote"
+
+
+def test_architecture_picture_is_current() -> None:
+    """docs/img/architecture.svg shows the packages and their imports; `make docs` draws it again."""
+    architecture = generator("architecture")
+    assert read(architecture.PICTURE) == architecture.draw(), "run `make docs`"
 
 
 def test_python_of_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,10 +311,7 @@ def test_every_section_of_a_report_is_explained() -> None:
     from triage.render import phrases
 
     source = read(ROOT / "triage" / "render" / "text.py")
-    labels = set(re.findall(r"section\(\s*\"([^\"]+)\"", source)) | {
-        "Ranks",
-        *re.findall(r"label = \"([^\"]+)\" if .* else \"[^\"]+\"", source),
-    }
+    labels = set(re.findall(r"section\(\s*\"([^\"]+)\"", source)) | {"Ranks", "Considered", "Earlier", "Symptoms"}
     assert len(labels) > 8
     assert {label for label in labels if f"\n| {label} |" not in page} == set()
     marks = phrases.STATE_MARKS.items()
@@ -310,7 +322,7 @@ def test_every_section_of_a_report_is_explained() -> None:
 # The one module that loads pickles: it first checks that they have only opcodes of plain data
 # (tests/artifacts/flight/test_load.py).
 PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcode_check.py"
-# The rooms that open connections and start processes; they may not load pickles or run code either.
+# The packages that open connections and start processes; they may not load pickles or run code either.
 FACES = ("service", "bots", "watch", "testing")
 LOADERS = {"pickle", "marshal", "shelve"}
 CONNECTIONS = {"socket", "subprocess", "urllib", "http", "ftplib", "ssl", "requests", "asyncio", "multiprocessing"}

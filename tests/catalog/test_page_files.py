@@ -8,7 +8,7 @@ import pytest
 from triage.base.errors import OptionError
 from triage.catalog import page_files as files
 from triage.catalog.model import Catalog, CausalEdge, Leaf, Sample, Signature
-from triage.render.catalog_pages import INDEX, MARK, pages
+from triage.render.catalog_pages import INDEX, MARK, render_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIL = "```\n<script>alert(1)</script> [x](javascript:y) | `` ~~~"
@@ -39,14 +39,14 @@ def outside(page: str) -> str:
 
 def test_pages_in_docs_are_current(catalog: Catalog) -> None:
     """docs/signatures/ holds what `triage catalog docs` writes; `make docs` writes it again."""
-    assert files.find_stale_pages(ROOT / "docs" / "signatures", pages(catalog.signatures), MARK) == [], (
+    assert files.find_stale_pages(ROOT / "docs" / "signatures", render_pages(catalog.signatures), MARK) == [], (
         "run `make docs`"
     )
 
 
 def test_links_between_pages_resolve(catalog: Catalog) -> None:
     """Every relative link of a page leads to a page."""
-    written = pages(catalog.signatures)
+    written = render_pages(catalog.signatures)
     links = {link for page in written.values() for link in re.findall(r"\]\(([^)#:]+)\)", outside(page))}
     assert links <= set(written)
     assert len(written) == len({signature.table or signature.id for signature in catalog.signatures}) + 1
@@ -54,7 +54,7 @@ def test_links_between_pages_resolve(catalog: Catalog) -> None:
 
 def test_signature_texts_become_no_markup() -> None:
     """Outside of fences and code spans there is no tag, no foreign link and no extra table cell."""
-    page = outside(pages([HOSTILE, OTHER])["a.hostile.md"])
+    page = outside(render_pages([HOSTILE, OTHER])["a.hostile.md"])
     assert re.findall(r"<(?!https://example\.org/a_b>)\w", page) == []
     assert re.findall(r"(?<!\\)\]\((?!b\.other\.md|README\.md)", page) == []
     assert "\\# no heading" in page
@@ -63,13 +63,13 @@ def test_signature_texts_become_no_markup() -> None:
 
 def test_log_text_cannot_end_its_fence() -> None:
     """The fence is longer than any run of backticks in the sample."""
-    assert f"````text\n{EVIL}\n````" in pages([HOSTILE])["a.hostile.md"]
-    assert "````text\ntext /x```  \\<y/\n````" in pages([HOSTILE])["a.hostile.md"]
+    assert f"````text\n{EVIL}\n````" in render_pages([HOSTILE])["a.hostile.md"]
+    assert "````text\ntext /x```  \\<y/\n````" in render_pages([HOSTILE])["a.hostile.md"]
 
 
 def test_both_ends_of_an_edge_show_it() -> None:
     """Pages list causes and effects; an unknown id has no link."""
-    written = pages([HOSTILE, OTHER])
+    written = render_pages([HOSTILE, OTHER])
     assert (
         "## Explains\n\n- [`b.other`](b.other.md) (any-rank): Other\n- `z.missing` (any-rank)"
         in written["a.hostile.md"]
@@ -79,13 +79,13 @@ def test_both_ends_of_an_edge_show_it() -> None:
 
 def test_the_index_is_by_domain() -> None:
     """Each domain has a heading with its signatures below."""
-    result = pages([OTHER, HOSTILE])[INDEX]
+    result = render_pages([OTHER, HOSTILE])[INDEX]
     assert result.index("## a\n") < result.index("a.hostile.md") < result.index("## b\n") < result.index("b.other.md")
 
 
 def test_writing_twice_changes_nothing(tmp_path: Path) -> None:
     """After writing, no page is stale; a missing or changed page is written again."""
-    wanted = pages([HOSTILE, OTHER])
+    wanted = render_pages([HOSTILE, OTHER])
     assert files.find_stale_pages(tmp_path / "new", wanted, MARK) == sorted(wanted)
     files.write_pages(tmp_path / "new", wanted, MARK)
     assert files.find_stale_pages(tmp_path / "new", wanted, MARK) == []
@@ -98,9 +98,9 @@ def test_writing_twice_changes_nothing(tmp_path: Path) -> None:
 
 def test_only_generated_pages_are_removed(tmp_path: Path) -> None:
     """The page of a removed signature goes; pages that people wrote stay."""
-    files.write_pages(tmp_path, pages([HOSTILE, OTHER]), MARK)
+    files.write_pages(tmp_path, render_pages([HOSTILE, OTHER]), MARK)
     (tmp_path / "notes.md").write_text("mine", encoding="utf-8")
-    wanted = pages([OTHER])
+    wanted = render_pages([OTHER])
     assert files.find_stale_pages(tmp_path, wanted, MARK) == [INDEX, "a.hostile.md", "b.other.md"]
     files.write_pages(tmp_path, wanted, MARK)
     assert sorted(path.name for path in tmp_path.iterdir()) == [INDEX, "b.other.md", "notes.md"]
@@ -110,5 +110,5 @@ def test_a_foreign_readme_is_not_overwritten(tmp_path: Path) -> None:
     """`-o .` in a repository must not overwrite its README."""
     (tmp_path / INDEX).write_text("# Mine\n", encoding="utf-8")
     with pytest.raises(OptionError, match="not written by this command"):
-        files.write_pages(tmp_path, pages([OTHER]), MARK)
+        files.write_pages(tmp_path, render_pages([OTHER]), MARK)
     assert [path.name for path in tmp_path.iterdir()] == [INDEX]

@@ -67,7 +67,7 @@ def test_missing_ranks_are_reported() -> None:
     job.sizes.add(8)
     assert job.missing_ranks() == (1, 2, 4, 5, 6, 7)
     assert warnings_of(job) == [
-        ("missing-ranks", "no line or file name names ranks 1-2, 4-7 of 8: add their logs if they exist")
+        ("missing-ranks", "no line or file name mentions ranks 1-2, 4-7 of 8 ranks: add the missing logs")
     ]
     alone = job_of(("x", Origin(rank=0)))
     alone.sizes.add(8)

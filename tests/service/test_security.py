@@ -237,13 +237,13 @@ def test_clients_cannot_send_addresses_or_paths(tmp_path: Path, job: str) -> Non
     assert caught.value.status in (400, 404)
 
 
-@pytest.mark.parametrize("path", ["http://example.org/", "s3://bucket/x", "relative/dir"])
-def test_sources_are_local_directories(path: str, store: Store) -> None:
+@pytest.mark.parametrize("address", ["http://example.org/", "s3://bucket/x", "relative/dir"])
+def test_sources_are_local_directories(address: str, store: Store) -> None:
     """ASVS 1.3.6: the settings accept no addresses and no relative paths as sources."""
     from triage.service import access
 
     with pytest.raises(OptionError):
-        access.check_settings(Settings(sources={"x": Source(path=Path(path))}), store)
+        access.check_settings(Settings(sources={"x": Source(path=Path(address))}), store)
 
 
 CROSS_SITE_CASES = [
@@ -399,7 +399,7 @@ def test_too_many_requests_are_refused(path: Path, store: Store) -> None:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    words=st.text(max_size=60),
+    query=st.text(max_size=60),
     name=st.sampled_from(["q", "job", "host", "signature", "cluster", "domain", "since", "until", "after"]),
 )
 def test_search_text_is_never_sql(client: TestClient, query: str, name: str) -> None:

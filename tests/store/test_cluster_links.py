@@ -79,7 +79,7 @@ def test_reasons_and_the_runner_up_are_stored(two: tuple[Store, str, str]) -> No
     first, second = (next(iter(store.clusters.list_reasons(cluster).values())) for cluster in (one, other))
     assert first == "new"
     assert second.startswith(f"new: nearest is {one}, with ")
-    assert "only here remotely; only there today" in second
+    assert "only here: remotely; only there: today" in second
 
 
 def test_arrival_order_changes_no_group(tmp_path: Path) -> None:

@@ -26,9 +26,8 @@ def format_range(low: int, high: int) -> str:
 def format_rank_numbers(ranks: Iterable[int]) -> str:
     """Return `0-2, 7`; after 12 ranges only how many more there are."""
     ranges = to_ranges(ranks)
-    left_out = max(0, len(ranges) - _MOST_RANGES)
-    if left_out == 1:  # naming it takes no more room than counting it
-        left_out = 0
+    # Naming a single range takes no more room than counting it.
+    left_out = len(ranges) - _MOST_RANGES if len(ranges) > _MOST_RANGES + 1 else 0
     text = ", ".join(format_range(low, high) for low, high in ranges[: len(ranges) - left_out])
     return f"{text} and {left_out} more ranges" if left_out else text
 

@@ -54,10 +54,7 @@ def topic_name(diagnosis: Diagnosis) -> str:
 
 
 def announce(store: Store, topic: Topic, routing: RoutingSettings, *, now: float) -> list[str]:
-    """Write notifications for all matching routes; return their targets.
-
-    A topic without an incident carries its report in the message.
-    """
+    """Write notifications for all matching routes, with the report if there is no incident; return their targets."""
     report = json.render(redact_all(topic.diagnosis)) if topic.incident is None else None
     facts = RoutingFacts.from_diagnosis(topic.diagnosis)
     announcement = _Announcement(topic.name, facts, facts.cause, topic.incident, report)

@@ -53,9 +53,8 @@ def send_request(
     if not url.startswith(("http://", "https://")):
         raise Undelivered(f"{url!r} is not a web address", hint="start it with https://")
     try:
-        request = urllib.request.Request(
-            url, body, {"User-Agent": f"triage/{triage.__version__}", **headers}, method=method
-        )
+        all_headers = {"User-Agent": f"triage/{triage.__version__}", **headers}
+        request = urllib.request.Request(url, body, all_headers, method=method)
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout) as reply:
             return Response(reply.status, _lower_names(reply.headers), reply.read(MAX_BODY))
     except urllib.error.HTTPError as error:

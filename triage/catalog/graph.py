@@ -35,10 +35,7 @@ class Graph:
 
 
 def build_graph(signatures: Iterable[Signature], *, with_implied: bool = False) -> Graph:
-    """The graph of all signatures except rows of tables, which would hide the others.
-
-    Implied edges are left out unless `with_implied`: a to b to c implies a to c.
-    """
+    """Return the graph of all signatures but rows of tables; `with_implied` adds edges that other edges imply."""
     nodes = tuple(sorted((one for one in signatures if not one.table), key=lambda signature: signature.id))
     edges = _list_edges(nodes)
     shown = edges if with_implied else _remove_implied(nodes, edges)

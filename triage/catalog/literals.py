@@ -38,10 +38,7 @@ _NOTHING = _Part(frozenset({""}))
 
 
 def required_literals(pattern: str, cost: Cost | None = None) -> list[frozenset[str]]:
-    """Candidate sets: each match of the pattern contains a string of each set. Empty when nothing is certain.
-
-    `cost` (0 is best) decides which set of each branch of an alternation is used.
-    """
+    """Return sets of strings: each match contains a string of each set. Of alternatives the cheapest set is taken."""
     try:
         part = _concatenation(_to_parts(parse_pattern(pattern).items, cost or _no_cost))
     except (ValueError, RecursionError):

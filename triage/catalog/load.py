@@ -26,11 +26,9 @@ def load(
 ) -> Catalog:
     """Load the shipped signatures, then each directory over them: a later signature replaces one with the same id.
 
-    Directories of the configuration file and of TRIAGE_CATALOG come before `directories`, see `configured_catalogs`.
-
     Args:
-        directories: directories of YAML files, or single files. A directory with a catalog.yaml, such as the signatures
-            of another version, is a whole catalog and replaces all before it.
+        directories: directories of YAML files, or single files, loaded after those that are configured (see
+            `configured_catalogs`). A directory with a catalog.yaml is a whole catalog and replaces all before it.
         cache_dir: directory of the compiled catalog; see `cache.choose_directory` for the default.
         strict: raise CatalogError, listing everything, when a file cannot be used. Otherwise the file is skipped and
             `Catalog.warnings` says so with the code `catalog-skipped`.

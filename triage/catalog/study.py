@@ -61,10 +61,7 @@ class SignatureStudy:
 def study_signature(
     path: Path, identifier: str | None = None, to_evidence: EvidenceReader | None = None
 ) -> SignatureStudy:
-    """Study the signature of the file, or the row `identifier` of a table, together with the shipped catalog.
-
-    CatalogError when the file cannot be used, or is a table and `identifier` is None.
-    """
+    """Study the signature in a file, or the row `identifier` of a table, with the shipped ones. Raises CatalogError."""
     context, problems = load_context([path], None)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:

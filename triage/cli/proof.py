@@ -44,7 +44,7 @@ def _check_pages(context: CheckContext) -> Iterator[Problem]:
 
     for checked in context.checked.values():
         try:
-            catalog_pages.page(checked, context.all_signatures, ())
+            catalog_pages.render_page(checked, context.all_signatures, ())
             signature.as_text(checked)
         except Exception as error:  # an unexpected error must not stop the check of the other signatures
             message = f"the page of {checked.id} cannot be rendered: {error!r}"

@@ -95,10 +95,10 @@ def docs(output: PageDirectory, catalog: options.Catalogs = None, check: CheckPa
     """
     from triage.catalog import page_files
     from triage.cli import lookup, streams
-    from triage.render.catalog_pages import MARK, pages
+    from triage.render.catalog_pages import MARK, render_pages
 
     streams.check_output(None)
-    texts = pages(lookup.load_signatures(catalog))
+    texts = render_pages(lookup.load_signatures(catalog))
     stale = page_files.find_stale_pages(output, texts, MARK)
     if not check:
         page_files.write_pages(output, texts, MARK)

@@ -20,10 +20,7 @@ class RuleEngine:
         return load_rules().version
 
     def fingerprint(self, finding: Finding) -> Fingerprint | None:
-        """Return that of the first fact that says what happened, else of the first fact.
-
-        None for a finding without facts or with a signature.
-        """
+        """Return that of the first anchored fact, else of the first fact; None without facts or with a signature."""
         if finding.signature is not None or finding.cluster is None or not finding.evidence:
             return None
         prints = [fingerprint(fact) for fact in finding.evidence]

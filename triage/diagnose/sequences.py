@@ -32,10 +32,7 @@ class GroupProgress:
 
 
 def group_of(text: str) -> tuple[str, str]:
-    """Return the key of the process group that a line names, and its name; two empty texts where it names none.
-
-    The key is GUID and description; before torch 2.5, which has no GUID, the number.
-    """
+    """Return a line's process group: key (GUID and description; before torch 2.5 the number) and name, or empty."""
     group = _GROUP.search(text) if "[PG " in text else None
     if group is None:
         return "", ""

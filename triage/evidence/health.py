@@ -129,14 +129,8 @@ def _of_csv(lines: list[str]) -> Iterator[DeviceFault]:
 def _of_row(row: dict[str, str], line: int) -> Iterator[tuple[str, DeviceFault]]:
     """Yield the faults in one row, each once, with a label."""
     index = int(row["index"]) if row.get("index", "").isdecimal() else None
-    name = next(
-        (
-            row[name]
-            for name in ("pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
-            if row.get(name, "[")[0:1] not in ("[", "")
-        ),
-        "",
-    )
+    identifiers = (row.get(column, "") for column in ("pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid"))
+    name = next((text for text in identifiers if text and not text.startswith("[")), "")
     labels = set()
     for column, value in row.items():
         known = next(((text, severity) for start, text, severity in _COLUMNS if column.startswith(start)), None)

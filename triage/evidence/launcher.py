@@ -183,11 +183,8 @@ def _parse_other(block: Block, match: re.Match[str]) -> list[Evidence]:
 
 
 def _parse_mpirun(block: Block, match: re.Match[str]) -> list[Evidence]:
-    """Parse `mpirun noticed that process rank 3 with PID 412 on node node2 exited on signal 9 (Killed).`
-
-    PID 0 means that mpirun does not know it.
-    """
-    pid = int(match["pid"]) or None
+    """Parse `mpirun noticed that process rank 3 with PID 412 on node node2 exited on signal 9 (Killed).`"""
+    pid = int(match["pid"]) or None  # mpirun writes 0 for an unknown pid
     origin = dataclasses.replace(block.origin, rank=int(match["rank"]), host=match["host"], pid=pid)
     return [_make_exit(block, origin, -int(match["signal"]), pid=pid, text=match.string)]
 

@@ -75,10 +75,7 @@ class HostClocks:
         self._times.clear()
 
     def seconds_ahead(self, host: str | None) -> float:
-        """Return what to subtract from a time of this host; 0 if the difference is within the uncertainty.
-
-        The result is whole seconds: less is not known, and a timestamp without a fraction stays without one.
-        """
+        """Return the whole seconds to subtract from a time of this host; 0 if they are within the uncertainty."""
         clock = self.by_host.get(host or "")
         is_wrong = clock is not None and abs(clock.ahead) > clock.uncertainty + RESOLUTION
         return float(round(clock.ahead)) if clock is not None and is_wrong else 0.0

@@ -71,7 +71,7 @@ def _missing_ranks(job: JobMap) -> Iterator[str]:
     """Missing ranks are reported only if more than one rank is known."""
     missing = job.missing_ranks()
     if missing and len(job.ranks) > 1:
-        yield f"no line or file name names {format_ranks(missing)} of {job.world_size()}: add their logs if they exist"
+        yield f"no line or file name mentions {format_ranks(missing)} of {job.world_size()} ranks: add the missing logs"
 
 
 def _clock_skews(job: JobMap) -> Iterator[str]:

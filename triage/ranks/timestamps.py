@@ -55,10 +55,6 @@ def _zone_offset(text: str | None) -> int:
 
 
 def match_time_zone(local: float, zoned: float) -> float:
-    """Return `local`, a timestamp without a zone, in the zone in which it agrees with `zoned`, of the same line.
-
-    Zones differ by quarters of an hour. If more than five minutes remain, the line was delayed, and `zoned` is the
-    result.
-    """
-    shift = round((zoned - local) / 900) * 900
+    """Return `local`, without a zone, in the zone of `zoned` of the same line; `zoned` for lines 5 minutes late."""
+    shift = round((zoned - local) / 900) * 900  # zones differ by quarters of an hour
     return local + shift if abs(zoned - local - shift) <= 300 else zoned

@@ -96,10 +96,7 @@ def _collect_while(pattern: str, most: int) -> Callable[[Text, Line], CollectedL
 
 
 def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4000) -> Iterator[Line]:
-    """Yield the lines after `first` by the same writer, until `gap` lines of others in a row.
-
-    Without a prefix, lines with one are another writer's.
-    """
+    """Yield the lines after `first` by its writer (if it has no prefix: without one), until `gap` lines of others."""
     writer = first.parsed.writer if writer is None else writer
     for line in text.lines_from(first.end, REACH, _line_start(first, writer), gap):
         if line.offset > first.offset and line.parsed.writer == writer:
@@ -375,10 +372,7 @@ def _nonfatal_kind(before: Line | None) -> str:
 
 
 def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
-    """Did the same rank make progress afterwards, so that the exception was handled?
-
-    One line is enough if the rank or writer is known.
-    """
+    """Return whether the same rank made progress afterwards, so that the exception was handled."""
     count = 0
     steps: set[int] = set()
     enough = 1 if origin.rank is not None or writer else _PROGRESS_LINES

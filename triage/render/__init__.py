@@ -22,5 +22,4 @@ def render(diagnosis: Diagnosis, name: str, *, width: int | None = None, color: 
         raise RenderError(f"unknown format {name!r}", hint=f"use one of {', '.join(NAMES)}")
     renderer: Any = importlib.import_module(f"triage.render.{name}")
     more = {"link": link} if link and name in LINKED else {}
-    written: str = renderer.render(diagnosis, width=width, color=color, **more)
-    return written
+    return str(renderer.render(diagnosis, width=width, color=color, **more))

@@ -26,20 +26,20 @@ _START = lazy_re(r"^(?:([#+\-=])|(\d{1,9})([.)]))")
 _ADDRESS = lazy_re(r"https?://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,@-]*")
 
 
-def pages(signatures: Sequence[Signature]) -> dict[str, str]:
+def render_pages(signatures: Sequence[Signature]) -> dict[str, str]:
     """Return file name to content: `<id>.md` for each signature, and the index."""
     ordered = sorted(signatures, key=lambda signature: signature.id)
     known = {signature.id: signature for signature in ordered}
     causes = group_edges_by_effect(ordered)
-    single = {f"{one.id}.md": page(one, known, causes.get(one.id, ())) for one in ordered if not one.table}
+    single = {f"{one.id}.md": render_page(one, known, causes.get(one.id, ())) for one in ordered if not one.table}
     return {
-        INDEX: index(ordered),
+        INDEX: render_index(ordered),
         **single,
-        **{f"{name}.md": table(name, rows, known) for name, rows in tables(ordered).items()},
+        **{f"{name}.md": render_code_table(name, rows, known) for name, rows in group_code_tables(ordered).items()},
     }
 
 
-def tables(signatures: Iterable[Signature]) -> dict[str, list[Signature]]:
+def group_code_tables(signatures: Iterable[Signature]) -> dict[str, list[Signature]]:
     """Return the signatures of each table of codes, ordered by code."""
     rows_by_table: dict[str, list[Signature]] = {}
     for signature in signatures:
@@ -53,7 +53,7 @@ def _by_code(row: Signature) -> tuple[int, str]:
     return (int(code) if code.isdecimal() else 0), code
 
 
-def index(signatures: Sequence[Signature]) -> str:
+def render_index(signatures: Sequence[Signature]) -> str:
     """Return the index: a table for each domain."""
     domains = sorted({signature.domain for signature in signatures})
     parts = [
@@ -64,55 +64,55 @@ def index(signatures: Sequence[Signature]) -> str:
     for domain in domains:
         rows = [
             f"| [{code(signature.id)}]({signature.id}.md) | {signature.role} | {signature.severity} "
-            f"| {plain(signature.title)} |"
+            f"| {escape_inline(signature.title)} |"
             for signature in signatures
             if signature.domain == domain and not signature.table
         ]
         rows += [
             f"| [{code(name)}]({name}.md) | table | | {len(of)} codes |"
-            for name, of in tables(signatures).items()
+            for name, of in group_code_tables(signatures).items()
             if name.partition(".")[0] == domain
         ]
         parts += [f"## {domain}", "\n".join(["| signature | role | severity | title |", "|---|---|---|---|", *rows])]
     return "\n\n".join(parts) + "\n"
 
 
-def page(signature: Signature, known: Mapping[str, Signature], causes: Iterable[GraphEdge]) -> str:
+def render_page(signature: Signature, known: Mapping[str, Signature], causes: Iterable[GraphEdge]) -> str:
     """Return everything about one signature, without empty sections."""
     conditions = _block(_lines(_conditions(signature.match))) if signature.match else ""
     consequences = [(edge.signature, format_reach(edge.scope, edge.window)) for edge in signature.causal_edges]
     reasons = [(edge.cause, format_reach(edge.scope, edge.window)) for edge in causes]
     sections: Sequence[tuple[str, Iterable[str]]] = (
-        ("What it means", [plain(signature.meaning)]),
-        ("Impact", [plain(signature.impact)]),
+        ("What it means", [escape_inline(signature.meaning)]),
+        ("Impact", [escape_inline(signature.impact)]),
         ("What to do", _advice(signature)),
         ("What it looks for", [conditions, _applies(signature)]),
         ("Explains", [_lines(_edges(consequences, known))]),
         ("Explained by", [_lines(_edges(reasons, known))]),
         ("Lines that match", map(_sample, signature.samples_match)),
         ("Lines that do not match", map(_sample, signature.samples_no_match)),
-        ("When it misleads", [_lines(f"- {plain(text)}" for text in signature.falsepositives)]),
+        ("When it misleads", [_lines(f"- {escape_inline(text)}" for text in signature.falsepositives)]),
         ("References", [_lines(f"- {_link(address)}" for address in signature.references)]),
     )
-    parts = [MARK, f"# {plain(signature.title)}", _facts(signature)]
+    parts = [MARK, f"# {escape_inline(signature.title)}", _facts(signature)]
     for heading, paragraphs in sections:
         texts = [paragraph for paragraph in paragraphs if paragraph]
         parts += [f"## {heading}", *texts] if texts else []
     return "\n\n".join([*parts, f"[All signatures]({INDEX})"]) + "\n"
 
 
-def table(name: str, rows: Sequence[Signature], known: Mapping[str, Signature]) -> str:
+def render_code_table(name: str, rows: Sequence[Signature], known: Mapping[str, Signature]) -> str:
     """Return one page for all codes of a table: meaning, advice, and the signatures with more details."""
     first = rows[0]
     lines = ["| id | what it says | role | severity | action | more |", "|---|---|---|---|---|---|"]
     for row in rows:
         more = ", ".join(_page(identifier, known) for identifier in row.yields_to)
         lines.append(
-            f"| {code(row.id)} | {plain(row.meaning or row.title)} | {row.role} | {row.severity} "
+            f"| {code(row.id)} | {escape_inline(row.meaning or row.title)} | {row.role} | {row.severity} "
             f"| {row.action} | {more} |"
         )
     advice = {row.action: row for row in rows}
-    parts = [MARK, f"# {plain(name)}: {len(rows)} codes", _lines(lines), "## What to do"]
+    parts = [MARK, f"# {escape_inline(name)}: {len(rows)} codes", _lines(lines), "## What to do"]
     for action, row in sorted(advice.items()):
         summary, steps = _advice(row)
         parts += [f"{code(action)}, as for {code(row.id)}: {summary}", steps]
@@ -135,7 +135,7 @@ def table(name: str, rows: Sequence[Signature], known: Mapping[str, Signature]) 
     return "\n\n".join([*parts, f"[All signatures]({INDEX})"]) + "\n"
 
 
-def plain(text: str) -> str:
+def escape_inline(text: str) -> str:
     """Return text of one line that is no markup and no HTML."""
     line = sanitize_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = _MARKUP.sub(r"\\\g<0>", line)
@@ -151,7 +151,7 @@ def _facts(signature: Signature) -> str:
         ("replaced by", code(signature.replaced_by) if signature.replaced_by else ""),
         ("revision", str(signature.revision)),
         ("action", signature.action),
-        ("origin", plain(signature.origin)),
+        ("origin", escape_inline(signature.origin)),
     )
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows if value)])
 
@@ -163,11 +163,11 @@ def _lines(items: Iterable[str]) -> str:
 def _advice(signature: Signature) -> tuple[str, str]:
     """Return the summary and the numbered steps."""
     summary, *steps = describe_advice(signature)
-    return plain(summary), _lines(_numbered(steps))
+    return escape_inline(summary), _lines(_numbered(steps))
 
 
 def _numbered(steps: Iterable[str]) -> Iterator[str]:
-    return (f"{number}. {plain(step)}" for number, step in enumerate(steps, 1))
+    return (f"{number}. {escape_inline(step)}" for number, step in enumerate(steps, 1))
 
 
 def _edges(ends: Sequence[tuple[str, str]], known: Mapping[str, Signature]) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _edges(ends: Sequence[tuple[str, str]], known: Mapping[str, Signature]) -> I
     if len(ends) <= DETAILED:
         for identifier, scope in ends:
             title = (
-                f": {plain(known[identifier].title)}"
+                f": {escape_inline(known[identifier].title)}"
                 if identifier in known
                 else ": rows of a table"
                 if _is_table(identifier, known)
@@ -205,7 +205,8 @@ def _is_table(name: str, known: Mapping[str, Signature]) -> bool:
 
 def _applies(signature: Signature) -> str:
     return (
-        "Applies to " + ", ".join(f"{plain(name)} {code(bounds)}" for name, bounds in signature.applies_to.items())
+        "Applies to "
+        + ", ".join(f"{escape_inline(name)} {code(bounds)}" for name, bounds in signature.applies_to.items())
         if signature.applies_to
         else ""
     )
@@ -232,11 +233,15 @@ def _block(text: str) -> str:
 
 
 def _sample(sample: Sample) -> str:
-    origin = f"{plain(sample.kind)} of {plain(sample.component)}: " if sample.kind and sample.component else ""
-    values = ", ".join(
-        f"{plain(name)} = {code(value)}" for name, value in [*sample.fields.items(), *sample.captures.items()]
+    origin = (
+        f"{escape_inline(sample.kind)} of {escape_inline(sample.component)}: "
+        if sample.kind and sample.component
+        else ""
     )
-    parts = [part for part in (plain(sample.why), origin + values if values else "") if part]
+    values = ", ".join(
+        f"{escape_inline(name)} = {code(value)}" for name, value in [*sample.fields.items(), *sample.captures.items()]
+    )
+    parts = [part for part in (escape_inline(sample.why), origin + values if values else "") if part]
     return "\n\n".join([_block(sample.text), *parts])
 
 

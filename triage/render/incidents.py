@@ -30,12 +30,8 @@ def dump_json(value: dict[str, Any]) -> str:
 
 def cause(incident: Incident) -> str:
     """Return the signature, else the name or id of the cluster."""
-    return (
-        incident.signature
-        or incident.name
-        or incident.cluster
-        or ("-" if incident.verdict == "clean" else "symptoms only")
-    )
+    fallback = "-" if incident.verdict == "clean" else "symptoms only"
+    return incident.signature or incident.name or incident.cluster or fallback
 
 
 def as_dict(incident: Incident) -> dict[str, Any]:

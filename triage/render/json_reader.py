@@ -29,10 +29,7 @@ _HINT = "write the report with `triage ingest PATH --format json -o FILE` and gi
 
 
 def read(text: str, source: str | None = None) -> Diagnosis:
-    """Return the diagnosis that `render` wrote; `source` names the file in errors; unknown keys are ignored.
-
-    Raises `ReportError` for anything that is not a report of this schema.
-    """
+    """Return the diagnosis that `render` wrote. Raises ReportError, which names `source`, for anything else."""
     try:
         return _diagnosis(_load(text))
     except _InvalidReport as error:

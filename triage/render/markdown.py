@@ -92,12 +92,10 @@ def _longest(text: str) -> int:
 
 
 def link(address: str) -> str:
-    """A link when the address is plainly one, else code.
-
-    An issue of GitHub is linked through its redirect host: the plain address would leave a "mentioned in" note there.
-    """
+    """Return a link if the address is plainly one, else code."""
     if not _LINK.fullmatch(address):
         return code(address)
+    # A plain link to an issue of GitHub leaves a "mentioned in" note there; a link through its redirect host does not.
     return f"[{inline(address)}](<{address.replace('https://github.com/', 'https://redirect.github.com/', 1)}>)"
 
 

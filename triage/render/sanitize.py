@@ -31,8 +31,7 @@ def sanitize(text: str) -> str:
     """Return the text without terminal controls; lines stay lines."""
     if not _UNSAFE.search(text):
         return text
-    text = _ESCAPES.sub("", text)
-    text = _BREAKS.sub("\n", text)
+    text = _BREAKS.sub("\n", _ESCAPES.sub("", text))
     text = _CONTROLS.sub("", text).replace("\t", " " * TAB)
     return _SURROGATES.sub("\ufffd", text)
 

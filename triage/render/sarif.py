@@ -117,7 +117,7 @@ def _result(finding: Finding, diagnosis: Diagnosis, numbers: dict[str, int]) -> 
 
 def _location(item: Evidence, diagnosis: Diagnosis) -> dict[str, Any]:
     source = sanitize_line(phrases.relative_source(item.source, diagnosis)) or "unknown"
-    place: dict[str, Any] = {"artifactLocation": {"uri": _quoted(source.lstrip("/"))}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": _quoted(source.lstrip("/")) or "."}}
     if item.line is not None and item.line > 0:
         place["region"] = {"startLine": item.line, "endLine": max(item.end_line or item.line, item.line)}
     return {"physicalLocation": place}

@@ -1,0 +1,1 @@
+"""Scan all bytes once for the literals of the catalog."""

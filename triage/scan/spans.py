@@ -193,9 +193,7 @@ class _StreamScan:
     def _drop_unneeded_cells(self) -> None:
         """Drop saved cells around hits that later hits of their kind have replaced."""
         hits, _ = merge_spans([self.collector.groups])
-        needed = {
-            cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in (-1, 0, 1, 2)
-        }
+        needed = {cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in range(-1, 3)}
         for number in [number for number in self.saved if number not in needed]:
             self.packed -= len(self.saved.pop(number))
 

@@ -59,10 +59,8 @@ LOCAL = Principal("local", "admin", scopes_of("admin"), "local", "local")
 
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

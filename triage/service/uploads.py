@@ -84,10 +84,7 @@ def upload_progress(state: ServiceState, digest: str) -> tuple[int, bool]:
 async def append_upload(
     state: ServiceState, digest: str, offset: int, length: int, body: AsyncIterator[bytes]
 ) -> tuple[int, bool]:
-    """Continue an upload at `offset`. Returns the new progress. Raises ServiceError.
-
-    What came stays on disk if the client disconnects.
-    """
+    """Continue an upload at `offset`; what came before a disconnect stays. Returns the progress; or ServiceError."""
     if length > state.settings.tasks.upload_bytes:
         raise upload_too_large(state.settings.tasks)
     root = await run_in_threadpool(check_capacity, state, length - offset)
@@ -182,7 +179,6 @@ def _queue(state: ServiceState, user: Principal, payload: Mapping[str, Any], nam
     """Return the task that waits or runs for the same payload, or a new one."""
     check_capacity(state)
     payload = {**payload, "name": " ".join(name.split())[:200]}
-    same = state.store.tasks.find_same("ingest", payload)
-    if same is not None:
-        return same
-    return state.store.tasks.add("ingest", payload, actor=user.name, most=state.settings.tasks.attempts)
+    tasks = state.store.tasks
+    same = tasks.find_same("ingest", payload)
+    return same or tasks.add("ingest", payload, actor=user.name, most=state.settings.tasks.attempts)

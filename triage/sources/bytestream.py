@@ -45,11 +45,8 @@ class ByteStream(io.BufferedIOBase):
 
     def _next_piece(self) -> bytes:
         """Return the next piece; the buffer must be used up."""
-        if self._is_over:
-            return b""
-        piece = self._read_piece()
-        if not piece:
-            self._is_over = True
+        piece = b"" if self._is_over else self._read_piece()
+        self._is_over = not piece
         return piece
 
     def readable(self) -> bool:

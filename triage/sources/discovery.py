@@ -60,9 +60,8 @@ def _check_path(path: str) -> str:
             raise SourceError("permission denied", hint=hint, path=shown) from error
         if isinstance(error, OSError) and os.path.islink(path):
             hint = "Give a path that exists; the link may belong to another machine."
-            raise SourceError(
-                f"the link's target cannot be reached: {link_target(path)}", hint=hint, path=shown
-            ) from error
+            message = f"the link's target cannot be reached: {link_target(path)}"
+            raise SourceError(message, hint=hint, path=shown) from error
         raise SourceError("no such file or directory", hint=_suggest_path(path), path=shown) from error
     return path
 
@@ -95,9 +94,8 @@ def _raise_if_useless(checked_paths: Sequence[str], files: Sequence[File], walk:
     kinds = {file.kind for file in files}
     if not kinds - _USELESS:
         message, hint = _explain_useless(checked_paths, kinds, walk)
-        raise SourceError(
-            message, hint=hint, path=", ".join(printable_name(path) for path in checked_paths[:3]) or None
-        )
+        names = ", ".join(printable_name(path) for path in checked_paths[:3])
+        raise SourceError(message, hint=hint, path=names or None)
 
 
 def _explain_useless(checked_paths: Sequence[str], kinds: set[FileKind], walk: DirectoryWalk) -> tuple[str, str]:

@@ -41,10 +41,7 @@ _NO_DEVICES = b"No devices were found"
 
 
 def is_environment(head: bytes, *, whole: bool) -> bool:
-    """Whether the file that begins with `head` is such a dump.
-
-    With `whole` False, `head` is only a part and the answer is whether the file may be one.
-    """
+    """Return whether the file that begins with `head` is such a dump; without `whole`, whether it may be one."""
     if head[:2] in (b"\x1f\x8b", b"PK") or not head:
         return False
     start = head[:4096].lstrip()

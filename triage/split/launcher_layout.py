@@ -132,10 +132,7 @@ class LauncherLayout:
 
 
 def detect_layout(heads: Sequence[str], longest: int = 0) -> tuple[LauncherLayout, list[list[Layer]]]:
-    """Detect the layout from sampled line starts; return it with the layers of each sampled line.
-
-    `longest` is the length of the longest sampled line in bytes.
-    """
+    """Return the layout and each line's layers by sampled line starts; the longest line has `longest` bytes."""
     lines = [head for head in heads if head.strip()]
     table = resolve_labels(
         detect_table(lines[:: max(1, len(lines) // SAMPLED_LINES)][:SAMPLED_LINES]),

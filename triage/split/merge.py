@@ -34,10 +34,7 @@ class Stream:
 
 
 def merge_streams(streams: Sequence[Stream], target: Path, year: int) -> bool:
-    """Merge the streams into `target`, attempt by attempt, and remove their parts.
-
-    Returns False when timestamps are missing, so that some sources follow one after the other.
-    """
+    """Merge the streams into `target` by attempt and time, and remove their parts. False: timestamps are missing."""
     ordered = sorted(streams, key=lambda stream: (stream.attempt, stream.place))
     if len(ordered) == 1:
         _concatenate(ordered[0].parts, target)
@@ -105,10 +102,7 @@ def _read_lines(stream: Stream) -> Iterator[bytes]:
 
 
 def _merge_by_time(streams: Sequence[Stream], year: int) -> Iterator[bytes]:
-    """Merge by timestamp.
-
-    A line without one stays with the line before it, and a clock that steps back does not reorder its own stream.
-    """
+    """Merge by timestamp; a line without one follows the line before it, and each stream keeps its own order."""
     timed = [_split_at_stamps(stream, index, year) for index, stream in enumerate(streams)]
     for _, _, _, data in heapq.merge(*timed):
         yield data

@@ -84,10 +84,7 @@ class SegmentSplitter:
         self.tally = Tally()
 
     def feed(self, data: bytes) -> None:
-        """Take the next chunk of whole lines.
-
-        Where a launcher cuts lines, a line may continue in the next chunk, so each chunk waits for the one after it.
-        """
+        """Take the next chunk of whole lines; it waits for the one after it where lines may continue there."""
         if self._router.layout.cuts_lines:
             data, self._waiting = self._waiting, data
         if data:
@@ -260,9 +257,8 @@ def _copy(
     stream: BinaryIO, limit: int | None, plan: SegmentPlan, key: WriterKey, advance: Callable[[int], None]
 ) -> Tally:
     """Copy a segment that one writer wrote."""
-    tally = Tally(keys=[key])
+    tally, last = Tally(keys=[key]), b"\n"
     left = limit if limit is not None else _NO_LIMIT
-    last = b"\n"
     is_wanted = plan.is_wanted(key)
     while left > 0 and (data := stream.read(min(CHUNK, left))):
         left -= len(data)

@@ -43,9 +43,8 @@ class UnwrappedStream:
 
     def __init__(self, stream: BinaryIO, format: Format) -> None:  # noqa: A002
         self._stream = stream
-        self._unwrap = {"docker": _by_line(_unwrap_docker), "journal": _by_line(_unwrap_journal)}.get(
-            format, _unwrap_export
-        )
+        by_format = {"docker": _by_line(_unwrap_docker), "journal": _by_line(_unwrap_journal)}
+        self._unwrap = by_format.get(format, _unwrap_export)
         self._raw = b""
         self._at_end = False
         self.lines_in = self.lines_out = 0

@@ -71,8 +71,7 @@ def normalise_function(function: str) -> str:
     if "." in name and "(" not in name[: name.find(".")]:
         name = _SUFFIX.sub("", name.removeprefix("."))
     for spelling in _ANONYMOUS:
-        if spelling in name:
-            name = name.replace(spelling, _ANON)
+        name = name.replace(spelling, _ANON)
     name = _drop_arguments(_unify_lambdas(name))
     name = _INLINE.sub(lambda match: f"{match[1] or match[2] or match[3]}::", name)
     name = name.replace("std::string::", "std::basic_string<T>::")

@@ -83,10 +83,7 @@ class Crash:
 
 
 def reduce_stacks(stacks: Stacks, rules: Rules | None = None, kind: str = "") -> Crash:
-    """Return the crash point of the thread that crashed.
-
-    `kind` overrides that of the stacks where another source shows it (an address below the stack).
-    """
+    """Return the crash point of the thread that crashed; `kind`, known from another source, overrides the stacks'."""
     rules = rules or shipped_rules()
     thread = find_crashed_thread(stacks, rules)
     notes: list[Note] = []

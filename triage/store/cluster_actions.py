@@ -91,23 +91,21 @@ class ClusterActions:
         with self._db.write() as db:
             key = _unknown_key(db, incident)
             source = db.execute("SELECT cluster FROM cluster_key WHERE key = ?", (key,)).fetchone()["cluster"]
+            hint = "`triage clusters list` shows other clusters"
             if source == target:
-                raise OptionError(f"it is already in {source}", hint="`triage clusters list` shows other clusters")
+                raise OptionError(f"it is already in {source}", hint=hint)
             before = cluster_links.snapshot(db, [source, *([target] if target else [])])
             rest = [other for other in cluster_links.list_keys(db, [source]) if other != key]
             if not rest and target is None:
-                raise OptionError(
-                    f"it is already alone in {source}", hint="`triage clusters list` shows other clusters"
-                )
+                raise OptionError(f"it is already alone in {source}", hint=hint)
             into = target or self._new(db, key, before)
             self._move(db, [key], into, actor)
             before["pairs"] = cluster_links.keep_apart(db, [key], rest, because or f"assigned by {actor}")
             before["apart"] = cluster_links.remove_apart(db, cluster_links.list_keys(db, [into]))
             if not rest:
                 db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (into, source))
-            return self._write_entry(
-                db, actor, "assign", source, {"into": into, "keys": [key], "because": redact(because)}, before
-            ), into
+            details = {"into": into, "keys": [key], "because": redact(because)}
+            return self._write_entry(db, actor, "assign", source, details, before), into
 
     def ignore(self, reference: str, *, actor: str, because: str = "") -> int:
         """Hide a cluster from the list; it is still counted."""

@@ -133,9 +133,8 @@ def _is_curated(db: sqlite3.Connection, cluster: str) -> bool:
 def keep_apart(db: sqlite3.Connection, some: Iterable[str], others: Sequence[str], why: str) -> list[Pair]:
     """Record pairs of fingerprints that must stay in different clusters; return the new ones."""
     pairs = [(min(one, other), max(one, other)) for one in some for other in others if one != other]
-    new = [
-        pair for pair in pairs if db.execute("SELECT 1 FROM apart WHERE one = ? AND other = ?", pair).fetchone() is None
-    ]
+    query = "SELECT 1 FROM apart WHERE one = ? AND other = ?"
+    new = [pair for pair in pairs if db.execute(query, pair).fetchone() is None]
     db.executemany("INSERT INTO apart VALUES (?, ?, ?, ?)", [(*pair, redact(why), time.time()) for pair in new])
     return new
 

@@ -65,10 +65,7 @@ class Clusters:
     def assign(
         self, db: sqlite3.Connection, finding: Finding, incident: str, diagnosis: Diagnosis, when: float, *, count: bool
     ) -> str | None:
-        """Return the key of an unknown failure, within an open transaction; None when it has no cluster.
-
-        Its cluster is found by the key, by a join, or is created.
-        """
+        """Return the key of an unknown failure, after its cluster was found or created; None when it has none."""
         print_ = self.engine.fingerprint(finding)
         if print_ is None:
             return None
@@ -199,9 +196,8 @@ class Clusters:
         Raises OptionError when a package for `similarity` is not installed.
         """
         cluster = self.find_id(reference)
-        mine = self._db.read(
-            f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? AND anchored ORDER BY created_at, key", (cluster,)
-        )
+        query = f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? AND anchored ORDER BY created_at, key"
+        mine = self._db.read(query, (cluster,))
         guards = sorted({row["guard"] for row in mine})
         marks, states = ", ".join("?" * len(guards)), ", ".join("?" * len(STANDING))
         rows = self._db.read(

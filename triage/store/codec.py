@@ -68,10 +68,7 @@ def decompress_text(data: bytes) -> str:
 
 
 def decode_diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:
-    """Return the diagnosis that `encode_diagnosis` wrote, with the current clusters of its unknown findings.
-
-    `clusters` gives the cluster by the finding's place.
-    """
+    """Return the diagnosis that `encode_diagnosis` wrote; `clusters` are the current ones by the finding's place."""
     document = decode_document(data)
     lists: dict[str, list[Finding]] = {"findings": [], "unknown": [], "root": []}
     root = None

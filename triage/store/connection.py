@@ -156,11 +156,10 @@ def is_network_file(path: Path) -> bool:
 def explain_error(error: sqlite3.Error, path: Path) -> StoreError:
     """Return the error as a StoreError with what to do."""
     name = getattr(error, "sqlite_errorname", "") or ""
-    detail = str(error)
     for prefix, message, hint in _KINDS:
         if name.startswith(prefix):
-            return StoreError(f"{message} ({detail})", hint=hint, path=str(path))
-    return StoreError(f"the store failed: {detail}", hint="run `triage db check` to check the file", path=str(path))
+            return StoreError(f"{message} ({error})", hint=hint, path=str(path))
+    return StoreError(f"the store failed: {error}", hint="run `triage db check` to check the file", path=str(path))
 
 
 _KINDS = (

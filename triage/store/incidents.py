@@ -75,10 +75,7 @@ class Incidents:
         return StoreResult(identifier, known is None, 1 if known is None else known["seen"] + 1, diagnosis)
 
     def get(self, reference: str) -> StoredIncident:
-        """Return everything about an incident.
-
-        `reference` is its id, its job's id, or the first digits of either. Raises OptionError.
-        """
+        """Return everything about an incident by its id, its job's id, or their first digits. Raises OptionError."""
         num = self.find_number(reference)
         row = self._db.read(
             f"SELECT {COLUMNS}, r.body FROM {TABLES} JOIN report r ON r.num = i.num WHERE i.num = ?", (num,)
@@ -102,10 +99,7 @@ class Incidents:
         )
 
     def find_number(self, reference: str) -> int:
-        """Return the row number of an incident by its id, its job's id, or the first digits of either.
-
-        Raises OptionError when no or several incidents match.
-        """
+        """Return the row number of an incident by its id, its job's id, or their first digits. Raises OptionError."""
         digits = reference.strip().lower()
         digits = digits[2:] if digits[:2] in ("i-", "j-") else digits
         rows = []
@@ -364,10 +358,7 @@ def blamed_hosts(diagnosis: Diagnosis) -> list[str]:
 
 
 def failure_time(diagnosis: Diagnosis, when: float) -> float:
-    """Return when the job failed: the root cause's first time, else the job's last, else `when`.
-
-    Times before EARLIEST or in the future are skipped.
-    """
+    """Return when the job failed: the root cause's first plausible time, else the job's last, else `when`."""
     root = diagnosis.root_cause
     for time_ in (root.first_time if root else None, diagnosis.job.last_time, diagnosis.job.first_time):
         if time_ is not None and EARLIEST < time_ < when + 86_400:

@@ -64,12 +64,8 @@ def search_by_meaning(
 
 def passages(item: Signature | Cluster) -> list[str]:
     """Return the sentences that describe a cause."""
-    texts = (
-        (item.title, item.name or "", item.note)
-        if isinstance(item, Cluster)
-        else (item.title, item.meaning, item.summary)
-    )
-    return list(dict.fromkeys(text for text in texts if text))
+    more = (item.name or "", item.note) if isinstance(item, Cluster) else (item.meaning, item.summary)
+    return list(dict.fromkeys(text for text in (item.title, *more) if text))
 
 
 def fuse_rankings(*rankings: Sequence[int]) -> list[int]:

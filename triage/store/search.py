@@ -114,9 +114,8 @@ class Search:
         """Whether the filter is for a host with few incidents, so that starting from these is faster."""
         if filter_.host is None:
             return False
-        row = self._db.read_one(
-            "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)", (filter_.host, RANKED)
-        )
+        query = "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)"
+        row = self._db.read_one(query, (filter_.host, RANKED))
         return row is not None and row["n"] < RANKED
 
     def cursor_after(self, last: Incident) -> str:
@@ -164,10 +163,7 @@ class Search:
         return {**by_column, "cluster": counted(clusters), "host": counted(hosts)}
 
     def search_text(self, text: str, *, limit: int = 20, some: bool = True) -> list[SearchHit]:
-        """Return incidents with all the words, best first; of very many only the newest are ranked.
-
-        Where there are none, with `some`, those with some of the words. Any input is safe.
-        """
+        """Return incidents with all words, best first; else, with `some`, with some of them. Any input is safe."""
         # A prefix search for the last word is slow, so it comes only after whole words gave too few hits.
         for any_word, last_is_open in ((False, False), (False, True), (True, True))[: 3 if some else 2]:
             query = fts_index.fts_query(text, any_word=any_word, last_is_open=last_is_open)

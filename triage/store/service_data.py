@@ -43,10 +43,8 @@ class ServiceData:
         self, db: sqlite3.Connection, incident: str, actor: str, place: Mapping[str, Any], when: float
     ) -> None:
         """Save where the files of an incident came from, within an open transaction; the last one counts."""
-        db.execute(
-            "INSERT OR REPLACE INTO origin SELECT num, ?, ?, ? FROM incident WHERE id = ?",
-            (when, actor, json.dumps(place), incident),
-        )
+        query = "INSERT OR REPLACE INTO origin SELECT num, ?, ?, ? FROM incident WHERE id = ?"
+        db.execute(query, (when, actor, json.dumps(place), incident))
 
     def save_document(self, db: sqlite3.Connection, incident: str, kind: str, document: Mapping[str, Any]) -> None:
         """Save a document of an incident (flight matrix, environment), within an open transaction."""
@@ -64,11 +62,9 @@ class ServiceData:
     def save_upload(self, digest: str, size: int, *, now: float | None = None) -> None:
         """Save a complete upload, or that it is used again."""
         when = time.time() if now is None else now
+        query = "INSERT INTO upload VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at"
         with self._db.write() as db:
-            db.execute(
-                "INSERT INTO upload VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at",
-                (digest, size, when, when),
-            )
+            db.execute(query, (digest, size, when, when))
 
     def get_upload(self, digest: str) -> Upload | None:
         """Return a complete upload, or None."""

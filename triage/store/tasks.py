@@ -73,9 +73,8 @@ class Tasks:
         """Return a task. Raises NotFoundError."""
         row = self._db.read_one("SELECT * FROM task WHERE id = ?", (identifier,))
         if row is None:
-            raise NotFoundError(
-                f"there is no task {identifier}", hint="ended tasks are deleted after a while; upload the job again"
-            )
+            hint = "ended tasks are deleted after a while; upload the job again"
+            raise NotFoundError(f"there is no task {identifier}", hint=hint)
         return _task(row)
 
     def list_tasks(self, *, state: str | None = None, limit: int = 50, before: float | None = None) -> list[Task]:

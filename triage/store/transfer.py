@@ -41,12 +41,8 @@ def export_lines(connections: Connections) -> Iterator[str]:
             except (sqlite3.DatabaseError, ValueError) as error:
                 lost.append(f"incident {identifier}: {error}")
         for table in _AFTER:
-            yield from _rows(
-                db,
-                f"SELECT t.*, i.id AS of FROM {table} t JOIN incident i ON i.num = t.incident ORDER BY t.id",
-                table,
-                lost,
-            )
+            query = f"SELECT t.*, i.id AS of FROM {table} t JOIN incident i ON i.num = t.incident ORDER BY t.id"
+            yield from _rows(db, query, table, lost)
         yield from _rows(db, "SELECT * FROM audit ORDER BY id", "audit", lost)
         yield _line({"type": "end", "lost": lost})
     finally:

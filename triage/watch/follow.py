@@ -99,10 +99,7 @@ class Follower:
         self._buffer = bytearray(_BUFFER)
 
     def find_files(self, now: float) -> bool:
-        """Look for new and missing files. Return whether a new file is followed now.
-
-        A path may be missing or empty.
-        """
+        """Look for new and missing files; paths may be missing. Return whether a new file is followed now."""
         try:
             discovered = sources.discover([path for path in self.paths if os.path.lexists(path)])
         except InputError:

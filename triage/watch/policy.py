@@ -161,6 +161,5 @@ def is_isolated(diagnosis: Diagnosis) -> bool:
     root = diagnosis.root_cause
     if root is None or len(root.ranks) > 1:
         return False
-    return all(
-        other.role == "noise" or other.evidence == root.evidence for other in (*diagnosis.findings, *diagnosis.unknown)
-    )
+    reported = (*diagnosis.findings, *diagnosis.unknown)
+    return all(other.role == "noise" or other.evidence == root.evidence for other in reported)

@@ -24,10 +24,7 @@ _MAX_FILES = 64
 
 
 def default_path(paths: Sequence[str]) -> Path:
-    """Return the default state file for these paths, in any order.
-
-    It lies below `$XDG_STATE_HOME/triage/watch`, or below `~/.local/state` when the variable is not set.
-    """
+    """Return the default state file for these paths, in any order: in $XDG_STATE_HOME, else in ~/.local/state."""
     home = os.environ.get("XDG_STATE_HOME", "")
     base = Path(home) if os.path.isabs(home) else Path(os.path.expanduser("~")) / ".local" / "state"
     name = hashlib.sha256("\0".join(sorted(os.path.abspath(path) for path in paths)).encode()).hexdigest()[:16]

@@ -76,6 +76,9 @@ def command_line(gdb: str) -> list[str]:
     return [gdb, "-q", "--nx", "--nh", "--interpreter=mi3", "-iex", "maint set worker-threads 0", *settings]
 
 
+_ENVIRONMENT = {"HOME": "/nonexistent", "DEBUGINFOD_URLS": "", "LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+
+
 def unwind(
     gdb: str, path: str, core: Core, files: LocalFiles, search: SearchPaths, limits: Limits = Limits()
 ) -> Unwound:
@@ -87,13 +90,7 @@ def unwind(
         script = _script(str(plain), core, exe, directory, search)
         empty = Path(directory) / "empty"
         empty.mkdir()
-        environment = {
-            "HOME": "/nonexistent",
-            "DEBUGINFOD_URLS": "",
-            "LC_ALL": "C",
-            "PATH": "/usr/bin:/bin",
-            "TMPDIR": str(empty),
-        }
+        environment = {**_ENVIRONMENT, "TMPDIR": str(empty)}
         output = run_limited(command_line(gdb), script, limits, str(empty), environment)
     threads, remarks = parse_output(output.text, core)
     if output.stopped_by:

@@ -69,10 +69,7 @@ def _classify(
 
 
 def _order_by_cause(node_faults: Sequence[_NodeFault], graph: WaitGraph) -> list[Fault]:
-    """Roots first, then what follows from them.
-
-    A fault whose absent ranks wait nowhere and are at fault nowhere else is a root too.
-    """
+    """Return roots first. A fault is also a root if its absent ranks wait nowhere and are at fault nowhere else."""
     by_node = {node: index for index, each in enumerate(node_faults) for node in each.nodes}
     causes = [
         {by_node[other] for node in each.nodes for other in graph.depends[node] if other in by_node} - {index}

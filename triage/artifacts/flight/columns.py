@@ -44,10 +44,7 @@ class Interned(Generic[T]):
         return index
 
     def merge(self, values: Sequence[T]) -> Any:
-        """Add the values of another list and return the index here of each of them.
-
-        Afterwards no value can be looked up by its key.
-        """
+        """Add the values of another list and return the index of each; values have no keys afterwards."""
         index_of = {value: number for number, value in enumerate(self.values)}
         for value in values:
             if index_of.setdefault(value, len(self.values)) == len(self.values):

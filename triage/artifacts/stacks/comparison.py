@@ -149,8 +149,7 @@ def _comparison_key(member: ComparedProcess) -> tuple[str, ...]:
 def infer_from_ranks(members: Sequence[ComparedProcess]) -> list[StackInference]:
     """Return what follows from the states of the ranks.
 
-    One dump alone blames no rank, except for threads that hold each other's locks, nor does a dump of the kernel that
-    only shows a sleeping thread: every rank that waits looks like that.
+    Neither a single dump (except for threads that hold each other's locks) nor a thread that sleeps blames a rank.
     """
     states = {member.rank: member.state for member in members if member.rank is not None and not member.has_moved}
     waiting = {rank: state for rank, state in states.items() if state.kind in WAITING}

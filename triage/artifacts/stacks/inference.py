@@ -21,10 +21,7 @@ Activities = Sequence[tuple[str, Activity]]
 
 
 def infer_from_stacks(facts: Iterable[Evidence], complete: CompleteOrigin, activities: Activities = ()) -> ReadResult:
-    """Return what follows from all stacks among the facts.
-
-    Each inference is there for every rank that it names, at the place of that rank's dump; notes become warnings.
-    """
+    """Return what follows from all stacks among the facts, once for each rank concerned, at the place of its dump."""
     result = ReadResult([], [])
     stacks = sorted(drop_outdated(facts, complete, activities), key=_order)
     states: list[DumpState] = []

@@ -214,7 +214,7 @@ class SearchOut(BaseModel):
     """Signatures and incidents with the words; « and » mark the words in `snippet`."""
 
     schema_: Literal["triage.search/1"] = Field(alias="schema")
-    words: str
+    query: str = Field(alias="words")
     catalog: list[dict[str, Any]]
     incidents: list[IncidentRow]
 

@@ -45,10 +45,7 @@ class Fact:
 
 
 def list_facts(diagnosis: Diagnosis, excerpts: Excerpts, around: int = LINES_AROUND) -> tuple[Fact, ...]:
-    """Return a few facts of each finding: the root cause's first, then its consequences', then others.
-
-    `excerpts` are the stored lines by the name of their source.
-    """
+    """Return a few facts of each finding, the root cause's first. `excerpts` are the stored lines by source name."""
     chosen = [
         (part, finding, fact)
         for part, finding in list_findings(diagnosis)

@@ -87,7 +87,7 @@ class IncidentHit:
 class SearchView:
     """The results of a search."""
 
-    words: str
+    query: str
     catalog: tuple[CatalogHit, ...]
     incidents: tuple[IncidentHit, ...]
 

@@ -45,10 +45,7 @@ class Outcome:
 
 
 def run_limited(work: Work, *, memory: int, seconds: float, threads: int, heartbeat: Heartbeat) -> Outcome:
-    """Do the work in a process of its own.
-
-    `heartbeat` is called twice a second with the latest report, if any; the work is stopped when it returns False.
-    """
+    """Do the work in its own process. `heartbeat` gets its reports twice a second, and stops it by returning False."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()

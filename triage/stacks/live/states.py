@@ -260,10 +260,7 @@ def main_thread(process: Process) -> Thread | None:
 
 
 def state_of(process: Process) -> State:
-    """Return what the process does.
-
-    For a main thread that only waits for its other threads, it is the collective of one of these.
-    """
+    """Return what the process does: its main thread, or the collective of a thread for which that one waits."""
     main = main_thread(process)
     if main is None:
         return State("unknown", "without a thread in its dump")
@@ -342,10 +339,7 @@ def _fits(rule: Rule, function: re.Pattern[str], file: re.Pattern[str], frame: F
 
 
 def _find_blocked_thread(process: Process, main: Thread) -> Thread | None:
-    """Another thread that, like the main thread, blocks on a bare lock in the user's program.
-
-    Events and queues do not count: healthy threads wait in them for work.
-    """
+    """Return another thread that blocks, like the main thread, on a bare lock of the program (no event, no queue)."""
     if not _blocks(main):
         return None
     return next((thread for thread in process.threads if thread is not main and _blocks(thread)), None)
