@@ -5,8 +5,8 @@
 
 `record` runs `triage ingest --format json` of the checkout on every `JOBS_DIR/*/job` and keeps the reports in one file.
 `compare` prints each difference as its path in the report, and exits with 1 where there is one. Titles, reasons,
-advice, messages and
-sentences that triage itself wrote are not compared, nor are times and memory; quoted log lines are.
+advice, messages and sentences that triage itself wrote are not compared, nor are times and memory; quoted log lines
+are.
 """
 
 from __future__ import annotations

@@ -59,8 +59,7 @@ def ingest(
     """Diagnose one job from the files, directories or archives it left behind.
 
     Several paths are one job. With `store`, the file of a store, the diagnosis is kept there. Raises `TriageError` when
-    the paths cannot be used at all; a damaged file inside a
-    readable job is a warning of the diagnosis.
+    the paths cannot be used at all; a damaged file inside a readable job is a warning of the diagnosis.
     """
     from triage import pipeline
 

@@ -133,7 +133,7 @@ threads[-1].join()
 
 
 def require_programs(*programs: str) -> None:
-    """Skip, loudly, run_directory a tool is missing; .ci/run installs all of them."""
+    """Skip the test with a message if a tool is missing; .ci/run installs all of them."""
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         assert not os.environ.get("CI"), f"{missing} must be installed in CI (.ci/run does)"

@@ -59,8 +59,8 @@ def test_agree_is_stored_and_shown(bench: Bench, endpoint: str) -> None:
     assert press(bench, endpoint, "agree") < 3
     press(bench, endpoint, "agree")
     wait_until_done(bench, bench.store.feedback.list_feedback)
-    (said,) = bench.store.feedback.list_feedback()
-    assert (said.verdict, said.actor) == ("agree", "anna (slack ANNA)")
+    (entry,) = bench.store.feedback.list_feedback()
+    assert (entry.verdict, entry.actor) == ("agree", "anna (slack ANNA)")
     assert "Marked as right by anna (slack ANNA)" in bench.text()
     assert len(bench.visible()) == 1
 
@@ -75,8 +75,8 @@ def test_wrong_asks_for_a_reason(bench: Bench, endpoint: str) -> None:
     )
     assert answer.status == 200
     wait_until_done(bench, bench.store.feedback.list_feedback)
-    (said,) = bench.store.feedback.list_feedback()
-    assert (said.verdict, said.because, said.signature) == ("wrong", "a <full> disk", "host.no-space")
+    (entry,) = bench.store.feedback.list_feedback()
+    assert (entry.verdict, entry.because, entry.signature) == ("wrong", "a <full> disk", "host.no-space")
     assert "Marked as wrong by u1 (slack U1): a &lt;full&gt; disk" in bench.text()
 
 

@@ -39,8 +39,8 @@ def test_later_ones_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv(configured_catalogs.VARIABLE, f"{first}{os.pathsep}{second}")
     assert title() == "second"
     assert configured_catalogs.list_configured_catalogs() == (tmp_path / "of-file", first, second)
-    given = load((titled(tmp_path / "three", "given"),)).signatures
-    assert "given" in {signature.title for signature in given}
+    signatures = load((titled(tmp_path / "three", "given"),)).signatures
+    assert "given" in {signature.title for signature in signatures}
 
 
 @pytest.mark.parametrize("content", ["catalogs = 3", "catalogs = [1]", "catalogs =", "\xff"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from triage.catalog.derive import derive_pattern
 
-WORDS = st.sampled_from(
+PARTS = st.sampled_from(
     [
         "shard",
         "17",
@@ -30,7 +30,7 @@ WORDS = st.sampled_from(
         "  ",
     ]
 )
-LINES = st.lists(st.lists(WORDS, min_size=1, max_size=12).map(" ".join).filter(str.strip), min_size=1, max_size=6)
+LINES = st.lists(st.lists(PARTS, min_size=1, max_size=12).map(" ".join).filter(str.strip), min_size=1, max_size=6)
 
 
 def matches(pattern: str, line: str) -> dict[str, str] | None:

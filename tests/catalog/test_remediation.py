@@ -36,8 +36,8 @@ def subsets(names: set[str]) -> Iterator[tuple[str, ...]]:
 
 def used_names(signature: Signature) -> set[str]:
     """The placeholders in the advice of the signature."""
-    found = {name for text in (signature.summary, *signature.steps) for name in re.findall(r"\{(\w+)\}", text)}
-    return found & (list_capture_names(signature) | PLACEHOLDERS)
+    placeholders = {name for text in (signature.summary, *signature.steps) for name in re.findall(r"\{(\w+)\}", text)}
+    return placeholders & (list_capture_names(signature) | PLACEHOLDERS)
 
 
 def test_no_placeholder_of_the_catalog_reaches_a_reader(catalog: Catalog) -> None:

@@ -45,9 +45,9 @@ def slack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlackServ
 
 
 def states(command: Command) -> dict[int, str]:
-    found = json.loads(command("outbox", "list", "--format", "json")[1])
-    assert found["schema"] == "triage.outbox/1"
-    return {post["id"]: post["state"] for post in found["posts"]}
+    listing = json.loads(command("outbox", "list", "--format", "json")[1])
+    assert listing["schema"] == "triage.outbox/1"
+    return {post["id"]: post["state"] for post in listing["posts"]}
 
 
 def test_notifications_are_listed_dropped_and_sent(command: Command, slack: SlackServer) -> None:

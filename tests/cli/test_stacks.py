@@ -23,10 +23,10 @@ def test_groups_and_the_odd_rank(command: Command) -> None:
 
 def test_json_for_programs(command: Command) -> None:
     """JSON has the same groups and conclusions."""
-    found = json.loads(command("stacks", JOB, "--format", "json")[1])
-    assert found["schema"] == "triage.stacks/1"
-    assert [[member["rank"] for member in group["members"]] for group in found["groups"]] == [[0, 1, 3], [2]]
-    assert [(each["rule"], each["ranks"]) for each in found["conclusions"]] == [
+    report = json.loads(command("stacks", JOB, "--format", "json")[1])
+    assert report["schema"] == "triage.stacks/1"
+    assert [[member["rank"] for member in group["members"]] for group in report["groups"]] == [[0, 1, 3], [2]]
+    assert [(each["rule"], each["ranks"]) for each in report["conclusions"]] == [
         ("never-joined", [2]),
         ("blocked-in-collective", [0, 1, 3]),
     ]

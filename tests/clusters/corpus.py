@@ -1,12 +1,10 @@
 """A labelled corpus of failures: classes written by hand, variants drawn from a seed.
 
 A class is one cause. Its texts are what different versions of a library say of it; `{…}` are the values that change
-with every run.
-A variant is one text in one shape (traceback, wrapped traceback, C++ exception, bare line), with changing ranks, hosts,
-addresses, paths and
-numbers, and sometimes the echo of further ranks. `classes.toml` holds those that the rules were written with,
-`held_out.toml` those that were
-written last and never tuned on, `pairs.toml` pairs that share their words and not their cause.
+with every run. A variant is one text in one shape (traceback, wrapped traceback, C++ exception, bare line), with
+changing ranks, hosts, addresses, paths and numbers, and sometimes the echo of further ranks. `classes.toml` holds those
+that the rules were written with, `held_out.toml` those that were written last and never tuned on, `pairs.toml` pairs
+that share their words and not their cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Suggestions rank and never decide; upgrades of the rules are upgrade and never silent."""
+"""Suggestions are ranked and never decide by themselves; upgrades of the rules are reported."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ ORDINARY = [
 
 @pytest.mark.parametrize(("kind", "text", "secret"), SECRETS)
 def test_each_kind_of_secret_is_taken_out(kind: str, text: str, secret: str) -> None:
-    """The secret goes, its kind is first, and the words around it stay."""
+    """The secret is replaced by its kind, and the text around it stays."""
     clean = redact(text)
     assert secret not in clean
     assert f"[redacted {kind}]" in clean

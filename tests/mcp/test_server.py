@@ -119,7 +119,7 @@ def test_every_tool_answers_with_citations(workspace: Path) -> None:
         assert "CUDA out of memory" in proof["untrusted"]["text"]
         assert root["catalog"]["steps"]
         assert (await ask(session, "ingest", paths=["logs/one"]))["new"] is False
-        diagnosis = await ask(session, "search", words="memory")
+        diagnosis = await ask(session, "search", query="memory")
         assert [row["incident"] for row in diagnosis["incidents"]] == [stored["incident"]]
         assert "cuda.out-of-memory" in [row["signature"] for row in diagnosis["catalog"]]
         assert (await ask(session, "similar", incident=stored["incident"]))["similar"] == []

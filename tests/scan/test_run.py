@@ -58,7 +58,7 @@ def test_no_file_stays_open(tmp_path: Path, fork: bool, monkeypatch: pytest.Monk
     """All files are closed, also when a worker process died."""
     monkeypatch.setattr(module, "_MIN_BYTES_TO_FORK", 0)
     monkeypatch.setattr(forks.threading, "active_count", lambda: 1)
-    monkeypatch.setattr(forks, "_be_copy", lambda *_: os._exit(0))
+    monkeypatch.setattr(forks, "_run_child", lambda *_: os._exit(0))
     containers = []
     for number in range(5):
         (tmp_path / str(number)).write_bytes(b"[r1] boom\n")
@@ -80,9 +80,7 @@ def test_forked_processes_return_the_same(texts: list[bytes], workers: int, chun
             containers.append(plain_container(f"{path}{index}", name=f"log{index}"))
         expected = scan(containers)
         patch.setattr(module, "_MIN_BYTES_TO_FORK", 0)
-        patch.setattr(
-            forks.threading, "active_count", lambda: 1
-        )  # a test's runner may have others, which do not matter here
+        patch.setattr(forks.threading, "active_count", lambda: 1)  # idle threads of the test runner do not matter
         forked = scan(containers, workers=workers, chunk_bytes=chunk, fork=True)
     assert forked.scanned == expected.scanned
     assert list(map(str, forked.failures)) == list(map(str, expected.failures))

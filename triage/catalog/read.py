@@ -147,7 +147,7 @@ def _suggest_key(key: str) -> str:
         code_tables.TableFile,
         code_tables.Row,
     )
-    known = sorted({field for model in models for field in model.model_fields})
+    known = sorted({info.alias or name for model in models for name, info in model.model_fields.items()})
     close = difflib.get_close_matches(key, known, n=1)
     return f"did you mean `{close[0]}`?" if close else "remove it; the keys are in signatures/schema.json"
 
@@ -165,7 +165,7 @@ def _to_signature(file: schema.SignatureFile, name: str) -> Signature:
         path=name,
         blames=file.blames,
         causal_edges=schema.to_edges(file.leads_to),
-        indicates=file.tells,
+        indicates=file.indicates,
         applies_to=dict(file.applies_to),
         meaning=file.meaning.strip(),
         impact=file.impact.strip(),

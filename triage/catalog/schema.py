@@ -190,7 +190,9 @@ class SignatureFile(Strict):
     severity: Literal["info", "warning", "error", "fatal"] = Field(description="By the action needed")
     match: Condition | None = Field(None, description="Condition on the evidence; left out for role guide")
     blames: Name | None = Field(None, description="The capture that names the rank (or ranks) at fault")
-    tells: Indicates | None = Field(None, description="What it indicates about its rank, for the rules across ranks")
+    indicates: Indicates | None = Field(
+        None, alias="tells", description="What it indicates about its rank, for the rules across ranks"
+    )
     leads_to: list[Edge] = Field(default_factory=list, description="What this finding explains")
     applies_to: dict[Text, Annotated[str, Field(pattern=BOUNDS)]] = Field(
         default_factory=dict, description='Version bounds: {nccl: ">=2.4"}'

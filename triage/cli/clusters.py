@@ -14,7 +14,6 @@ from triage.cli import options
 
 if TYPE_CHECKING:
     from triage.clusters import NearestCluster
-    from triage.model.evidence import Evidence
     from triage.model.store import Cluster
     from triage.store import Store
 
@@ -302,7 +301,7 @@ def promote(
     with options.open_store(store) as opened:
         cluster = opened.clusters.get(id)
         members = [fact for _, _, facts in opened.clusters.list_exemplars(cluster.id) for fact in facts]
-        others = _list_other_facts(opened, cluster.id)
+        others = opened.clusters.list_facts_of_others(cluster)
         taken = [item.id for item in lookup.load_signatures([directory] if directory.is_dir() else ())]
         text = (title or cluster.name or cluster.title)[:80].strip()
         path, promotion = promote_cluster(signature, text, cluster.id, members, others, directory, taken)
@@ -383,16 +382,6 @@ def undo(number: EntryNumber, by: options.By = None, store: options.StoreFile = 
     """
     with options.open_store(store) as opened:
         _confirm(f"entry {number} undone", opened.cluster_actions.undo(number, actor=options.actor_name(by)))
-
-
-def _list_other_facts(opened: Store, cluster: str) -> list[Evidence]:
-    """Return facts of other clusters, those that share the most words with this one first."""
-    own = {word for key in opened.clusters.get(cluster).keys for word in key.headline.split()}
-    near = sorted(
-        opened.clusters.list_keys(), key=lambda item: (-len(own & set(item[0].headline.split())), item[0].key)
-    )
-    names = list(dict.fromkeys(name for _, name in near if name != cluster))[:50]
-    return [fact for name in names for _, _, facts in opened.clusters.list_exemplars(name) for fact in facts]
 
 
 def _confirm(message: str, entry: int) -> None:

@@ -129,8 +129,8 @@ def _read_cores(
             if source.kind != "core":
                 continue
             count += 1
-            kept = CoreReader().read_stream(source, stream) if stream is not None else None
-            place = (kept.source if kept is not None else source).path
+            artifact = CoreReader().read_stream(source, stream) if stream is not None else None
+            place = (artifact.source if artifact is not None else source).path
             yield read_core(place or "", source.name, search_paths, use_gdb, use_gdb, limits)  # type: ignore[arg-type]
     if not count:
         raise InputError(

@@ -151,9 +151,7 @@ def _stopped_with_job(root: Candidate, job: JobMap) -> set[int]:
 
 
 def _fact_signs(fact: Evidence) -> Iterator[tuple[Sign, Iterable[int]]]:
-    """Yield what the end of a process means for its rank, and an inference for the ranks it names and those that
-    wait.
-    """
+    """Yield what the end of a process means for its rank, and an inference for ranks that it names or that wait."""
     own = () if fact.origin.rank is None else (fact.origin.rank,)
     detail = fact.detail
     if isinstance(detail, ExitDetail):

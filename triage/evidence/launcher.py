@@ -136,9 +136,7 @@ def _seconds(match: re.Match[str]) -> float:
 
 
 def _in_zone_of_block(local: float, block: Block) -> float:
-    """Return the time of a table, which is in the host's zone, in the zone of the time before its line if there is
-    one.
-    """
+    """Return the time of a table, which is in the host's zone, in the zone of the time before its line, if any."""
     if not block.has_own_time or block.origin.time is None or abs(block.origin.time - local) < _ZONE:
         return local
     return match_time_zone(local, block.origin.time)

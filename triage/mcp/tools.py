@@ -51,12 +51,12 @@ class Tools:
         report = responses.report(stored.diagnosis, self._catalog())
         return self._respond(incident=stored.id, new=stored.is_new, **report)
 
-    def search(self, words: SearchText, limit: Limit = 10) -> dict[str, Any]:
+    def search(self, query: SearchText, limit: Limit = 10) -> dict[str, Any]:
         """Search past incidents and signatures of the catalog."""
         with self._open_store() as opened:
             signatures = list(self._catalog().values())
             index = meaning_search.build_index(signatures)
-            numbers, hits = meaning_search.search_text(index, opened.search if opened else None, words, limit)
+            numbers, hits = meaning_search.search_text(index, opened.search if opened else None, query, limit)
         return self._respond(
             catalog=[{"signature": signatures[number].id, "title": signatures[number].title} for number in numbers],
             incidents=[responses.search_hit(hit) for hit in hits],

@@ -96,7 +96,7 @@ def draft_signature(
             (title or cluster.name or cluster.title)[:80].strip(),
             cluster.id,
             [fact for _, _, facts in store.clusters.list_exemplars(cluster.id) for fact in facts],
-            _facts_of_other_clusters(store, cluster),
+            store.clusters.list_facts_of_others(cluster),
             directory,
             [item.id for item in catalog.signatures],
         )
@@ -119,13 +119,3 @@ def _check_signature(catalog: Catalog, path: Path, text: str) -> tuple[dict[str,
         problems = [problem for problem in check_files([path]) if problem.severity != "info"]
         cache[text] = tuple({name: getattr(problem, name) for name in names} for problem in problems)
     return cache[text]
-
-
-def _facts_of_other_clusters(store: Store, cluster: Cluster) -> list[Evidence]:
-    """Return facts of other clusters; those that share the most words with this one first."""
-    own_words = {name for key in cluster.keys for name in key.headline.split()}
-    similar_first = sorted(
-        store.clusters.list_keys(), key=lambda item: (-len(own_words & set(item[0].headline.split())), item[0].key)
-    )
-    clusters = list(dict.fromkeys(other for _, other in similar_first if other != cluster.id))[:50]
-    return [fact for other in clusters for _, _, facts in store.clusters.list_exemplars(other) for fact in facts]

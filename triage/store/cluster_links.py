@@ -140,7 +140,7 @@ def keep_apart(db: sqlite3.Connection, some: Iterable[str], others: Sequence[str
 
 
 def remove_apart(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[object, ...]]:
-    """What a person put together is no longer oldest apart; the rows that are removed."""
+    """Remove and return the rows that keep these keys apart, because a person put them together."""
     removed = []
     for row in db.execute("SELECT * FROM apart").fetchall():
         if row["one"] in keys and row["other"] in keys:

@@ -147,10 +147,19 @@ class Clusters:
         marks = ", ".join("?" * len(states))
         return self._read_clusters(f"c.state IN ({marks})", list(states), limit, now)
 
+    def list_facts_of_others(self, cluster: Cluster) -> list[Evidence]:
+        """Return facts of up to 50 other clusters; those that share the most words with this one come first."""
+        own_words = {term for key in cluster.keys for term in key.headline.split()}
+        similar_first = sorted(
+            self.list_keys(), key=lambda item: (-len(own_words & set(item[0].headline.split())), item[0].key)
+        )
+        others = list(dict.fromkeys(other for _, other in similar_first if other != cluster.id))[:50]
+        return [fact for other in others for _, _, facts in self.list_exemplars(other) for fact in facts]
+
     def list_exemplars(self, reference: str) -> list[tuple[str, str, tuple[Evidence, ...]]]:
         """Return (key, incident, facts) of the stored examples of each fingerprint, the oldest first.
 
-        An example with keys of several versions of the rules is returned newest, with the newest key.
+        An example with keys of several versions of the rules is returned once, with the newest key.
         """
         rows = self._db.read(
             "SELECT e.* FROM exemplar e JOIN cluster_key k ON k.key = e.key WHERE k.cluster = ? "

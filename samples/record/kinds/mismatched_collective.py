@@ -1,8 +1,7 @@
 """One rank issues another collective than its peers, which TORCH_DISTRIBUTED_DEBUG=DETAIL notices.
 
-WHAT sets the difference: op (broadcast for all-reduce), shape, or dtype. The model is not wrapped by DDP:
-its constructor crashes under DETAIL in the CPU build of torch 2.13
-(see the sample segfault_all_ranks_redirects).
+WHAT sets the difference: op (broadcast for all-reduce), shape, or dtype. The model is not wrapped by DDP: its
+constructor crashes under DETAIL in the CPU build of torch 2.13 (see the sample segfault_all_ranks_redirects).
 """
 
 import os

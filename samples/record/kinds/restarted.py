@@ -1,8 +1,7 @@
 """A job that fails in its first attempt and is started again by torchrun.
 
-With FAIL_AGAIN=1 it fails in every attempt. With SLOW_START=1 the odd rank joins the second attempt late.
-The store of the first attempt still runs then,
-so the peer of that rank finds the address of the first attempt.
+With FAIL_AGAIN=1 it fails in every attempt. With SLOW_START=1 the odd rank joins the second attempt late. The store of
+the first attempt still runs then, so the peer of that rank finds the address of the first attempt.
 """
 
 import os

@@ -1,8 +1,7 @@
 """All ranks fail the same assertion together.
 
-With MIX_LINES=1 they write their tracebacks line by line, unbuffered and without any `[rankN]:` prefix, into one
-shared file. The lines of eight tracebacks then mix,
-as they do when the ranks write to a network file system.
+With MIX_LINES=1 they write their tracebacks line by line, unbuffered and without any `[rankN]:` prefix, into one shared
+file. The lines of eight tracebacks then mix, as they do when the ranks write to a network file system.
 """
 
 import os

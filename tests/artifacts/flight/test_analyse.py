@@ -43,7 +43,7 @@ def only_root(faults: tuple[Fault, ...]) -> Fault:
 
 @pytest.mark.parametrize("backend", ["nccl", "gloo", "hccl", "nccl2", "ucc"])
 def test_healthy_jobs_have_no_fault(backend: str) -> None:
-    """Nothing is outcome where everything is done."""
+    """Dumps of a finished job give no fault."""
     assert analysis(job(lambda calls: calls, backend=backend)).faults == ()
 
 

@@ -166,9 +166,7 @@ def first_cuda_error(graph: CausalGraph) -> None:
 
 
 def _first_ranks(context: RuleContext, candidate: Candidate) -> set[int]:
-    """Return the ranks that report clearly before all others; none where there are none, or times cannot be
-    compared.
-    """
+    """Return the ranks that report clearly before all others; none if no rank does, or times cannot be compared."""
     times: dict[int, Reported] = {}
     clocks = set()
     for fact in candidate.facts:
