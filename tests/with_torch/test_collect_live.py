@@ -85,6 +85,6 @@ def test_a_bundle_of_a_hung_job_names_the_rank(hung_pids: list[int], tmp_path: P
     assert root is not None
     assert (root.signature, root.ranks) == ("torch.rank-never-joined", (2,))
     text = root.evidence[0].text
-    assert "rank 2 is in save_checkpoint" in text
+    assert "Rank 2 is in save_checkpoint" in text
     assert "ckpt.pt" in text
     assert "ranks 0, 1, 3 are in all_reduce" in text
