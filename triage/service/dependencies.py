@@ -18,9 +18,9 @@ from starlette.responses import Response
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 from triage.service.access import Principal, is_sign_in_required
-from triage.service.authentication import SessionCookies
 from triage.service.errors import ServiceError
 from triage.service.log import ResponseCounts
+from triage.service.sessions import SessionCookies
 from triage.settings import Settings
 from triage.settings.sections import Role
 from triage.store import Store

@@ -17,8 +17,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from triage.base.lazy_re import lazy_re
-from triage.service.authentication import read_cookie
 from triage.service.dependencies import ServiceState
+from triage.service.sessions import read_cookie
 
 CACHE_SECONDS = 15.0
 MAX_BYTES = 64 << 20

@@ -12,8 +12,8 @@ from fastapi.routing import APIRoute
 
 from triage.service import api
 from triage.service.api.schemas import Problem
-from triage.service.authentication import SESSION_COOKIE
 from triage.service.dependencies import Require
+from triage.service.sessions import SESSION_COOKIE
 
 PREFIX = "/api/v1"
 SECURITY_SCHEMES = {
