@@ -87,4 +87,4 @@ def test_a_bundle_of_a_hung_job_names_the_rank(hung_pids: list[int], tmp_path: P
     text = root.evidence[0].text
     assert "Rank 2 is in save_checkpoint" in text
     assert "ckpt.pt" in text
-    assert "ranks 0, 1, 3 are in all_reduce" in text
+    assert "ranks 0-1, 3 are in all_reduce" in text
