@@ -58,6 +58,5 @@ def test_what_is_not_understood_is_an_error(pattern: str) -> None:
 
 def test_every_shipped_pattern_is_understood(catalog: Catalog) -> None:
     """A pattern that is not understood would have no literals, and the scan could not look for it."""
-    for signature in catalog.signatures:
-        for leaf in positive_leaves(signature.match):
-            parse_pattern(leaf.text or "")
+    patterns = [leaf.text for signature in catalog.signatures for leaf in positive_leaves(signature.match) if leaf.text]
+    assert len([parse_pattern(pattern) for pattern in patterns]) > 500

@@ -47,7 +47,7 @@ def parse_yaml(text: str) -> YamlDocument:
     try:
         document.value = _Reader(text, document).read()
     except _StopReading:
-        pass
+        pass  # the reader has written its remark
     except yaml.MarkedYAMLError as error:
         position = _position(error.problem_mark or error.context_mark)
         document.remarks.append((position, f"not YAML: {_describe_error(error)}", _suggest_fix(error, text)))

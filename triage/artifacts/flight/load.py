@@ -60,7 +60,7 @@ def _json(data: bytes) -> Loaded:
     except RecursionError:
         refuse("deep nesting", 0)
     except ValueError:
-        pass
+        pass  # cut short or damaged: what is complete is still read, and the result says that it is not whole
     try:
         return Loaded(_readable(text), False)
     except RecursionError:
@@ -86,7 +86,7 @@ def _readable(text: str) -> dict[str, Any]:
                 value["entries"].append(entry)
             position = _skip(text, position, ",") + 1
     except (ValueError, IndexError):
-        pass
+        pass  # here the object ends
     return value
 
 
