@@ -193,8 +193,7 @@ def _cell(title: str) -> str:
 
 def addresses() -> str:
     """Return the addresses of the service as tables: the API's, then those for browsers."""
-    from triage.service import api, hooks
-    from triage.service import pages as web
+    from triage.service import api, hooks, pages as web
     from triage.service.api.openapi import PREFIX, Route, list_routes
 
     def table(routes: Sequence[Route]) -> str:

@@ -321,7 +321,7 @@ def test_every_section_of_a_report_is_explained() -> None:
 
 # The one module that loads pickles: it first checks that they have only opcodes of plain data
 # (tests/artifacts/flight/test_load.py).
-PICKLES = ROOT / "triage" / "artifacts" / "flight" / "opcode_check.py"
+PICKLES = ROOT / "triage" / "artifacts" / "flight" / "safe_unpickler.py"
 # The packages that open connections and start processes; they may not load pickles or run code either.
 FACES = ("service", "bots", "watch", "testing")
 LOADERS = {"pickle", "marshal", "shelve"}

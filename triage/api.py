@@ -17,8 +17,7 @@ from triage.store import Store
 
 if TYPE_CHECKING:
     from triage.catalog.model import Signature
-    from triage.model.diagnosis import Diagnosis
-    from triage.model.store import StoredIncident
+    from triage.model import Diagnosis, StoredIncident
     from triage.store.search import SearchHit, SimilarIncident
 
 Place = str | os.PathLike[str] | None

@@ -25,13 +25,12 @@ from tests.artifacts.crash_factories import (
     make_core,
     require_programs,
 )
-from triage.artifacts.cores import gdb, limited_process, python_frames, spool
+from triage.artifacts.cores import gdb, limited_process, python_frames, reader
 from triage.artifacts.cores.limited_process import Limits, run_limited
-from triage.artifacts.cores.local_files import SearchPaths
+from triage.artifacts.cores.local_files import SearchPaths, build_id_of
 from triage.artifacts.cores.model import CoreError
 from triage.artifacts.cores.reader import CoreReader, to_evidence
 from triage.artifacts.cores.report import CoreReport, read_core
-from triage.artifacts.cores.symbols import build_id_of
 from triage.artifacts.interface import Artifact
 from triage.cli import main
 from triage.clusters.fingerprint import name_cluster
@@ -326,7 +325,7 @@ def test_damaged_core_of_a_job_is_a_warning(tmp_path: Path) -> None:
 def test_large_archived_core_keeps_its_stacks(lab: Lab) -> None:
     """Above the cap only what stacks need is in memory, with the same report."""
     with lab.core("threads").open("rb") as stream:
-        core, first = spool.spool_core(stream, cap=1 << 19)  # type: ignore[arg-type]
+        core, first = reader.spool_core(stream, cap=1 << 19)  # type: ignore[arg-type]
     assert core.is_partial
     assert first[:4] == b"\x7fELF"
     size = os.stat(core.path).st_blocks * 512

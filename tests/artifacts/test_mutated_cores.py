@@ -7,8 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.artifacts.crash_factories import C, compile_program, make_core, require_programs
 from triage.artifacts.cores import elf

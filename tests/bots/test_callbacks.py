@@ -9,8 +9,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.bots.factories import CHANNEL, Bench, texts
 from tests.store.factories import known_diagnosis

@@ -7,8 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from tests.render.test_bots import HOSTILE, strings
 from tests.store.factories import NOW, known_diagnosis
@@ -16,8 +15,7 @@ from triage.bots.slack import messages
 from triage.model.store import Feedback, Incident, StoredIncident
 from triage.store.notifications import Notification, Repeat
 from triage.store.search import SearchHit, SimilarIncident
-from triage.testing.blocks import find_problem
-from triage.testing.slack import SlackServer
+from triage.testing.slack import SlackServer, find_problem
 
 hostile = st.sampled_from(HOSTILE) | st.text(max_size=60)
 LINK = "https://triage.example"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from triage.catalog import read
 from triage.catalog.model import Signature
+from triage.catalog.problems import Problem
 from triage.model.evidence import Evidence, Origin
 
 GLOO = r"""
@@ -43,6 +44,12 @@ def to_evidence(text: str) -> list[Evidence]:
     return [evidence(text)]
 
 
+def parse_signature(text: str, name: str) -> tuple[Signature | None, list[Problem]]:
+    """Parse the text of a file called `name` that has one signature (None if it is unusable), and all its errors."""
+    signatures, problems = read.parse_signatures(text, name)
+    return next(iter(signatures), None), problems
+
+
 def signature(match: str, identifier: str = "test.case", **keys: str) -> Signature:
     """A signature with this YAML as `match`, read like a file."""
     lines = [f"id: {identifier}", "revision: 1", "title: A case", "role: either", "severity: error"]
@@ -52,7 +59,7 @@ def signature(match: str, identifier: str = "test.case", **keys: str) -> Signatu
         *("  " + line for line in match.strip("\n").splitlines()),
     ]
     lines += [f"{key}: {value}" for key, value in keys.items()]
-    parsed, problems = read.parse_signature("\n".join(lines), f"{identifier}.yaml")
+    parsed, problems = parse_signature("\n".join(lines), f"{identifier}.yaml")
     assert parsed is not None, problems
     return parsed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog.factories import evidence, shipped, write
+from tests.catalog.factories import evidence, parse_signature, shipped, write
 from triage.catalog import literal_selection, read
 from triage.catalog.check import check_files
 from triage.catalog.match import Matcher, evaluate_signature
@@ -71,7 +71,7 @@ def test_a_row_matches_its_codes_anywhere() -> None:
 
 def test_a_row_yields_to_a_more_specific_signature() -> None:
     """Where both match the same evidence, only the signature does; other evidence still matches the row."""
-    own, _ = read.parse_signature(
+    own, _ = parse_signature(
         "id: box.wet\nrevision: 1\ntitle: Wet\nstatus: stable\nrole: cause\nseverity: fatal\n"
         "match: {text: 'fault 9 in the rain'}",
         "w",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re2
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from triage.catalog.derive import derive_pattern
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 import json
 import time
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.catalog.factories import evidence
-from triage.catalog import literal_selection, read
+from tests.catalog.factories import evidence, parse_signature
+from triage.catalog import literal_selection
 from triage.catalog.match import Matcher
 from triage.catalog.model import Catalog
 
@@ -54,7 +53,7 @@ conditions = st.one_of(
 def test_a_hostile_line_is_read_in_time(condition: object, seed: str) -> None:
     """Nested repeats, alternations and gaps: RE2 reads the line once for each pattern."""
     head = "id: a.b\nrevision: 1\ntitle: t\nstatus: stable\nrole: cause\nseverity: error\n"
-    signature, problems = read.parse_signature(f"{head}match: {json.dumps(condition)}\n", "a/b.yaml")
+    signature, problems = parse_signature(f"{head}match: {json.dumps(condition)}\n", "a/b.yaml")
     if signature is None:
         assert problems  # refused is an answer too, with its reason
         return

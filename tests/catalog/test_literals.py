@@ -4,8 +4,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from triage.catalog.literals import MAX_BYTES, MIN_BYTES, choose_literals, required_literals
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog.factories import GLOO, shipped, to_evidence, write
-from triage.catalog import lock, read, signature_files
+from tests.catalog.factories import GLOO, parse_signature, shipped, to_evidence, write
+from triage.catalog import lock, signature_files
 from triage.catalog.check import check_files
 from triage.catalog.model import Catalog, Signature
 
 
 def signature(text: str = GLOO) -> Signature:
-    result, problems = read.parse_signature(text, "gloo/peer-closed.yaml")
+    result, problems = parse_signature(text, "gloo/peer-closed.yaml")
     assert result is not None, problems
     return result
 

@@ -5,8 +5,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.catalog.factories import evidence, signature
 from triage.catalog import match as match_module

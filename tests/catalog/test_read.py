@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog.factories import GLOO, signature
+from tests.catalog.factories import GLOO, parse_signature, signature
 from triage.catalog import read
 from triage.catalog.model import CausalEdge, Clause, Leaf
 
 
 def messages(text: str) -> list[str]:
-    return [str(problem) for problem in read.parse_signature(text, "f.yaml")[1]]
+    return [str(problem) for problem in parse_signature(text, "f.yaml")[1]]
 
 
 def test_a_good_file_becomes_a_signature() -> None:
     """All parts of the file arrive in the dataclass."""
     extra = "blames: peer\nleads_to:\n  - {signature: torch.collective-timeout, scope: other-ranks}\n"
     extra += "applies_to: {torch: '>=2.0, <3'}\n"
-    result, problems = read.parse_signature(GLOO + extra, "signatures/gloo/peer-closed.yaml")
+    result, problems = parse_signature(GLOO + extra, "signatures/gloo/peer-closed.yaml")
     assert problems == []
     assert result is not None
     assert result.domain == "gloo"
@@ -41,7 +41,7 @@ def test_all_errors_are_collected() -> None:
         .replace("title:", "titel:")
     )
     text = text.replace("action: fix-code", "action: pray").replace("'during shutdown'", "'(?!x)y'")
-    result, problems = read.parse_signature(text, "f.yaml")
+    result, problems = parse_signature(text, "f.yaml")
     assert result is None
     assert [(p.line, p.message.partition(":")[0]) for p in problems] == [
         (2, "title"),
@@ -174,7 +174,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("written", "seconds"), [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1d", 86400.0)])
 def test_windows_of_edges(written: str, seconds: float) -> None:
     """A window is a number with a unit; it may be missing."""
-    result, _ = read.parse_signature(
+    result, _ = parse_signature(
         GLOO + f"leads_to: [{{signature: a.b, window: {written}}}, {{signature: c.d}}]\n", "f.yaml"
     )
     assert result is not None
@@ -184,15 +184,15 @@ def test_windows_of_edges(written: str, seconds: float) -> None:
 @pytest.mark.parametrize("written", ["30", "0m", "1.5h", "-3s", "30 minutes"])
 def test_invalid_windows_are_refused(written: str) -> None:
     """The hint shows the form of a window."""
-    _, problems = read.parse_signature(GLOO + f"leads_to: [{{signature: a.b, window: '{written}'}}]\n", "f.yaml")
+    _, problems = parse_signature(GLOO + f"leads_to: [{{signature: a.b, window: '{written}'}}]\n", "f.yaml")
     assert [problem.hint for problem in problems] == ["write a number and a unit, such as 90s, 30m, 2h or 1d"]
 
 
 def test_only_deprecated_signatures_are_replaced() -> None:
     """`replaced_by` names the successor of a deprecated signature; otherwise it is an error."""
-    _, problems = read.parse_signature(GLOO + "replaced_by: gloo.other\n", "f.yaml")
+    _, problems = parse_signature(GLOO + "replaced_by: gloo.other\n", "f.yaml")
     assert ["only a deprecated signature can have" in problem.message for problem in problems] == [True]
-    result, _ = read.parse_signature(
+    result, _ = parse_signature(
         GLOO.replace("status: stable", "status: deprecated") + "replaced_by: gloo.other\n", "f.yaml"
     )
     assert result is not None

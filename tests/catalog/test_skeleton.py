@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from tests.catalog.factories import parse_signature
 from triage.base.errors import OptionError
 from triage.catalog import read
 from triage.catalog.check import check_files
@@ -71,7 +72,7 @@ def test_a_used_id_is_refused(tmp_path: Path) -> None:
 )
 def test_any_title_survives(title: str) -> None:
     """YAML returns the title unchanged."""
-    signature, problems = read.parse_signature(format_skeleton("my.mode", Path("x.yaml"), title), "x.yaml")
+    signature, problems = parse_signature(format_skeleton("my.mode", Path("x.yaml"), title), "x.yaml")
     assert problems == []
     assert signature is not None
     assert signature.title == title

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_help_teaches_with_an_example(command: Command, name: str) -> None:
 
 def test_formats_of_help_are_those_of_render() -> None:
     """The list in the options is the list of renderers."""
-    assert tuple(choice.value for choice in options.Format) == NAMES
+    assert get_args(options.Format) == NAMES
 
 
 @pytest.mark.parametrize(

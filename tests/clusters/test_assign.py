@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.clusters import Clusters, KnownKey, fingerprint
 from triage.model.evidence import Evidence, Origin

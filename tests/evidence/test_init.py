@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.evidence import EXTRACTORS, TRIGGERS, extract_text, message
 from triage.evidence.extractor import EXCERPT_LINES, TEXT_CHARACTERS, shorten

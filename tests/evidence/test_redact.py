@@ -6,15 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import triage
 from triage.base.errors import OptionError
-from triage.evidence import extract_text
-from triage.evidence import redact as door
-from triage.evidence.pseudonyms import Pseudonyms
+from triage.evidence import extract_text, redact as door
 from triage.evidence.redact import count_redactions, redact, redact_all
+from triage.evidence.redaction import Pseudonyms
 from triage.evidence.secrets import has_key_line
 
 ROOT = Path(__file__).parents[2]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.model.evidence import Origin
 from triage.ranks.file_names import FILE_NAMINGS, FileNaming, is_process_snapshot, parse_file_name

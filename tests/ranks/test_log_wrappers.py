@@ -6,8 +6,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.ranks.layouts import PLAIN, detect_layout
 from triage.ranks.log_wrappers import LOG_WRAPPERS, LogWrapper, json_forms, unescape_json, unwrap_json, with_json_forms

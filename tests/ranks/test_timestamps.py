@@ -7,8 +7,7 @@ import datetime
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.ranks.timestamps import GLOG, ISO, SYSLOG, epoch_seconds, match_time_zone
 

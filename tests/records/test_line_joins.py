@@ -1,4 +1,4 @@
-"""triage.records.line_joins, and the lines that it splits"""
+"""triage.records.line_cuts: lines that a transport cut, joined again."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.records.saved_cells import SavedCells
 from triage.scan.interface import CELL, SavedCell, ScanResult

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from triage.records.tracebacks import CHAINS, HEADER, is_exception
 

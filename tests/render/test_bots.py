@@ -9,13 +9,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from tests.render import factories
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.render import LINKED, NAMES, codequality, github, gitlab, junit, render, sarif, slack
-from triage.testing.blocks import find_problem
+from triage.testing.slack import find_problem
 
 HOSTILE = (
     "<!channel> <@U1> <!subteam^S1|all> <https://evil.example|click>",

@@ -6,8 +6,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from triage.render import table
 from triage.render.terminal import Paint, columns

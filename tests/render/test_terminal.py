@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.render.sanitize import sanitize_line
 from triage.render.terminal import Paint, columns, ends, fold, labelled, wrap

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.scan import literal_matcher
-from triage.scan import storm as storm_module
 from triage.scan.literal_matcher import HyperscanMatcher, Re2Matcher, build
 from triage.scan.windows import choose_windows
 
@@ -88,7 +86,7 @@ def test_a_storm_gives_the_same_first_places(parts: list[bytes], start_bytes: in
     usual = b"fine boom\n" * 8
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(literal_matcher, "_SLICE_START", start_bytes)
-        patch.setattr(storm_module, "_MIN_SLICES", 2)
+        patch.setattr(literal_matcher, "_MIN_SLICES", 2)
         matcher = HyperscanMatcher(literals, [])
         for _ in range(3):
             assert matcher.find_first(usual, 0, len(usual)) == [(9, 0)]

@@ -7,8 +7,7 @@ import sys
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from triage.records.saved_cells import SavedCells
 from triage.scan.interface import CELL

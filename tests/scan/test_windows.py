@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.scan.windows import add_missing_windows, choose_windows, literals_by_window, replace_common_windows
 

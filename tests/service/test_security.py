@@ -18,8 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 

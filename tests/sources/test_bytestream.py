@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.sources.bytestream import ByteStream, Damage, FileStream, MemoryStream
 from triage.sources.stream_views import CappedStream, ChecksummedStream, SliceStream, SparseStream, TranscodedStream

@@ -10,7 +10,7 @@ from typing import get_args
 
 from triage import sources
 from triage.sources import READERS, FileKind
-from triage.sources.lazy_reader import LazyReader
+from triage.sources.expand import LazyReader
 
 
 def test_every_kind_has_exactly_one_reader() -> None:

@@ -1,4 +1,4 @@
-"""triage.sources.zips and zip_headers"""
+"""triage.sources.zips"""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import zipfile
 
 import pytest
 import zstandard
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from triage.sources import Limits, zips
 

@@ -8,8 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from triage.ranks.file_prefixes import FILE_PREFIXES
 from triage.ranks.grammar import Grammar, Table, build_table

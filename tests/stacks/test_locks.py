@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.stacks.live import locks
 from triage.stacks.live.model import Process, State, Thread, format_state

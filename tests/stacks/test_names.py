@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from triage.stacks.demangle import demangle
-from triage.stacks.names import library_name, normalise_function
+from triage.stacks.names import demangle, library_name, normalise_function
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from tests.store.factories import DAY, NOW, clean_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import OptionError

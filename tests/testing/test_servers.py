@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from triage.testing.blocks import find_problem
 from triage.testing.forges import GitHubServer, GitLabServer
 from triage.testing.local import Reply, Request
-from triage.testing.slack import SlackServer
+from triage.testing.slack import SlackServer, find_problem
 from triage.testing.webhook import WebhookServer
 
 sdk = pytest.importorskip("slack_sdk")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.model.diagnosis import Diagnosis, Finding, Job
 from triage.watch.policy import CLEAN, Announcement, NotificationTiming, Policy, cause_key

@@ -1,11 +1,12 @@
-"""Artifacts: what a job leaves besides text. READERS is the ordered list of the kinds that can be read.
+"""Artifacts: what a job leaves besides text. READERS are the kinds that can be read.
 
 A reader is only imported when the job has an artifact of its kind; every other artifact gives a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import importlib
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from triage.artifacts.interface import Artifact, Reader, ReadResult
@@ -14,69 +15,36 @@ from triage.model.evidence import Evidence, Source, SourceKind, Warning
 if TYPE_CHECKING:
     from triage.artifacts.stacks.inference import Activities, CompleteOrigin
 
-__all__ = ["READERS", "conclude", "read", "reader_of"]
-
-
-def _error_file() -> Reader:
-    from triage.artifacts.error_file import ErrorFile
-
-    return ErrorFile()
-
-
-def _environment() -> Reader:
-    from triage.artifacts.environment import Environment
-
-    return Environment()
-
-
-def _flight() -> Reader:
-    from triage.artifacts.flight import FlightRecorder
-
-    return FlightRecorder()
-
-
-def _cores() -> Reader:
-    from triage.artifacts.cores.reader import CoreReader
-
-    return CoreReader()
-
-
-def _pyspy() -> Reader:
-    from triage.artifacts.stacks.reader import LiveStacks
-
-    return LiveStacks("py-spy")
-
-
-def _live_stacks() -> Reader:
-    from triage.artifacts.stacks.reader import LiveStacks
-
-    return LiveStacks("live-stacks")
-
-
-READERS: tuple[tuple[SourceKind, Callable[[], Reader]], ...] = (
-    ("error-file", _error_file),
-    ("environment", _environment),
-    ("flight-recorder", _flight),
-    ("core", _cores),
-    ("py-spy", _pyspy),
-    ("live-stacks", _live_stacks),
-)
+READERS: dict[SourceKind, tuple[str, str]] = {
+    "error-file": ("error_file", "ErrorFile"),
+    "environment": ("environment", "Environment"),
+    "flight-recorder": ("flight.reader", "FlightRecorder"),
+    "core": ("cores.reader", "CoreReader"),
+    "py-spy": ("stacks.reader", "LiveStacks"),
+    "live-stacks": ("stacks.reader", "LiveStacks"),
+}
+"""The kinds that can be read, in the order in which they are read; each with the module and the class of its reader."""
 
 _UNREAD = {"binary": "skipped, because it is not text", "empty": "the file is empty"}
 
 
 def find_reader(source: Source) -> Reader | None:
     """Return the reader for the source's kind, None where no reader takes it."""
-    return next((reader() for kind, reader in READERS if kind == source.kind), None)
+    if source.kind not in READERS:
+        return None
+    module, name = READERS[source.kind]
+    reader: Reader = getattr(importlib.import_module(f"triage.artifacts.{module}"), name)()
+    return reader
 
 
 def read_artifacts(artifacts: Iterable[Artifact]) -> ReadResult:
     """Return the evidence in all artifacts, in any order, and a warning for each that could not be read."""
     result = ReadResult([], [])
     remaining = sorted(artifacts, key=lambda artifact: artifact.source.name)
-    for kind, reader in READERS:
-        if of_kind := [artifact for artifact in remaining if artifact.source.kind == kind]:
-            evidence, warnings = reader().read(of_kind)
+    for kind in READERS:
+        of_kind = [artifact for artifact in remaining if artifact.source.kind == kind]
+        if of_kind and (reader := find_reader(of_kind[0].source)):
+            evidence, warnings = reader.read(of_kind)
             result.evidence.extend(evidence)
             result.warnings.extend(warnings)
             remaining = [artifact for artifact in remaining if artifact.source.kind != kind]

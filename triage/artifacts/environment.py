@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from triage.artifacts.interface import Artifact, ReadResult
 from triage.base.lazy_re import lazy_re
 from triage.evidence.settings import settings_in_dump
-from triage.model.evidence import Evidence, Origin, SourceKind
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.file_names import parse_file_name
 
 # Variables in which launchers put rank and host; the first that is set wins.
@@ -30,7 +30,6 @@ _HOST_IN_NAME = lazy_re(
 class Environment:
     """Reads dumps of settings and versions."""
 
-    kind: SourceKind = "environment"
     max_bytes = 1 << 18
 
     def read(self, artifacts: Sequence[Artifact]) -> ReadResult:
@@ -62,13 +61,11 @@ def to_evidence(artifact: Artifact) -> Evidence:
     """Return all settings of one dump; `excerpt` gives the place of each as a line `name offset line`."""
     settings = settings_in_dump(artifact.data)
     values = {name: value for name, (value, _, _) in settings.items()}
-    origin = Origin(rank=_number(values, _RANK), local_rank=_number(values, _LOCAL_RANK), host=_first(values, _HOST))
-    form = "dump" if any(name.isupper() for name in values) else "versions"
     return Evidence(
         kind="environment",
-        component=form,
+        component="dump" if any(name.isupper() for name in values) else "versions",
         text=f"{len(values)} settings",
-        origin=origin,
+        origin=Origin(rank=_number(values, _RANK), local_rank=_number(values, _LOCAL_RANK), host=_first(values, _HOST)),
         source=artifact.source.name,
         offset=0,
         end=len(artifact.data),

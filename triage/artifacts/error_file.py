@@ -13,13 +13,12 @@ from typing import Any
 
 from triage import evidence
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
-from triage.model.evidence import Evidence, SourceKind
+from triage.model.evidence import Evidence
 
 
 class ErrorFile:
     """Reads error files of torchelastic."""
 
-    kind: SourceKind = "error-file"
     max_bytes = 1 << 22
 
     def read(self, artifacts: Sequence[Artifact]) -> ReadResult:

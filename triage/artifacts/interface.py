@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from triage.base.errors import TriageError
-from triage.model.evidence import Evidence, Source, SourceKind, Warning
+from triage.model.evidence import Evidence, Source, Warning
 
 
 class ArtifactError(TriageError):
@@ -51,7 +51,6 @@ class Reader(Protocol):
     A reader with a true `reads_in_place` reads the content of files itself, so that memory holds only their beginning.
     """
 
-    kind: SourceKind
     max_bytes: int
 
     def read(self, artifacts: Sequence[Artifact]) -> ReadResult:

@@ -24,8 +24,7 @@ class ChangedBot:
         except OptionError:
             return "forgotten"
         request_updates(store, post.subject, now=now)
-        topic = Topic(topic_name(diagnosis), post.subject, diagnosis)
-        return " ".join(announce(store, topic, self._routing, now=now))
+        return " ".join(announce(store, Topic(topic_name(diagnosis), post.subject, diagnosis), self._routing, now=now))
 
 
 def request_updates(store: Store, incident: str, *, now: float) -> None:

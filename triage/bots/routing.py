@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
-from triage.model.diagnosis import Diagnosis
-from triage.model.store import Incident
+from triage.model import Diagnosis, Incident
 from triage.settings.notifications import Route
 
 PACE = "pace"

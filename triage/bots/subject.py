@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from triage.base.errors import OptionError, ReportError
 from triage.bots.interface import Undelivered
-from triage.model.diagnosis import Diagnosis
-from triage.model.store import StoredIncident
+from triage.model import Diagnosis, StoredIncident
 from triage.render import json
 from triage.store import Store
 from triage.store.notifications import Notification

@@ -14,11 +14,12 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from triage.catalog import codec
+import msgspec
+
 from triage.catalog.model import Catalog
 from triage.catalog.signature_files import Stamp
 
-FORMAT_VERSION = 6  # raised when the same files compile to something else
+FORMAT_VERSION = 7  # raised when the same files compile to something else
 MAX_BYTES = 64 * 1024 * 1024
 # Modules besides this package that a compiled catalog depends on.
 COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))
@@ -60,14 +61,16 @@ def name_file(directory: Path, sources: Iterable[str]) -> Path:
     return directory / f"catalog-{name}.json"
 
 
+class _CacheFile(msgspec.Struct):
+    key: str
+    catalog: msgspec.Raw
+
+
 def read_cache(path: Path, expected: str) -> Catalog | None:
     """Read the catalog if the file is this user's, complete and has the key `expected`; otherwise None."""
     try:
-        content = _read_private_file(path)
-        data = json.loads(content) if content is not None else None
-        if not isinstance(data, dict) or data.get("key") != expected:
-            return None
-        return codec.decode_catalog(data.get("catalog"))
+        file = msgspec.json.decode(_read_private_file(path) or b"", type=_CacheFile)
+        return msgspec.json.decode(file.catalog, type=Catalog) if file.key == expected else None
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -76,15 +79,13 @@ def write_cache(path: Path, expected: str, catalog: Catalog) -> None:
     """Write the catalog atomically, readable by the user alone. Do nothing if that is not possible."""
     import tempfile  # slow to import, and a cache hit does not write
 
-    data = json.dumps(
-        {"key": expected, "catalog": codec.encode_catalog(catalog)}, ensure_ascii=False, separators=(",", ":")
-    )
     temporary = ""
     try:
+        data = msgspec.json.encode({"key": expected, "catalog": catalog})
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)  # mkstemp makes it 0600
         with os.fdopen(descriptor, "wb") as out:
-            out.write(data.encode())
+            out.write(data)
         os.replace(temporary, path)
     except (OSError, ValueError):
         if temporary:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from triage.catalog import codec, schema
+from triage.catalog import schema
+from triage.catalog.fingerprint import compute_fingerprint
 from triage.catalog.model import CausalEdge, Leaf, Sample, Signature
 from triage.catalog.regex import list_named_groups
 from triage.catalog.schema import Action, Id, Name, Pattern, Strict, Text
@@ -153,7 +154,7 @@ def _expand_row(
         references=tuple(file.references),
         samples_match=tuple(Sample(text, {file.key: code}, also=tuple(row.signature)) for text, code in lines),
         samples_no_match=negatives,
-        fingerprint=codec.compute_fingerprint(match),
+        fingerprint=compute_fingerprint(match),
         table=file.table,
         yields_to=tuple(row.signature),
     )

@@ -58,13 +58,6 @@ def group_edges_by_effect(signatures: Iterable[Signature]) -> dict[str, list[Gra
     return by_effect
 
 
-def find_uncaused_symptoms(signatures: Sequence[Signature]) -> list[str]:
-    """Ids of symptoms to which no signature leads, although a symptom has a cause; without deprecated ones."""
-    caused = group_edges_by_effect(signatures)
-    symptoms = (one for one in signatures if one.role == "symptom" and one.status != "deprecated")
-    return sorted(signature.id for signature in symptoms if signature.id not in caused)
-
-
 def order_causes_first(names: Iterable[str], edges: Iterable[GraphEdge]) -> tuple[list[str], set[GraphEdge]]:
     """The names in an order with causes first, and the edges against that order, which close a cycle.
 

@@ -7,10 +7,11 @@ by triage itself; there a literal only speeds up matching, and a common one is n
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from msgspec import structs
 
 from triage.catalog import literals
 from triage.catalog.model import Clause, Leaf, Signature
@@ -79,13 +80,13 @@ class _LiteralAssigner:
         if signature.match is None:
             return signature
         self._signature = signature
-        return dataclasses.replace(signature, match=self._assign(signature.match, signature.role == "noise"))
+        return replace(signature, match=self._assign(signature.match, signature.role == "noise"))
 
     def _assign(self, node: Clause | Leaf, may_be_healthy: bool) -> Clause | Leaf:
         """Noise, and the context that an `all` requires beside the failure, occur in healthy logs a few times."""
         if isinstance(node, Clause):
             may_be_healthy = may_be_healthy or (node.op == "all" and len(node.parts) > 1)
-            return dataclasses.replace(node, parts=tuple(self._assign(part, may_be_healthy) for part in node.parts))
+            return structs.replace(node, parts=tuple(self._assign(part, may_be_healthy) for part in node.parts))
         if node.text is None:
             if node.kind not in STRUCTURAL:
                 message = "a leaf without `text` gives the scan nothing to look for"
@@ -94,7 +95,7 @@ class _LiteralAssigner:
                 )
             return node
         budget = NOISE_BUDGET if may_be_healthy else 0
-        return dataclasses.replace(node, literals=self._choose(node, node.text, budget))
+        return structs.replace(node, literals=self._choose(node, node.text, budget))
 
     def _choose(self, leaf: Leaf, pattern: str, budget: int) -> tuple[str, ...]:
         structural = leaf.kind in STRUCTURAL

@@ -141,8 +141,7 @@ def _concatenation(parts: list[_Part]) -> _Part:
     for exact, run in itertools.groupby(merged, key=lambda part: part.exact is not None):
         if exact:
             sets.extend(_neighbour_products([part.exact or frozenset() for part in run]))
-    whole = _product([part.exact for part in merged])
-    return _Part(whole, tuple(dict.fromkeys(sets)))
+    return _Part(_product([part.exact for part in merged]), tuple(dict.fromkeys(sets)))
 
 
 def _merge(parts: list[_Part]) -> list[_Part]:

@@ -1,19 +1,24 @@
-"""Signatures and the catalog as frozen data, with nothing but data."""
+"""Signatures and the catalog as frozen data, with nothing but data.
+
+msgspec writes them to the cache, and checks their types when it reads them. Conditions are structs because dataclasses
+have no tag that distinguishes the two kinds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from triage.model.diagnosis import Role, Severity
-from triage.model.evidence import Warning as Note
+import msgspec
+
+from triage.model import Role, Severity, Warning as Note
 
 # Names of the attributes of `Signature` that differ from the keys of the YAML file; JSON output uses the file's keys.
 FILE_KEYS = {"causal_edges": "leads_to", "indicates": "tells"}
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Conditions on one piece of evidence; all that are set must hold.
 
     `text` is searched (RE2 dialect) in the evidence's text, its named groups become captures; `not_text` must not be
@@ -26,19 +31,18 @@ class Leaf:
     component: str | None = None
     text: str | None = None
     not_text: str | None = None
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = msgspec.field(default_factory=dict)
     literals: tuple[str, ...] = ()
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A combination of conditions; clauses nest.
 
     `any`: one part holds. `all`: each part holds somewhere in the job. `none`: evidence that a leaf matches is dropped.
     """
 
-    op: str  # "any" | "all"
+    op: Literal["any", "all"]
     parts: tuple[Leaf | Clause, ...]
     none: tuple[Leaf, ...] = ()
 

@@ -5,11 +5,12 @@ A part whose removal no check notices is either useless, or it lacks a sample th
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from triage.catalog import literal_selection, lock
 from triage.catalog.check_context import CheckContext, EvidenceReader, list_samples, read_sample
@@ -30,10 +31,10 @@ def list_mutants(signature: Signature) -> Iterator[Mutant]:
     """The signature without one clause, one key of a leaf, or one edge."""
     if signature.match is not None:
         for what, match in _remove_parts(signature.match):
-            yield Mutant(f"match: {what}", dataclasses.replace(signature, match=match))
+            yield Mutant(f"match: {what}", replace(signature, match=match))
     for index, edge in enumerate(signature.causal_edges):
         rest = signature.causal_edges[:index] + signature.causal_edges[index + 1 :]
-        yield Mutant(f"leads_to: {edge.signature}", dataclasses.replace(signature, causal_edges=rest))
+        yield Mutant(f"leads_to: {edge.signature}", replace(signature, causal_edges=rest))
 
 
 def find_survivors(
@@ -97,15 +98,15 @@ def _remove_parts(node: Clause | Leaf) -> Iterator[tuple[str, Clause | Leaf]]:
     for index, part in enumerate(node.parts):
         rest = node.parts[:index] + node.parts[index + 1 :]
         if rest:
-            yield f"{node.op} {index}: {describe_clause(part)}", dataclasses.replace(node, parts=rest)
+            yield f"{node.op} {index}: {describe_clause(part)}", structs.replace(node, parts=rest)
         for what, changed in _remove_parts(part):
             parts = (*node.parts[:index], changed, *node.parts[index + 1 :])
-            yield f"{node.op} {index}: {what}", dataclasses.replace(node, parts=parts)
+            yield f"{node.op} {index}: {what}", structs.replace(node, parts=parts)
     for index, leaf in enumerate(node.none):
         before, after = node.none[:index], node.none[index + 1 :]
-        yield f"none {index}: {describe_clause(leaf)}", dataclasses.replace(node, none=before + after)
+        yield f"none {index}: {describe_clause(leaf)}", structs.replace(node, none=before + after)
         for what, thin in _remove_leaf_keys(leaf):
-            yield f"none {index}: {what}", dataclasses.replace(node, none=(*before, thin, *after))
+            yield f"none {index}: {what}", structs.replace(node, none=(*before, thin, *after))
 
 
 def _remove_leaf_keys(leaf: Leaf) -> list[tuple[str, Leaf]]:
@@ -115,12 +116,12 @@ def _remove_leaf_keys(leaf: Leaf) -> list[tuple[str, Leaf]]:
         value = getattr(leaf, key)
         if value is not None:
             without_key: dict[str, Any] = {key: None}
-            thinner.append((f"{key} {value}", dataclasses.replace(leaf, **without_key)))
+            thinner.append((f"{key} {value}", structs.replace(leaf, **without_key)))
     if leaf.text is not None:
-        thinner.append((f"text {leaf.text}", dataclasses.replace(leaf, text=None, values={}, literals=())))
+        thinner.append((f"text {leaf.text}", structs.replace(leaf, text=None, values={}, literals=())))
     for name in leaf.fields:
         rest = {key: value for key, value in leaf.fields.items() if key != name}
-        thinner.append((f"field {name}", dataclasses.replace(leaf, fields=rest)))
+        thinner.append((f"field {name}", structs.replace(leaf, fields=rest)))
     if leaf.values:
-        thinner.append(("the code", dataclasses.replace(leaf, values={})))
+        thinner.append(("the code", structs.replace(leaf, values={})))
     return [(what, thin) for what, thin in thinner if thin.text is not None or thin.kind is not None or thin.fields]

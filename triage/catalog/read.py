@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from triage.catalog import code_tables, codec, schema, yaml_document
+from triage.catalog import code_tables, schema, yaml_document
+from triage.catalog.fingerprint import compute_fingerprint
 from triage.catalog.model import Clause, Leaf, Sample, Signature
 from triage.catalog.problems import Problem
 
@@ -36,19 +37,10 @@ _TYPE_HINTS = {
 
 def read_signature(path: str | Path) -> tuple[Signature | None, list[Problem]]:
     """Read a file that is not a table: its signature (None if unusable), and all its errors."""
-    return _require_single(*read_signatures(path), str(path))
-
-
-def parse_signature(text: str, name: str) -> tuple[Signature | None, list[Problem]]:
-    """Parse the text of a file called `name`; otherwise like `read_signature`."""
-    return _require_single(*parse_signatures(text, name), name)
-
-
-def _require_single(
-    signatures: list[Signature], problems: list[Problem], name: str
-) -> tuple[Signature | None, list[Problem]]:
+    signatures, problems = read_signatures(path)
     if signatures and signatures[0].table:
-        return None, [Problem("error", name, 1, 1, "the file is a table of codes", "name one of its rows by its id")]
+        hint = "name one of its rows by its id"
+        return None, [Problem("error", str(path), 1, 1, "the file is a table of codes", hint)]
     return (signatures[0] if signatures else None), problems
 
 
@@ -177,7 +169,7 @@ def _to_signature(file: schema.SignatureFile, name: str) -> Signature:
         references=tuple(file.references),
         samples_match=tuple(_to_sample(sample) for sample in file.samples.match),
         samples_no_match=tuple(_to_sample(sample, sample.why) for sample in file.samples.no_match),
-        fingerprint=codec.compute_fingerprint(match),
+        fingerprint=compute_fingerprint(match),
         replaced_by=file.replaced_by,
     )
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from triage.catalog.distinct_evidence import group_evidence
 from triage.catalog.match import positive_leaves
 from triage.catalog.model import Signature
-from triage.model.diagnosis import Diagnosis, Explanation, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Explanation, Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from triage.base.errors import OptionError
-from triage.cli import options
+from triage.cli import options, streams
 
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")]
@@ -32,7 +31,6 @@ def slack(host: Host = "127.0.0.1", port: Port = 8322, listen: Listen = True, st
     from triage.bots.slack.actions import Actions
     from triage.bots.slack.listen import serve_callbacks
     from triage.bots.work import run
-    from triage.cli import streams
     from triage.cli.config import load_settings
 
     settings = load_settings({"store.path": store}).settings
@@ -70,4 +68,4 @@ def slack(host: Host = "127.0.0.1", port: Port = 8322, listen: Listen = True, st
         )
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("slack", slack),)
+COMMANDS = (("slack", slack),)

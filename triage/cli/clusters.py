@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from triage.base.errors import OptionError
-from triage.cli import options
+from triage.cli import lookup, options, streams
 
 if TYPE_CHECKING:
     from triage.clusters import NearestCluster
@@ -18,31 +16,14 @@ if TYPE_CHECKING:
     from triage.store import Store
 
 
-class State(str, Enum):  # noqa: UP042
-    """The states of `triage.store.clusters.STATES`, and groups of them."""
-
-    waiting = "waiting"
-    open = "open"
-    named = "named"
-    ignored = "ignored"
-    promoted = "promoted"
-    merged = "merged"
-    all = "all"
-
-
-class Engine(str, Enum):  # noqa: UP042
-    """How near clusters are found."""
-
-    letters = "letters"
-    meaning = "meaning"
-    none = "none"
-
-
+Engine = Literal["letters", "meaning", "none"]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The cluster, like u-7f3a9c, or its name.", show_default=False)]
 Because = Annotated[str, typer.Option("--because", "-b", metavar="TEXT", help="The reason.", show_default=False)]
-StateOption = Annotated[State, typer.Option("--state", help="Only this state; waiting means open or named.")]
+StateOption = Annotated[
+    Literal["waiting", "open", "named", "ignored", "promoted", "merged", "all"],
+    typer.Option("--state", help="Only this state; waiting means open or named."),
+]
 Near = Annotated[Engine, typer.Option("--near", help="Find near clusters by letters, by meaning, or not at all.")]
-NewName = Annotated[str, typer.Argument(metavar="NAME", help="What it is, in a few words.", show_default=False)]
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="What is known about it.", show_default=False)]
 Target = Annotated[
     str | None, typer.Argument(metavar="[CLUSTER]", help="The target; default: a new cluster.", show_default=False)
@@ -74,11 +55,11 @@ EntryNumber = Annotated[
 
 
 def list_(
-    state: StateOption = State.waiting,
+    state: StateOption = "waiting",
     limit: options.Limit = 50,
-    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
+    format: options.TableFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -89,29 +70,28 @@ def list_(
       triage clusters list
       triage clusters list --state ignored --format json
     """
-    from triage.cli import streams
     from triage.render import clusters
     from triage.store.clusters import OPEN, STATES
 
     streams.check_output(output)
-    states = {State.waiting: OPEN, State.all: STATES}.get(state, (state.value,))
+    states = {"waiting": OPEN, "all": STATES}.get(state, (state,))
     with options.open_store(store) as opened:
         rows = opened.clusters.list_clusters(states=states, limit=limit)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: clusters.listing_as_json(rows),
         csv=lambda: clusters.listing_as_csv(rows),
-        text=lambda: clusters.listing(rows, **streams.text_style(width, color.value, output)),
+        text=lambda: clusters.listing(rows, **streams.text_style(width, color, output)),
     )
 
 
 def show(
     id: Id,  # noqa: A002
-    engine: Near = Engine.letters,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    engine: Near = "letters",
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -124,7 +104,6 @@ def show(
       triage clusters show u-7f3a9c
       triage clusters show u-7f3a9c --near meaning
     """
-    from triage.cli import streams
     from triage.render import clusters
     from triage.store.search import Filter
 
@@ -138,10 +117,10 @@ def show(
         reasons = opened.clusters.list_reasons(cluster.id)
     details = clusters.ClusterDetails(cluster, exemplars, members, entries, reasons, near, note)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: clusters.page_as_json(details),
-        text=lambda: clusters.page(details, **streams.text_style(width, color.value, output)),
+        text=lambda: clusters.page(details, **streams.text_style(width, color, output)),
     )
 
 
@@ -152,9 +131,9 @@ def _find_near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[
     """
     from triage.clusters.suggestions import tfidf
 
-    if engine is Engine.none:
+    if engine == "none":
         return [], ""
-    if engine is Engine.meaning:
+    if engine == "meaning":
         from triage.clusters import meaning
 
         near = opened.clusters.find_near(cluster, similarity=meaning.similarity)
@@ -168,7 +147,7 @@ def _find_near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[
 
 def name(
     id: Id,  # noqa: A002
-    name: NewName,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is, in a few words.", show_default=False)],
     note: Note = "",
     by: options.By = None,
     store: options.StoreFile = None,
@@ -294,7 +273,6 @@ def promote(
     """
     from triage.catalog.check import check_files
     from triage.catalog.promote import promote_cluster
-    from triage.cli import lookup, streams
     from triage.render import catalog_problems
 
     streams.check_output(None)
@@ -319,7 +297,7 @@ def promote(
 def log(
     id: LogOf = None,  # noqa: A002
     limit: options.Limit = 50,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     store: options.StoreFile = None,
 ) -> None:
     """Show the log of decisions, the latest first.
@@ -328,14 +306,13 @@ def log(
     Example:
       triage clusters log u-7f3a9c
     """
-    from triage.cli import streams
     from triage.render import clusters
 
     streams.check_output(None)
     with options.open_store(store) as opened:
         entries = opened.audit.list_entries(subject=id, limit=limit)
     streams.write_format(
-        format.value,
+        format,
         None,
         json=lambda: clusters.log_as_json(entries),
         text=lambda: "\n".join(clusters.entries(entries) or ["no decisions yet"]) + "\n",
@@ -344,7 +321,7 @@ def log(
 
 def rekey(
     dry_run: options.DryRun = False,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     by: options.By = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -359,14 +336,13 @@ def rekey(
       triage clusters rekey --dry-run
       triage clusters rekey --format json
     """
-    from triage.cli import streams
     from triage.render import clusters
 
     streams.check_output(None)
     with options.open_store(store) as opened:
         result = opened.clusters.rekey(actor=options.actor_name(by), dry_run=dry_run)
     streams.write_format(
-        format.value,
+        format,
         None,
         json=lambda: clusters.rekeyed_as_json(result, dry_run),
         text=lambda: clusters.rekeyed(result, dry_run),
@@ -385,12 +361,10 @@ def undo(number: EntryNumber, by: options.By = None, store: options.StoreFile = 
 
 
 def _confirm(message: str, entry: int) -> None:
-    from triage.cli import streams
-
     streams.write_output(f"{message} (entry {entry}; undo it with `triage clusters undo {entry}`)\n")
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+COMMANDS = (
     ("list", list_),
     ("show", show),
     ("name", name),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from triage.cli import options
+from triage.cli import options, streams
 
 if TYPE_CHECKING:
     from triage.settings import LoadedSettings
@@ -26,7 +27,7 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> LoadedSettings:
 
 
 def show(
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
 ) -> None:
     """Show every setting with its value and the origin of the value. Secrets are not shown.
@@ -36,14 +37,10 @@ def show(
       triage config show
       triage config show --format json
     """
-    import json
-
-    from triage.cli import streams
-
     streams.check_output(output)
     loaded = load_settings()
     rows = loaded.rows()
-    if format is options.PlainFormat.json:
+    if format == "json":
         items = [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]
         document = {"schema": "triage.config/1", "file": str(loaded.file) if loaded.file else None, "settings": items}
         text = json.dumps(document, indent=2)
@@ -54,4 +51,4 @@ def show(
     streams.write_output(f"{text}\n", output, utf8=True)
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("show", show),)
+COMMANDS = (("show", show),)

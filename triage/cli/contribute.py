@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from triage.base.errors import OptionError
-from triage.cli import options
+from triage.cli import lookup, options, progress, streams
 
 if TYPE_CHECKING:
     from triage.catalog.trial import Trial
-
-
-class Role(str, Enum):  # noqa: UP042
-    """The roles of `triage.model.Role`."""
-
-    cause = "cause"
-    symptom = "symptom"
-    either = "either"
-    confirmation = "confirmation"
-    noise = "noise"
-    guide = "guide"
 
 
 NewId = Annotated[
@@ -35,7 +22,10 @@ Title = Annotated[
     str | None,
     typer.Option("--title", "-t", metavar="TEXT", help="What happened, in at most 80 characters.", show_default=False),
 ]
-RoleOption = Annotated[Role, typer.Option("--role", "-r", help="Does it start a failure, or follow from one?")]
+RoleOption = Annotated[
+    Literal["cause", "symptom", "either", "confirmation", "noise", "guide"],
+    typer.Option("--role", "-r", help="Does it start a failure, or follow from one?"),
+]
 
 FileOrId = Annotated[
     str,
@@ -76,7 +66,7 @@ Every = Annotated[int, typer.Option("--every", metavar="N", min=1, help="Try onl
 def new(
     id: NewId,  # noqa: A002
     title: Title = None,
-    role: RoleOption = Role.cause,
+    role: RoleOption = "cause",
     directory: options.SignatureDirectory = Path("signatures"),
 ) -> None:
     """Write the skeleton of a signature file, with explaining comments.
@@ -88,22 +78,21 @@ def new(
     from triage.catalog import load, signature_files
     from triage.catalog.read import read_signatures
     from triage.catalog.skeleton import write_skeleton
-    from triage.cli import streams
 
     streams.check_output(None)
     taken = {signature.id for signature in load.load(strict=False).signatures}
     for path in signature_files.list_signature_files(directory) if directory.is_dir() else ():
         taken |= {signature.id for signature in read_signatures(path)[0]}
-    path = write_skeleton(id, directory, taken, title=title, role=role.value)
+    path = write_skeleton(id, directory, taken, title=title, role=role)
     streams.write_output(f"{path}\nFill it in; `triage catalog check {path}` shows what is missing.\n")
 
 
 def explain(
     signature: FileOrId,
     catalog: options.Catalogs = None,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
 ) -> None:
     """Explain how triage reads a signature file, and why its samples match or not.
@@ -117,7 +106,6 @@ def explain(
       triage catalog explain gpu.xid-79
     """
     from triage.catalog.study import study_signature
-    from triage.cli import lookup, streams
     from triage.render import signature_explanation
 
     streams.check_output(output)
@@ -127,10 +115,10 @@ def explain(
         path = lookup.find_signature(identifier, lookup.load_signatures(catalog)).path
     study = study_signature(Path(path), identifier)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: signature_explanation.as_json(study),
-        text=lambda: signature_explanation.as_text(study, **streams.text_style(width, color.value, output)),
+        text=lambda: signature_explanation.as_text(study, **streams.text_style(width, color, output)),
     )
     if any(sample.matched != sample.expected for sample in study.samples):
         raise typer.Exit(1)
@@ -140,9 +128,9 @@ def try_signature(
     paths: LogPaths,
     signature: TestedSignature = None,
     catalog: options.Catalogs = None,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
 ) -> None:
     """Test a signature on a log: which lines match, what is captured.
@@ -155,16 +143,15 @@ def try_signature(
       triage catalog test my.log -s cuda.out-of-memory
       triage catalog test my.log
     """
-    from triage.cli import streams
     from triage.render import signature_trial
 
     streams.check_output(output)
     trial = _run_trial(paths, signature, list(catalog or ()))
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: signature_trial.as_json(trial),
-        text=lambda: signature_trial.as_text(trial, **streams.text_style(width, color.value, output)),
+        text=lambda: signature_trial.as_text(trial, **streams.text_style(width, color, output)),
     )
     if trial.failed:
         raise typer.Exit(1)
@@ -174,9 +161,9 @@ def rate(
     directories: JobDirectories,
     catalog: options.Catalogs = None,
     strict: Strict = False,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     quiet: options.Quiet = False,
     store: FeedbackStore = None,
@@ -192,7 +179,6 @@ def rate(
     """
     from triage import pipeline
     from triage.catalog.rating import rate_jobs
-    from triage.cli import progress, streams
     from triage.render import catalog_rating
 
     streams.check_output(output)
@@ -203,10 +189,10 @@ def rate(
         with options.open_store(store) as opened:
             rating = replace(rating, feedback=tuple(opened.feedback.counts()))
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: catalog_rating.as_json(rating),
-        text=lambda: catalog_rating.as_text(rating, **streams.text_style(width, color.value, output)),
+        text=lambda: catalog_rating.as_text(rating, **streams.text_style(width, color, output)),
     )
     agree, judged = rating.count_agreements()
     if strict and agree < judged:
@@ -225,7 +211,6 @@ def mutate(paths: options.SignaturePaths = None, every: Every = 1, quiet: option
     """
     from triage.catalog.check_context import default_reader, load_context
     from triage.catalog.mutate import find_survivors, list_mutants
-    from triage.cli import progress, streams
 
     streams.check_output(None)
     context, problems = load_context(paths or (), None)
@@ -253,7 +238,6 @@ def _run_trial(paths: list[str], signature: str | None, catalogs: list[Path]) ->
     """Diagnose the log with these catalogs, and with the signature file if one is given."""
     from triage import pipeline
     from triage.catalog.trial import build_trial
-    from triage.cli import lookup
 
     if "-" in paths:
         raise OptionError("a test reads the log twice, standard input only once", hint="write it to a file first")
@@ -269,7 +253,7 @@ def _run_trial(paths: list[str], signature: str | None, catalogs: list[Path]) ->
     return build_trial(pipeline.ingest(paths, pipeline_options), signatures, explanation)
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+COMMANDS = (
     ("new", new),
     ("explain", explain),
     ("test", try_signature),

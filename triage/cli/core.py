@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triage.cli import options
+from triage.base.errors import InputError, OptionError
+from triage.cli import options, streams
 
 if TYPE_CHECKING:
     from triage.artifacts.cores.report import CoreReport
@@ -31,9 +33,7 @@ DebugDir = Annotated[
     Path | None,
     typer.Option("--debug-dir", metavar="DIR", help="Directory of separate debug files.", show_default=False),
 ]
-ExplainFrames = Annotated[bool, typer.Option("--explain", help="Show why each frame was dropped or not.")]
 NoGdb = Annotated[bool, typer.Option("--no-gdb", help="Read only the notes of the core; run no other program.")]
-AllThreads = Annotated[bool, typer.Option("--all-threads", help="Show the frames of every thread.")]
 Timeout = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="How long gdb may run.")
 ]
@@ -44,13 +44,13 @@ def core(
     exe: Exe = None,
     sysroot: Sysroot = None,
     debug_dir: DebugDir = None,
-    explain: ExplainFrames = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show why each frame was dropped or not.")] = False,
     no_gdb: NoGdb = False,
-    all_threads: AllThreads = False,
+    all_threads: Annotated[bool, typer.Option("--all-threads", help="Show the frames of every thread.")] = False,
     timeout: Timeout = 60.0,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
 ) -> None:
     """Read a core file: signal, address, crash point, frames.
@@ -67,7 +67,6 @@ def core(
     """
     from triage.artifacts.cores.limited_process import Limits
     from triage.artifacts.cores.local_files import SearchPaths
-    from triage.cli import streams
     from triage.render import core as rendering
 
     streams.check_output(output)
@@ -75,9 +74,9 @@ def core(
     _check_paths(search_paths)
     warnings: list[Warning] = []
     reports = list(_read_cores(core, search_paths, not no_gdb, Limits(seconds=timeout), warnings))
-    style = streams.text_style(width, color.value, output)
+    style = streams.text_style(width, color, output)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: rendering.as_json(reports, warnings),
         text=lambda: rendering.as_text(reports, warnings, explain=explain, all_threads=all_threads, **style),
@@ -86,10 +85,6 @@ def core(
 
 def _check_paths(search_paths: object) -> None:
     """Raise OptionError for a missing file or directory."""
-    import os
-
-    from triage.base.errors import OptionError
-
     for name, exists in (("exe", os.path.isfile), ("sysroot", os.path.isdir), ("debug_dir", os.path.isdir)):
         path = getattr(search_paths, name)
         if path is not None and not exists(path):
@@ -99,8 +94,6 @@ def _check_paths(search_paths: object) -> None:
 
 def _is_program(path: str) -> bool:
     """Return whether the file is an ELF program or library, not a core file."""
-    import os
-
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -115,7 +108,6 @@ def _read_cores(
     from triage import sources
     from triage.artifacts.cores.reader import CoreReader
     from triage.artifacts.cores.report import read_core
-    from triage.base.errors import InputError
 
     if _is_program(path):
         raise InputError(

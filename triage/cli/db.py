@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triage.base.errors import InputError, OptionError
-from triage.cli import options
+from triage.base.errors import InputError, OptionError, StoreError
+from triage.cli import options, streams
 
 OlderThan = Annotated[
     str | None,
@@ -27,7 +27,7 @@ ExportFile = Annotated[
 
 
 def check(
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     store: options.StoreFile = None,
 ) -> None:
     """Check the store: pages, references, index, rows.
@@ -38,9 +38,8 @@ def check(
     Example:
       triage db check
     """
-    from triage.base.errors import StoreError
-    from triage.cli import streams
-    from triage.render.incidents import dump_json
+
+    from triage.render.json import dump_json
     from triage.store import Store, maintenance
 
     streams.check_output(None)
@@ -55,7 +54,7 @@ def check(
         problems = [f"{error}; {error.hint}"]
     summary = ", ".join(f"{name} {value}" for name, value in facts.items())
     streams.write_format(
-        format.value,
+        format,
         None,
         json=lambda: dump_json({"schema": "triage.check/1", "sound": not problems, "wrong": problems, **facts}),
         text=lambda: "".join(f"{line}\n" for line in problems) or f"sound ({summary})\n",
@@ -74,7 +73,7 @@ def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: option
       triage db vacuum
       triage db vacuum --older-than 180d --max-size 1G
     """
-    from triage.cli import streams
+
     from triage.render.phrases import format_bytes, format_count
     from triage.store import maintenance
 
@@ -101,7 +100,7 @@ def export(output: options.Output = None, store: options.StoreFile = None) -> No
     Example:
       triage db export -o knowledge.jsonl
     """
-    from triage.cli import streams
+
     from triage.store import transfer
 
     streams.check_output(output)
@@ -116,7 +115,7 @@ def import_(file: ExportFile, store: options.StoreFile = None) -> None:
     Example:
       triage db import knowledge.jsonl
     """
-    from triage.cli import streams
+
     from triage.render.phrases import format_count
     from triage.store import transfer
 
@@ -138,7 +137,6 @@ def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
     Example:
       triage db migrate --store old.db
     """
-    from triage.cli import streams
     from triage.render import clusters
     from triage.store import migrations
 
@@ -170,7 +168,7 @@ def _read_lines(name: str) -> Iterator[str]:
         ) from None
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+COMMANDS = (
     ("check", check),
     ("vacuum", vacuum),
     ("export", export),

@@ -7,23 +7,22 @@ from typing import Annotated
 
 import typer
 
-from triage.cli import options
+from triage.cli import options, progress, streams
 
 Rules = Annotated[
     Path | None,
     typer.Option("--rules", metavar="FILE", help="Your own rules, used with the shipped ones.", show_default=False),
 ]
-Fail = Annotated[bool, typer.Option("--fail", help="Exit with 1 if an error or a warning is found.")]
 
 
 def env(
     paths: options.Paths,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
     rules: Rules = None,
-    fail: Fail = False,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 if an error or a warning is found.")] = False,
     workers: options.Workers = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -41,7 +40,6 @@ def env(
 
     Exit status: 0 success; 1 with --fail for an error or a warning; 2 unusable input or options.
     """
-    from triage.cli import progress, streams
     from triage.render import environment
 
     streams.check_output(output)
@@ -50,10 +48,10 @@ def env(
     with progress.progress_bar(quiet) as callback:
         audit = pipeline.audit(paths, pipeline.Options(workers=workers, fork=True, settings=rules), callback)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: environment.as_json(audit),
-        text=lambda: environment.as_text(audit, **streams.text_style(width, color.value, output)),
+        text=lambda: environment.as_text(audit, **streams.text_style(width, color, output)),
     )
     if fail and any(deviation.severity in ("fatal", "error", "warning") for deviation in audit.deviations):
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from triage.cli import options
+from triage.cli import options, streams
 
 SignatureOption = Annotated[
     str,
@@ -24,12 +24,12 @@ SignatureOption = Annotated[
 def explain(
     paths: options.Paths,
     signature: SignatureOption,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
     chunk_size: options.ChunkSize = "256K",
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
 ) -> None:
     """Explain why one signature did or did not decide about a job.
@@ -41,7 +41,6 @@ def explain(
       triage explain job_logs/ --signature cuda.out-of-memory
       triage explain job_logs/ -s my.rule --catalog my-signatures/
     """
-    from triage.cli import streams
     from triage.cli.ingest import build_options
     from triage.render import explanation
 
@@ -51,8 +50,8 @@ def explain(
 
     result = pipeline.explain(paths, signature, pipeline_options)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: explanation.as_json(result),
-        text=lambda: explanation.as_text(result, **streams.text_style(width, color.value, output)),
+        text=lambda: explanation.as_text(result, **streams.text_style(width, color, output)),
     )

@@ -10,6 +10,7 @@ import os
 import sys
 
 from triage.base.errors import TriageError
+from triage.cli.streams import write_stderr
 
 EXIT_UNUSABLE = 2
 EXIT_BUG = 70
@@ -32,7 +33,6 @@ def report(error: BaseException) -> int:
 
 def print_error(message: str, hint: str | None = None) -> None:
     """Print `triage: message` and, with a hint, `  try: hint` on standard error."""
-    from triage.cli.streams import write_stderr
     from triage.render.sanitize import sanitize_line
 
     write_stderr(f"triage: {sanitize_line(message)}\n" + (f"  try: {sanitize_line(hint)}\n" if hint else ""))
@@ -67,7 +67,6 @@ def _usage_message(error: BaseException) -> str:
 def _print_traceback(error: BaseException) -> None:
     import traceback
 
-    from triage.cli.streams import write_stderr
     from triage.render.sanitize import sanitize
 
     write_stderr(sanitize("".join(traceback.format_exception(error))))

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import time
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from triage.base.errors import OptionError
-from triage.cli import options
-
-
-class Judgement(str, Enum):  # noqa: UP042
-    """What feedback can say about a diagnosis."""
-
-    agree = "agree"
-    wrong = "wrong"
-
+from triage.cli import options, progress, streams
 
 Incident = Annotated[
     str | None, typer.Argument(metavar="[ID]", help="The incident; without it, list all feedback.", show_default=False)
 ]
 JudgementArgument = Annotated[
-    Judgement | None, typer.Argument(metavar="[agree|wrong]", help="Is the diagnosis right?", show_default=False)
+    Literal["agree", "wrong"] | None,
+    typer.Argument(metavar="[agree|wrong]", help="Is the diagnosis right?", show_default=False),
 ]
 Because = Annotated[
     str, typer.Option("--because", "-b", metavar="TEXT", help="The reason; what was done.", show_default=False)
@@ -62,7 +54,7 @@ def feedback(
     because: Because = "",
     signature: RightSignature = None,
     by: options.By = None,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     store: options.StoreFile = None,
 ) -> None:
     """Mark a diagnosis as right or wrong, or list all feedback.
@@ -76,7 +68,6 @@ def feedback(
       triage feedback i-4f2a9c wrong -b "full disk" -s host.no-space
       triage feedback --format json
     """
-    from triage.cli import streams
     from triage.render import incidents
 
     streams.check_output(None)
@@ -87,15 +78,15 @@ def feedback(
     with options.open_store(store) as opened:
         if id is None or verdict is None:
             rows = opened.feedback.list_feedback()
-        elif verdict is Judgement.wrong and not because:
+        elif verdict == "wrong" and not because:
             raise OptionError(
                 "a wrong diagnosis needs a reason", hint='--because "what it really was, and how you know"'
             )
         else:
             actor = options.actor_name(by)
-            rows = [opened.feedback.add(id, verdict.value, actor=actor, because=because, signature=signature)]
+            rows = [opened.feedback.add(id, verdict, actor=actor, because=because, signature=signature)]
     streams.write_format(
-        format.value,
+        format,
         None,
         json=lambda: incidents.feedback_as_json(rows),
         text=lambda: incidents.feedback(rows, **streams.text_style(None, "auto", None)),
@@ -107,9 +98,9 @@ def retriage(
     signature: ChangedSignature = None,
     dry_run: options.DryRun = False,
     catalog: options.Catalogs = None,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     quiet: options.Quiet = False,
     store: options.StoreFile = None,
@@ -125,7 +116,6 @@ def retriage(
       triage retriage --since 30d --signature storage.mount-gone
     """
     from triage.catalog.load import load
-    from triage.cli import progress, streams
     from triage.render import incidents
     from triage.store.retriage import retriage as retriage_store
 
@@ -143,8 +133,8 @@ def retriage(
             progress=count,
         )
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: incidents.retriaged_as_json(result, dry_run),
-        text=lambda: incidents.retriaged(result, dry_run, **streams.text_style(width, color.value, output)),
+        text=lambda: incidents.retriaged(result, dry_run, **streams.text_style(width, color, output)),
     )

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from triage.cli import options
+from triage.cli import lookup, options, streams
 
 if TYPE_CHECKING:
     from triage.catalog.model import Signature
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 MAX_CLUSTERS = 2000  # clusters that are compared by meaning, the most important ones first
 
 VerdictOption = Annotated[
-    options.Verdict | None, typer.Option("--verdict", help="Only this verdict.", show_default=False)
+    Literal["known", "unknown", "clean"] | None,
+    typer.Option("--verdict", help="Only this verdict.", show_default=False),
 ]
 SignatureOption = Annotated[
     str | None,
@@ -57,7 +58,6 @@ JobName = Annotated[
     str | None,
     typer.Option("--job", metavar="TEXT", help="Only jobs with this in their name or path.", show_default=False),
 ]
-Wrong = Annotated[bool, typer.Option("--wrong", help="Only diagnoses that were marked as wrong.")]
 After = Annotated[
     str | None,
     typer.Option("--after", metavar="PLACE", help="Continue after a page (`next` in JSON).", show_default=False),
@@ -69,7 +69,6 @@ SearchText = Annotated[
     list[str],
     typer.Argument(metavar="TEXT...", help='Words to search for; "quoted" words stay together.', show_default=False),
 ]
-Meaning = Annotated[bool, typer.Option("--meaning", help="Search by meaning; needs the extra torch.")]
 
 
 def list_(
@@ -83,12 +82,12 @@ def list_(
     since: Since = None,
     until: Until = None,
     job: JobName = None,
-    wrong: Wrong = False,
+    wrong: Annotated[bool, typer.Option("--wrong", help="Only diagnoses that were marked as wrong.")] = False,
     limit: options.Limit = 50,
     after: After = None,
-    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
+    format: options.TableFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -100,7 +99,6 @@ def list_(
       triage list --host node17 --format csv -o node17.csv
       triage list --signature cuda.out-of-memory "optimizer step"
     """
-    from triage.cli import streams
     from triage.render import incidents
 
     streams.check_output(output)
@@ -110,22 +108,22 @@ def list_(
         total = opened.search.count_incidents(condition)
         cursor = opened.search.cursor_after(rows[-1]) if len(rows) == limit else None
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: incidents.listing_as_json(rows, total, cursor),
         csv=lambda: incidents.listing_as_csv(rows),
-        text=lambda: incidents.listing(rows, total, **streams.text_style(width, color.value, output)),
+        text=lambda: incidents.listing(rows, total, **streams.text_style(width, color, output)),
     )
 
 
 def search(
     text: SearchText,
-    meaning: Meaning = False,
+    meaning: Annotated[bool, typer.Option("--meaning", help="Search by meaning; needs the extra torch.")] = False,
     limit: options.Limit = 20,
     catalog: options.Catalogs = None,
-    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
+    format: options.TableFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -142,7 +140,6 @@ def search(
       triage search '"connection closed" node17'
       triage search pinned memory --format json
     """
-    from triage.cli import lookup, streams
     from triage.render import incidents
     from triage.store import meaning_search
     from triage.store.clusters import STANDING
@@ -162,20 +159,20 @@ def search(
             numbers, hits = meaning_search.search_text(index, opened.search if opened else None, query, limit)
             others = [_as_row(signatures[number]) for number in numbers]
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: incidents.hits_as_json(hits, others, query),
         csv=lambda: incidents.hits_as_csv(hits, others),
-        text=lambda: incidents.hits(hits, others, query, **streams.text_style(width, color.value, output)),
+        text=lambda: incidents.hits(hits, others, query, **streams.text_style(width, color, output)),
     )
 
 
 def similar(
     id: options.IncidentId,  # noqa: A002
     limit: options.Limit = 20,
-    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
+    format: options.TableFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -187,18 +184,17 @@ def similar(
     Example:
       triage similar i-4f2a9c
     """
-    from triage.cli import streams
     from triage.render import incidents
 
     streams.check_output(output)
     with options.open_store(store) as opened:
         rows = opened.search.find_similar(id, limit=limit)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: incidents.similar_as_json(id, rows),
         csv=lambda: incidents.similar_as_csv(rows),
-        text=lambda: incidents.similar(id, rows, **streams.text_style(width, color.value, output)),
+        text=lambda: incidents.similar(id, rows, **streams.text_style(width, color, output)),
     )
 
 
@@ -213,9 +209,9 @@ def stats(
     until: Until = None,
     job: JobName = None,
     limit: options.Limit = 20,
-    format: options.TableFormatOption = options.TableFormat.text,  # noqa: A002
+    format: options.TableFormat = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -228,18 +224,17 @@ def stats(
       triage stats --since 30d
       triage stats --domain gpu --format csv
     """
-    from triage.cli import streams
     from triage.render import incidents
 
     streams.check_output(output)
     with options.open_store(store) as opened:
         totals = opened.search.compute_stats(_build_filter(locals()), limit=limit)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: incidents.sums_as_json(totals),
         csv=lambda: incidents.sums_as_csv(totals),
-        text=lambda: incidents.sums(totals, **streams.text_style(width, color.value, output)),
+        text=lambda: incidents.sums(totals, **streams.text_style(width, color, output)),
     )
 
 
@@ -252,9 +247,9 @@ def _build_filter(arguments: dict[str, Any]) -> Filter:
     for name in ("since", "until"):
         if arguments[name] is not None:
             values[name] = options.parse_time(arguments[name], now)
-    verdict, text = arguments["verdict"], arguments.get("text")
+    text = arguments.get("text")
     return Filter(
-        verdict=verdict.value if verdict is not None else None,
+        verdict=arguments["verdict"],
         text=" ".join(text) if text else None,
         wrong=arguments.get("wrong", False),
         **values,

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from triage.cli import options
+from triage.cli import options, progress, streams
 
-
-class FlightFormat(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
-    """Formats of `triage flight`."""
-
-    text = "text"
-    json = "json"
-    html = "html"
-
-
-FormatOption = Annotated[FlightFormat, typer.Option("--format", "-f", help="Output format.")]
+FormatOption = Annotated[Literal["text", "json", "html"], typer.Option("--format", "-f", help="Output format.")]
 Group = Annotated[
     str,
     typer.Option(
@@ -34,17 +24,16 @@ Around = Annotated[
         "--around", metavar="SEQ", min=0, help="Show the calls near this sequence number.", show_default=False
     ),
 ]
-Fail = Annotated[bool, typer.Option("--fail", help="Exit with 1 if a fault is found.")]
 
 
 def flight(
     paths: options.Paths,
-    format: FormatOption = FlightFormat.text,  # noqa: A002
+    format: FormatOption = "text",  # noqa: A002
     output: options.Output = None,
     group: Group = "",
     around: Around = None,
-    fail: Fail = False,
-    color: options.ColorOption = options.Color.auto,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 if a fault is found.")] = False,
+    color: options.Color = "auto",
     width: options.Width = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -62,25 +51,24 @@ def flight(
 
     Exit status: 0 success, whatever was found; 1 with --fail for a fault; 2 no dump could be read.
     """
-    from triage.cli import progress, streams
-
     streams.check_output(output)
-    from triage.artifacts.flight.analyse import analyse
     from triage.artifacts.flight.dump_files import read_dump_files
-    from triage.artifacts.flight.view import view
-    from triage.render import flight as rendering
-    from triage.render import flight_html
 
     with progress.progress_bar(quiet) as callback:
         advance = progress.as_byte_callback("read", callback) or progress.ignore
         recording, warnings = read_dump_files(paths, advance)
+    # These load numpy, so they are imported after the processes that read dumps are forked.
+    from triage.artifacts.flight.analyse import analyse
+    from triage.artifacts.flight.view import view
+    from triage.render import flight as rendering, flight_html
+
     shown = view(recording, analyse(recording), path=paths[0], group=group, around=around, warnings=warnings)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: rendering.as_json(shown),
         html=lambda: flight_html.as_html(shown),
-        text=lambda: rendering.as_text(shown, **streams.text_style(width, color.value, output)),
+        text=lambda: rendering.as_text(shown, **streams.text_style(width, color, output)),
     )
     if fail and shown.analysis.faults:
         raise typer.Exit(1)

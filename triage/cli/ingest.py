@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triage.cli import options
+from triage.cli import options, progress, streams
 
 if TYPE_CHECKING:
     from triage.model.diagnosis import Diagnosis
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def ingest(
     paths: options.Paths,
-    format: options.ReportFormat = options.Format.text,  # noqa: A002
+    format: options.ReportFormat = "text",  # noqa: A002
     output: options.Output = None,
-    fail_on: options.FailOnOption = None,
+    fail_on: options.FailOn = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
     chunk_size: options.ChunkSize = "256K",
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     link: options.Link = "",
     quiet: options.Quiet = False,
@@ -49,7 +49,6 @@ def ingest(
     """
     import gc
 
-    from triage.cli import progress, streams
     from triage.render import render
 
     gc.disable()  # a short process that creates hardly any reference cycles
@@ -65,7 +64,7 @@ def ingest(
         diagnosis = store_and_notify(diagnosis, store, no_store)
     elif not no_store:
         diagnosis = store_diagnosis(diagnosis, store)
-    text = render(diagnosis, format.value, link=link, **streams.text_style(width, color.value, output))
+    text = render(diagnosis, format, link=link, **streams.text_style(width, color, output))
     write_report(diagnosis, text, format, output, link, fail_on)
 
 
@@ -78,10 +77,8 @@ def write_report(
     fail_on: options.FailOn | None,
 ) -> None:
     """Write the report, and the workflow files for GitHub. Exits with 1 if `fail_on` asks for the verdict."""
-    from triage.cli import streams
-
     streams.write_output(text, output, utf8=format in options.UTF8)
-    if format is options.Format.github:
+    if format == "github":
         from triage.cli import workflow
 
         workflow.write_workflow_files(diagnosis, link)

@@ -46,5 +46,4 @@ def mcp(
     for path in roots:
         if not path.is_dir():
             raise OptionError(f"--root {path} is not a directory", hint="give a directory of logs")
-    tools = Tools(roots, Options(catalogs=tuple(catalog or ())), store)
-    build_server(tools, allow_write=allow_write).run("stdio")
+    build_server(Tools(roots, Options(catalogs=tuple(catalog or ())), store), allow_write=allow_write).run("stdio")

@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triage.base.errors import OptionError
-from triage.model.diagnosis import Diagnosis
-from triage.model.evidence import Warning
-from triage.model.watch import Episode
+from triage.bots import build_bots
+from triage.bots.announce import Topic, announce, announce_pace, store_and_announce
+from triage.bots.pace import PaceReport
+from triage.bots.work import deliver_due, run
+from triage.cli.config import load_settings
+from triage.model import Diagnosis, Episode, Warning
+from triage.render.phrases import format_count
+from triage.store import Store
 
 if TYPE_CHECKING:
     from triage.settings import Settings
     from triage.settings.notifications import RoutingSettings
-    from triage.store import Store
 
 
 def store_and_notify(diagnosis: Diagnosis, store: Path | None, no_store: bool) -> Diagnosis:
@@ -29,12 +33,6 @@ def store_and_notify(diagnosis: Diagnosis, store: Path | None, no_store: bool) -
     Notifications that could not be sent wait in the outbox, and the report gets a warning. Raises OptionError without
     routes.
     """
-    from triage.bots import build_bots
-    from triage.bots.announce import store_and_announce
-    from triage.bots.work import deliver_due
-    from triage.render.phrases import format_count
-    from triage.store import Store
-
     settings = _load_settings(store, no_store)
     with Store.open(settings.store.path) as opened:
         stored = store_and_announce(opened, diagnosis, settings.routing)
@@ -63,9 +61,6 @@ class WatchNotifier:
 
     def notify_pace(self, episode: Episode) -> None:
         """Notify of pace problems and of their end: one message per episode."""
-        from triage.bots.announce import announce_pace
-        from triage.bots.pace import PaceReport
-
         topic = f"{self._name}:{episode.began_at:.3f}/pace"
         announce_pace(self._store, topic, PaceReport(*self._job, episode), self._routing, now=time.time())
 
@@ -76,8 +71,6 @@ class WatchNotifier:
             self._announce(stored.diagnosis, stored.id, attempt, first_at)
 
     def _announce(self, diagnosis: Diagnosis, incident: str | None, attempt: int, first_at: float) -> None:
-        from triage.bots.announce import Topic, announce
-
         topic = Topic(f"{self._name}:{first_at:.3f}/{attempt}", incident, diagnosis)
         announce(self._store, topic, self._routing, now=time.time())
 
@@ -85,10 +78,6 @@ class WatchNotifier:
 @contextlib.contextmanager
 def watch_notifier(paths: Sequence[str], store: Path | None, no_store: bool) -> Iterator[WatchNotifier]:
     """Yield a notifier while a thread delivers; deliver once more at the end. Raises OptionError without routes."""
-    from triage.bots import build_bots
-    from triage.bots.work import deliver_due, run
-    from triage.store import Store
-
     settings = _load_settings(store, no_store)
     bots, days = build_bots(settings), settings.routing.give_up_days
     stop = threading.Event()
@@ -106,8 +95,6 @@ def watch_notifier(paths: Sequence[str], store: Path | None, no_store: bool) -> 
 
 
 def _load_settings(store: Path | None, no_store: bool) -> Settings:
-    from triage.cli.config import load_settings
-
     settings = load_settings({"store.path": store}).settings
     if no_store:
         raise OptionError("--notify needs the store for its outbox", hint="leave out --no-store")

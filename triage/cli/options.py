@@ -3,93 +3,32 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from triage.base.errors import OptionError, TriageError
 
 if TYPE_CHECKING:
-    import threading
-
     from triage.store import Store
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-class Format(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
-    """The formats of `triage.render.NAMES`; importing them here would cost time, so a test compares the two."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
-    html = "html"
-    github = "github"
-    gitlab = "gitlab"
-    codequality = "codequality"
-    junit = "junit"
-    sarif = "sarif"
-    slack = "slack"
-
-
+# The names of `triage.render.NAMES`; importing them here would cost time, so a test compares the two.
+Format = Literal["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"]
 # Formats that are UTF-8 in any terminal.
-UTF8 = (Format.json, Format.html, Format.gitlab, Format.codequality, Format.junit, Format.sarif, Format.slack)
+UTF8: tuple[Format, ...] = ("json", "html", "gitlab", "codequality", "junit", "sarif", "slack")
 
 
-class PlainFormat(str, Enum):  # noqa: UP042
-    """Formats of most commands."""
-
-    text = "text"
-    json = "json"
-
-
-class CheckFormat(str, Enum):  # noqa: UP042
-    """Formats of `triage catalog check`."""
-
-    text = "text"
-    json = "json"
-    github = "github"
-
-
-class TableFormat(str, Enum):  # noqa: UP042
-    """Formats of commands that list rows."""
-
-    text = "text"
-    json = "json"
-    csv = "csv"
-
-
-class Verdict(str, Enum):  # noqa: UP042
-    """Verdicts to filter by."""
-
-    known = "known"
-    unknown = "unknown"
-    clean = "clean"
-
-
-class FailOn(str, Enum):  # noqa: UP042
-    """Verdicts that `--fail-on` turns into exit status 1."""
-
-    known = "known"
-    unknown = "unknown"
-    any = "any"
-
-
-class Color(str, Enum):  # noqa: UP042
-    """When text is coloured."""
-
-    auto = "auto"
-    always = "always"
-    never = "never"
-
-
-def is_failing(verdict: str, fail_on: FailOn | None) -> bool:
+def is_failing(verdict: str, fail_on: str | None) -> bool:
     """Return whether `--fail-on` asks for this verdict."""
-    return fail_on is not None and verdict != "clean" and fail_on.value in ("any", verdict)
+    return fail_on is not None and verdict != "clean" and fail_on in ("any", verdict)
 
 
 def complete_signature_ids(incomplete: str) -> list[str]:
@@ -176,9 +115,6 @@ def open_store(path: Path | None, *, create: bool = False) -> Iterator[Store]:
 @contextmanager
 def stop_on_signal() -> Iterator[threading.Event]:
     """Yield an event that SIGTERM and SIGINT set, for commands that run until they are stopped."""
-    import signal
-    import threading
-
     event = threading.Event()
     before = {number: signal.signal(number, lambda *_: event.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -212,10 +148,11 @@ ReportFormat = Annotated[
         help="text, json, markdown, html, github, gitlab, codequality, junit, sarif or slack.",
     ),
 ]
-PlainFormatOption = Annotated[PlainFormat, typer.Option("--format", "-f", help="Output format.")]
-TableFormatOption = Annotated[TableFormat, typer.Option("--format", "-f", help="Output format.")]
-FailOnOption = Annotated[
-    FailOn | None, typer.Option("--fail-on", help="Exit with 1 if this verdict is found.", show_default=False)
+PlainFormat = Annotated[Literal["text", "json"], typer.Option("--format", "-f", help="Output format.")]
+TableFormat = Annotated[Literal["text", "json", "csv"], typer.Option("--format", "-f", help="Output format.")]
+FailOn = Annotated[
+    Literal["known", "unknown", "any"] | None,
+    typer.Option("--fail-on", help="Exit with 1 if this verdict is found.", show_default=False),
 ]
 Notify = Annotated[bool, typer.Option("--notify", help="Notify the routes of the settings.")]
 Link = Annotated[
@@ -233,8 +170,9 @@ Output = Annotated[
         "--output", "-o", metavar="FILE", help="Write to FILE instead of standard output.", show_default=False
     ),
 ]
-ColorOption = Annotated[
-    Color, typer.Option("--color", help="Colour of text; auto follows terminal, NO_COLOR and CLICOLOR.")
+Color = Annotated[
+    Literal["auto", "always", "never"],
+    typer.Option("--color", help="Colour of text; auto follows terminal, NO_COLOR and CLICOLOR."),
 ]
 Width = Annotated[
     int | None,

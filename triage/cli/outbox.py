@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from triage.base.errors import NotFoundError, OptionError
-from triage.cli import options
+from triage.cli import options, streams
 
 if TYPE_CHECKING:
     from triage.store import Store
 
 
-class State(str, Enum):  # noqa: UP042
-    """The states of a notification."""
-
-    waiting = "waiting"
-    taken = "taken"
-    sent = "sent"
-    dead = "dead"
-    dropped = "dropped"
-
-
 StateOption = Annotated[
-    State | None,
+    Literal["waiting", "taken", "sent", "dead", "dropped"] | None,
     typer.Option("--state", metavar="STATE", help="waiting, taken, sent, dead or dropped.", show_default=False),
 ]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
@@ -41,7 +30,7 @@ Follow = Annotated[bool, typer.Option("--follow", help="Continue until interrupt
 def list_(
     state: StateOption = None,
     limit: Limit = 100,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
     store: options.StoreFile = None,
 ) -> None:
@@ -54,14 +43,13 @@ def list_(
       triage outbox list
       triage outbox list --state dead --format json
     """
-    from triage.cli import streams
     from triage.render import outbox
 
     streams.check_output(output)
     with options.open_store(store) as opened:
-        posts = opened.outbox.list_posts(state=state.value if state else None, limit=limit)
+        posts = opened.outbox.list_posts(state=state, limit=limit)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: outbox.as_json(posts),
         text=lambda: outbox.as_text(posts, **streams.text_style(None, "auto", output)),
@@ -104,7 +92,6 @@ def send(follow: Follow = False, store: options.StoreFile = None) -> None:
     from triage.bots import build_bots
     from triage.bots.digests import write_due_digests
     from triage.bots.work import deliver_due, run
-    from triage.cli import streams
     from triage.cli.config import load_settings
 
     settings = load_settings({"store.path": store}).settings
@@ -134,8 +121,6 @@ def _select(store: Store, numbers: list[int] | None, dead: bool) -> list[int]:
 
 
 def _change_each(store: Store, numbers: list[int], change: Callable[[int], Any], done: str) -> None:
-    from triage.cli import streams
-
     streams.check_output(None)
     for number in numbers:
         if not change(number):
@@ -151,7 +136,7 @@ def _change_each(store: Store, numbers: list[int], change: Callable[[int], Any],
     streams.write_output(f"{len(numbers)} {done}\n")
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+COMMANDS = (
     ("list", list_),
     ("retry", retry),
     ("drop", drop),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from triage.base.errors import OptionError
-from triage.cli import options
+from triage.cli import options, streams
+from triage.cli.show import is_incident
 
 if TYPE_CHECKING:
     from triage.model.diagnosis import Diagnosis
@@ -66,10 +66,9 @@ def github(
     from triage.bots import forges
     from triage.render import github as rendering
 
-    environment = os.environ
-    target = number or _find_pull_request(environment.get("GITHUB_EVENT_PATH", ""), environment.get("GITHUB_REF", ""))
-    repository = repo or environment.get("GITHUB_REPOSITORY", "")
-    token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
+    target = number or _find_pull_request(os.environ.get("GITHUB_EVENT_PATH", ""), os.environ.get("GITHUB_REF", ""))
+    repository = repo or os.environ.get("GITHUB_REPOSITORY", "")
+    token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN") or ""
     if target is None:
         _report_nothing_posted("this run has no pull request")
         return
@@ -78,9 +77,9 @@ def github(
             "GITHUB_TOKEN or the repository is missing",
             hint="set GITHUB_TOKEN, and give --repo OWNER/NAME outside of a workflow",
         )
-    job = "/".join(filter(None, (environment.get("GITHUB_WORKFLOW"), environment.get("GITHUB_JOB"))))
+    job = "/".join(filter(None, (os.environ.get("GITHUB_WORKFLOW"), os.environ.get("GITHUB_JOB"))))
     key = key or job or "triage"
-    forge = forges.github(environment.get("GITHUB_API_URL") or "https://api.github.com", token, repository, target)
+    forge = forges.github(os.environ.get("GITHUB_API_URL") or "https://api.github.com", token, repository, target)
     diagnosis = _load_diagnosis(report, store)
     body = rendering.comment(diagnosis, key, link=link or _run_url())
     _post_comment(forge, rendering.marker(key), body, only_failures and diagnosis.verdict == "clean")
@@ -107,21 +106,20 @@ def gitlab(
     from triage.render import gitlab as rendering
     from triage.render.github import marker
 
-    environment = os.environ
-    iid = environment.get("CI_MERGE_REQUEST_IID", "")
+    iid = os.environ.get("CI_MERGE_REQUEST_IID", "")
     target = number or (int(iid) if iid.isdecimal() else None)
     if target is None:
         _report_nothing_posted("this pipeline has no merge request")
         return
-    token, project = environment.get("GITLAB_TOKEN", ""), project or environment.get("CI_PROJECT_ID", "")
+    token, project = os.environ.get("GITLAB_TOKEN", ""), project or os.environ.get("CI_PROJECT_ID", "")
     if not token or not project:
         raise OptionError(
             "GITLAB_TOKEN or the project is missing", hint="set GITLAB_TOKEN, and give --project outside of a pipeline"
         )
-    key = key or environment.get("CI_JOB_NAME", "") or "triage"
-    forge = forges.gitlab(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4", token, project, target)
+    key = key or os.environ.get("CI_JOB_NAME", "") or "triage"
+    forge = forges.gitlab(os.environ.get("CI_API_V4_URL") or "https://gitlab.com/api/v4", token, project, target)
     diagnosis = _load_diagnosis(report, store)
-    body = rendering.note(diagnosis, key, link=link or environment.get("CI_JOB_URL", ""))
+    body = rendering.note(diagnosis, key, link=link or os.environ.get("CI_JOB_URL", ""))
     _post_comment(forge, marker(key), body, only_failures and diagnosis.verdict == "clean")
 
 
@@ -134,8 +132,7 @@ def webhook(report: Report, url: Url, link: options.Link = "", store: options.St
     """
     import hashlib
 
-    from triage.bots import forges
-    from triage.bots import webhook as bot
+    from triage.bots import forges, webhook as bot
 
     secret = os.environ.get("TRIAGE_WEBHOOK_SECRET", "")
     if not secret:
@@ -152,14 +149,13 @@ def webhook(report: Report, url: Url, link: options.Link = "", store: options.St
 
 
 def _post_comment(forge: Any, marker: str, body: str, only_edit: bool) -> None:
+
     from triage.bots import forges
 
     _report_posted(forges.retry(lambda: forges.comment(forge, marker, body, only_edit=only_edit)))
 
 
 def _load_diagnosis(report: str, store: Any) -> Diagnosis:
-    from triage.cli import streams
-    from triage.cli.show import is_incident
     from triage.render import json
 
     if is_incident(report):
@@ -188,24 +184,19 @@ def _find_pull_request(event_path: str, ref: str) -> int | None:
 
 
 def _run_url() -> str:
-    environment = os.environ
-    run = environment.get("GITHUB_RUN_ID")
+    run = os.environ.get("GITHUB_RUN_ID")
     if not run:
         return ""
-    server = environment.get("GITHUB_SERVER_URL", "https://github.com")
-    return f"{server}/{environment.get('GITHUB_REPOSITORY', '')}/actions/runs/{run}"
+    server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+    return f"{server}/{os.environ.get('GITHUB_REPOSITORY', '')}/actions/runs/{run}"
 
 
 def _report_nothing_posted(reason: str) -> None:
-    from triage.cli import streams
-
     streams.write_stderr(f"triage: nothing posted, because {reason}; give its number with --number\n")
 
 
 def _report_posted(receipt: str) -> None:
-    from triage.cli import streams
-
     streams.write_output(f"{receipt or 'nothing to edit'}\n")
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("github", github), ("gitlab", gitlab), ("webhook", webhook))
+COMMANDS = (("github", github), ("gitlab", gitlab), ("webhook", webhook))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from triage.catalog.check_context import CheckContext
-    from triage.catalog.model import Signature
-    from triage.catalog.problems import Problem
+from triage import pipeline
+from triage.catalog import check, lint, signature_files
+from triage.catalog.check_context import CheckContext, load_context
+from triage.catalog.match import positive_leaves
+from triage.catalog.model import Signature
+from triage.catalog.problems import Problem
+from triage.render import catalog_pages
+from triage.render.signature import as_text
 
 GAPS = "clean-gaps.txt"  # next to the corpus, lines `<job>: <why triage does not yet see that it is healthy>`
 
 
 def check_everything(paths: Sequence[Path]) -> list[Problem]:
     """Return all problems of the files: schema, rules, samples, matches on healthy jobs, pages."""
-    from triage.catalog import check, signature_files
-    from triage.catalog.check_context import load_context
-
     problems = check.check_files(paths)
     context, _ = load_context(paths, None)
     base = signature_files.find_shipped_directory()
@@ -39,13 +39,10 @@ def known_false_alarms(corpus: Path) -> dict[str, str]:
 
 
 def _check_pages(context: CheckContext) -> Iterator[Problem]:
-    from triage.catalog.problems import Problem
-    from triage.render import catalog_pages, signature
-
     for checked in context.checked.values():
         try:
             catalog_pages.render_page(checked, context.all_signatures, ())
-            signature.as_text(checked)
+            as_text(checked)
         except Exception as error:  # an unexpected error must not stop the check of the other signatures
             message = f"the page of {checked.id} cannot be rendered: {error!r}"
             yield Problem("error", checked.path, 1, 1, message, "report this as a bug of triage")
@@ -53,10 +50,6 @@ def _check_pages(context: CheckContext) -> Iterator[Problem]:
 
 def _check_healthy_jobs(context: CheckContext, corpus: Path, paths: Sequence[Path]) -> Iterator[Problem]:
     """Yield a problem for each cause or symptom found in a healthy job."""
-    from triage import pipeline
-    from triage.catalog import lint
-    from triage.catalog.problems import Problem
-
     gaps = known_false_alarms(corpus)
     checked = {item.id: item for item in context.checked.values() if item.role in ("cause", "symptom")}
     for job in sorted(corpus.iterdir()):
@@ -69,14 +62,11 @@ def _check_healthy_jobs(context: CheckContext, corpus: Path, paths: Sequence[Pat
                 line = finding.evidence[0].text.split("\n", 1)[0][:160] if finding.evidence else ""
                 position = lint.locate(context.documents[signature.path], signature, ("match",))
                 hint = f"{job.name} is healthy; narrow the pattern, or add a leaf under `none`"
-                message = f"{signature.id} matches a healthy job: {line}"
-                yield Problem("error", signature.path, *position, message, hint)
+                yield Problem("error", signature.path, *position, f"{signature.id} matches a healthy job: {line}", hint)
 
 
 def _may_match(job: Path, signatures: Mapping[str, Signature], checked: Iterable[str]) -> bool:
     """Return whether the job contains a literal of a checked signature; others need no diagnosis."""
-    from triage.catalog.match import positive_leaves
-
     files = [path for path in sorted(job.rglob("*")) if path.is_file()] if job.is_dir() else [job]
     text = "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
     leaves = [

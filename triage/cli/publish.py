@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from triage.cli import options
+from triage.cli import lookup, options, streams
 
 if TYPE_CHECKING:
     from triage.catalog.diff import FindingChange
     from triage.catalog.model import Catalog
-
-
-class GraphFormat(str, Enum):  # noqa: UP042
-    """Formats of `triage catalog graph`."""
-
-    svg = "svg"
-    dot = "dot"
 
 
 CenterSignature = Annotated[
@@ -34,8 +25,7 @@ CenterSignature = Annotated[
         show_default=False,
     ),
 ]
-AllEdges = Annotated[bool, typer.Option("--all", help="Also edges that follow from others.")]
-FormatOption = Annotated[GraphFormat, typer.Option("--format", "-f", help="A drawing, or text for Graphviz.")]
+FormatOption = Annotated[Literal["svg", "dot"], typer.Option("--format", "-f", help="A drawing, or text for Graphviz.")]
 PageDirectory = Annotated[
     Path,
     typer.Option(
@@ -43,8 +33,6 @@ PageDirectory = Annotated[
     ),
 ]
 CheckPages = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a page is out of date.")]
-OldCatalog = Annotated[Path, typer.Argument(metavar="OLD", help="A directory of signatures.", show_default=False)]
-NewCatalog = Annotated[Path, typer.Argument(metavar="NEW", help="A later version of it.", show_default=False)]
 DiffJobs = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -55,9 +43,9 @@ DiffJobs = Annotated[
 
 def graph(
     signature: CenterSignature = None,
-    every: AllEdges = False,
+    every: Annotated[bool, typer.Option("--all", help="Also edges that follow from others.")] = False,
     catalog: options.Catalogs = None,
-    format: FormatOption = GraphFormat.svg,  # noqa: A002
+    format: FormatOption = "svg",  # noqa: A002
     output: options.Output = None,
 ) -> None:
     """Draw the causal edges: causes left, symptoms right.
@@ -71,7 +59,6 @@ def graph(
       triage catalog graph --format dot | dot -Tpdf -o causes.pdf
     """
     from triage.catalog.graph import build_graph, build_neighbourhood
-    from triage.cli import lookup, streams
     from triage.render.graph import WRITERS
 
     streams.check_output(output)
@@ -80,7 +67,7 @@ def graph(
         selected = build_graph(signatures, with_implied=every)
     else:
         selected = build_neighbourhood(signatures, lookup.find_signature(signature, signatures).id)
-    streams.write_output(WRITERS[format.value](selected, signature), output, utf8=True)
+    streams.write_output(WRITERS[format](selected, signature), output, utf8=True)
 
 
 def docs(output: PageDirectory, catalog: options.Catalogs = None, check: CheckPages = False) -> None:
@@ -94,7 +81,6 @@ def docs(output: PageDirectory, catalog: options.Catalogs = None, check: CheckPa
       triage catalog docs -o docs/signatures --check
     """
     from triage.catalog import page_files
-    from triage.cli import lookup, streams
     from triage.render.catalog_pages import MARK, render_pages
 
     streams.check_output(None)
@@ -111,10 +97,10 @@ def docs(output: PageDirectory, catalog: options.Catalogs = None, check: CheckPa
 
 
 def diff(
-    old: OldCatalog,
-    new: NewCatalog,
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A directory of signatures.", show_default=False)],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="A later version of it.", show_default=False)],
     jobs: DiffJobs = None,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
 ) -> None:
     """Show what a change of signatures would change: findings that appear, disappear, or lose the root.
@@ -131,7 +117,6 @@ def diff(
     from triage.catalog.check_context import default_reader
     from triage.catalog.diff import CatalogDiff, compare_samples, compare_signatures
     from triage.catalog.load import load
-    from triage.cli import streams
     from triage.render import catalog_diff
 
     streams.check_output(output)
@@ -142,7 +127,7 @@ def diff(
         changes, count = compare_samples(before, after, default_reader())
     result = CatalogDiff(compare_signatures(before, after), tuple(changes), count)
     streams.write_format(
-        format.value, output, json=lambda: catalog_diff.as_json(result), text=lambda: catalog_diff.as_text(result)
+        format, output, json=lambda: catalog_diff.as_json(result), text=lambda: catalog_diff.as_text(result)
     )
 
 
@@ -181,4 +166,4 @@ def _read_report(path: Path) -> dict[str, Any]:
     return checked
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("graph", graph), ("docs", docs), ("diff", diff))
+COMMANDS = (("graph", graph), ("docs", docs), ("diff", diff))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from triage.base.lazy_re import lazy_re
-from triage.cli import options
+from triage.cli import options, progress, streams
 
 _INCIDENT = lazy_re(r"(?:[ij]-)?[0-9a-z]{3,40}")
 PathsOrIncident = Annotated[
@@ -50,18 +50,18 @@ def repro(
 
     Exit status: 0 success; 2 no dump could be read.
     """
-    from triage.cli import progress, streams
-
     streams.check_output(output)
-    from triage.artifacts.flight.analyse import analyse
     from triage.artifacts.flight.dump_files import read_dump_files
-    from triage.artifacts.flight.replay import replay
-    from triage.render import repro_script
 
     paths = _resolve_paths(paths, store)
     with progress.progress_bar(quiet) as callback:
         advance = progress.as_byte_callback("read", callback) or progress.ignore
         recording, warnings = read_dump_files(paths, advance)
+    # These load numpy, so they are imported after the processes that read dumps are forked.
+    from triage.artifacts.flight.analyse import analyse
+    from triage.artifacts.flight.replay import replay
+    from triage.render import repro_script
+
     plan = replay(recording, analyse(recording), calls=calls, scale=scale)
     name = output.name if output is not None else "repro.py"
     streams.write_output(repro_script.script(plan, origin=paths[0], name=name), output, utf8=True)

@@ -39,8 +39,7 @@ def serve(host: Host = None, port: Port = None, workers: TaskWorkers = None, sto
     """
     from triage.cli.config import load_settings
 
-    overrides = {"web.host": host, "web.port": port, "tasks.workers": workers, "store.path": store}
-    loaded = load_settings(overrides)
+    loaded = load_settings({"web.host": host, "web.port": port, "tasks.workers": workers, "store.path": store})
     from triage.service import server
 
     server.serve(loaded.settings)

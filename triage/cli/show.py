@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from triage.base.lazy_re import lazy_re
-from triage.cli import options
+from triage.cli import options, streams
 
 _ID = lazy_re(r"[ij]-[0-9a-z]+|[0-9a-f]{4,64}")
 
@@ -20,10 +20,10 @@ def show(
             metavar="ID|FILE", help="An incident, or a report in JSON; - is standard input.", show_default=False
         ),
     ],
-    format: options.ReportFormat = options.Format.text,  # noqa: A002
+    format: options.ReportFormat = "text",  # noqa: A002
     output: options.Output = None,
-    fail_on: options.FailOnOption = None,
-    color: options.ColorOption = options.Color.auto,
+    fail_on: options.FailOn = None,
+    color: options.Color = "auto",
     width: options.Width = None,
     link: options.Link = "",
     store: options.StoreFile = None,
@@ -39,24 +39,23 @@ def show(
       triage show report.json --format markdown -o comment.md
       curl -s https://ci.example/report.json | triage show -
     """
-    from triage.cli import streams
     from triage.cli.ingest import write_report
     from triage.render import incidents, json, render
 
     streams.check_output(output)
-    style = streams.text_style(width, color.value, output)
+    style = streams.text_style(width, color, output)
     if not is_incident(report):
         diagnosis = json.read(streams.read_report_text(report), None if report == "-" else report)
-        text = render(diagnosis, format.value, link=link, **style)
+        text = render(diagnosis, format, link=link, **style)
     else:
         with options.open_store(store) as opened:
             incident = opened.incidents.get(report)
         diagnosis = incident.diagnosis
-        if format is options.Format.json:
+        if format == "json":
             text = incidents.remembered_as_json(incident, diagnosis)
         else:
-            text = render(diagnosis, format.value, link=link, **style)
-        if format is options.Format.text:
+            text = render(diagnosis, format, link=link, **style)
+        if format == "text":
             text += "\n" + incidents.remembered(incident, **style)
     write_report(diagnosis, text, format, output, link, fail_on)
 

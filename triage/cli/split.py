@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triage.cli import options
+from triage.cli import options, progress, streams
 
 if TYPE_CHECKING:
     from triage.split import Result
@@ -28,7 +28,7 @@ def split(
     rank: options.Ranks = None,
     keep_prefix: KeepPrefix = False,
     force: Force = False,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     workers: options.Workers = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -46,16 +46,14 @@ def split(
 
     Exit status: 0 success; 2 unusable input or options.
     """
-    from triage.cli import progress, streams
     from triage.pipeline.intake import Intake
-    from triage.split import Options
-    from triage.split import split as split_sources
+    from triage.split import Options, split as split_sources
 
     split_options = Options(options.parse_ranks(rank), keep_prefix, force, workers)
     with progress.progress_bar(quiet) as callback:
         advance = progress.as_byte_callback("split", callback)
         result = split_sources(paths, output, split_options, advance, Intake([], paths).skip)
-    if format is options.PlainFormat.json:
+    if format == "json":
         streams.write_output(_as_json(result), None, utf8=True)
     elif not quiet:
         streams.write_stderr(_as_text(result, output))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from triage.cli import options
+from triage.cli import options, streams
 
 if TYPE_CHECKING:
     from triage.artifacts.stacks.comparison import DumpState
@@ -15,22 +14,14 @@ if TYPE_CHECKING:
     from triage.records.activity import Activity
 
 
-class StacksFormat(str, Enum):  # noqa: UP042 - typer shows the value of this form in every release
-    """Formats of `triage stacks`."""
-
-    text = "text"
-    json = "json"
-    svg = "svg"
-
-
-FormatOption = Annotated[StacksFormat, typer.Option("--format", "-f", help="Output format.")]
+FormatOption = Annotated[Literal["text", "json", "svg"], typer.Option("--format", "-f", help="Output format.")]
 
 
 def stacks(
     paths: options.Paths,
-    format: FormatOption = StacksFormat.text,  # noqa: A002
+    format: FormatOption = "text",  # noqa: A002
     output: options.Output = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
 ) -> None:
     """Show what the ranks of a hung job are doing, and which ones differ.
@@ -48,18 +39,17 @@ def stacks(
     The file name (rank3.txt) tells the rank. Exit status: 0 success; 2 no dump, or unusable options.
     """
     from triage.artifacts.stacks.comparison import compare_stacks
-    from triage.cli import streams
     from triage.render import stacks as rendering
 
     streams.check_output(output)
     states, warnings = _read_stacks(paths)
     comparison = compare_stacks(states)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: rendering.as_json(comparison, warnings),
         svg=lambda: rendering.as_svg(comparison),
-        text=lambda: rendering.as_text(comparison, warnings, **streams.text_style(width, color.value, output)),
+        text=lambda: rendering.as_text(comparison, warnings, **streams.text_style(width, color, output)),
     )
 
 

@@ -126,12 +126,11 @@ def use_color(option: str, output: Path | None) -> bool:
     """`always` and `never` decide; else NO_COLOR, then CLICOLOR_FORCE, then CLICOLOR and whether it is a terminal."""
     if option != "auto":
         return option == "always"
-    environment = os.environ
-    if environment.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR"):
         return False
-    if environment.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+    if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
         return True
-    if environment.get("CLICOLOR") == "0" or environment.get("TERM") == "dumb":
+    if os.environ.get("CLICOLOR") == "0" or os.environ.get("TERM") == "dumb":
         return False
     return output in (None, STDOUT) and is_terminal(sys.stdout)
 

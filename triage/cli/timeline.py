@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from triage.cli import options
+from triage.cli import options, progress, streams
 
 Around = Annotated[
     str | None,
@@ -23,11 +23,11 @@ def timeline(
     paths: options.Paths,
     around: Around = None,
     rank: options.Ranks = None,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
-    color: options.ColorOption = options.Color.auto,
+    color: options.Color = "auto",
     width: options.Width = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -44,7 +44,6 @@ def timeline(
     Exit status: 0 success; 2 unusable input or options.
     """
     window, ranks = options.parse_duration(around), options.parse_ranks(rank)
-    from triage.cli import progress, streams
     from triage.render import timeline as rendering
 
     streams.check_output(output)
@@ -55,8 +54,8 @@ def timeline(
     with progress.progress_bar(quiet) as callback:
         selected = cut_timeline(pipeline.timeline(paths, pipeline_options, callback), window, ranks)
     streams.write_format(
-        format.value,
+        format,
         output,
         json=lambda: rendering.as_json(selected),
-        text=lambda: rendering.as_text(selected, **streams.text_style(width, color.value, output)),
+        text=lambda: rendering.as_text(selected, **streams.text_style(width, color, output)),
     )

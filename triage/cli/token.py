@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triage.cli import options
+from triage.base.errors import OptionError
+from triage.cli import options, streams
+from triage.cli.failure import print_error
 
 if TYPE_CHECKING:
     from triage.store.tokens import Token
@@ -43,10 +45,6 @@ def create(
       triage token create ci --scope read --scope ingest --expires 90d
       triage token create anna -s read -s ingest -s curate
     """
-    from triage.base.errors import OptionError
-    from triage.cli import streams
-    from triage.cli.failure import print_error
-
     try:
         until = None if expires == "never" else time.time() + (options.parse_duration(expires) or 0.0)
     except OptionError:
@@ -60,7 +58,7 @@ def create(
 
 def list_(
     every: Annotated[bool, typer.Option("--all", help="Include revoked tokens.")] = False,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     store: options.StoreFile = None,
 ) -> None:
     """List tokens with their scopes, expiry and last use.
@@ -69,12 +67,10 @@ def list_(
     Example:
       triage token list
     """
-    from triage.cli import streams
-
     streams.check_output(None)
     with options.open_store(store) as opened:
         tokens = opened.tokens.list_tokens(revoked=every)
-    streams.write_format(format.value, None, json=lambda: _as_json(tokens), text=lambda: _as_text(tokens))
+    streams.write_format(format, None, json=lambda: _as_json(tokens), text=lambda: _as_text(tokens))
 
 
 def revoke(token: TokenName, by: options.By = None, store: options.StoreFile = None) -> None:
@@ -84,8 +80,6 @@ def revoke(token: TokenName, by: options.By = None, store: options.StoreFile = N
     Example:
       triage token revoke ci
     """
-    from triage.cli import streams
-
     streams.check_output(None)
     with options.open_store(store) as opened:
         revoked = opened.tokens.revoke(token, actor=options.actor_name(by))
@@ -109,6 +103,7 @@ def _as_json(tokens: Sequence[Token]) -> str:
 
 
 def _as_text(tokens: Sequence[Token]) -> str:
+
     from triage.render.table import as_text, day
     from triage.render.terminal import Paint
 
@@ -128,4 +123,4 @@ def _as_text(tokens: Sequence[Token]) -> str:
     return "\n".join(as_text(head, rows, 120, Paint(False))) + "\n"
 
 
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (("create", create), ("list", list_), ("revoke", revoke))
+COMMANDS = (("create", create), ("list", list_), ("revoke", revoke))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triage.base.errors import InputError
-from triage.cli import options
+from triage.cli import options, progress
 
 if TYPE_CHECKING:
     import threading
@@ -30,7 +30,6 @@ Stall = Annotated[float, typer.Option("--stall", min=2, metavar="N", help="No pr
 StallLeast = Annotated[
     str, typer.Option("--stall-least", metavar="TIME", help="Minimum time of a stall, because of checkpoints.")
 ]
-Poll = Annotated[str, typer.Option("--poll", metavar="TIME", help="How often to look for new lines.")]
 StopAfter = Annotated[
     str | None,
     typer.Option("--stop-after", metavar="TIME", help="Exit after this time without new lines.", show_default=False),
@@ -44,20 +43,19 @@ StateFile = Annotated[
         show_default=False,
     ),
 ]
-NoState = Annotated[bool, typer.Option("--no-state", help="Remember nothing for a restart.")]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis when the job is over.")]
 
 
 def watch(
     paths: options.Paths,
-    format: options.PlainFormatOption = options.PlainFormat.text,  # noqa: A002
+    format: options.PlainFormat = "text",  # noqa: A002
     command: Exec = None,
     stall: Stall = 30.0,
     stall_least: StallLeast = "3m",
-    poll: Poll = "0.25s",
+    poll: Annotated[str, typer.Option("--poll", metavar="TIME", help="How often to look for new lines.")] = "0.25s",
     stop_after: StopAfter = None,
     state: StateFile = None,
-    no_state: NoState = False,
+    no_state: Annotated[bool, typer.Option("--no-state", help="Remember nothing for a restart.")] = False,
     catalog: options.Catalogs = None,
     store: options.StoreFile = None,
     no_store: NoStore = False,
@@ -81,7 +79,6 @@ def watch(
     Exit status: 0 ended by Ctrl-C, SIGTERM or --stop-after; 2 unusable input or options.
     """
     from triage.base.options import Options
-    from triage.cli.notify import watch_notifier
     from triage.watch import state_file
     from triage.watch.follow import Follower
     from triage.watch.hook import Hook
@@ -90,8 +87,7 @@ def watch(
 
     interval = options.parse_duration(poll, "--poll") or 0.25
     max_idle = options.parse_duration(stop_after, "--stop-after")
-    limits = Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0)
-    pace = PaceMonitor(limits, poll=2 * interval)
+    pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
     watched = Watch(Follower(paths, Options(catalogs=tuple(catalog or ()))), pace)
     state_path = None if no_state else state or state_file.default_path(paths)
     if state_path is not None:
@@ -101,6 +97,8 @@ def watch(
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(options.stop_on_signal())
         if notify:
+            from triage.cli.notify import watch_notifier
+
             reporter.notifier = stack.enter_context(watch_notifier(paths, store, no_store))
         _follow(watched, reporter, stop, interval, max_idle, quiet)
         reporter.finish(store, no_store)
@@ -154,7 +152,7 @@ class _Reporter:
     def _report_event(self, event: WatchEvent) -> None:
         from triage.render import watch as rendering
 
-        as_json = self._format is options.PlainFormat.json
+        as_json = self._format == "json"
         typer.echo(rendering.as_json(event) if as_json else rendering.as_text(event), nl=False)
         if self._hook is not None:
             self._hook(rendering.as_json(event))
@@ -186,8 +184,6 @@ def _follow(
     quiet: bool,
 ) -> None:
     """Look for new lines until a signal comes, or until there were none for `max_idle` seconds."""
-    from triage.cli import progress
-
     with progress.status_line(quiet) as show:
         while not stop.wait(interval):
             reporter.report(watched.step())

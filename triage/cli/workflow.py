@@ -9,18 +9,16 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from triage.base.errors import OptionError
-
-if TYPE_CHECKING:
-    from triage.model.diagnosis import Diagnosis
+from triage.model.diagnosis import Diagnosis
+from triage.render import github
+from triage.render.phrases import headline
+from triage.render.sanitize import sanitize_line
 
 
 def write_workflow_files(diagnosis: Diagnosis, link: str = "") -> None:
     """Write the summary and the outputs `verdict`, `signature`, `title`, `ranks`, `hosts`; nothing elsewhere."""
-    from triage.render import github
-
     summary, outputs = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
     if summary:
         room = github.SUMMARY - _file_size(summary) - 1
@@ -32,9 +30,6 @@ def write_workflow_files(diagnosis: Diagnosis, link: str = "") -> None:
 
 def output_values(diagnosis: Diagnosis) -> dict[str, str]:
     """Return the outputs for later steps, each on one line."""
-    from triage.render.phrases import headline
-    from triage.render.sanitize import sanitize_line
-
     root = diagnosis.root_cause
     return {
         "verdict": diagnosis.verdict,

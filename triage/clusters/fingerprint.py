@@ -8,8 +8,7 @@ import re
 from triage.base.lazy_re import lazy_re
 from triage.clusters.headline import extract_headline
 from triage.clusters.rules import Rules, load_rules
-from triage.model.diagnosis import Fingerprint
-from triage.model.evidence import Evidence
+from triage.model import Evidence, Fingerprint
 
 _TERM = lazy_re(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 _SPACE = lazy_re(r"\s+")

@@ -58,8 +58,7 @@ def collect(
     deadline = time.monotonic() + seconds
     temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             _write(file, _collect_files(targets, bundle, deadline), bundle, max_bytes)
         os.replace(temporary, output)
     except OSError as error:
@@ -99,8 +98,7 @@ def _collect_files(targets: Sequence[Target], bundle: CollectedBundle, deadline:
     """Yield the name and text of each file, as it is collected."""
     host = os.uname().nodename.partition(".")[0]
     yield from _probe_processes(_FIRST, targets, host, bundle, deadline)
-    kernel_log = partial(probes.kernel, targets, _time_left(deadline, PROBE_SECONDS))
-    yield from _try(f"{host}/dmesg.txt", kernel_log, bundle)
+    yield from _try(f"{host}/dmesg.txt", partial(probes.kernel, targets, _time_left(deadline, PROBE_SECONDS)), bundle)
     for name, command in probes.NODE.items():
         yield from _try(f"{host}/{name}", partial(probes.node, command, _time_left(deadline, PROBE_SECONDS)), bundle)
     yield from _collect_logs(targets, host, bundle)

@@ -129,8 +129,7 @@ def _find_hccl_logs(target: Target, environ: dict[str, str], owner: int) -> Iter
 
 def _resolve(pid: int, name: str) -> Path | None:
     """Return a regular file by its name for a process, whose root directory may differ."""
-    paths = (PROC / str(pid) / "root" / name.lstrip("/"), Path(name))
-    return next((path for path in paths if _is_file(path)), None)
+    return next((path for path in ((PROC / str(pid) / "root" / name.lstrip("/"), Path(name))) if _is_file(path)), None)
 
 
 def inner_pid(directory: Path) -> str:

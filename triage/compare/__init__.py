@@ -14,8 +14,7 @@ from triage.compare.memory import has_out_of_memory, infer_memory_imbalance
 from triage.compare.setting_rules import Rules, RulesError, load_rules
 from triage.evidence.extraction import ExtractedJob
 from triage.evidence.inference import make_inferences
-from triage.model.environment import Audit, Deviation
-from triage.model.evidence import Evidence, Source, Warning
+from triage.model import Audit, Deviation, Evidence, Source, Warning
 from triage.scan.interface import ScanResult
 
 __all__ = ["ComparisonResult", "Rules", "RulesError", "compare_ranks", "load_rules"]
@@ -41,8 +40,9 @@ def compare_ranks(
     rules: Rules,
 ) -> ComparisonResult:
     """Compare the ranks of a job."""
-    dumps = [fact for fact in artifacts if fact.kind == "environment"]
-    settings = dumps + extract_logged_settings(texts, read_of, extracted.year)
+    settings = [fact for fact in artifacts if fact.kind == "environment"] + extract_logged_settings(
+        texts, read_of, extracted.year
+    )
     audit = audit_environment(settings, extracted.job, rules, extracted.versions)
     unhealthy = [item for item in audit.deviations if item.rule == UNHEALTHY]
     warnings = [Warning(item.rule, item.evidence[0].source, item.text) for item in unhealthy]

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from triage.base.rank_ranges import format_ranks
 from triage.evidence import health
 from triage.evidence.settings import HEALTH
-from triage.model.environment import Deviation
-from triage.model.evidence import Evidence, Origin
+from triage.model import Deviation, Evidence, Origin
 from triage.ranks.identity import JobMap
 
 UNHEALTHY = "device-unhealthy"

@@ -8,19 +8,24 @@ step is searched, in a few of the files.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.compare import step_comparison
-from triage.compare.quantities import RankValue, extract_values, quantity_pattern
+from triage.compare.quantities import CompleteOrigin, RankValue, extract_values, quantity_pattern
 from triage.compare.step_comparison import Row, StepComparison
-from triage.compare.step_finder import StepFinder
 from triage.evidence.extraction import ExtractedJob, source_text
 from triage.evidence.inference import make_inferences
 from triage.model.evidence import Evidence, Source
+from triage.records.activity import STEP
+from triage.records.text import Text
 from triage.scan.interface import ScanResult
 
+WINDOW = 1 << 13
+AROUND = 1 << 16
+_MAX_ROWS = 256
 ReadBytes = Callable[[int, int], bytes]
 ScannedTexts = Sequence[tuple[Source, ScanResult]]
 
@@ -32,6 +37,64 @@ _MAX_SEARCHED_FILES = 6  # files in which the first differing step is searched
 _MAX_CONFIRMING_FILES = 64  # files that are read at that step to compare all ranks
 _FIRST_TEXTS = 8  # texts whose starts show whether the others need to be read
 _VALUE_LIST = lazy_re(r"(?P<quantity>\S*\w)[^\s\w]* (?:(?:is|are|was|were) )?inconsistent: \[(?P<values>[^\]\n]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinder:
+    """Reads steps in one text. Only plain files can be read at any offset; other texts give nothing."""
+
+    source: Source
+    scan: ScanResult
+    read: Callable[[int, int], bytes]
+    text: Text
+    complete_origin: CompleteOrigin
+
+    def read_step(self, key: str, step: int) -> list[RankValue]:
+        """The values of `key` that ranks print at a step; none where steps do not ascend."""
+        base, data = self._read_around(key, step)
+        rows = [(start, end) for start, end, number in _find_steps(data, key) if number == step]
+        values = (value for start, end in rows[:_MAX_ROWS] for value in self._extract(data[start:end], base + start))
+        return [value for value in values if value.step == step and value.key == key]
+
+    def find_nearest_step(self, key: str, step: int, low: int, high: int) -> int | None:
+        """The logged step between `low` and `high` that is nearest to `step`: not every step is logged."""
+        _, data = self._read_around(key, step)
+        steps = {number for _, _, number in _find_steps(data, key) if low < number < high}
+        return min(steps, key=lambda number: (abs(number - step), number), default=None)
+
+    def _extract(self, data: bytes, base: int) -> list[RankValue]:
+        return extract_values(self.text, self.source, data, base, self.complete_origin, most=1, last=False)
+
+    def _read_around(self, key: str, step: int) -> tuple[int, bytes]:
+        """(offset, bytes) around the expected place of a step, from the start of a line."""
+        if self.source.path is None:
+            return 0, b""
+        low, high = 0, self.scan.size
+        while high - low > WINDOW:
+            middle = (low + high) // 2
+            line = next(_find_steps(self.read(middle, WINDOW), key), None)
+            if line is None or line[2] >= step:
+                high = middle
+            else:
+                low = middle
+        start = max(0, low - AROUND // 2)
+        data = self.read(start, AROUND)
+        cut = data.find(b"\n") + 1 if start else 0
+        return start + cut, data[cut:]
+
+
+def _find_steps(data: bytes, key: str) -> Iterator[tuple[int, int, int]]:
+    """(start, end, step) of the lines that contain the quantity and a step."""
+    name = key.encode()
+    place = data.find(name)
+    while place >= 0:
+        start = data.rfind(b"\n", 0, place) + 1
+        end = data.find(b"\n", place)
+        end = end if end >= 0 else len(data)
+        match = STEP.search(data[start:end].decode("utf-8", "replace"))
+        if match is not None:
+            yield start, end, int(match[1])
+        place = data.find(name, end)
 
 
 class ObservedValues:
@@ -49,8 +112,9 @@ class ObservedValues:
         self.finders: dict[str, StepFinder] = {}
         for source, scan in texts if _has_quantity(texts, memory) else ():
             read = read_of(source, scan)
-            text = source_text(source, scan, read, extracted)
-            self.finders[source.name] = StepFinder(source, scan, read, text, job.complete)
+            self.finders[source.name] = StepFinder(
+                source, scan, read, source_text(source, scan, read, extracted), job.complete
+            )
         self._share = _LINE_BUDGET // max(1, len(self.finders))
         self._writer_counts = {name: max(1, len(job.by_source.get(name, ()))) for name in self.finders}
         self._memory = memory
@@ -141,8 +205,9 @@ def _find_first_difference(
     if differing is None or equal is None:
         return equal, differing, compared[differing]
     everyone = list(rows[differing].values())
-    selected = _select_values(rows[differing], compared[differing])
-    equal, first, comparison = _bisect(key, equal, differing, compared[differing], selected, values)
+    equal, first, comparison = _bisect(
+        key, equal, differing, compared[differing], _select_values(rows[differing], compared[differing]), values
+    )
     if first != differing and len({value.source for value in everyone}) <= _MAX_CONFIRMING_FILES:
         row = _read_row_near(key, first, first - 1, first + 1, everyone, values)
         comparison = step_comparison.compare_step(row[1]) if row else comparison

@@ -14,9 +14,7 @@ from triage.base.rank_ranges import format_ranks
 from triage.compare.devices import find_unhealthy_devices
 from triage.compare.setting_rules import Condition, Rules
 from triage.evidence.settings import HEALTH
-from triage.model.diagnosis import Severity
-from triage.model.environment import Audit, Deviation
-from triage.model.evidence import Evidence, Origin
+from triage.model import Audit, Deviation, Evidence, Origin, Severity
 from triage.ranks.identity import JobMap
 
 _SEVERITY_ORDER: dict[Severity, int] = {"fatal": 0, "error": 1, "warning": 2, "info": 3}

@@ -97,8 +97,11 @@ def load_rules(extra: Path | None = None) -> Rules:
     try:
         text = extra.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        hint = "give a text file as described in docs/environment.md"
-        raise RulesError(f"the file cannot be read: {error}", hint=hint, path=str(extra)) from error
+        raise RulesError(
+            f"the file cannot be read: {error}",
+            hint="give a text file as described in docs/environment.md",
+            path=str(extra),
+        ) from error
     return parse_rules(text, str(extra)) + _load_shipped()
 
 
@@ -132,8 +135,7 @@ def _parse_line(line: str) -> Rules:
     if keyword == "danger":
         if first not in _SEVERITIES:
             raise _InvalidRule(f"{first!r} is not a severity", "use error, warning or info")
-        danger = Danger(cast(Severity, first), _parse_conditions(conditions), _require_reason(why))
-        return Rules(dangers=(danger,))
+        return Rules(dangers=(Danger(cast(Severity, first), _parse_conditions(conditions), _require_reason(why)),))
     return Rules(names=tuple((_parse_name(name), cast(NamePolicy, keyword), why.strip()) for name in rest))
 
 
@@ -163,8 +165,7 @@ def _parse_condition(text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     sign, name, operator, operand = match.groups("") if match else ("", "", "", "")
     if not name or (operator == "=" and name.islower()) or (sign == "!" and operator):
-        hint = "write NAME, !NAME, NAME=a|b, NAME>=OTHER or program==1.2"
-        raise _InvalidRule(f"{text!r} is not a condition", hint)
+        raise _InvalidRule(f"{text!r} is not a condition", "write NAME, !NAME, NAME=a|b, NAME>=OTHER or program==1.2")
     return Condition(name, operator, operand, must_be_unset=sign == "!", starts_group=sign != "+")
 
 

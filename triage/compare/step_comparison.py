@@ -45,8 +45,7 @@ def group_by_step(values: Sequence[RankValue]) -> dict[int | None, dict[int, Ran
 
 def list_common_steps(table: Mapping[int | None, Row]) -> Sequence[int | None]:
     """The steps that (nearly) all ranks print, in order. Values without a step count only when no value has one."""
-    ranks = {rank for row in table.values() for rank in row}
-    fewest = max(2, MIN_PRESENT * len(ranks))
+    fewest = max(2, MIN_PRESENT * len({rank for row in table.values() for rank in row}))
     if any(step is not None for step in table):
         return sorted(step for step, row in table.items() if step is not None and len(row) >= fewest)
     return [None] if len(table.get(None, {})) >= fewest else []
@@ -104,8 +103,7 @@ def _is_nan(number: float | None) -> bool:
 
 
 def _count_digits(text: str) -> int:
-    mantissa = text.lower().partition("e")[0]
-    return len(mantissa.replace(".", "").lstrip("+-0"))
+    return len(text.lower().partition("e")[0].replace(".", "").lstrip("+-0"))
 
 
 def format_difference(usual: RankValue, other: RankValue) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.memory_kills import by_memory_kill
-from triage.model.details import CrashDetail, Detail, ExceptionDetail, ExitDetail, KernelDetail
-from triage.model.evidence import Evidence, Origin
+from triage.model import CrashDetail, Detail, Evidence, ExceptionDetail, ExitDetail, KernelDetail, Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.timestamps import ISO, epoch_seconds
 

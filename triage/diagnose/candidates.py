@@ -15,8 +15,7 @@ from triage.catalog.model import Signature
 from triage.diagnose.phrases import agree
 from triage.diagnose.sequences import group_of
 from triage.diagnose.time_order import Clocks, StartTimes, find_start
-from triage.model.details import InferenceDetail
-from triage.model.evidence import Evidence
+from triage.model import Evidence, InferenceDetail
 
 
 @dataclass

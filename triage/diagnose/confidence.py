@@ -13,8 +13,7 @@ from triage.diagnose.calibration import calibrate
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import root_tier
 from triage.diagnose.phrases import join_names
-from triage.model.details import ExitDetail, InferenceDetail
-from triage.model.evidence import Evidence
+from triage.model import Evidence, ExitDetail, InferenceDetail
 
 LEAST, MOST = 0.1, 0.95
 # High confidence begins at 0.8 and needs two independent sources: of a single source, all above the first number is

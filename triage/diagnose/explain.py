@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triage.catalog.match import positive_leaves
+from triage.catalog.match import describe_clause, evaluate_signature, positive_leaves
 from triage.catalog.model import Signature
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.phrases import join_names
@@ -14,8 +14,6 @@ _MOST_NEAR_MISSES = 10
 
 def explain_signature(signature: Signature, result: ReasoningResult) -> Explanation:
     """Return which part the signature played in the diagnosis."""
-    from triage.catalog.match import evaluate_signature
-
     candidate = next((one for one in result.candidates if one.signature and one.id == signature.id), None)
     match = evaluate_signature(signature, result.facts)
     return Explanation(
@@ -47,8 +45,6 @@ def _outcome(signature: Signature, result: ReasoningResult, candidate: Candidate
 
 
 def _unmet_clauses(signature: Signature) -> tuple[tuple[str, bool, int], ...]:
-    from triage.catalog.match import describe_clause
-
     return tuple((describe_clause(leaf), False, 0) for leaf in positive_leaves(signature.match))
 
 

@@ -9,8 +9,7 @@ from triage.base.rank_ranges import format_ranks
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
-from triage.model.details import ExceptionDetail
-from triage.model.evidence import Evidence
+from triage.model import Evidence, ExceptionDetail
 
 EMPTY_CONTEXT = RuleContext((), {}, frozenset(), None, frozenset())
 NOT_A_ROOT = 9

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.reason import ReasoningResult
-from triage.model.details import StackDetail
-from triage.model.evidence import Evidence, Warning
+from triage.model import Evidence, StackDetail, Warning
 
 _MOST_STATES = 5
 

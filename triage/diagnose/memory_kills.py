@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from triage.base.lazy_re import lazy_re
-from triage.model.details import ExitDetail, RankBasis
-from triage.model.evidence import Evidence
+from triage.model import Evidence, ExitDetail, RankBasis
 from triage.ranks.identity import JobMap, short_host
 
 _KILL = lazy_re(

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triage.diagnose.attribution import is_final_exception
-from triage.model.details import ExceptionDetail, ExitDetail
-from triage.model.evidence import Evidence, Origin
+from triage.model import Evidence, ExceptionDetail, ExitDetail, Origin
 from triage.ranks.identity import JobMap
 from triage.records.activity import Activity
 

@@ -12,9 +12,7 @@ from typing import Literal
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.reason import ReasoningResult
-from triage.model.details import ExitDetail, FlightDetail, InferenceDetail
-from triage.model.diagnosis import RankState
-from triage.model.evidence import Evidence
+from triage.model import Evidence, ExitDetail, FlightDetail, InferenceDetail, RankState
 from triage.ranks.identity import JobMap
 from triage.records.activity import find_silent_ranks
 

@@ -22,8 +22,7 @@ from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
 from triage.diagnose.time_order import Clocks, tie_clocks
 from triage.diagnose.unknown import group_unknown
-from triage.model.details import InferenceDetail
-from triage.model.evidence import Evidence
+from triage.model import Evidence, InferenceDetail
 from triage.ranks.identity import JobMap, short_host
 from triage.records.activity import Activity
 

@@ -18,9 +18,7 @@ from triage.diagnose.graph import root_tier, sort_tier
 from triage.diagnose.live_processes import describe_live_processes
 from triage.diagnose.phrases import capitalise, join_names
 from triage.diagnose.reason import ReasoningResult
-from triage.model.details import ExceptionDetail, FlightDetail
-from triage.model.diagnosis import Finding, Moment, Verdict
-from triage.model.evidence import Evidence, Warning
+from triage.model import Evidence, ExceptionDetail, Finding, FlightDetail, Moment, Verdict, Warning
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
 from triage.records.activity import find_silent_ranks

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.reason import ReasoningResult
-from triage.model.diagnosis import Event, Job, RankState, Timeline
-from triage.model.evidence import Evidence, LastLine, Warning
+from triage.model import Event, Evidence, Job, LastLine, RankState, Timeline, Warning
 
 _MOST_TEXT = 300
 _NUMBER = lazy_re(r"\d+(?:\.\d+)?")

@@ -10,8 +10,7 @@ from collections.abc import Collection, Sequence
 from triage.clusters import fingerprint
 from triage.clusters.fingerprint import cluster_id
 from triage.diagnose.attribution import WRAPPERS
-from triage.model.details import CrashDetail, ExceptionDetail, ExitDetail
-from triage.model.evidence import Evidence
+from triage.model import CrashDetail, Evidence, ExceptionDetail, ExitDetail
 
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from triage.evidence import backtraces, launcher, message, native, pytests, python
+from triage.evidence import backtraces, launcher, message, native, python
 from triage.evidence.extractor import Extractor
 from triage.evidence.redact import redact_all
 from triage.model.evidence import Block, Evidence, Origin
@@ -18,7 +18,7 @@ EXTRACTORS: tuple[Extractor, ...] = (
     python.extract,
     native.extract,
     backtraces.extract,
-    pytests.extract,
+    python.extract_failed_test,
     message.extract,
 )  # message takes all other blocks: last
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.extractor import make_evidence
-from triage.model.details import CrashDetail
-from triage.model.evidence import Block, Evidence
+from triage.model import Block, CrashDetail, Evidence, StackDetail
 
 if TYPE_CHECKING:
+    from triage.stacks.live.model import Process
     from triage.stacks.model import Stacks
     from triage.stacks.signature import Crash
 
@@ -36,24 +36,22 @@ def extract(block: Block) -> list[Evidence]:
         block = dataclasses.replace(block, origin=dataclasses.replace(block.origin, pid=stacks.pid))
     if _is_crash(block, stacks, crash):
         text = _summarise(block, crash)
-        detail = CrashDetail(stacks.signal, crash.kind)
         return [
             make_evidence(
                 block,
                 "crash",
                 stacks.form,
                 text,
-                detail,
+                CrashDetail(stacks.signal, crash.kind),
                 signal=stacks.signal,
                 message=stacks.message,
                 **crash_fields(crash),
             )
         ]
-    from triage.evidence import live_stack
     from triage.stacks.live.native import to_process
 
     text = "\n".join(block.lines)
-    state = live_stack.detail_of(to_process(stacks, block.source, text))
+    state = detail_of(to_process(stacks, block.source, text))
     count = str(len(stacks.threads))
     return [
         make_evidence(block, "stack", stacks.form, text, state, form=stacks.form, threads=count, **crash_fields(crash))
@@ -78,7 +76,7 @@ def _is_crash(block: Block, stacks: Stacks, crash: Crash) -> bool:
 
 def _summarise(block: Block, crash: Crash) -> str:
     """Return the lines before the frames, the crash point and the first frames."""
-    from triage.stacks.gdb_format import format_frame
+    from triage.stacks.model import format_frame
 
     head = [line for line in block.lines[:12] if not line.lstrip().startswith("#")][:6]
     frames = crash.thread.frames[:_MOST_FRAMES] if crash.thread is not None else ()
@@ -107,3 +105,21 @@ def crash_fields(crash: Crash) -> dict[str, str]:
         "crash_point": crash.point,
         "error_class": crash.error_class,
     }
+
+
+def detail_of(process: Process) -> StackDetail:
+    """Return what a live process was doing: state, place and the stack by which processes are compared, no secrets."""
+    from triage.evidence.redact import redact
+    from triage.stacks.live.states import key_of, state_of
+
+    state = state_of(process)
+    return StackDetail(
+        state=state.kind,
+        phrase=state.phrase,
+        op=redact(state.op),
+        place=redact(state.place),
+        remark=redact(state.remark),
+        key=tuple(map(redact, key_of(process))),
+        pid=process.pid,
+        age=process.age,
+    )

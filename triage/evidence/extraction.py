@@ -6,15 +6,16 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
+
+import msgspec
 
 from triage import evidence
 from triage.base.forks import map_forked
 from triage.base.lazy_re import lazy_re
-from triage.model.details import Detail
-from triage.model.evidence import Evidence, Origin, Source, Warning
+from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap
 from triage.ranks.file_names import is_process_snapshot, parse_file_name
 from triage.ranks.identity import JobMap, short_host
@@ -58,9 +59,6 @@ _READ_HEAD_LINES = 60
 # From so many hits on, of which a file costs some, several processes are faster than one.
 _WORTH_FORKING = 400
 _FILE = 5
-_PLACES = [part.name for part in fields(Evidence)]
-_ORIGIN, _DETAIL = _PLACES.index("origin"), _PLACES.index("detail")
-_DETAILS = {kind.__name__: kind for kind in get_args(Detail)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,38 +174,18 @@ def extract_source(
     return ExtractedSource(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped)
 
 
-def pack(extracted: ExtractedSource) -> list[Any]:
-    """Return what one process sends to another, as JSON can carry it."""
-    activity = ([_encode(item) for item in part] for part in (extracted.head, extracted.tail, extracted.earlier))
-    return [*activity, [_encode_fact(fact) for fact in extracted.facts], extracted.lost, extracted.is_wrapped]
+def pack(extracted: ExtractedSource) -> Any:
+    """Return what one process sends to another, as JSON can carry it: a detail stands behind the name of its class."""
+    packed = msgspec.to_builtins(extracted)
+    for row, fact in zip(packed["facts"], extracted.facts, strict=True):
+        if fact.detail is not None:
+            row["detail"] = [type(fact.detail).__name__, row["detail"]]
+    return packed
 
 
-def unpack(packed: list[Any]) -> ExtractedSource:
+def unpack(packed: Any) -> ExtractedSource:
     """Return what was packed."""
-    head, tail, earlier = (tuple(Activity(Origin(*row[0]), *row[1:]) for row in part) for part in packed[:3])
-    return ExtractedSource(head, tail, earlier, tuple(map(_decode_fact, packed[3])), *packed[4:])
-
-
-def _encode(item: Activity | Evidence | Origin | Detail) -> list[Any]:
-    values = (getattr(item, part.name) for part in fields(item))
-    return [_encode(value) if isinstance(value, Origin) else value for value in values]
-
-
-def _encode_fact(fact: Evidence) -> list[Any]:
-    """Return the values of a fact; its detail stands behind the name of its class."""
-    row = _encode(fact)
-    if fact.detail is not None:
-        row[_DETAIL] = [type(fact.detail).__name__, *_encode(fact.detail)]
-    return row
-
-
-def _decode_fact(row: list[Any]) -> Evidence:
-    origin, detail = row[_ORIGIN], row[_DETAIL]
-    row[_ORIGIN] = Origin(*origin)
-    if detail is not None:
-        values = (tuple(value) if isinstance(value, list) else value for value in detail[1:])
-        row[_DETAIL] = _DETAILS[detail[0]](*values)
-    return Evidence(*row)
+    return msgspec.convert(packed, ExtractedSource, dec_hook=lambda kind, row: msgspec.convert(row[1], DETAILS[row[0]]))
 
 
 def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracted: ExtractedSource) -> None:

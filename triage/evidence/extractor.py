@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from triage.evidence.redact import redact
-from triage.model.details import Detail
-from triage.model.evidence import Block, Evidence
+from triage.model import Block, Detail, Evidence
 
 EXCERPT_LINES = 40
 TEXT_CHARACTERS = 8000

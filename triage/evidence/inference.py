@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from triage.model.details import Basis, InferenceDetail
-from triage.model.evidence import Evidence, Origin
+from triage.model import Basis, Evidence, InferenceDetail, Origin
 
 # What signatures and docs/signatures.md call each basis in the field `ground`.
 _GROUNDS: dict[Basis, str] = {"measured": "measured", "absence": "silence"}

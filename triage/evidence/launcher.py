@@ -13,8 +13,7 @@ from triage.base.host_lists import expand_numbers
 from triage.base.lazy_re import lazy_re
 from triage.evidence import python
 from triage.evidence.extractor import make_evidence
-from triage.model.details import ExceptionDetail, ExitDetail
-from triage.model.evidence import Block, Evidence, Origin
+from triage.model import Block, Evidence, ExceptionDetail, ExitDetail, Origin
 from triage.ranks.timestamps import match_time_zone
 
 _TABLE = lazy_re(r"^[\w.]*ChildFailedError\b", re.M)
@@ -160,8 +159,7 @@ def _parse_srun(block: Block, match: re.Match[str]) -> list[Evidence]:
     code = match["code"] or ("137" if match["how"] == "Out Of Memory" else "")
     host = match["host"] if match["host"] and "[" not in match["host"] else None
     detail = ExitDetail(int(code) if code else None, signal)
-    text = match.string[match.start() :]
-    fact = make_evidence(block, "exit", "slurm", text, detail, exitcode=code, signal=signal)
+    fact = make_evidence(block, "exit", "slurm", match.string[match.start() :], detail, exitcode=code, signal=signal)
     return [
         dataclasses.replace(fact, origin=dataclasses.replace(block.origin, rank=task, host=host))
         for task in expand_numbers(match["tasks"])

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.extractor import make_evidence
-from triage.model.details import Detail, KernelDetail, SchedulerDetail
-from triage.model.evidence import Block, Evidence
+from triage.model import Block, Detail, Evidence, KernelDetail, SchedulerDetail
 
 # Component, kind of fact and pattern: the first pattern that is found decides.
 COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (

@@ -8,8 +8,7 @@ from triage.base.lazy_re import lazy_re
 from triage.evidence.backtraces import crash_fields, find_crash
 from triage.evidence.extractor import make_evidence
 from triage.evidence.python import FRAME
-from triage.model.details import CrashDetail
-from triage.model.evidence import Block, Evidence
+from triage.model import Block, CrashDetail, Evidence
 
 _FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)')
 _SIGNALS = {

@@ -2,18 +2,21 @@
 
 Fields: type (last part of the name), message, chain (final, cause, context), and of the innermost frame of the user's
 own code file, line, function and code; op is the torch.distributed function that the frames pass through.
+
+Also failed tests, from the summary and the sections of pytest, with the further field `test`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.extractor import make_evidence
-from triage.model.details import Chain, ExceptionDetail
-from triage.model.evidence import Block, Evidence
+from triage.model import Block, Chain, Evidence, ExceptionDetail
+from triage.records.pytests import FAILED, PLACE
 from triage.records.tracebacks import CHAINS, HEADER, is_exception
 
 FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
@@ -27,6 +30,7 @@ _COMPILER = lazy_re(r"(?:SyntaxError|IndentationError|TabError): ")
 # An exception group: its own traceback, then its members between lines, all behind bars.
 _GROUP = "+ Exception Group Traceback"
 _MEMBER = lazy_re(r"\s*\+[-+]+ (?:\d+|\.\.\.) -+$|\s*\+-{8,}$")
+_TYPED = lazy_re(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.DOTALL)
 _BARS = lazy_re(r"^\s*[|+] ?")
 
 
@@ -44,8 +48,7 @@ def extract(block: Block) -> list[Evidence]:
     facts = _parse_group(block) if _GROUP in block.lines[0] else _parse_chain(block)
     if facts or _GROUP in block.lines[0]:
         return facts
-    text = "\n".join(block.lines[-3:])
-    return [make_exception(block, text, "", {}, truncated=True)]
+    return [make_exception(block, "\n".join(block.lines[-3:]), "", {}, truncated=True)]
 
 
 def make_exception(
@@ -149,8 +152,9 @@ def _parse_group(block: Block) -> list[Evidence]:
             sections[-1].append(_BARS.sub("", line))
     facts = []
     for lines in sections:
-        is_group = any("Exception Group Traceback" in line for line in lines)
-        fact = _parse_exception(block, ["", *lines], "context" if is_group else "final")
+        fact = _parse_exception(
+            block, ["", *lines], "context" if any("Exception Group Traceback" in line for line in lines) else "final"
+        )
         facts += [fact] if fact else []
     return facts
 
@@ -171,7 +175,29 @@ def _count_mixed(block: Block) -> list[Evidence]:
     facts = []
     for text, count in counts.items():
         name, _, message = text.partition(":")
-        kind = name.rpartition(".")[2]
-        fact = make_exception(block, text, kind, {"message": message.strip()}, interleaved=True)
+        fact = make_exception(block, text, name.rpartition(".")[2], {"message": message.strip()}, interleaved=True)
         facts.append(dataclasses.replace(fact, count=count))
     return facts
+
+
+def extract_failed_test(block: Block) -> list[Evidence]:
+    """Return the failure of the test that the block is about."""
+    if block.form != "pytest":
+        return []
+    named = next((match for line in reversed(block.lines) if (match := FAILED.match(line))), None)
+    if named is None:
+        return []
+    lines = (line[1:].removeprefix("   ").removeprefix("    ") for line in block.lines if re.match(r"E(?: |$)", line))
+    reason = "\n".join(map(str.rstrip, lines)).strip() or (named["message"] or "").strip()
+    place = next((match for line in block.lines if (match := PLACE.match(line))), None)
+    where = {"file": place["file"], "line": place["line"]} if place else {"file": named["test"].partition("::")[0]}
+    where |= {"code": block.lines[0][1:].strip()} if block.lines[0].startswith(">") else {}
+    kind, message = _type_and_message(reason)
+    return [make_exception(block, reason or named[0], kind, {"message": message, "test": named["test"], **where})]
+
+
+def _type_and_message(reason: str) -> tuple[str, str]:
+    typed = _TYPED.match(reason)
+    if typed is not None and (is_exception(reason.split("\n", 1)[0]) or typed["type"] == "Failed"):
+        return typed["type"].rpartition(".")[2], (typed["message"] or "").strip()
+    return ("AssertionError" if reason.startswith("assert") else "Failed"), reason

@@ -16,11 +16,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from triage.base.lazy_re import lazy_re
-from triage.evidence.pseudonyms import Pseudonyms
-from triage.evidence.redaction import Redaction, load_redaction
+from triage.evidence.redaction import Pseudonyms, Redaction, load_redaction
 from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
-from triage.model.diagnosis import Diagnosis
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence
 
 _PLAIN = (int, float, bool, type(None))
 SHORTEST = 10  # characters of a secret with its name: key='abcd'
@@ -81,8 +79,7 @@ def redact(text: str) -> str:
 
 
 def _redact_with(settings: Redaction, text: str) -> str:
-    hinted = _hinted(text) if len(text) >= SHORTEST else ()
-    for pattern, mask in hinted:
+    for pattern, mask in _hinted(text) if len(text) >= SHORTEST else ():
         text = pattern.sub(mask, text)
     if has_key_line(text):
         text = _KEY.sub("[redacted private-key]", text)

@@ -7,9 +7,7 @@ from typing import Any
 
 from triage.base.rank_ranges import format_rank_numbers
 from triage.catalog.model import Signature
-from triage.model.diagnosis import Diagnosis, Explanation, Finding, Moment
-from triage.model.evidence import Evidence, Warning
-from triage.model.store import Feedback, Incident
+from triage.model import Diagnosis, Evidence, Explanation, Feedback, Finding, Incident, Moment, Warning
 from triage.render import phrases
 from triage.render.json import document
 from triage.render.sanitize import clip, sanitize, sanitize_line

@@ -76,8 +76,7 @@ class Tools:
 
     def explain(self, paths: Paths, signature: Signature) -> dict[str, Any]:
         """Explain why a signature did or did not decide about a job: its clauses, their lines, and near misses."""
-        explanation = pipeline.explain(self._resolve(paths), signature, self.options)
-        return self._respond(**responses.explanation(explanation))
+        return self._respond(**responses.explanation(pipeline.explain(self._resolve(paths), signature, self.options)))
 
     def signature(self, signature: Signature) -> dict[str, Any]:
         """Show a signature of the catalog: meaning, impact, what to do, references."""

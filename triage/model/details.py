@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, Literal
 
 Chain = Literal["final", "cause", "context"]
 """Place of an exception in its traceback: raised last, named as the cause, or being handled when the next came."""
@@ -15,8 +15,15 @@ RankBasis = Literal["", "exit status", "only rank on its host", "another pid"]
 """How a fact without a rank got one; empty: its own line, its file or the maps of the job say it."""
 
 
+class Detail:
+    """One of the dataclasses below; `DETAILS` has them by name."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
 @dataclass(frozen=True, slots=True)
-class ExitDetail:
+class ExitDetail(Detail):
     """The end of a process. `exit_code` is None where only the signal is known.
 
     `first_observed`: the launcher's table says that it saw this failure first.
@@ -34,7 +41,7 @@ class ExitDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class ExceptionDetail:
+class ExceptionDetail(Detail):
     """A Python exception. `type` is the last part of its name, `chain` empty where no exception line is left.
 
     `nonfatal`: it ended no process (`ignored` by Python, or it ended a `thread`). `continued`: its rank made progress
@@ -53,7 +60,7 @@ class ExceptionDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class CrashDetail:
+class CrashDetail(Detail):
     """A native crash, a core or a fatal error of Python. `kind` is that of the crash point, empty without a stack."""
 
     signal: str = ""
@@ -61,7 +68,7 @@ class CrashDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelDetail:
+class KernelDetail(Detail):
     """A line of the kernel: the PCI address of the GPU and the Xid that it names, if any."""
 
     pci_address: str = ""
@@ -69,14 +76,14 @@ class KernelDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerDetail:
+class SchedulerDetail(Detail):
     """A line of the scheduler: the nodes that it lost, as the scheduler lists them (`node[2-4,8]`)."""
 
     lost_nodes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class StackDetail:
+class StackDetail(Detail):
     """What a live process was doing: `state` is a kind of `stacks.live`, `phrase` says it in words, `key` is its stack
     as it is compared with others.
     """
@@ -92,7 +99,7 @@ class StackDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class FlightDetail:
+class FlightDetail(Detail):
     """A flight recorder's dump: whether its rank waits in a call, or (`undecided`) all dumps together show no fault."""
 
     waits: bool = False
@@ -100,7 +107,7 @@ class FlightDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class InferenceDetail:
+class InferenceDetail(Detail):
     """A conclusion. `evidence_kind` is the kind of fact that it rests on, `waiting` ranks wait for those it names.
 
     `rank_state` is what it says about the ranks that it names: they are `stalled` or `silent`, or nothing of the kind.
@@ -113,13 +120,16 @@ class InferenceDetail:
     rank_state: Literal["", "stalled", "silent"] = ""
 
 
-Detail = (
-    ExitDetail
-    | ExceptionDetail
-    | CrashDetail
-    | KernelDetail
-    | SchedulerDetail
-    | StackDetail
-    | FlightDetail
-    | InferenceDetail
-)
+DETAILS: dict[str, type[Detail]] = {
+    kind.__name__: kind
+    for kind in (
+        ExitDetail,
+        ExceptionDetail,
+        CrashDetail,
+        KernelDetail,
+        SchedulerDetail,
+        StackDetail,
+        FlightDetail,
+        InferenceDetail,
+    )
+}

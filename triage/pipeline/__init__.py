@@ -12,12 +12,10 @@ from triage.base.errors import OptionError
 from triage.base.options import ENGINES, Options, Progress, Report
 from triage.catalog import version_bounds
 from triage.catalog.load import load
-from triage.diagnose import rank_states, report
-from triage.diagnose import timeline as timelines
+from triage.diagnose import rank_states, report, timeline as timelines
 from triage.diagnose.explain import explain_signature
 from triage.evidence.redact import redact
-from triage.model.diagnosis import Diagnosis, Explanation, Timeline
-from triage.model.environment import Audit
+from triage.model import Audit, Diagnosis, Explanation, Timeline
 from triage.pipeline import summary
 from triage.pipeline.intake import Intake
 from triage.pipeline.results import AnalysedJob, ScannedJob

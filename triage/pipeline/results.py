@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from triage.catalog.model import Catalog
 from triage.diagnose import ReasoningResult
 from triage.evidence.extraction import ExtractedJob, SourceContext
-from triage.model.diagnosis import Job, Stats
-from triage.model.environment import Audit
-from triage.model.evidence import Source, Warning
+from triage.model import Audit, Job, Source, Stats, Warning
 from triage.pipeline.scanned_texts import ScannedTexts
 from triage.scan.interface import ScanResult
 

@@ -10,9 +10,7 @@ from typing import TypeVar
 
 from triage import sources
 from triage.evidence.extraction import ExtractedJob, source_text
-from triage.model.diagnosis import Explanation, Finding
-from triage.model.environment import Deviation
-from triage.model.evidence import Evidence, LastLine, Source, Warning
+from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
 from triage.records.activity import Activity
 from triage.records.saved_cells import SavedCells
 from triage.records.text import LONGEST, Text

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from triage.diagnose import ReasoningResult
 from triage.evidence.extraction import ExtractedJob
-from triage.model.diagnosis import Job
-from triage.model.evidence import Evidence
+from triage.model import Evidence, Job
 
 
 def summarise_job(

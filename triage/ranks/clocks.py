@@ -68,8 +68,9 @@ class HostClocks:
             base = self.by_host[host]
             for other, differences in sorted(_differences(host, by_host[host], unknown).items()):
                 clock = _clock_of(differences)
-                ahead = round(base.ahead + clock.ahead, 3)
-                self.by_host[other] = HostClock(ahead, round(base.uncertainty + clock.uncertainty, 3), clock.events)
+                self.by_host[other] = HostClock(
+                    round(base.ahead + clock.ahead, 3), round(base.uncertainty + clock.uncertainty, 3), clock.events
+                )
                 pending.append(other)
             unknown -= self.by_host.keys()
         self._times.clear()

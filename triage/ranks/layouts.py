@@ -54,8 +54,9 @@ PLAIN = Layout(BY_START)
 def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
     """Detect the layout of a source from its first and last bytes. Both may end within a line."""
     if is_journal_export(head or tail):
-        fields = (head + tail).decode("utf-8", "replace").split("\n")
-        messages = [line[8:] for line in fields if line.startswith("MESSAGE=")]
+        messages = [
+            line[8:] for line in (head + tail).decode("utf-8", "replace").split("\n") if line.startswith("MESSAGE=")
+        ]
         return Layout(detect_table(messages[-2 * SAMPLED_LINES :]), "export")
     width = detect_width(tail or head) if not (head and tail) else 0
     if width:

@@ -217,8 +217,9 @@ def _json_fields(text: str) -> _Fields:
     fields: _Fields = {}
     for match in _PAIR.finditer(text):
         if match["bytes"]:  # journald writes a value that is not plain text as a list of bytes
-            values = bytes(int(number) & 0xFF for number in re.findall(r"\d+", match["bytes"]))
-            value = values.decode("utf-8", "replace")
+            value = bytes(int(number) & 0xFF for number in re.findall(r"\d+", match["bytes"])).decode(
+                "utf-8", "replace"
+            )
         else:
             value = unescape_json(match["text"]) if match["text"] is not None else str(match["number"])
         fields.setdefault(_KEYS[match["key"]], []).append((match["key"], value))
@@ -292,8 +293,7 @@ def _unwrap_export(raw: str, data: bytes, offset: int, read: Read) -> list[Messa
         return [(raw[len("MESSAGE=") :], _export_record(offset, len(data), read))]
     if not data or _FIELD.match(data) or data == b"MESSAGE":
         return []
-    before = read(max(0, offset - 9), min(offset, 9))
-    if before.endswith(b"\nMESSAGE\n"):
+    if read(max(0, offset - 9), min(offset, 9)).endswith(b"\nMESSAGE\n"):
         return [(data[8:].decode("utf-8", "replace"), _export_record(offset, len(data), read))]
     return None
 

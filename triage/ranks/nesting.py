@@ -136,6 +136,8 @@ def _label_as_task(entry: Grammar) -> Grammar:
     """Return the same layer with its number as a task's."""
     if not _is_label(entry):
         return entry
-    pattern = re.compile(entry.pattern.pattern.replace("(?P<rank>", "(?P<task>"))
-    parts = tuple("task" if key == "rank" else key for key in entry.origin_parts)
-    return dataclasses.replace(entry, pattern=pattern, origin_parts=parts)
+    return dataclasses.replace(
+        entry,
+        pattern=re.compile(entry.pattern.pattern.replace("(?P<rank>", "(?P<task>")),
+        origin_parts=tuple("task" if key == "rank" else key for key in entry.origin_parts),
+    )

@@ -99,8 +99,9 @@ def _origin(parts: dict[str, str], time: float | None) -> Origin:
 
 def _with_outer(inner: Origin, outer: Origin) -> Origin:
     """Take from the outer origin what the inner one lacks."""
-    parts = {key: getattr(outer if getattr(inner, key) is None else inner, key) for key in ORIGIN_PARTS}
-    return Origin(**parts, time=inner.time)
+    return Origin(
+        **{key: getattr(outer if getattr(inner, key) is None else inner, key) for key in ORIGIN_PARTS}, time=inner.time
+    )
 
 
 def _number(text: str | None) -> int | None:

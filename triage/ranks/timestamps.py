@@ -42,8 +42,7 @@ def epoch_seconds(match: re.Match[str], year: int) -> float | None:
         return None
     if stamp[2] > 28 and stamp[2] > calendar.monthrange(stamp[0], month)[1]:
         return None
-    fraction = float(f"0.{parts['f']}") if parts.get("f") else 0.0
-    return calendar.timegm(stamp) + fraction - _zone_offset(parts.get("z"))
+    return calendar.timegm(stamp) + (float(f"0.{parts['f']}") if parts.get("f") else 0.0) - _zone_offset(parts.get("z"))
 
 
 def _zone_offset(text: str | None) -> int:

@@ -3,11 +3,15 @@
 srun cuts at SLURM_IO_MAX_MSG_LEN. A line of exactly that length may be whole. The text decides: the next line of the
 same writer continues it within a word, behind a comma, or is as long again. srun also writes a newline behind a whole
 line of that length, behind a label of its own, so that every such line of srun is continued.
+
+Also the other way round, two writers on one line: where a launcher's prefix in the middle of a line begins another
+writer's text.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +27,21 @@ from triage.ranks.layouts import (
 )
 from triage.ranks.prefix import ParsedLine, parse_prefix
 
+TORCH_TAG = lazy_re(rb"\[rank\d+\]: ")
+# A progress bar ends without a newline; what stands directly behind it is another writer's.
+PROGRESS_BAR_END = lazy_re(rb"(?:it/s|s/it)(?:, [^\]\n]{0,100})?\](?=[^\s\]])")
+# Behind a blank, a colon, a bracket or a quotation mark a prefix is quoted, or a further layer.
+_BEFORE_QUOTED = b"\n\r\0 \t:>])('\"`=,"
+# But a progress bar ends with a bracket: `50%|##### | 5/10 [00:01<00:01, 4.9it/s, loss=0.3]`.
+_BAR = lazy_re(rb"(?:it/s|s/it|\d[a-zA-Z]*/s)(?:, [^\]\n]*)?\]\Z")
+_BAR_BYTES = 200
+# Behind a line of a traceback, a prefix with another traceback line is a second writer's, whatever stands before it.
+_TRACEBACK_LINE = lazy_re(rb'File "|Traceback \(')
+_OPENS_TRACEBACK_LINE = lazy_re(rb' ?(?:Traceback \(most recent| *File ")')
+_TWO_TRACEBACKS = lazy_re(rb'(?:File "|Traceback \()[^\n]*?\w\]: ?(?:Traceback \(most recent| *File ")')
+_LAUNCHER_PREFIX = lazy_re(rb"\[[A-Za-z_][\w.-]*?:?\d{1,4}\]:|\[\d+,\d+\]<std(?:out|err|diag)>:")
+_PREFIX_BEHIND_TEXT = lazy_re(rb"\[(?<=[^\n\r\0 \t:>][\[])(?=[A-Za-z_][\w.-]*:?\d+\]:|\d+,\d+\]<std)")
+_VARIABLE_PART = lazy_re(rb"\d+|(?<=\[)[A-Za-z_][\w.-]*(?=:\d)|out|err|diag")
 Read = Callable[[int, int], bytes]
 
 # The next piece is searched for in so many bytes. srun and logger write the pieces directly one after the other.
@@ -33,6 +52,50 @@ _WORD_CHARACTER = lazy_re(rb"[\w\x80-\xff]")
 _OPEN_END = lazy_re(rb"(?:[ ,(\[{/]|\w=)\Z")
 _OPEN_START = lazy_re(rb"[,;)\]}]| [^ ]|[.:][\w/]")
 _LONG_LINE = lazy_re(rb"(?m)^[^\n]{%d,%d}$" % (SHORTEST, LONGEST_CUT_LINE))
+
+
+def is_second_writer(data: bytes, at: int, prefix: re.Pattern[bytes]) -> bool:
+    """Does `prefix` stand at `at`, in the middle of a line of `data`, and begin another writer's text?"""
+    match = prefix.match(data, at)
+    return match is not None and _begins_second_writer(data, match, data.rfind(b"\n", 0, at) + 1)
+
+
+def find_second_writers(line: bytes) -> list[int]:
+    """Return where torch's tag, or a launcher prefix like the one at the start, begins another writer's text."""
+    tags = TORCH_TAG.finditer(line) if b"]: " in line else ()
+    places = [match.start() for match in tags if _begins_second_writer(line, match)]
+    first = _LAUNCHER_PREFIX.match(line) if line[:1] == b"[" else None
+    if first is not None and line.find(b"[", first.end()) > 0:
+        shape = _VARIABLE_PART.sub(b"", first.group())
+        places += [
+            match.start()
+            for match in _LAUNCHER_PREFIX.finditer(line, first.end())
+            if _VARIABLE_PART.sub(b"", match.group()) == shape and _begins_second_writer(line, match)
+        ]
+    return places
+
+
+def may_have_second_writer(page: bytes) -> bool:
+    """Quick check of many lines: does a bracket follow text directly, or a traceback or progress bar run on?"""
+    return any(_follows_text(page, match.start()) for match in _PREFIX_BEHIND_TEXT.finditer(page)) or any(
+        pattern.search(page) for pattern in (_TWO_TRACEBACKS, PROGRESS_BAR_END)
+    )
+
+
+def _begins_second_writer(data: bytes, prefix: re.Match[bytes], line_start: int = 0) -> bool:
+    return _follows_text(data, prefix.start()) or (
+        _OPENS_TRACEBACK_LINE.match(data, prefix.end()) is not None
+        and _TRACEBACK_LINE.search(data, line_start, prefix.start()) is not None
+    )
+
+
+def _follows_text(data: bytes, at: int) -> bool:
+    """Does the prefix at `at` directly follow text, so that it is not quoted by it?"""
+    if not at:
+        return False
+    if data[at - 1] == ord("]"):
+        return _BAR.search(data[max(0, at - _BAR_BYTES) : at]) is not None
+    return data[at - 1] not in _BEFORE_QUOTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +155,9 @@ def is_continuation(piece: Piece, line: bytes, rest: bytes, table: Table, is_lat
     """Does `rest`, the writer's next text, continue `line`? `is_later_piece`: the line continues another one itself."""
     if not rest:
         return piece.is_label
-    parsed = parse_prefix(rest[: 2 * LONGEST_PREFIX].decode("latin-1"), 1970, table)
-    if parsed.layers or rest.startswith((b"Traceback (", b'  File "')):
+    if parse_prefix(rest[: 2 * LONGEST_PREFIX].decode("latin-1"), 1970, table).layers or rest.startswith(
+        (b"Traceback (", b'  File "')
+    ):
         return False
     if is_later_piece or len(rest) == piece.width or piece.is_label:
         return True

@@ -15,8 +15,13 @@ from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.log_wrappers import Message
 from triage.ranks.prefix import ParsedLine, parse_prefix
 from triage.records import deinterleave
-from triage.records.line_cuts import CutLines, unescape_syslog
-from triage.records.line_joins import PROGRESS_BAR_END, find_second_writers, may_have_second_writer
+from triage.records.line_cuts import (
+    PROGRESS_BAR_END,
+    CutLines,
+    find_second_writers,
+    may_have_second_writer,
+    unescape_syslog,
+)
 
 Read = Callable[[int, int], bytes]
 

@@ -163,11 +163,7 @@ def _lines(items: Iterable[str]) -> str:
 def _advice(signature: Signature) -> tuple[str, str]:
     """Return the summary and the numbered steps."""
     summary, *steps = describe_advice(signature)
-    return escape_inline(summary), _lines(_numbered(steps))
-
-
-def _numbered(steps: Iterable[str]) -> Iterator[str]:
-    return (f"{number}. {escape_inline(step)}" for number, step in enumerate(steps, 1))
+    return escape_inline(summary), _lines(f"{number}. {escape_inline(step)}" for number, step in enumerate(steps, 1))
 
 
 def _edges(ends: Sequence[tuple[str, str]], known: Mapping[str, Signature]) -> Iterator[str]:

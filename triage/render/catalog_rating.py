@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from triage.catalog.rating import RatedJob, Rating
-from triage.render.json import escape_active
+from triage.render.json import dump_json
 from triage.render.phrases import format_count
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, columns, join_sections, labelled
@@ -42,26 +41,28 @@ def as_json(rating: Rating) -> str:
             for job in rating.jobs
         ],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return dump_json(document)
 
 
 def as_text(rating: Rating, *, width: int | None = None, color: bool = False) -> str:
     """Return sums, then signatures by how often they were the root cause, then the jobs to look at."""
     room, paint = max(width or WIDTH, NARROWEST), Paint(color)
-    sections = [_sums(rating, room, paint), _signatures(rating, room, paint)]
-    sections.append(_jobs("Unknown jobs", [job for job in rating.jobs if job.verdict == "unknown"], room, paint))
-    sections.append(_jobs("Unreadable", [job for job in rating.jobs if job.verdict == "unreadable"], room, paint))
     wrong = [
         f"- {sanitize_line(job.name)}: {sanitize_line(job.disagreement or job.headline)}"
         for job in rating.jobs
         if job.agrees is False
     ]
     opinions = [f"- {sanitize_line(name)}: {wrong} wrong, {agree} right" for name, agree, wrong in rating.feedback]
-    sections.append([paint("Feedback", "bold"), *labelled("", opinions, room, paint, margin=2)] if opinions else [])
-    sections.append(
-        [paint("Disagree with the truth", "bold"), *labelled("", wrong, room, paint, margin=2)] if wrong else []
+    return join_sections(
+        [
+            _sums(rating, room, paint),
+            _signatures(rating, room, paint),
+            _jobs("Unknown jobs", [job for job in rating.jobs if job.verdict == "unknown"], room, paint),
+            _jobs("Unreadable", [job for job in rating.jobs if job.verdict == "unreadable"], room, paint),
+            [paint("Feedback", "bold"), *labelled("", opinions, room, paint, margin=2)] if opinions else [],
+            [paint("Disagree with the truth", "bold"), *labelled("", wrong, room, paint, margin=2)] if wrong else [],
+        ]
     )
-    return join_sections(sections)
 
 
 def _sums(rating: Rating, room: int, paint: Paint) -> list[str]:

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from triage.model.diagnosis import Diagnosis, Finding
 from triage.render import phrases
-from triage.render.sanitize import clip, sanitize_line
+from triage.render.sanitize import clip, sanitize_line, truncate
 from triage.render.svg import svg_start
 
 BOX, HEIGHT, GAP, ROOM, MARGIN = 264, 62, 44, 14, 6  # pixels
@@ -80,8 +80,7 @@ def build_boxes(diagnosis: Diagnosis) -> list[Box]:
     level = {finding_name(root): 0}
     for _ in members:  # as far right as the longest way says; a circle stops growing with the number of members
         for name, before in causes.items():
-            levels = [level[cause] for cause in before if cause in level]
-            level[name] = min(max([*levels, 0]) + 1, len(members))
+            level[name] = min(max([*[level[cause] for cause in before if cause in level], 0]) + 1, len(members))
     direct = {name: _direct(name, causes, level) for name in members}
     first = Box(root, "symptoms" if phrases.verdict_kind(diagnosis) == "SYMPTOMS ONLY" else "cause", 0, ())
     ordered = sorted(members, key=lambda name: (level[name], members[name].first_time or float("inf"), name))
@@ -163,4 +162,4 @@ def _lines(title: str) -> tuple[str, str]:
     cut = title.rfind(" ", 0, LETTERS + 1)
     cut = cut if cut > LETTERS // 2 else LETTERS
     rest = title[cut:].strip()
-    return title[:cut].strip(), rest if len(rest) <= LETTERS else rest[: LETTERS - 1] + "…"
+    return title[:cut].strip(), truncate(rest, LETTERS)

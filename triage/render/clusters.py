@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from triage.clusters.model import NearestCluster
-from triage.model.evidence import Evidence
-from triage.model.store import AuditEntry, Cluster, Incident
+from triage.model import AuditEntry, Cluster, Evidence, Incident
 from triage.render import table
-from triage.render.incidents import dump_json
+from triage.render.json import dump_json
 from triage.render.phrases import format_count
 from triage.render.sanitize import sanitize_line
 from triage.render.table import Cell, day, iso

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from triage.evidence.redact import redact
 from triage.model.evidence import Warning
-from triage.render.json import escape_active
+from triage.render.json import dump_json
 from triage.render.phrases import format_count
 from triage.render.sanitize import sanitize_line
 from triage.render.terminal import Paint, join_sections, labelled
 from triage.render.text import NARROWEST, WIDTH
-from triage.stacks.gdb_format import format_frame
-from triage.stacks.model import Frame, Thread
+from triage.stacks.model import Frame, Thread, format_frame
 
 if TYPE_CHECKING:
     from triage.artifacts.cores.report import CoreReport
@@ -33,7 +31,7 @@ def as_json(reports: Sequence[CoreReport], warnings: Sequence[Warning]) -> str:
             {"code": warning.code, "source": warning.source, "message": warning.message} for warning in warnings
         ],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return dump_json(document)
 
 
 def _document(report: CoreReport) -> dict[str, Any]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from triage.base.rank_ranges import format_ranks
-from triage.model.environment import Audit, Deviation
-from triage.model.evidence import Evidence
+from triage.model import Audit, Deviation, Evidence
 from triage.render import phrases
-from triage.render.json import escape_active
+from triage.render.json import dump_json
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, join_sections, labelled, wrap
 
@@ -31,7 +29,7 @@ def as_json(audit: Audit) -> str:
         "agreed": dict(audit.agreed),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in audit.warnings],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return dump_json(document)
 
 
 def _deviation(item: Deviation) -> dict[str, object]:
@@ -67,8 +65,7 @@ def as_text(audit: Audit, *, width: int | None = None, color: bool = False) -> s
         settings = [
             f"{name}={value}" if name.isupper() else f"{name} {value}" for name, value in audit.agreed.items() if value
         ]
-        more = f" and {len(settings) - AGREED} more" if len(settings) > AGREED else ""
-        text = ", ".join(clip(item, 80) for item in settings[:AGREED]) + more
+        text = phrases.shorten_list([clip(item, 80) for item in settings], AGREED)
         blocks.append(labelled("Equal", [sanitize_line(text)], columns, paint, "bold"))
     notes = [
         f"- {w.source + ': ' if w.source else ''}{w.message} ({w.code})"

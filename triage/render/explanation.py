@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from triage.model.diagnosis import Explanation
-from triage.render.json import escape_active, evidence
+from triage.render.json import dump_json, evidence
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, join_sections, labelled
 from triage.render.text import NARROWEST, WIDTH, quoted
@@ -27,7 +26,7 @@ def as_json(explanation: Explanation) -> str:
         "evidence": [evidence(item) for item in explanation.evidence],
         "near_misses": [{"place": place, "text": text} for place, text in explanation.near_misses],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return dump_json(document)
 
 
 def as_text(explanation: Explanation, *, width: int | None = None, color: bool = False) -> str:
@@ -45,9 +44,9 @@ def as_text(explanation: Explanation, *, width: int | None = None, color: bool =
             for text, held, hits in explanation.clauses
         ]
         sections.append(labelled("Clauses", clauses, columns, paint, "bold"))
-    sections += [_quotation("Evidence", [(_place(item), item.text) for item in explanation.evidence], columns, paint)]
-    sections += [_quotation("Near misses", list(explanation.near_misses), columns, paint)]
-    return join_sections(sections)
+    evidence = _quotation("Evidence", [(_place(item), item.text) for item in explanation.evidence], columns, paint)
+    near_misses = _quotation("Near misses", list(explanation.near_misses), columns, paint)
+    return join_sections([*sections, evidence, near_misses])
 
 
 def _quotation(label: str, places: list[tuple[str, str]], width: int, paint: Paint) -> list[str]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
-from triage.artifacts.flight.call_sites import innermost_user_frame
-from triage.artifacts.flight.model import CallSite, Fault
+from triage.artifacts.flight.model import CallSite, Fault, innermost_user_frame
 from triage.artifacts.flight.view import Lane, Row, State, View
 from triage.base.rank_ranges import format_ranks
-from triage.model.evidence import Warning
 from triage.render import phrases
-from triage.render.json import escape_active
+from triage.render.json import dump_json
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, join_sections, labelled, wrap
 
@@ -42,7 +38,7 @@ def as_json(view: View) -> str:
         "groups": [_lane(lane) for lane in view.lanes],
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in view.warnings],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
+    return dump_json(document, indent=1)
 
 
 def _fault(fault: Fault) -> dict[str, object]:
@@ -95,7 +91,7 @@ def as_text(view: View, *, width: int | None = None, color: bool = False) -> str
         blocks.append([f"… and {more}; --group NAME shows one, --format html all"])
     if shown:
         blocks.append(wrap(MEANING, columns))
-    notes = [_note(warning) for warning in view.warnings]
+    notes = [f"- {w.source + ': ' if w.source else ''}{w.message} ({w.code})" for w in view.warnings]
     if notes:
         blocks.append(
             labelled(
@@ -108,10 +104,6 @@ def as_text(view: View, *, width: int | None = None, color: bool = False) -> str
             )
         )
     return join_sections(blocks)
-
-
-def _note(warning: Warning) -> str:
-    return f"- {warning.source + ': ' if warning.source else ''}{warning.message} ({warning.code})"
 
 
 def _head(view: View) -> str:
@@ -154,9 +146,8 @@ def _format_call_site(place: CallSite, columns: int) -> list[str]:
     ]
     user_frame = innermost_user_frame(place.stack)
     start = place.stack.index(user_frame) if user_frame is not None else 0
-    for frame in place.stack[start : start + _FRAMES]:
-        lines.append(indent + "    " + clip(sanitize_line(f"{frame.file}:{frame.line} in {frame.name}"), columns - 17))
-    return lines
+    frames = (f"{frame.file}:{frame.line} in {frame.name}" for frame in place.stack[start : start + _FRAMES])
+    return lines + [indent + "    " + clip(sanitize_line(frame), columns - 17) for frame in frames]
 
 
 def _slow(view: View, columns: int, paint: Paint) -> list[list[str]]:

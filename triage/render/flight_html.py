@@ -13,7 +13,7 @@ from triage.artifacts.flight.model import Fault
 from triage.artifacts.flight.view import Lane, Run, State, View
 from triage.base.rank_ranges import format_range, format_ranks, to_ranges
 from triage.render import phrases
-from triage.render.sanitize import sanitize_line
+from triage.render.sanitize import sanitize_line, truncate
 
 COLORS: dict[State, str] = {
     "lost": "#e8e8e8",
@@ -182,9 +182,8 @@ def _lane(lane: Lane, faults: list[Fault]) -> str:
 
 
 def _row_name(name: str, y: int) -> str:
-    short = name if len(name) <= 21 else name[:20] + "…"
     tag = f'<text class="r" x="4" y="12" transform="translate(0 {y})">'
-    return f"{tag}<title>{escape(name)}</title>{escape(short)}</text>"
+    return f"{tag}<title>{escape(name)}</title>{escape(truncate(name, 21))}</text>"
 
 
 def _fault_lines(lane: Lane, faults: Sequence[Fault], across: float, height: int) -> list[str]:

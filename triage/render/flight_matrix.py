@@ -73,8 +73,10 @@ def _group(group: Mapping[str, Any], fault: Mapping[str, Any] | None, number: in
         parts += _row(row, TOP + place * HIGH, begin, end, across)
     if fault is not None and begin <= fault["seq"] <= end:
         x = LEFT + (fault["seq"] - begin + 0.5) * across
-        parts.append(f'<path class="mark" d="M{x:.1f} {TOP - 5}V{down}"/>')
-        parts.append(f'<text class="mid" x="{x:.1f}" y="14">#{fault["seq"]}</text>')
+        parts += [
+            f'<path class="mark" d="M{x:.1f} {TOP - 5}V{down}"/>',
+            f'<text class="mid" x="{x:.1f}" y="14">#{fault["seq"]}</text>',
+        ]
     else:
         x = LEFT + WIDTH / 2
     parts += [f'<text x="{LEFT}" y="14">#{begin}</text>'] if x > LEFT + CLEAR else []

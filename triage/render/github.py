@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding
 from triage.render import markdown, phrases
 from triage.render.sanitize import clip, sanitize, sanitize_line
 from triage.render.workflow_commands import command
@@ -106,8 +105,9 @@ def _consequences(diagnosis: Diagnosis) -> str:
 
 def _annotation(finding: Finding, head: str, diagnosis: Diagnosis) -> tuple[str, dict[str, object]]:
     first = next(iter(finding.evidence), None)
-    is_root = finding is diagnosis.root_cause
-    extent = phrases.describe_extent(diagnosis) if is_root else phrases.describe_location(finding)
+    extent = (
+        phrases.describe_extent(diagnosis) if finding is diagnosis.root_cause else phrases.describe_location(finding)
+    )
     text = first.text if first is not None and not phrases.repeats_title(first, finding) else ""
     parts = [head + (f" ({extent})" if extent else ""), text, finding.remediation.summary]
     lines = sanitize("\n".join(part for part in parts if part)).split("\n")

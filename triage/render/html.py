@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from triage.base.lazy_re import lazy_re
-from triage.model.diagnosis import Diagnosis, Finding, RankState
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding, RankState
 from triage.render import phrases, rankmap, swimlanes
-from triage.render.sanitize import clip, sanitize, sanitize_line
+from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["block", "line", "name", "render"]
 
@@ -92,14 +91,8 @@ def line(text: str) -> str:
 
 def block(text: str) -> str:
     """Return log lines as a block; many lines and long lines lose their middle."""
-    rows = sanitize(text).strip("\n").split("\n")
-    if len(rows) > LINES:
-        rows = [
-            *rows[: LINES // 3],
-            f"… {phrases.format_count(len(rows) - LINES, 'more line')} …",
-            *rows[LINES // 3 - LINES :],
-        ]
-    return f"<pre>{escape(chr(10).join(clip(row, CHARACTERS) for row in rows))}</pre>"
+    rows = (clip(row, CHARACTERS) for row in phrases.shorten_lines(text, LINES))
+    return f"<pre>{escape(chr(10).join(rows))}</pre>"
 
 
 def _section(title: str, content: list[str]) -> list[str]:
@@ -218,6 +211,6 @@ def _finding(finding: Finding, reasons: str, diagnosis: Diagnosis) -> str:
 
 
 def _warning(sources: list[str], message: str, code: str) -> str:
-    more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-    origin = f"{', '.join(f'<code>{line(source)}</code>' for source in sources[:3])}{more}: " if sources else ""
+    names = [f"<code>{line(source)}</code>" for source in sources]
+    origin = f"{phrases.shorten_list(names)}: " if sources else ""
     return f"{origin}{line(clip(message, 600))} ({line(code)})"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from triage.base.rank_ranges import format_rank_numbers
-from triage.model.diagnosis import Diagnosis
-from triage.model.store import DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
+from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
 from triage.render import table
-from triage.render.json import document, escape_active
+from triage.render.json import document, dump_json
 from triage.render.phrases import format_count
 from triage.render.sanitize import sanitize_line
 from triage.render.table import Cell, day, iso
@@ -23,15 +21,10 @@ SCHEMA = "triage.incidents/1"
 _HEAD = ("incident", "failed", "verdict", "cause", "ranks", "hosts", "job", "title")
 
 
-def dump_json(value: dict[str, Any]) -> str:
-    """Return one JSON object without characters that act on a terminal."""
-    return escape_active(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
-
-
 def cause(incident: Incident) -> str:
     """Return the signature, else the name or id of the cluster."""
-    fallback = "-" if incident.verdict == "clean" else "symptoms only"
-    return incident.signature or incident.name or incident.cluster or fallback
+    name = incident.signature or incident.name or incident.cluster
+    return name or ("-" if incident.verdict == "clean" else "symptoms only")
 
 
 def as_dict(incident: Incident) -> dict[str, Any]:
@@ -334,7 +327,6 @@ def _row(incident: Incident) -> tuple[str, ...]:
     mark = "!" if incident.wrong else ""
     hosts = ", ".join(incident.hosts[:2]) + (f" +{len(incident.hosts) - 2}" if len(incident.hosts) > 2 else "")
     ranks = table.cut(format_rank_numbers(incident.ranks), 12)
-    job = table.cut(sanitize_line(incident.job_name), 24)
     return (
         incident.id,
         day(incident.at),
@@ -342,7 +334,7 @@ def _row(incident: Incident) -> tuple[str, ...]:
         cause(incident),
         ranks or "-",
         hosts or "-",
-        job,
+        table.cut(sanitize_line(incident.job_name), 24),
         incident.title,
     )
 

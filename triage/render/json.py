@@ -12,12 +12,11 @@ import re
 from typing import Any
 
 from triage.base.lazy_re import lazy_re
-from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding, Job, Moment, RankState
 from triage.render.interface import SCHEMA
 from triage.render.phrases import to_datetime
 
-__all__ = ["document", "escape_active", "evidence", "name", "read", "render"]
+__all__ = ["document", "dump_json", "evidence", "name", "read", "render"]
 
 name = "json"
 
@@ -30,7 +29,7 @@ _SURROGATES = lazy_re("[\ud800-\udfff]")
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
     """Return one JSON object; a lone surrogate, which no JSON reader accepts, becomes U+FFFD."""
-    return escape_active(json.dumps(document(diagnosis), ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return dump_json(document(diagnosis))
 
 
 def read(text: str, source: str | None = None) -> Diagnosis:
@@ -40,9 +39,10 @@ def read(text: str, source: str | None = None) -> Diagnosis:
     return json_reader.read(text, source)
 
 
-def escape_active(written: str) -> str:
-    """Return the same JSON without characters that act on a terminal or break a strict reader."""
-    return _ACTIVE.sub(_escape, _SURROGATES.sub("\ufffd", written))
+def dump_json(value: object, indent: int = 2) -> str:
+    """Return a JSON document without characters that act on a terminal or break a strict reader."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    return _ACTIVE.sub(_escape, _SURROGATES.sub("\ufffd", text)) + "\n"
 
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
     cases = (
         [_case("root cause", root, phrases.headline(diagnosis), diagnosis)]
         if failed
-        else [_passed("no failure", diagnosis)]
+        else [f"<testcase {_case_name('no failure', diagnosis)}/>\n"]
     )
     others = phrases.other_unknowns(diagnosis) if failed else []
     cases += [_case(finding.cluster or finding.title, finding, finding.title, diagnosis) for finding in others]
@@ -52,10 +52,6 @@ def _case(title: str, finding: Finding | None, headline: str, diagnosis: Diagnos
     head = f"type={_attribute(sanitize_line(kind))} message={_attribute(clip(sanitize_line(headline), MESSAGE))}"
     failure = f"<failure {head}>{_content(_body(finding, diagnosis))}</failure>"
     return f"<testcase {_case_name(title, diagnosis)}>\n{failure}\n</testcase>\n"
-
-
-def _passed(title: str, diagnosis: Diagnosis) -> str:
-    return f"<testcase {_case_name(title, diagnosis)}/>\n"
 
 
 def _case_name(title: str, diagnosis: Diagnosis) -> str:

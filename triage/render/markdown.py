@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding
 from triage.render import phrases
-from triage.render.sanitize import clip, sanitize, sanitize_line
+from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["code", "fence", "inline", "link", "name", "render"]
 
@@ -38,14 +37,15 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
     root = diagnosis.root_cause
     groups = phrases.group_findings(diagnosis)
     missing = [f"{number}. {inline(step)}" for number, step in enumerate(phrases.next_steps(diagnosis), 1)]
+    considered = [_titled(finding) + inline(why) for finding, why in phrases.with_reasons(groups.considered)]
     parts = [
         *_head(diagnosis),
         *(_action(root) if root is not None else []),
         *(["**Next time**", "\n".join(missing)] if missing else []),
-        *_caused(diagnosis, groups.caused),
+        *_names("It caused", groups.caused, phrases.describe_consequences(diagnosis)),
         *_names("Confirmed by", groups.confirmed),
         *_listing("Why", map(inline, phrases.root_reasons(diagnosis))),
-        *_listing(phrases.considered_label(diagnosis), _considered(groups.considered)),
+        *_listing(phrases.considered_label(diagnosis), considered),
         *_names("Their consequences", groups.aftermath),
         *_unknown(diagnosis),
         *_listing("In order", _timeline(diagnosis)),
@@ -79,10 +79,7 @@ def code(text: str) -> str:
 
 def fence(text: str) -> str:
     """Return a fenced block that the text cannot end; many lines and long lines lose their middle."""
-    lines = sanitize(text).strip("\n").split("\n")
-    if len(lines) > LINES:
-        lines = [*lines[:10], f"… {phrases.format_count(len(lines) - LINES, 'more line')} …", *lines[10 - LINES :]]
-    body = "\n".join(clip(line, CHARACTERS) for line in lines)
+    body = "\n".join(clip(line, CHARACTERS) for line in phrases.shorten_lines(text, LINES))
     mark = "`" * max(3, _longest(body) + 1)
     return f"{mark}text\n{body}\n{mark}"
 
@@ -119,9 +116,8 @@ def _head(diagnosis: Diagnosis) -> list[str]:
     parts.append(", ".join(fact for fact in facts if fact) or "No rank is known.")
     if first is not None and not (phrases.repeats_title(first, root) and len(first.text) <= TITLE):
         parts.append(fence(first.text))
-    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-    places = ", ".join(_place_and_rank(item, diagnosis) for item in others[:3])
-    return [*parts, f"Also {places}{more}."] if places else parts
+    places = phrases.shorten_list([_place_and_rank(item, diagnosis) for item in others])
+    return [*parts, f"Also {places}."] if places else parts
 
 
 def _place_and_rank(evidence: Evidence, diagnosis: Diagnosis) -> str:
@@ -152,17 +148,8 @@ def _listing(title: str, items: Iterable[str]) -> list[str]:
 
 def _names(title: str, findings: Sequence[Finding], sentence: str = "") -> list[str]:
     """Return findings by name, as one paragraph after `sentence`."""
-    more = f" and {len(findings) - LISTED} more" if len(findings) > LISTED else ""
-    names = ", ".join(map(_name, findings[:LISTED]))
-    return [f"**{title}**", f"{sentence}{': ' if sentence else ''}{names}{more}"] if findings else []
-
-
-def _caused(diagnosis: Diagnosis, findings: Sequence[Finding]) -> list[str]:
-    return _names("It caused", findings, phrases.describe_consequences(diagnosis))
-
-
-def _considered(findings: Iterable[Finding]) -> list[str]:
-    return [_titled(finding) + inline(reasons) for finding, reasons in phrases.with_reasons(findings)]
+    names = phrases.shorten_list(list(map(_name, findings)), LISTED)
+    return [f"**{title}**", f"{sentence}{': ' if sentence else ''}{names}"] if findings else []
 
 
 def _name(finding: Finding) -> str:
@@ -204,6 +191,5 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
 
 
 def _warning(sources: list[str], message: str, marker: str) -> str:
-    more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-    origin = f"{', '.join(map(code, sources[:3]))}{more}: " if sources else ""
+    origin = f"{phrases.shorten_list(list(map(code, sources)))}: " if sources else ""
     return f"{origin}{inline(clip(message, CHARACTERS))} ({code(marker)})"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
 from triage.render import table
-from triage.render.json import escape_active
+from triage.render.json import dump_json
 from triage.render.table import day, iso
 from triage.render.terminal import Paint
 from triage.render.text import NARROWEST, WIDTH
@@ -41,4 +40,4 @@ def as_json(posts: Sequence[Post]) -> str:
         {**dataclasses.asdict(post), "payload": dict(post.payload), "at": iso(post.at), "next_at": iso(post.next_at)}
         for post in posts
     ]
-    return escape_active(json.dumps({"schema": "triage.outbox/1", "posts": items}, ensure_ascii=False, indent=2)) + "\n"
+    return dump_json({"schema": "triage.outbox/1", "posts": items})

@@ -12,8 +12,8 @@ from typing import Literal
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_rank_numbers, format_ranks
-from triage.model.diagnosis import Diagnosis, Finding, Job, RankState
-from triage.model.evidence import Evidence, Origin
+from triage.model import Diagnosis, Evidence, Finding, Job, Origin, RankState
+from triage.render.sanitize import sanitize
 
 VerdictKind = Literal["ROOT CAUSE", "UNKNOWN FAILURE", "SYMPTOMS ONLY", "CLEAN"]
 
@@ -37,9 +37,7 @@ def verdict_kind(diagnosis: Diagnosis) -> VerdictKind:
         return "CLEAN"
     if root is not None and root.signature is not None:
         return "ROOT CAUSE"
-    if root is not None and root.role != "symptom":
-        return "UNKNOWN FAILURE"
-    return "SYMPTOMS ONLY"
+    return "UNKNOWN FAILURE" if root is not None and root.role != "symptom" else "SYMPTOMS ONLY"
 
 
 def headline(diagnosis: Diagnosis) -> str:
@@ -190,6 +188,23 @@ def format_bytes(count: int) -> str:
 def format_count(count: int, noun: str) -> str:
     """Return `1 file`, `2 files`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def shorten_list(items: Sequence[str], most: int = 3) -> str:
+    """Return the first items with commas, and how many more there are: `a, b, c and 2 more`."""
+    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
+
+
+def shorten_lines(text: str, most: int, first: int = 0) -> list[str]:
+    """Return the lines of a log text without control characters; of more than `most`, `first` and the last ones.
+
+    Without `first`, a third comes from the beginning.
+    """
+    lines = sanitize(text).strip("\n").split("\n")
+    if len(lines) <= most:
+        return lines
+    first = first or most // 3
+    return [*lines[:first], f"… {format_count(len(lines) - most, 'more line')} …", *lines[first - most :]]
 
 
 @dataclass(frozen=True)
@@ -362,13 +377,10 @@ def merge_warnings(diagnosis: Diagnosis) -> list[tuple[list[str], str, str]]:
         source = relative_source(item.source, diagnosis) if item.source is not None else None
         if source is not None and source not in sources:
             sources.append(source)
-    return [(sources, _with_failures(failures, text), code) for (text, code), (sources, failures) in merged.items()]
-
-
-def _with_failures(failures: Iterable[str], text: str) -> str:
-    first, *others = failures
-    more = f" and {len(others)} more" if others else ""
-    return f"{first}{more} {text}".strip()
+    return [
+        (sources, f"{shorten_list(list(failures), most=1)} {text}".strip(), code)
+        for (text, code), (sources, failures) in merged.items()
+    ]
 
 
 def other_unknowns(diagnosis: Diagnosis) -> list[Finding]:
@@ -400,8 +412,7 @@ def grid_rows(states: Sequence[RankState], cells: int, origins: Iterable[int] = 
     """
     rows: dict[int, list[str]] = {}
     for state in states:
-        row = rows.setdefault(state.rank // cells, [" "] * cells)
-        row[state.rank % cells] = STATE_MARKS[state.state]
+        rows.setdefault(state.rank // cells, [" "] * cells)[state.rank % cells] = STATE_MARKS[state.state]
     merged: list[GridRow] = []
     origin_rows = {rank // cells for rank in origins}
     for number in sorted(rows):

@@ -95,13 +95,11 @@ def describe_states(states: Sequence[RankState], blamed: Sequence[int]) -> str:
         ranks = [item.rank for item in states if item.state == state]
         if ranks:
             parts.append(f"{state}: {format_rank_numbers(ranks)} ({len(ranks)})")
-    origin = f"It began on {format_ranks(blamed)}. " if blamed else ""
-    return origin + "; ".join(parts)
+    return (f"It began on {format_ranks(blamed)}. " if blamed else "") + "; ".join(parts)
 
 
 def _labels(rows: int, width: int) -> Iterator[str]:
-    every = -(-rows // LABELLED)
-    for row in range(0, rows, every):
+    for row in range(0, rows, -(-rows // LABELLED)):
         yield f'<text x="{LABEL - 6}" y="{TOP + row * CELL + CELL - GAP}">{row * width}</text>'
 
 

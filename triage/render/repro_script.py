@@ -90,10 +90,8 @@ def _format_programs(program: Mapping[int, Sequence[Step]]) -> str:
         shared.setdefault(tuple(map(_format_step, steps)), []).append(rank)
     out = ["{"]
     for lines, ranks in shared.items():
-        out.append(f"    # {format_ranks(ranks)}")
-        out.append(f"    {tuple(ranks)!r}: [")
-        out += [f"        {call},  # {comment}" for call, comment in lines]
-        out.append("    ],")
+        calls = (f"        {call},  # {comment}" for call, comment in lines)
+        out += [f"    # {format_ranks(ranks)}", f"    {tuple(ranks)!r}: [", *calls, "    ],"]
     return "\n".join([*out, "}"])
 
 

@@ -41,6 +41,11 @@ def sanitize_line(text: str) -> str:
     return " ".join(sanitize(text).split())
 
 
+def truncate(text: str, limit: int) -> str:
+    """Return at most `limit` characters of a label; a longer one ends in `…`."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def clip(text: str, limit: int) -> str:
     """Return at most `limit` characters; the middle is replaced by a count, because both ends of a log line matter."""
     if len(text) <= limit:

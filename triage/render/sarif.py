@@ -11,8 +11,7 @@ import json
 import re
 from typing import Any
 
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding
 from triage.render import phrases
 from triage.render.sanitize import clip, sanitize, sanitize_line
 from triage.render.slack import address

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -48,8 +47,8 @@ def as_json(signature: Signature) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        names = (field.name for field in dataclasses.fields(value))
+    names = getattr(type(value), "__match_args__", ())  # the fields, of a dataclass as of a struct
+    if names:
         return {FILE_KEYS.get(name, name): _plain(getattr(value, name)) for name in names}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from triage.catalog.study import LeafStudy, SampleStudy, SignatureStudy
-from triage.render.json import escape_active, evidence
+from triage.render.json import dump_json, evidence
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.signature import format_reach
 from triage.render.terminal import Paint, join_sections, labelled
@@ -37,7 +36,7 @@ def as_json(study: SignatureStudy) -> str:
         "explains": [_edge(edge.signature, edge.scope, edge.window) for edge in signature.causal_edges],
         "explained_by": [_edge(edge.cause, edge.scope, edge.window) for edge in study.explained_by],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return dump_json(document)
 
 
 def _edge(name: str, scope: str, window: float | None) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from triage.catalog.trial import Hit, MatchedSignature, Trial
-from triage.render.json import escape_active, evidence
+from triage.render.json import dump_json, evidence
 from triage.render.phrases import format_count
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, join_sections, labelled
@@ -43,7 +42,7 @@ def as_json(trial: Trial) -> str:
         ],
         "left_out": list(trial.left_out),
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return dump_json(document)
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
@@ -60,15 +59,8 @@ def as_text(trial: Trial, *, width: int | None = None, color: bool = False) -> s
         sections += _failed(trial, columns, paint)
     heading = "Also matched" if trial.named else "Matched"
     sections += [_other(heading, played, columns, paint) for played in trial.others]
-    sections.append(
-        _list(
-            "Unknown",
-            (f"{finding.cluster}, {finding.count}×: {finding.title}" for finding in trial.unmatched),
-            columns,
-            paint,
-        )
-    )
-    sections.append(_list("Left out", trial.left_out, columns, paint))
+    unmatched = (f"{finding.cluster}, {finding.count}×: {finding.title}" for finding in trial.unmatched)
+    sections += [_list("Unknown", unmatched, columns, paint), _list("Left out", trial.left_out, columns, paint)]
     return join_sections(sections)
 
 

@@ -8,17 +8,15 @@ somewhat above 13,000.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from triage.base.lazy_re import lazy_re
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding
 from triage.render import phrases
-from triage.render.json import escape_active as safe_json
-from triage.render.sanitize import clip, sanitize, sanitize_line
+from triage.render.json import dump_json
+from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["Message", "address", "block", "context", "fence", "message", "mrkdwn", "name", "render", "thread", "within"]
 
@@ -27,7 +25,6 @@ name = "slack"
 Message = dict[str, Any]
 """`text` for notifications, and `blocks`."""
 
-SECTION = 3000
 BLOCKS = 50
 TOTAL = 12_000
 FALLBACK = 600
@@ -50,8 +47,7 @@ _ADDRESS = lazy_re(r"https?://[A-Za-z0-9\[][^\s<>|\"'`\\^{}]{0,2000}")
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:
     """Return a JSON object with the `message` and the `thread` reply, each as chat.postMessage takes it."""
-    shown = {"message": message(diagnosis, link=link), "thread": thread(diagnosis)}
-    return safe_json(json.dumps(shown, ensure_ascii=False, indent=2)) + "\n"
+    return dump_json({"message": message(diagnosis, link=link), "thread": thread(diagnosis)})
 
 
 def message(
@@ -138,10 +134,7 @@ def mrkdwn(text: str, limit: int) -> str:
 
 def fence(text: str, limit: int) -> str:
     """Return log text in a fence that nothing in it closes, at most `limit` characters with the fence."""
-    lines = sanitize(text).strip("\n").split("\n")
-    if len(lines) > LINES:
-        left = len(lines) - LINES
-        lines = [*lines[:8], f"… {phrases.format_count(left, 'more line')} …", *lines[8 + left :]]
+    lines = phrases.shorten_lines(text, LINES, first=8)
     inner = _fitted(
         "\n".join(line.rstrip() for line in lines), limit - 8, lambda cut: _escape(re.sub("`(?=`)", f"`{_BREAK}", cut))
     )
@@ -241,9 +234,8 @@ def _caused(findings: Sequence[Finding], diagnosis: Diagnosis) -> list[str]:
 
 def _names(findings: Sequence[Finding], most: int = 8) -> list[str]:
     """Return the findings by name as one line, or nothing."""
-    more = f" and {len(findings) - most} more" if len(findings) > most else ""
-    names = ", ".join(_code(finding.signature or finding.cluster or "no name", 120) for finding in findings[:most])
-    return [names + more] if findings else []
+    names = [_code(finding.signature or finding.cluster or "no name", 120) for finding in findings]
+    return [phrases.shorten_list(names, most)] if findings else []
 
 
 def _finding(finding: Finding) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from html import escape
 
-from triage.artifacts.stacks.model import Group, StackComparison
+from triage.artifacts.stacks.comparison import Group, StackComparison
 from triage.base.rank_ranges import format_ranks
 from triage.render.sanitize import sanitize_line
 from triage.render.svg import svg_start
@@ -71,8 +71,7 @@ def _tree(board: StackComparison) -> _Node:
         for name in reversed(group.key[:_MOST_ROWS]):
             node = _add_group(node.children.setdefault(name, _Node(name)), group, weight)
         state = format_state(shared_state(group))
-        leaf = node.children.setdefault(f"\0{state}", _Node(state, leaf=True))
-        _add_group(leaf, group, weight)
+        _add_group(node.children.setdefault(f"\0{state}", _Node(state, leaf=True)), group, weight)
     return root
 
 
@@ -111,11 +110,10 @@ def _headline(line: tuple[str, str], row: int) -> list[str]:
         return [f'<text x="{_EDGE}" y="{base}" font-size="13" font-weight="bold">{escape(text)}</text>']
     first = f"where most are ({sanitize_line(text)})"
     middle = _EDGE + 14 + (len(first) + 3) * _LETTER
-    marks = ((_EDGE, _USUAL[1], first), (middle, _OTHER[1], "where only others are"))
     return [
         f'<rect x="{x:.1f}" y="{base - 9}" width="10" height="10" fill="{colour}"/>'
         f'<text x="{x + 14:.1f}" y="{base}">{escape(label)}</text>'
-        for x, colour, label in marks
+        for x, colour, label in (((_EDGE, _USUAL[1], first), (middle, _OTHER[1], "where only others are")))
     ]
 
 

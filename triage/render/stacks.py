@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from triage.artifacts.stacks.model import ComparedProcess, Group, StackComparison
+from triage.artifacts.stacks.comparison import ComparedProcess, Group, StackComparison
 from triage.model.evidence import Warning
 from triage.render import phrases
-from triage.render.json import escape_active
+from triage.render.json import dump_json
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.stack_tree import as_svg, format_members, shared_state
 from triage.render.terminal import Paint, join_sections, labelled, wrap
@@ -25,30 +24,31 @@ def as_json(board: StackComparison, warnings: Sequence[Warning] = ()) -> str:
     document = {
         "schema": SCHEMA,
         "groups": [
-            {**_group(group), "members": [_member(member) for member in group.members]} for group in board.groups
+            {
+                "usual": group.is_usual,
+                "state": group.state.kind,
+                "text": format_state(group.state),
+                "stack": list(group.key),
+                "members": [_member(member) for member in group.members],
+            }
+            for group in board.groups
         ],
         "helpers": [_member(member) for member in board.helpers],
         "conclusions": [{"rule": item.rule, "ranks": list(item.ranks), "text": item.text} for item in board.inferences],
         "notes": list(board.notes),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in warnings],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2)) + "\n"
-
-
-def _group(group: Group) -> dict[str, object]:
-    return {
-        "usual": group.is_usual,
-        "state": group.state.kind,
-        "text": format_state(group.state),
-        "stack": list(group.key),
-    }
+    return dump_json(document)
 
 
 def _member(member: ComparedProcess) -> dict[str, object]:
     dump, state = member.process, member.state
-    known = {"label": member.label, "rank": member.rank, "pid": dump.pid, "host": dump.host, "source": dump.source}
     return {
-        **known,
+        "label": member.label,
+        "rank": member.rank,
+        "pid": dump.pid,
+        "host": dump.host,
+        "source": dump.source,
         "state": state.kind,
         "text": format_state(state),
         "op": state.op,
@@ -74,15 +74,16 @@ def as_text(
     notes = [*board.notes, *(f"{w.source + ': ' if w.source else ''}{w.message}" for w in warnings)][:8]
     helper_lines = [sanitize_line(clip(line, columns)) for line in helpers]
     note_lines = [f"- {sanitize_line(clip(note, 2 * columns))}" for note in notes]
-    blocks.append(labelled("No ranks", helper_lines, columns, paint, "bold"))
-    blocks.append(labelled("Warnings", note_lines, columns, paint, "bold", "yellow"))
+    blocks += [
+        labelled("No ranks", helper_lines, columns, paint, "bold"),
+        labelled("Warnings", note_lines, columns, paint, "bold", "yellow"),
+    ]
     return join_sections(blocks)
 
 
 def _format_group(group: Group, fallback_label: str, columns: int, paint: Paint) -> list[str]:
-    label = "Most" if group.is_usual else fallback_label
     lines = labelled(
-        label,
+        "Most" if group.is_usual else fallback_label,
         [sanitize_line(f"{format_members(group)}: {format_state(shared_state(group))}")],
         columns,
         paint,

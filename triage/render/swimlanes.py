@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from triage.model.diagnosis import Diagnosis, Finding, Moment, RankState
 from triage.render import phrases
-from triage.render.sanitize import clip, sanitize_line
+from triage.render.sanitize import clip, sanitize_line, truncate
 from triage.render.svg import svg_start
 
 LANES = 24
@@ -121,8 +121,7 @@ def _is_cause(moment: Moment, root: Finding | None) -> bool:
 
 
 def _x(time: float, begin: float, end: float) -> int:
-    share = (min(max(time, begin), end) - begin) / (end - begin)
-    return LABEL + round(share * WIDTH)
+    return LABEL + round(((min(max(time, begin), end) - begin) / (end - begin)) * WIDTH)
 
 
 def _ticks(begin: float, end: float, first: float, down: int) -> list[str]:
@@ -159,7 +158,7 @@ def _lane(lane: Lane, y: int, begin: float, end: float, root: Finding | None) ->
             parts.append(_mark(kind, place[0], y, is_inside, escape(_format_moment(moment))))
     label = _label(lane, root)
     if label:
-        parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(_short(sanitize_line(label)))}</text>')
+        parts.append(f'<text x="{LABEL + WIDTH + 10}" y="{y + 4}">{escape(truncate(sanitize_line(label), 44))}</text>')
     return parts
 
 
@@ -176,10 +175,6 @@ def _label(lane: Lane, root: Finding | None) -> str:
     if lane.moments:
         return lane.moments[0].signature or lane.moments[0].what
     return f"{root.signature or root.title} (no time)" if root is not None else ""
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 44 else text[:43] + "…"
 
 
 def _format_moment(moment: Moment) -> str:

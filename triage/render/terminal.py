@@ -23,9 +23,7 @@ class Paint:
 
 def columns(text: str) -> int:
     """Return the columns of one line: wide characters take two, combining ones none (Unicode UAX #11)."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_columns_of, text))
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
 
 
 def _columns_of(character: str) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding
 from triage.render import phrases
-from triage.render.sanitize import clip, sanitize, sanitize_line
+from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import LABEL, Paint, columns, ends, fold, join_sections, labelled, wrap
 
 __all__ = ["name", "quoted", "render"]
@@ -37,13 +36,13 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         page.head(),
         page.action(),
         page.caused(),
-        page.confirmed(),
-        page.why(),
+        page.section("Confirmed by", [_joined(page.groups.confirmed)]),
+        page.section("Why", phrases.root_reasons(diagnosis)),
         page.considered(),
         page.unknown(),
         page.timeline(),
         page.ranks(),
-        page.noise(),
+        page.section("Ignored", [_joined(page.groups.noise)], "dim"),
         page.warnings(),
         page.footer(),
     ]
@@ -54,10 +53,7 @@ def quoted(text: str, width: int, indent: str = "  ") -> list[str]:
     """Return log text behind a bar: a long line in at most three rows, many lines without their middle."""
     bar = f"{indent}| "
     room = width - len(bar)
-    lines = sanitize(text).strip("\n").split("\n")
-    if len(lines) > QUOTED_LINES:
-        left_out = len(lines) - QUOTED_LINES
-        lines = [*lines[:4], f"… {phrases.format_count(left_out, 'more line')} …", *lines[4 + left_out :]]
+    lines = phrases.shorten_lines(text, QUOTED_LINES)
     return [bar + row for line in lines for row in fold(clip(line, _room(line, room)), room)]
 
 
@@ -95,9 +91,7 @@ class _Report:
         else:
             lines = labelled(kind, [sentence], self.width, Paint(False), margin=len(kind) + 2) + wrap(meta, self.width)
         lines[0] = self.paint(kind, *_HEAD_STYLES[kind]) + lines[0].removeprefix(kind)
-        if self.root is None or kind == "CLEAN":
-            return lines
-        return lines + self._evidence(self.root)
+        return lines if self.root is None or kind == "CLEAN" else lines + self._evidence(self.root)
 
     def _evidence(self, root: Finding) -> list[str]:
         if not root.evidence:
@@ -114,9 +108,8 @@ class _Report:
         if not phrases.repeats_title(first, root):
             lines += quoted(first.text, self.width)
         if others:
-            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-            places = ", ".join(_place_and_rank(item, self.diagnosis) for item in others[:3])
-            rows = fold(clip(sanitize_line(f"also {places}{more}"), self.width * 2), self.width)
+            places = phrases.shorten_list([_place_and_rank(item, self.diagnosis) for item in others])
+            rows = fold(clip(sanitize_line(f"also {places}"), self.width * 2), self.width)
             lines += [self.paint(row.rstrip(), "dim") for row in rows]
         return lines
 
@@ -139,18 +132,12 @@ class _Report:
         names = _joined(self.groups.caused)
         return self.section("It caused", [f"{sentence}: {names}" if sentence else names])
 
-    def confirmed(self) -> list[str]:
-        """Return the findings that confirm the root cause."""
-        return self.section("Confirmed by", [_joined(self.groups.confirmed)])
-
-    def why(self) -> list[str]:
-        """Return the reasons for the root cause."""
-        return self.section("Why", phrases.root_reasons(self.diagnosis))
-
     def considered(self) -> list[str]:
         """Return the findings that are not the root cause, each reason once, and their consequences in one line."""
-        rows = phrases.with_reasons(self.groups.considered[:LISTED])
-        lines = [f"{self._titled(finding)}{reasons}" for finding, reasons in rows]
+        lines = [
+            f"{self._titled(finding)}{reasons}"
+            for finding, reasons in phrases.with_reasons(self.groups.considered[:LISTED])
+        ]
         lines += _more(len(self.groups.considered))
         lines += [f"Their consequences: {_joined(self.groups.aftermath)}"] if self.groups.aftermath else []
         return self.section(phrases.considered_label(self.diagnosis), lines)
@@ -203,17 +190,12 @@ class _Report:
             out.append(self.paint(mark, *styles))
         return "".join(out)
 
-    def noise(self) -> list[str]:
-        """Return the findings that never matter."""
-        return self.section("Ignored", [_joined(self.groups.noise)], "dim")
-
     def warnings(self) -> list[str]:
         """Return the warnings, each with its sources and its code."""
         lines = []
         warnings = phrases.merge_warnings(self.diagnosis)
         for sources, message, code in warnings[:LISTED]:
-            more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-            origin = f"{', '.join(sources[:3])}{more}: " if sources else ""
+            origin = f"{phrases.shorten_list(sources)}: " if sources else ""
             lines.append(f"- {clip(sanitize_line(origin + message), self.width * 2)} ({code})")
         return self.section("Warnings", lines + _more(len(warnings)), "bold", "yellow")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import defaultdict
 
 from triage.base.rank_ranges import format_rank_numbers, format_ranks
 from triage.model.diagnosis import Event, Timeline
 from triage.render import phrases
-from triage.render.json import escape_active
+from triage.render.json import dump_json
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, wrap
 
@@ -45,7 +44,7 @@ def as_json(timeline: Timeline) -> str:
         "left_out": timeline.left_out,
         "warnings": [dataclasses.asdict(warning) for warning in timeline.warnings],
     }
-    return escape_active(json.dumps(document, ensure_ascii=False, indent=2)) + "\n"
+    return dump_json(document)
 
 
 def as_text(timeline: Timeline, *, width: int | None = None, color: bool = False) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 
 from triage.base.rank_ranges import format_ranks
 from triage.model.watch import Episode, WatchEvent
-from triage.render import json as json_report
-from triage.render import phrases
+from triage.render import json as json_report, phrases
 from triage.render.sanitize import sanitize_line
 
 TITLES = {

@@ -52,8 +52,10 @@ def _draw(bars: tuple[Bar, ...]) -> str:
         x, tall = GAP + place * (WIDE + GAP), max(2, round(bar.count / top * HIGH)) if bar.count else 0
         if bar.count:
             title = f"<title>week of {bar.week}: {format_count(bar.count, 'incident')}</title>"
-            parts.append(f'<rect x="{x}" y="{HIGH + 16 - tall}" width="{WIDE}" height="{tall}" rx="2">{title}</rect>')
-            parts.append(f'<text class="mid" x="{x + WIDE // 2}" y="{HIGH + 12 - tall}">{bar.count}</text>')
+            parts += [
+                f'<rect x="{x}" y="{HIGH + 16 - tall}" width="{WIDE}" height="{tall}" rx="2">{title}</rect>',
+                f'<text class="mid" x="{x + WIDE // 2}" y="{HIGH + 12 - tall}">{bar.count}</text>',
+            ]
     parts += [
         f'<text x="0" y="{down - 4}">{bars[0].week}</text>'
         f'<text class="end" x="{across}" y="{down - 4}">{bars[-1].week}</text></svg>'

@@ -5,6 +5,9 @@ a fifth of the speed, for platforms that have no such wheel.
 
 The automaton searches for windows, pieces of the literals (see windows.py). A window only selects the lines to search
 for the literals that contain it, so the choice of windows changes the speed and never the result.
+
+In a storm, where many literals occur, searching for all of them is slow. `Storm` learns which literals its slices
+repeat, so that most of a slice is searched for windows of the other literals only.
 """
 
 from __future__ import annotations
@@ -12,13 +15,18 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from triage.scan.interface import OVERLAP, LiteralMatcher, PossibleMatch
-from triage.scan.storm import Storm
 from triage.scan.windows import add_missing_windows, literals_by_window, replace_common_windows
 
+# A matcher for the other literals is built once so many slices had the same ones; building takes as long as some
+# hundred slices.
+_MIN_SLICES = 128
+_MAX_MATCHERS = 4
+_MAX_KINDS = 4096
 _UNLIMITED = 1 << 60
 _MAX_REFITS = 3
 _MAX_RARE = 2
@@ -29,6 +37,33 @@ _SMALL_SAMPLE = 1 << 17
 _LINES_WITHOUT_AUTOMATON = 256
 # In a storm, the usual literals occur in the first bytes of a slice.
 _SLICE_START = 1 << 14
+
+
+class Storm:
+    """The literals that slices of a storm repeat; shared between the threads of a scan.
+
+    `fast_path` has the usual literals and a matcher for all others, once both are known.
+    """
+
+    def __init__(self) -> None:
+        self.fast_path: tuple[frozenset[int], LiteralMatcher] | None = None
+        self._slice_counts: Counter[frozenset[int]] = Counter()
+        self._matcher_count = 0
+        self._lock = threading.Lock()
+
+    def record_slice(self, literals: frozenset[int], build: Callable[[frozenset[int]], LiteralMatcher]) -> None:
+        """Count a slice with these literals for which `fast_path` was of no use.
+
+        `build` returns a matcher for all literals but those that it gets.
+        """
+        with self._lock:
+            if len(self._slice_counts) >= _MAX_KINDS:
+                self._slice_counts.clear()
+            self._slice_counts[literals] += 1
+            if self._slice_counts[literals] != _MIN_SLICES or self._matcher_count == _MAX_MATCHERS:
+                return
+            self._matcher_count += 1
+        self.fast_path = (literals, build(literals))
 
 
 class HyperscanMatcher:

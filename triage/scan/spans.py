@@ -85,8 +85,7 @@ class SpanReader:
         feeder = LineFeeder(collector, self.buffer, begin)
         position, end = begin, stop
         while position < end:
-            free_space = feeder.free_space()
-            count = os.preadv(fd, [free_space[: end - position]], position)
+            count = os.preadv(fd, [feeder.free_space()[: end - position]], position)
             position += count
             if count == 0 or position >= end:
                 end = _line_end(fd, position, stop, size) if count and end == stop else position

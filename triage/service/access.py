@@ -107,7 +107,9 @@ def check_settings(settings: Settings, store: Store) -> None:
 
 def _check_oidc(web: WebSettings) -> None:
     if not (web.oidc_client_id and web.oidc_client_secret.get_secret_value() and web.public_url):
-        hint = "set web.oidc_client_id, web.oidc_client_secret and web.public_url"
-        raise OptionError("the settings for OpenID Connect are incomplete", hint=hint)
+        raise OptionError(
+            "the settings for OpenID Connect are incomplete",
+            hint="set web.oidc_client_id, web.oidc_client_secret and web.public_url",
+        )
     if not (web.oidc_issuer.startswith("https://") or is_loopback(urlsplit(web.oidc_issuer).hostname or "")):
         raise OptionError("web.oidc_issuer must be an https address", hint="write https://…")

@@ -11,8 +11,7 @@ from typing import Any
 from triage.base.errors import OptionError
 from triage.catalog.model import Catalog
 from triage.clusters.model import NearestCluster
-from triage.model.evidence import Evidence
-from triage.model.store import AuditEntry, Cluster, Incident
+from triage.model import AuditEntry, Cluster, Evidence, Incident
 from triage.store import Store
 from triage.store.clusters import STATES
 from triage.store.search import Filter

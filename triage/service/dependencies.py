@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
-from starlette.responses import Response
+from fastapi import Depends, Request, Response
 
 from triage.catalog.load import load
 from triage.catalog.model import Catalog

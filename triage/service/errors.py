@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 
 from triage.base.errors import NotFoundError, OptionError, StoreError, TriageError
 
@@ -59,8 +58,7 @@ def error_response(request: Request, error: ServiceError, *, fields: Sequence[Ma
         details = {"status": error.status, "code": error.code, "message": error.message, "hint": error.hint}
         document = {"error": {**details, "fields": [dict(field) for field in fields]}}
         text = "" if request.method == "HEAD" else json.dumps(document, ensure_ascii=False)
-        content = text.encode("utf-8", "replace")
-        response = Response(content, error.status, error.headers, media_type="application/json")
+        response = Response(text.encode("utf-8", "replace"), error.status, error.headers, media_type="application/json")
     response.headers["Cache-Control"] = "no-store"
     return response
 

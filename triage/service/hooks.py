@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
 
 from triage.bots.slack.actions import Actions
 from triage.bots.slack.callbacks import handle_request

@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BeforeValidator, Field
 
+import triage
 from triage.base.errors import NotFoundError, OptionError
 from triage.catalog.model import Catalog, Signature
-from triage.model.evidence import Evidence
-from triage.model.store import Incident, StoredIncident
+from triage.model import Evidence, Incident, StoredIncident
 from triage.render import incidents as rendered
 from triage.render.phrases import format_count
-from triage.store import Store, fts_index, meaning_search
+from triage.store import Store, fts_index, maintenance, meaning_search
 from triage.store.codec import place_findings
 from triage.store.search import Filter, SearchHit
 
@@ -142,8 +142,10 @@ def lines_around(store: Store, incident: StoredIncident, number: int, *, around:
     """
     pieces = list_evidence(incident)
     if not 0 <= number < len(pieces):
-        hint = f"it has {format_count(len(pieces), 'piece')} of evidence, numbered from 0"
-        raise NotFoundError(f"{incident.incident.id} has no evidence {number}", hint=hint)
+        raise NotFoundError(
+            f"{incident.incident.id} has no evidence {number}",
+            hint=f"it has {format_count(len(pieces), 'piece')} of evidence, numbered from 0",
+        )
     fact = pieces[number].fact
     first = fact.line or 1
     last = max(first, fact.end_line or first)
@@ -171,8 +173,9 @@ def get_signature(catalog: Catalog, signature_id: str) -> Signature:
     """Return a signature of the catalog. Raises NotFoundError."""
     signature = next((item for item in catalog.signatures if item.id == signature_id), None)
     if signature is None:
-        hint = "GET /api/v1/signatures lists the signatures"
-        raise NotFoundError(f"the catalog has no signature {signature_id}", hint=hint)
+        raise NotFoundError(
+            f"the catalog has no signature {signature_id}", hint="GET /api/v1/signatures lists the signatures"
+        )
     return signature
 
 
@@ -212,9 +215,6 @@ class ServiceStatus:
 
 def service_status(store: Store, catalog: Catalog, started_at: float) -> ServiceStatus:
     """Return how current everything is."""
-    import triage
-    from triage.store import maintenance
-
     facts = maintenance.summarize(store.connections)
     return ServiceStatus(
         version=triage.__version__,

@@ -63,8 +63,7 @@ class TokenBuckets:
             client: bucket for client, bucket in self._buckets.items() if self._refilled(bucket, now) < self._capacity
         }
         if len(buckets) >= MAX_CLIENTS:
-            by_age = sorted(buckets.items(), key=lambda item: item[1].updated_at)
-            buckets = dict(by_age[MAX_CLIENTS // 2 :])
+            buckets = dict(sorted(buckets.items(), key=lambda item: item[1].updated_at)[MAX_CLIENTS // 2 :])
         self._buckets = buckets
 
 
@@ -101,8 +100,7 @@ class RequestLimits:
 
 
 def _header_error(scope: Scope) -> ServiceError | None:
-    names = {name for name, _ in scope["headers"]}
-    if {b"content-length", b"transfer-encoding"} <= names:
+    if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
         return ServiceError(400, "the request has both Content-Length and Transfer-Encoding", headers=CLOSE)
     size = len(scope["path"]) + len(scope["query_string"])
     size += sum(len(name) + len(value) for name, value in scope["headers"])

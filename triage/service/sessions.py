@@ -67,8 +67,7 @@ class SessionCookies:
             name, token, session_id = str(content["name"]), content["token"], str(content["id"])
         except (BadSignature, KeyError, TypeError):
             return None
-        principal = Principal(name, highest_role(scopes), scopes, "session", f"session {name}")
-        return Session(principal, token, session_id)
+        return Session(Principal(name, highest_role(scopes), scopes, "session", f"session {name}"), token, session_id)
 
 
 def read_cookie(headers: Headers, name: str) -> str | None:

@@ -99,8 +99,9 @@ async def append_upload(
         file.flush()
         if await run_in_threadpool(_hash_file, path) != digest:
             path.unlink(missing_ok=True)
-            hint = "send it again from the beginning"
-            raise ServiceError(422, "the content has another SHA-256", code="wrong-digest", hint=hint)
+            raise ServiceError(
+                422, "the content has another SHA-256", code="wrong-digest", hint="send it again from the beginning"
+            )
         await run_in_threadpool(_store_file, state, root, path, digest, length)
     return received, True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from triage.sources.discovery import discover
-from triage.sources.expand import Reader, expand
+from triage.sources.expand import LazyReader, PlainReader, Reader, UnsupportedReader, expand
 from triage.sources.file_reader import FileReader, find_line_numbers
 from triage.sources.interface import (
     DiscoveredFiles,
@@ -20,13 +20,10 @@ from triage.sources.interface import (
     SourceError,
     Warn,
 )
-from triage.sources.lazy_reader import LazyReader
-from triage.sources.plain_reader import PlainReader
-from triage.sources.unsupported import UnsupportedReader
 
 READERS: tuple[Reader, ...] = (
     PlainReader(),  # first: nearly every file is one
-    LazyReader("triage.sources.compressed", "CompressedReader", frozenset({"gzip", "bzip2", "xz", "zstd", "lz4"})),
+    LazyReader("triage.sources.decompress", "CompressedReader", frozenset({"gzip", "bzip2", "xz", "zstd", "lz4"})),
     LazyReader("triage.sources.tars", "TarReader", frozenset({"tar"})),
     LazyReader("triage.sources.zips", "ZipReader", frozenset({"zip"})),
     UnsupportedReader(),  # last: what remains gets a warning

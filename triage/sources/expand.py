@@ -1,17 +1,39 @@
-"""Expand a file into its sources: open it, choose the reader for each part, apply the limits."""
+"""Expand a file into its sources: open it, choose the reader for each part, apply the limits.
+
+The readers here need no unpacking; those of compressed files and archives are imported at the first file of their kind.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import BinaryIO, Protocol, cast
 
-from triage.sources.bytestream import Damage
+from triage.model.evidence import Source
+from triage.sources.bytestream import ByteStream, Damage
 from triage.sources.classify import HEAD, classify
-from triage.sources.interface import File, FileKind, Limits, OpenedSource, ReaderInput, Warn, source_in_place
-from triage.sources.warning_limiter import WarningLimiter
+from triage.sources.interface import (
+    KINDS,
+    File,
+    FileKind,
+    Limits,
+    OpenedSource,
+    ReaderInput,
+    Warn,
+    WarningLimiter,
+    is_wide,
+    source_in_place,
+)
 
-if TYPE_CHECKING:
-    from triage.sources.bytestream import ByteStream
+ADVICE: dict[FileKind, str] = {
+    "lz4-legacy": "it is compressed with lz4 in its oldest format; unpack it first: lz4 -d FILE",
+    "7z": "it is a 7-Zip archive; unpack it first: 7z x FILE",
+    "rar": "it is a RAR archive; unpack it first: unrar x FILE",
+    "compress": "it is compressed with compress (.Z); unpack it first: gzip -d FILE",
+    "journal": "it is a binary systemd journal; export it first: "
+    "journalctl --file FILE -o short-iso-precise > journal.log",
+}
+"""Why a file of this kind is skipped, and what to do."""
 
 
 class Reader(Protocol):
@@ -91,10 +113,11 @@ class Expansion:
         """Report an archive that is nested in more archives than allowed; return whether it is."""
         if item.archives < self.limits.max_depth:
             return False
-        message = (
-            f"skipped, because archives are nested more than {self.limits.max_depth} deep; unpack the outer one first"
+        self.warnings.add(
+            "nested-too-deep",
+            item.name,
+            f"skipped, because archives are nested more than {self.limits.max_depth} deep; unpack the outer one first",
         )
-        self.warnings.add("nested-too-deep", item.name, message)
         return True
 
     def report_damage(self, name: str, damage: Damage | None) -> None:
@@ -118,8 +141,62 @@ def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) ->
         warnings.add("unreadable", file.name, f"skipped, because it cannot be opened: {error.strerror}")
         return
     try:
-        item = ReaderInput(file.name, file.kind, stream, file.size, file.mtime, file.encoding)
-        yield from Expansion(file, readers, limits, warnings).expand(item)
+        yield from Expansion(file, readers, limits, warnings).expand(
+            ReaderInput(file.name, file.kind, stream, file.size, file.mtime, file.encoding)
+        )
     finally:
         stream.close()
         warnings.close()
+
+
+class LazyReader:
+    """Stands for the reader `name` in `module`; `kinds` repeats its kinds (a test compares them)."""
+
+    def __init__(self, module: str, name: str, kinds: frozenset[FileKind]) -> None:
+        self.module = module
+        self.name = name
+        self.kinds = kinds
+
+    def load(self) -> Reader:
+        """Return the reader itself."""
+        reader: Reader = getattr(importlib.import_module(self.module), self.name)()
+        return reader
+
+    def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
+        """Yield the sources of the reader."""
+        return self.load().read(item, expansion)
+
+
+class PlainReader:
+    """Yields one source for one input, with its text converted to UTF-8."""
+
+    kinds = frozenset(KINDS)
+
+    def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
+        """Yield the one source."""
+        from triage.sources.stream_views import (  # most plain files are read in place, without any of this
+            CappedStream,
+            TranscodedStream,
+        )
+
+        stream: ByteStream = CappedStream(item.stream, expansion.limits.max_member_bytes)
+        size = item.size
+        if item.encoding and is_wide(item.encoding):
+            stream, size = TranscodedStream(stream, item.encoding), None
+        try:
+            yield Source(item.name, KINDS[item.kind], size, None, item.mtime), cast(BinaryIO, stream)
+        finally:
+            # Damage of the stream below is reported by the reader that created it.
+            if stream.damage is not item.stream.damage:
+                expansion.report_damage(item.name, stream.damage)
+
+
+class UnsupportedReader:
+    """Warns and yields nothing."""
+
+    kinds = frozenset(ADVICE)
+
+    def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
+        """Warn why the input is skipped."""
+        expansion.warnings.add("skipped", item.name, f"skipped, because {ADVICE[item.kind]}")
+        yield from ()

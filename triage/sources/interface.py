@@ -1,16 +1,15 @@
-"""Common types of the readers: limits, discovered files, and the input of a reader."""
+"""Common types of the readers: limits, discovered files, the input of a reader, warnings, and names fit for display."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 from triage.base.errors import InputError
 from triage.model.evidence import Source, SourceKind, Warning
-
-if TYPE_CHECKING:
-    from triage.sources.bytestream import ByteStream
+from triage.sources.bytestream import ByteStream
 
 FileKind = Literal[
     "text", "environment", "core", "elf", "flight-recorder", "py-spy", "live-stacks", "error-file", "binary", "empty",
@@ -116,3 +115,52 @@ def source_in_place(file: File) -> Source | None:
 def is_wide(encoding: str | None) -> bool:
     """Whether the text must be converted to UTF-8."""
     return encoding is not None and encoding != "utf-8"
+
+
+class WarningLimiter:
+    """Passes warnings to `warn`, at most `limit_per_code` of one code; `close` reports how many more there were."""
+
+    def __init__(self, warn: Warn, limit_per_code: int = 20, source_name: str | None = None) -> None:
+        self._warn = warn
+        self._limit_per_code = limit_per_code
+        self._source_name = source_name
+        self._counts: Counter[str] = Counter()
+
+    def add(self, code: str, source: str | None, message: str) -> None:
+        """Warn about `source`."""
+        self._counts[code] += 1
+        if self._counts[code] <= self._limit_per_code:
+            self._warn(Warning(code, source, message))
+
+    def close(self) -> None:
+        """Report how many warnings of each code were left out."""
+        for code, count in sorted(self._counts.items()):
+            if count > self._limit_per_code:
+                self._warn(Warning(code, self._source_name, f"and {count - self._limit_per_code:,} more like this"))
+        self._counts.clear()
+
+
+def printable_name(name: str) -> str:
+    r"""`name` with what a terminal should not see as backslash escapes: b'\xff' in a file name becomes the four
+    characters \xff."""
+    if name.isprintable():
+        return name
+    return "".join(char if char.isprintable() else _escaped(char) for char in name)
+
+
+def member_name(name: str) -> str:
+    """Return an archive member's name for display; never use it to open anything.
+
+    `/etc/x`, `../../etc/x` and `./etc/x` are all `etc/x`.
+    """
+    parts = [part for part in name.split("/") if part not in ("", ".", "..")]
+    return printable_name("/".join(parts)) or "?"
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # surrogateescape: a byte that was not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -47,8 +47,7 @@ class SparseStream(ByteStream):
     def _read_piece(self) -> bytes:
         if self.damage:
             return b""
-        piece = next(self._pieces, b"")
-        return self._deliver(piece)
+        return self._deliver(next(self._pieces, b""))
 
     def _deliver(self, piece: bytes) -> bytes:
         refused = self._spend(len(piece))

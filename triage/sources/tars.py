@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from triage.sources.bytestream import ByteStream, Damage
-from triage.sources.display_names import member_name, printable_name
-from triage.sources.interface import OpenedSource, ReaderInput
+from triage.sources.expand import Expansion
+from triage.sources.interface import OpenedSource, ReaderInput, member_name, printable_name
 from triage.sources.stream_views import SliceStream, SparseStream
-
-if TYPE_CHECKING:
-    from triage.sources.expand import Expansion
 
 _BLOCK = 512
 _MAX_HEADER_BYTES = 4 << 20

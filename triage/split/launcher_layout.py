@@ -75,15 +75,14 @@ def _layer(grammar: Grammar, match: re.Match[str]) -> Layer:
     keys = [key for key in (*grammar.origin_parts, *(("who",) if grammar.has_writer_group else ())) if match[key]]
     parts = {key: match[key] for key in grammar.origin_parts if match[key] and not match[key].startswith("-")}
     writer = (match["who"] if grammar.has_writer_group else match.group()) if grammar.is_writer else ""
-    spans = tuple(match.span(key) for key in keys)
-    return Layer(grammar, match.start(), match.end(), match.group(), parts, spans, writer)
+    return Layer(
+        grammar, match.start(), match.end(), match.group(), parts, tuple(match.span(key) for key in keys), writer
+    )
 
 
 def origin_of_layers(layers: Iterable[Layer]) -> Origin:
     """Combine the parts of the layers; an inner layer overrides an outer one."""
-    parts: dict[str, str] = {}
-    for layer in layers:
-        parts.update(layer.parts)
+    parts = {key: value for layer in layers for key, value in layer.parts.items()}
     if "task" in parts:
         parts.setdefault("host", f"task{parts['task']}")
     rank, local, pid = (int(parts[key]) if key in parts else None for key in ("rank", "local_rank", "pid"))

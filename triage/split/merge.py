@@ -12,7 +12,7 @@ from pathlib import Path
 
 from triage.base.lazy_re import lazy_re
 from triage.ranks.timestamps import GLOG, ISO, epoch_seconds
-from triage.split.gather_write import write_all
+from triage.split.part_files import write_all
 
 _STAMPED = lazy_re(
     rb"(?m)^[^\n]{0,48}?(?:(\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d[^\n]{0,16})|([IWEF]\d{3,4} \d\d:\d\d:\d\d\.\d+))"
@@ -103,8 +103,7 @@ def _read_lines(stream: Stream) -> Iterator[bytes]:
 
 def _merge_by_time(streams: Sequence[Stream], year: int) -> Iterator[bytes]:
     """Merge by timestamp; a line without one follows the line before it, and each stream keeps its own order."""
-    timed = [_split_at_stamps(stream, index, year) for index, stream in enumerate(streams)]
-    for _, _, _, data in heapq.merge(*timed):
+    for _, _, _, data in heapq.merge(*[_split_at_stamps(stream, index, year) for index, stream in enumerate(streams)]):
         yield data
 
 
@@ -142,6 +141,5 @@ def _split_at_stamps(stream: Stream, index: int, year: int) -> Iterator[tuple[fl
 
 
 def _parse_stamp(match: re.Match[bytes], year: int) -> float | None:
-    text = (match[1] or match[2]).decode("latin-1")
-    stamp = re.match(ISO if match[1] else GLOG, text)
+    stamp = re.match(ISO if match[1] else GLOG, (match[1] or match[2]).decode("latin-1"))
     return epoch_seconds(stamp, year) if stamp is not None else None

@@ -92,5 +92,6 @@ def _remove_earlier_split(output: Path) -> None:
 
 def write_index(output: Path, files: Iterable[OutputFile]) -> None:
     """Write the index: the name, rank, lines, bytes and sources of every file."""
-    index = {"schema": SCHEMA, "files": [asdict(file) for file in files]}
-    (output / INDEX).write_text(json.dumps(index, indent=1) + "\n", "utf-8")
+    (output / INDEX).write_text(
+        json.dumps({"schema": SCHEMA, "files": [asdict(file) for file in files]}, indent=1) + "\n", "utf-8"
+    )

@@ -13,7 +13,7 @@ from triage.model.evidence import Origin
 from triage.ranks.identity import JobMap
 from triage.ranks.layouts import LONGEST_CUT_LINE
 from triage.ranks.log_wrappers import CRI_PREFIX
-from triage.records import line_cuts, line_joins
+from triage.records import line_cuts
 from triage.split.launcher_layout import HEAD, LauncherLayout, Layer, origin_of_layers, parse_layers
 from triage.split.prefix_automaton import ANY_DIGIT, LONGEST_PREFIX, PrefixAutomaton, matches_at
 
@@ -205,10 +205,9 @@ class Router:
         is_final = self._tables()[1]
         unknown = np.flatnonzero(entry < 0)
         match = self._any_prefix.match
-        begins = starts.take(unknown).tolist()
         suspects = [
             index
-            for index, start in zip(unknown.tolist(), begins, strict=True)
+            for index, start in zip(unknown.tolist(), starts.take(unknown).tolist(), strict=True)
             if match(data, start) or data[start] == 27
         ]
         entry[unknown] = self._unassigned
@@ -274,8 +273,10 @@ class Router:
         if self._tables_cache is None or len(self._tables_cache[1]) < len(self._entries):
             import numpy as np
 
-            table = np.array([(entry.key, entry.strip, entry.is_partial) for entry in self._entries], np.int32)
-            self._tables_cache = table, np.array([entry.is_final for entry in self._entries], bool)
+            self._tables_cache = (
+                np.array([(entry.key, entry.strip, entry.is_partial) for entry in self._entries], np.int32),
+                np.array([entry.is_final for entry in self._entries], bool),
+            )
         return self._tables_cache
 
     def _number(self, key: WriterKey) -> int:
@@ -316,7 +317,7 @@ class Router:
         brackets = brackets[~_line_starts().take(padded.take(brackets - 1))]
         if not len(brackets):
             return []
-        places = self._joined_at(data, padded, brackets, b"[rank", line_joins.TORCH_TAG)
+        places = self._joined_at(data, padded, brackets, b"[rank", line_cuts.TORCH_TAG)
         mark = self.layout.mark.encode("latin-1")
         if self._bracketed_prefix is not None and len(mark) > 1:
             places |= self._joined_at(data, padded, brackets, mark, self._bracketed_prefix)
@@ -325,7 +326,7 @@ class Router:
     @staticmethod
     def _joined_at(data: bytes, padded: Bytes, brackets: Places, mark: bytes, prefix: re.Pattern[bytes]) -> set[int]:
         marked = brackets[matches_at(padded, brackets, mark)].tolist()
-        return {at for at in marked if line_joins.is_second_writer(data, at, prefix)}
+        return {at for at in marked if line_cuts.is_second_writer(data, at, prefix)}
 
 
 @functools.cache

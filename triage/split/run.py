@@ -97,8 +97,10 @@ def split(
     except OSError as error:
         if error.errno not in _DISK_FULL:
             raise
-        hint = "use a directory with enough free space, or select fewer ranks with --rank"
-        raise OptionError(f"cannot write to {output}: {error.strerror}", hint=hint) from None
+        raise OptionError(
+            f"cannot write to {output}: {error.strerror}",
+            hint="use a directory with enough free space, or select fewer ranks with --rank",
+        ) from None
     finally:
         shutil.rmtree(parts, ignore_errors=True)
 
@@ -178,8 +180,9 @@ class _SplitRun:
             layout = self._learn(source.name, sample)
             self.job.resolve()
             task = Task(source.name, "", 0, None, layout, self._sole_writer(source.name, layout), sample.format)
-            tally = worker_pool.split_stream(task, stream, self._job(), len(self.tallies), lambda count: None)
-            self._add(source.name, tally)
+            self._add(
+                source.name, worker_pool.split_stream(task, stream, self._job(), len(self.tallies), lambda count: None)
+            )
         self.advance(file.size)
 
     def _job(self) -> Job:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from triage.model.evidence import Origin
 from triage.ranks.identity import JobMap
 from triage.records import line_cuts
-from triage.split.gather_write import MemorySpans, address_of
 from triage.split.launcher_layout import LauncherLayout
-from triage.split.part_files import PartFiles
+from triage.split.part_files import MemorySpans, PartFiles, address_of
 from triage.split.router import RoutedChunk, Router, WriterKey
 from triage.split.unwrapped_stream import Format, UnwrappedStream
 
 if TYPE_CHECKING:
-    from triage.split.gather_write import Addresses
+    from triage.split.part_files import Addresses
     from triage.split.prefix_automaton import Ints
 
 # A chunk fits the processor's cache. Chunks are written together, so that every writer gets many lines at once.
@@ -50,23 +48,6 @@ class Tally:
     left_out: int = 0
     learned: list[Origin] = field(default_factory=list)
     differing: list[tuple[str, int, int]] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the tally as JSON data, to send it to another process."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Tally:
-        """Make a tally from what `to_json` returned."""
-        return cls(
-            **{
-                **data,
-                "keys": [WriterKey(*key) for key in data["keys"]],
-                "parts": [(WriterKey(*key), path, size, lines) for key, path, size, lines in data["parts"]],
-                "learned": [Origin(**origin) for origin in data["learned"]],
-                "differing": [tuple(item) for item in data["differing"]],
-            }
-        )
 
 
 class SegmentSplitter:
@@ -115,7 +96,7 @@ class SegmentSplitter:
         counts = np.bincount(keys)
         present = np.flatnonzero(counts)
         stops = np.cumsum(counts.take(present))
-        bytes_of = np.diff(np.cumsum(lengths).take(stops - 1), prepend=0).tolist()
+        bytes_of = np.diff(np.cumsum(lengths).take(stops - 1), prepend=np.uintp(0)).tolist()
         lines_of = np.zeros(len(counts), np.intp)
         for _, routed in self._routed:
             partial = np.bincount(routed.keys.take(routed.partial), minlength=len(counts))
@@ -238,8 +219,7 @@ def split_segment(
     """Read `stream` (up to `limit` bytes), and write its parts."""
     if plan.sole_writer is not None:
         return _copy(stream, limit, plan, plan.sole_writer, advance)
-    router = Router(source, plan.layout, plan.job, plan.keep_prefix)
-    splitter = SegmentSplitter(router, plan.parts, plan.is_wanted)
+    splitter = SegmentSplitter(Router(source, plan.layout, plan.job, plan.keep_prefix), plan.parts, plan.is_wanted)
     unwrapped = UnwrappedStream(stream, plan.format) if plan.format else None
     for data, is_long, is_first in read_chunks(stream, limit) if unwrapped is None else read_chunks(unwrapped):
         if is_long:

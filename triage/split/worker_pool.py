@@ -12,6 +12,8 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from triage.base import forks
 from triage.ranks.identity import JobMap
 from triage.ranks.log_wrappers import CRI_PREFIX
@@ -133,7 +135,7 @@ def _work(share: list[tuple[int, Task]], job: Job, pipe: BufferedWriter) -> None
         pipe.flush()
 
     for number, task in share:
-        send([number, _split_file(number, task, job, send).to_json()])
+        send([number, msgspec.to_builtins(_split_file(number, task, job, send))])
 
 
 @dataclass
@@ -155,7 +157,7 @@ class _Worker:
             if isinstance(message, int):
                 done += message
             else:
-                self.tallies[message[0]] = Tally.from_json(message[1])
+                self.tallies[message[0]] = msgspec.convert(message[1], Tally)
         return done
 
 

@@ -1,6 +1,7 @@
 """The stack model for core files, backtraces in logs, and dumps of hung processes.
 
 Frames are innermost first. What a form does not print stays empty or None; nothing is guessed.
+`format_frame` writes a frame in the format of gdb, which users know.
 """
 
 from __future__ import annotations
@@ -75,3 +76,27 @@ class Stacks:
     def crashed(self) -> Thread | None:
         """The thread that ended the process, if the dump shows it."""
         return next((thread for thread in self.threads if thread.crashed), None)
+
+
+def format_frame(frame: Frame) -> str:
+    """Return one frame without its number; gdb reads native frames of this form back."""
+    if frame.language == "python":
+        return f"{frame.function} () at {frame.file}:{frame.line or 0}"
+    if frame.function == HANDLER:
+        return HANDLER
+    address = f"0x{frame.address:016x} in " if frame.address is not None else ""
+    if frame.file and frame.line is not None:
+        where = f" at {frame.file}:{frame.line}"
+    else:
+        where = f" from {frame.module}" if frame.module else ""
+    return f"{address}{frame.function or '??'} ({frame.args}){where}{_addition(frame)}"
+
+
+def _addition(frame: Frame) -> str:
+    """What gdb does not show: the offset in the module of a function without a name, and that a frame is scanned."""
+    parts = []
+    if not frame.function and frame.offset is not None:
+        parts.append(f"+{frame.offset:#x}")
+    if frame.trust == "scan":
+        parts.append("scanned")
+    return f" [{', '.join(parts)}]" if parts else ""

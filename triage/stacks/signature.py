@@ -122,8 +122,9 @@ def _crash(kind: str, names: list[str], walk: _Walk, thread: Thread, error_class
         count = next((index for index, name in enumerate(names, 1) if not _GENERIC.search(name)), len(names))
         key, point = _id("c", [kind, *names]), _id("p", [kind.removesuffix(" at exit"), *names[:count]])
     else:
-        reason = "no frame has a name or a known place; unknown frames are never equal"
-        walk.notes.append(Note(None, "", "no signature", reason))
+        walk.notes.append(
+            Note(None, "", "no signature", "no frame has a name or a known place; unknown frames are never equal")
+        )
     return Crash(
         kind,
         tuple(names),
@@ -252,8 +253,7 @@ class _Walk:
         if not name:
             self._note(level, frame, "left out", "it has no name, and no library with a build-id and an offset")
             return
-        reason = "next meaningful frame" if self.meaningful else "crash point"
-        self._note(level, frame, f"kept as {name}", reason)
+        self._note(level, frame, f"kept as {name}", "next meaningful frame" if self.meaningful else "crash point")
         self.meaningful.append((name, frame))
 
 
@@ -293,8 +293,9 @@ def frames_without_cycles(frames: Sequence[Frame], notes: list[Note]) -> list[tu
         end = level + period
         while end < len(frames) and names[end] == names[end - period]:
             end += 1
-        action = f"frames {level} to {end - 1} taken as {period}"
-        notes.append(Note(level, format_short(frames[level]), action, "they repeat"))
+        notes.append(
+            Note(level, format_short(frames[level]), f"frames {level} to {end - 1} taken as {period}", "they repeat")
+        )
         unique.extend((level + step, frames[level + step]) for step in range(period))
         level = end
     return unique

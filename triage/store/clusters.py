@@ -13,15 +13,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from triage.base.errors import NotFoundError, OptionError
 from triage.base.lazy_re import lazy_re
 from triage.clusters.assign import describe_nearest
 from triage.clusters.model import Assignment, NearestCluster
 from triage.clusters.rule_engine import RuleEngine
 from triage.clusters.suggestions import Similarity, suggest_merges, tfidf
-from triage.model.diagnosis import Diagnosis, Finding, Fingerprint
-from triage.model.evidence import Evidence
-from triage.model.store import Cluster
+from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
 from triage.store import cluster_links, codec, rekeying
 from triage.store.cluster_engine import ClusterEngine
 from triage.store.connection import Connections
@@ -168,7 +168,7 @@ class Clusters:
         )
         newest = {(row["incident"], row["facts"]): row for row in reversed(rows)}
         return [
-            (row["key"], row["incident"], tuple(map(codec.evidence_from_json, json.loads(row["facts"]))))
+            (row["key"], row["incident"], msgspec.convert(json.loads(row["facts"]), tuple[Evidence, ...]))
             for row in rows
             if newest[row["incident"], row["facts"]] is row
         ]

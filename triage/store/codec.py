@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState, Remediation, Stats
-from triage.model.evidence import Evidence, Origin, Warning
+import msgspec
+
+from triage.model import Diagnosis, Evidence, Finding, Stats
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -73,22 +74,12 @@ def decode_diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:
     lists: dict[str, list[Finding]] = {"findings": [], "unknown": [], "root": []}
     root = None
     for place, item in enumerate(document["placed"]):
-        finding = _finding(item, clusters.get(place))
+        finding = msgspec.convert({**item, "cluster": clusters.get(place) or item.get("cluster")}, Finding)
         lists[item["list"]].append(finding)
         root = finding if item["root"] else root
-    return Diagnosis(
-        tool_version=document["tool_version"],
-        catalog_version=document["catalog_version"],
-        job=_job(document["job"]),
-        verdict=document["verdict"],
-        root_cause=root,
-        findings=tuple(lists["findings"]),
-        unknown=tuple(lists["unknown"]),
-        timeline=tuple(Moment(**item) for item in document["timeline"]),
-        ranks=tuple(RankState(**item) for item in document["ranks"]),
-        warnings=tuple(Warning(**item) for item in document["warnings"]),
-        stats=Stats(**document["stats"]),
-    )
+    diagnosis = msgspec.convert({**document, "root_cause": None}, Diagnosis)
+    findings, unknown = tuple(lists["findings"]), tuple(lists["unknown"])
+    return dataclasses.replace(diagnosis, root_cause=root, findings=findings, unknown=unknown)
 
 
 def diagnosis_digest(diagnosis: Diagnosis) -> str:
@@ -116,36 +107,14 @@ def to_json(value: Any) -> Any:
 
 def decode_evidence(data: bytes) -> list[Evidence]:
     """Return the evidence of all findings of a document by `encode_diagnosis`."""
-    return [evidence_from_json(fact) for item in decode_document(data)["placed"] for fact in item["evidence"]]
-
-
-def evidence_from_json(item: Mapping[str, Any]) -> Evidence:
-    """Return the evidence that `to_json` wrote."""
-    return Evidence(**{**item, "origin": Origin(**item["origin"])})
+    return msgspec.convert(
+        [fact for item in decode_document(data)["placed"] for fact in item["evidence"]], list[Evidence]
+    )
 
 
 def without_surrogates(text: str) -> str:
     """Return the text without lone surrogates, which SQLite cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
-
-
-def _finding(item: Mapping[str, Any], cluster: str | None) -> Finding:
-    values = {name: item[name] for name in Finding.__dataclass_fields__ if name in item}
-    for name in _TUPLES:
-        values[name] = tuple(values[name])
-    values["evidence"] = tuple(map(evidence_from_json, item["evidence"]))
-    values["cluster"] = cluster or values["cluster"]
-    advice = item["remediation"]
-    values["remediation"] = Remediation(advice["summary"], tuple(advice["steps"]), tuple(advice["references"]))
-    return Finding(**values)
-
-
-_TUPLES = ("ranks", "hosts", "explained_by", "why")
-
-
-def _job(item: Mapping[str, Any]) -> Job:
-    hosts = {host: tuple(ranks) for host, ranks in item["hosts"].items()}
-    return Job(**{**item, "ranks": tuple(item["ranks"]), "hosts": hosts})
 
 
 def json_list(items: Iterable[str]) -> str:

@@ -82,6 +82,11 @@ class Connections:
                     connection.execute("ROLLBACK")
                 raise
 
+    def execute(self, sql: str, arguments: Sequence[Any] = ()) -> int:
+        """Execute one statement in a write transaction; return the number of rows that it changed."""
+        with self.write() as db:
+            return db.execute(sql, arguments).rowcount
+
     def close(self) -> None:
         """Close the connections of all threads."""
         with self._lock:

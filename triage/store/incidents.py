@@ -12,8 +12,7 @@ from typing import Any
 
 from triage.base.errors import NotFoundError, OptionError
 from triage.evidence.redact import count_redactions, redact_all
-from triage.model.diagnosis import Diagnosis
-from triage.model.store import DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
+from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
 from triage.store import codec, fts_index, outbox
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections

@@ -74,8 +74,7 @@ _RULES = (
 
 def vacuum(connections: Connections) -> None:
     """Rebuild the full-text index and free the space of deleted rows. Blocks all writers."""
-    with connections.write() as db:
-        db.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
+    connections.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     with connections.translate_errors():
         connections.get().execute("VACUUM")
         connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")

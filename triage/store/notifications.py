@@ -149,11 +149,10 @@ class Notifications:
 
     def save_part(self, message: int, name: str, part: NotificationPart) -> None:
         """Save the state of a part."""
-        with self._db.write() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO told_part VALUES (?, ?, ?, ?, ?)",
-                (message, name, part.tried, part.ref, part.digest),
-            )
+        self._db.execute(
+            "INSERT OR REPLACE INTO told_part VALUES (?, ?, ?, ?, ?)",
+            (message, name, part.tried, part.ref, part.digest),
+        )
 
     def add_repeat(self, message: int, topic: str, *, job: str, hosts: Iterable[str], now: float) -> int:
         """Add a repeat of a message; return how many there are. The same topic counts once."""
@@ -180,8 +179,7 @@ class Notifications:
 
     def mute(self, kind: str, place: str, cause: str, until: float, actor: str) -> None:
         """Send nothing about a cause at a place until a time."""
-        with self._db.write() as db:
-            db.execute("INSERT OR REPLACE INTO mute VALUES (?, ?, ?, ?, ?)", (kind, place, cause, until, actor))
+        self._db.execute("INSERT OR REPLACE INTO mute VALUES (?, ?, ?, ?, ?)", (kind, place, cause, until, actor))
 
     def get_mute(self, kind: str, place: str, cause: str, now: float) -> tuple[float, str] | None:
         """Return until when a cause is muted at a place and by whom, or None."""
@@ -199,8 +197,7 @@ class Notifications:
 
     def release_request(self, key: str) -> None:
         """Delete a request whose processing failed, so that it may come again."""
-        with self._db.write() as db:
-            db.execute("DELETE FROM request_seen WHERE key = ?", (key,))
+        self._db.execute("DELETE FROM request_seen WHERE key = ?", (key,))
 
 
 def _message(row: Any) -> Notification:

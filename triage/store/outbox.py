@@ -104,38 +104,32 @@ class Outbox:
 
     def mark_sent(self, number: int, receipt: str = "") -> None:
         """Mark a post as sent; `receipt` is its id on the other side."""
-        with self._db.write() as db:
-            db.execute(
-                "UPDATE outbox SET state = 'sent', receipt = ?, error = NULL, taken_until = NULL WHERE id = ?",
-                (receipt, number),
-            )
+        self._db.execute(
+            "UPDATE outbox SET state = 'sent', receipt = ?, error = NULL, taken_until = NULL WHERE id = ?",
+            (receipt, number),
+        )
 
     def mark_failed(self, number: int, error: str, *, again_at: float | None) -> None:
         """Mark a post as failed: due again at `again_at`, or dead when that is None."""
         state = "dead" if again_at is None else "waiting"
-        with self._db.write() as db:
-            db.execute(
-                "UPDATE outbox SET state = ?, error = ?, next_at = coalesce(?, next_at), taken_until = NULL "
-                "WHERE id = ?",
-                (state, error, again_at, number),
-            )
+        self._db.execute(
+            "UPDATE outbox SET state = ?, error = ?, next_at = coalesce(?, next_at), taken_until = NULL WHERE id = ?",
+            (state, error, again_at, number),
+        )
 
     def retry(self, number: int, *, now: float | None = None) -> bool:
         """Make a post due now; return False when it does not exist, was sent or is being sent."""
         when = time.time() if now is None else now
-        with self._db.write() as db:
-            done = db.execute(
-                "UPDATE outbox SET state = 'waiting', next_at = ? WHERE id = ? AND state <> 'sent' "
-                "AND NOT (state = 'taken' AND taken_until > ?)",
-                (when, number, when),
-            )
-        return done.rowcount == 1
+        changed = self._db.execute(
+            "UPDATE outbox SET state = 'waiting', next_at = ? WHERE id = ? AND state <> 'sent' "
+            "AND NOT (state = 'taken' AND taken_until > ?)",
+            (when, number, when),
+        )
+        return changed == 1
 
     def drop(self, number: int) -> bool:
         """Drop a post; return False when it does not exist or was sent."""
-        with self._db.write() as db:
-            done = db.execute("UPDATE outbox SET state = 'dropped' WHERE id = ? AND state <> 'sent'", (number,))
-        return done.rowcount == 1
+        return self._db.execute("UPDATE outbox SET state = 'dropped' WHERE id = ? AND state <> 'sent'", (number,)) == 1
 
     def counts(self) -> dict[str, int]:
         """Return how many posts are in each state."""

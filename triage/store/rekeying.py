@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from triage.clusters.upgrade import Example, Upgrade, rekey_examples
-from triage.model.diagnosis import Finding, Fingerprint
-from triage.model.evidence import Evidence
-from triage.store import audit, cluster_links, codec
+from triage.model import Evidence, Finding, Fingerprint
+from triage.store import audit, cluster_links
 from triage.store.cluster_engine import ClusterEngine
 
 SETTING = "normaliser"
@@ -101,7 +102,7 @@ def _examples(db: sqlite3.Connection, engine: ClusterEngine) -> Iterator[tuple[E
         "JOIN cluster_key k ON k.key = e.key ORDER BY e.key, e.place"
     )
     for row in rows.fetchall():
-        facts = tuple(map(codec.evidence_from_json, json.loads(row["facts"])))
+        facts = msgspec.convert(json.loads(row["facts"]), tuple[Evidence, ...])
         print_ = engine.fingerprint(_finding(facts, row["headline"], row["cluster"]))
         if print_ is not None:
             yield (

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from triage.catalog.match import Match, Matcher
 from triage.catalog.model import Catalog, Signature
 from triage.diagnose import diagnose, report
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding
 from triage.ranks.identity import JobMap
 from triage.store import codec
 from triage.store.connection import Connections

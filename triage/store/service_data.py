@@ -63,8 +63,7 @@ class ServiceData:
         """Save a complete upload, or that it is used again."""
         when = time.time() if now is None else now
         query = "INSERT INTO upload VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at"
-        with self._db.write() as db:
-            db.execute(query, (digest, size, when, when))
+        self._db.execute(query, (digest, size, when, when))
 
     def get_upload(self, digest: str) -> Upload | None:
         """Return a complete upload, or None."""

@@ -165,12 +165,11 @@ class Tasks:
 
     def release(self, task: Task) -> None:
         """Queue a task again without counting this attempt, because its process stops."""
-        with self._db.write() as db:
-            db.execute(
-                "UPDATE task SET state = 'queued', attempts = attempts - 1, owner = NULL, progress = NULL "
-                "WHERE id = ? AND state = 'running' AND owner = ? AND attempts = ?",
-                (task.id, task.owner, task.attempts),
-            )
+        self._db.execute(
+            "UPDATE task SET state = 'queued', attempts = attempts - 1, owner = NULL, progress = NULL "
+            "WHERE id = ? AND state = 'running' AND owner = ? AND attempts = ?",
+            (task.id, task.owner, task.attempts),
+        )
 
     def requeue_orphans(self, stale: float, *, now: float | None = None) -> list[str]:
         """Queue tasks again whose process is gone; after too many attempts they fail. Returns their ids."""
@@ -204,8 +203,7 @@ class Tasks:
         """Delete tasks that ended before a time; return how many."""
         if self._db.read_one("SELECT 1 FROM task WHERE ended_at < ? LIMIT 1", (before,)) is None:
             return 0
-        with self._db.write() as db:
-            return db.execute("DELETE FROM task WHERE ended_at < ?", (before,)).rowcount
+        return self._db.execute("DELETE FROM task WHERE ended_at < ?", (before,))
 
 
 def _task(row: Any) -> Task:

@@ -103,8 +103,7 @@ class Tokens:
         if token is None or not token.is_valid(when):
             return None
         if self._db.writable and (token.used_at is None or when - token.used_at > USED_EVERY):
-            with self._db.write() as db:
-                db.execute("UPDATE token SET used_at = ? WHERE id = ?", (when, token.id))
+            self._db.execute("UPDATE token SET used_at = ? WHERE id = ?", (when, token.id))
         return token
 
     def get(self, number: int) -> Token | None:

@@ -54,8 +54,9 @@ class GitHubServer(LocalServer):
         if comments is None:
             return Reply(404, {"message": "Not Found"})
         if request.method == "POST":
-            invalid = self._check_body(request)
-            return invalid or Reply(201, self._add(comments, request.json()["body"], "github-actions[bot]"))
+            return self._check_body(request) or Reply(
+                201, self._add(comments, request.json()["body"], "github-actions[bot]")
+            )
         size, page = min(int(request.query.get("per_page", 30)), 100), int(request.query.get("page", 1))
         headers = {}
         if page * size < len(comments):

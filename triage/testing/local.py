@@ -156,8 +156,7 @@ def _build_handler(server: LocalServer) -> type[BaseHTTPRequestHandler]:
             query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
             length = min(int(self.headers.get("Content-Length") or 0), MAX_BODY)
             headers = {name.lower(): value for name, value in self.headers.items()}
-            request = Request(self.command, parts.path, query, headers, self.rfile.read(length))
-            reply, failure = server.respond(request)
+            reply, failure = server.respond(Request(self.command, parts.path, query, headers, self.rfile.read(length)))
             if reply is None:
                 with contextlib.suppress(OSError):
                     self.connection.shutdown(socket.SHUT_RDWR)

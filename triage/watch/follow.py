@@ -141,7 +141,7 @@ class Follower:
             if not self._read(file, now):
                 continue
             if len(file.collector.groups) > _MAX_KINDS:
-                file.collector.writer = _no_writer
+                file.collector.writer = lambda line: b""
             count += max(0, file.position - position_before)
             new_kinds += len(file.collector.groups) - kinds_before
             hits += _hit_count(file) - hits_before
@@ -249,10 +249,6 @@ def _is_stale(file: FollowedFile) -> bool:
 
 def _hit_count(file: FollowedFile) -> int:
     return sum(lines.count for lines in file.collector.groups.values())
-
-
-def _no_writer(line: bytes) -> bytes:
-    return b""
 
 
 def _identity(path: str | os.PathLike[str]) -> Identity | None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from triage import pipeline
 from triage.base.errors import InputError
-from triage.model.diagnosis import Diagnosis
-from triage.model.watch import Episode, WatchEvent
+from triage.model import Diagnosis, Episode, WatchEvent
 from triage.records.activity import PROGRESS
 from triage.watch import episodes
 from triage.watch.follow import Follower, NewLines
@@ -59,8 +58,7 @@ class Watch:
         """Continue where an earlier watch of the same files ended."""
         self.policy.restore(state.announced, state.unconfirmed)
         self.episode = state.episode
-        problems = state.episode.problems if state.episode else ()
-        self.pace.restore(self.clock(), problems, state.first_durations)
+        self.pace.restore(self.clock(), state.episode.problems if state.episode else (), state.first_durations)
 
     def state(self, unconfirmed: Iterable[int] = ()) -> WatchState:
         """Return what `restore` needs; `unconfirmed` are the attempts that are being reported now."""

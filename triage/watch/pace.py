@@ -202,8 +202,7 @@ class PaceMonitor:
         patience = max(_SILENT_STEPS * usual, 3 * state.longest_gap)
         if state.step >= 0 or state.line_count < _MIN_LINES or now - state.last_line_at <= patience:
             return False
-        writing = sum(now - other.last_line_at <= patience / 2 for other in active.values())
-        return writing >= _MOST * (len(active) - 1)
+        return sum(now - other.last_line_at <= patience / 2 for other in active.values()) >= _MOST * (len(active) - 1)
 
     def _silent_events(self, now: float, silent: Sequence[int], active: _Ranks, usual: float) -> list[PaceEvent]:
         if not silent:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.watch import EventKind, WatchEvent
+from triage.model import Diagnosis, EventKind, Finding, WatchEvent
 
 CauseKey = tuple[str, str, tuple[int, ...]]
 """Identifies a diagnosis for comparison: the verdict, the signature or cluster, the ranks."""
@@ -124,8 +123,10 @@ class Policy:
         if not (is_due or final):
             return None
         self._announce(attempt, before, kind, key, at)
-        ranks = diagnosis.root_cause.ranks if diagnosis.root_cause else ()
-        return WatchEvent(kind, at, _sentence(diagnosis), ranks, attempt, diagnosis)
+        if diagnosis.root_cause is None:
+            sentence = "the job continues; the reported failure no longer applies"
+            return WatchEvent(kind, at, sentence, (), attempt, diagnosis)
+        return WatchEvent(kind, at, diagnosis.root_cause.title, diagnosis.root_cause.ranks, attempt, diagnosis)
 
     def _announce(self, attempt: int, before: Announcement | None, kind: EventKind, key: CauseKey, at: float) -> None:
         self._pending_since = None
@@ -148,12 +149,6 @@ class Policy:
 
 def _attempt(root: Finding) -> int:
     return max((fact.origin.attempt for fact in root.evidence), default=0)
-
-
-def _sentence(diagnosis: Diagnosis) -> str:
-    if diagnosis.root_cause is None:
-        return "the job continues; the reported failure no longer applies"
-    return diagnosis.root_cause.title
 
 
 def is_isolated(diagnosis: Diagnosis) -> bool:

@@ -60,8 +60,7 @@ def load(path: Path, files: Iterable[Identity]) -> WatchState:
             for attempt, (verdict, cause, ranks, revisions, first) in stored["said"].items()
         }
         episode = read_episode(stored["episode"]) if stored["episode"] is not None else None
-        unconfirmed = frozenset(map(int, stored["unsure"]))
-        return WatchState(announced, unconfirmed, episode, tuple(map(float, stored["base"])))
+        return WatchState(announced, frozenset(map(int, stored["unsure"])), episode, tuple(map(float, stored["base"])))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return WatchState()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.artifacts.flight.file_names import parse_failure_number, parse_rank
+from triage.artifacts.flight.reader import parse_failure_number, parse_rank
 
 
 @pytest.mark.parametrize(

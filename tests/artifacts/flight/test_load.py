@@ -9,11 +9,10 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.artifacts.flight.factories import Call, Job, as_json, as_pickle
-from triage.artifacts.flight import opcode_check
+from triage.artifacts.flight import safe_unpickler
 from triage.artifacts.flight.fast_unpickler import PackedEntries
 from triage.artifacts.flight.load import load, load_plain
 from triage.artifacts.flight.safe_unpickler import SafeUnpickler
@@ -30,7 +29,7 @@ def plain(value: Any) -> Any:
 def test_dump_of_torch_is_read_fast() -> None:
     """A dump from torch's pickler is canonical and is read by the fast unpickler."""
     data = as_pickle(copy.deepcopy(DUMP))
-    assert opcode_check.is_canonical(data)
+    assert safe_unpickler.is_canonical(data)
     assert plain(load_plain(data).value) == plain(DUMP)
     assert isinstance(load(data).value["entries"], PackedEntries)
     assert load(data).is_complete
@@ -45,7 +44,7 @@ def test_pickles_of_python_are_read(protocol: int) -> None:
 def test_safe_and_standard_unpickler_agree() -> None:
     """The safe unpickler and Python's give the same value for a canonical dump."""
     data = as_pickle(copy.deepcopy(DUMP))
-    assert plain(SafeUnpickler(data).run()) == plain(opcode_check.load_canonical(data))
+    assert plain(SafeUnpickler(data).run()) == plain(safe_unpickler.load_canonical(data))
 
 
 class _System:
@@ -85,7 +84,7 @@ HOSTILE = {
     "reduce": (b"\x80\x02X\x01\x00\x00\x00a)R.", "opcode REDUCE"),
     "build": (b"\x80\x02}}b.", "opcode BUILD"),
     "newobj": (b"\x80\x02})\x81.", "opcode NEWOBJ"),
-    "memory": (b"\x80\x02]" + b"]" * opcode_check.MAX_CONTAINERS + b".", "a memory bomb"),
+    "memory": (b"\x80\x02]" + b"]" * safe_unpickler.MAX_CONTAINERS + b".", "a memory bomb"),
     "string": (b"\x80\x02X" + struct.pack("<I", 0xFFFFFFF0) + b"abc", "a memory bomb, a string of 4,294,967,280 bytes"),
     "depth": (b"\x80\x02" + b"]" * 5000 + b"a" * 4999 + b".", "deep nesting"),
     "marks": (b"\x80\x02" + b"](" * 5000 + b"e" * 5000 + b".", "deep nesting"),
@@ -100,7 +99,7 @@ HOSTILE = {
     "bytearray": (b"\x80\x05\x96\x01\x00\x00\x00\x00\x00\x00\x00a.", "opcode BYTEARRAY8"),
     "memo": (b"\x80\x02]r\xff\xff\xff\xff.", None),
     "json-depth": (b'{"pg_config":' + b"[" * 300_000, "deep nesting"),
-    "json-memory": (b'{"pg_config":[' + b"[]," * opcode_check.MAX_CONTAINERS, "a memory bomb"),
+    "json-memory": (b'{"pg_config":[' + b"[]," * safe_unpickler.MAX_CONTAINERS, "a memory bomb"),
 }
 
 
@@ -121,7 +120,7 @@ def test_hostile_bytes_are_refused(name: str) -> None:
 def test_unpickler_refuses_globals_without_the_check() -> None:
     """The unpickler looks up no name, even for bytes that were not checked."""
     with pytest.raises(ArtifactError, match=r"global posix\.system"):
-        opcode_check.load_canonical(HOSTILE["system"][0])
+        safe_unpickler.load_canonical(HOSTILE["system"][0])
 
 
 @given(st.integers(0, 4000))

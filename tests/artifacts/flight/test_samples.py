@@ -12,7 +12,7 @@ import yaml
 import triage
 from triage.artifacts.flight.analyse import analyse
 from triage.artifacts.flight.dump_files import read_dump_files
-from triage.artifacts.flight.opcode_check import is_canonical
+from triage.artifacts.flight.safe_unpickler import is_canonical
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "flight"
 CASES = sorted(path.parent for path in SAMPLES.glob("*/TRUTH.yaml"))

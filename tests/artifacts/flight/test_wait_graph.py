@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from triage.artifacts.flight.wait_graph import WaitNode, build_wait_graph
+from triage.artifacts.flight.analyse import WaitNode, build_wait_graph
 
 
 def node(waiting: str, absent: str = "") -> WaitNode:

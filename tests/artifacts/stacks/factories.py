@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triage.artifacts.stacks.comparison import DumpState, compare_stacks
-from triage.artifacts.stacks.model import StackComparison
+from triage.artifacts.stacks.comparison import DumpState, StackComparison, compare_stacks
 from triage.artifacts.stacks.reader import parse_processes
 from triage.stacks.live.model import Process
 from triage.stacks.live.states import key_of, state_of

@@ -12,8 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import triage
 from tests.artifacts.stacks.factories import compare

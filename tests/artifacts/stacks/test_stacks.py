@@ -7,8 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import triage
 from tests.artifacts.stacks.factories import compare, dump_text, one_process, ranked

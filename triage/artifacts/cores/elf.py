@@ -57,12 +57,6 @@ class FileBytes:
         """Close the file."""
         os.close(self._fd)
 
-    def __enter__(self) -> FileBytes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class Memory:
     """The memory of the process, as far as the core holds it."""

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from triage.artifacts.cores.limited_process import Limits, run_limited
-from triage.artifacts.cores.local_files import LocalFiles, SearchPaths
+from triage.artifacts.cores.local_files import LocalFiles, SearchPaths, soname_of
 from triage.artifacts.cores.model import Core
-from triage.artifacts.cores.symbols import soname_of
 from triage.stacks.model import HANDLER, Frame, Thread
 
 _SETTINGS = (
@@ -90,8 +89,7 @@ def unwind(
         script = _script(str(plain), core, exe, directory, search)
         empty = Path(directory) / "empty"
         empty.mkdir()
-        environment = {**_ENVIRONMENT, "TMPDIR": str(empty)}
-        output = run_limited(command_line(gdb), script, limits, str(empty), environment)
+        output = run_limited(command_line(gdb), script, limits, str(empty), {**_ENVIRONMENT, "TMPDIR": str(empty)})
     threads, remarks = parse_output(output.text, core)
     if output.stopped_by:
         limit = f"{limits.seconds:g} s" if output.stopped_by == "deadline" else f"{limits.output:,} bytes of output"
@@ -132,8 +130,7 @@ def _script(path: str, core: Core, exe: str | None, root: str, search: SearchPat
         lines.append(f"-gdb-set debug-file-directory {os.path.abspath(search.debug_dir)}")
     if exe:
         lines.append(f"-file-exec-and-symbols {_quoted(exe)}")
-    lines.append(f"-target-select core {path}")
-    lines.append("-thread-info")
+    lines += [f"-target-select core {path}", "-thread-info"]
     for number in range(1, min(len(core.threads), _MAX_THREADS) + 1):
         limit = _MAX_FRAMES if number == 1 else _MAX_OTHER_FRAMES
         lines.append(f"{number}-stack-list-frames --thread {number} 0 {limit - 1}")

@@ -72,10 +72,9 @@ def _limit(pid: int, seconds: float) -> None:
 
     if not hasattr(resource, "prlimit"):
         return
-    cpu = int(seconds) + 5
     for what, limit in (
         (resource.RLIMIT_AS, _MAX_MEMORY),
-        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_CPU, int(seconds) + 5),
         (resource.RLIMIT_FSIZE, _MAX_FILE),
         (resource.RLIMIT_CORE, 0),
     ):

@@ -1,21 +1,31 @@
-"""Core files of a job → evidence; the pid of a core shows its rank."""
+"""Core files of a job → evidence; the pid of a core shows its rank. Compressed cores are held in memory."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+from triage.artifacts.cores import elf
 from triage.artifacts.cores.limited_process import Limits
+from triage.artifacts.cores.model import Core, CoreError
 from triage.artifacts.cores.report import CoreReport, read_core
-from triage.artifacts.cores.spool import SpooledCore, spool_core
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
 from triage.base.lazy_re import lazy_re
-from triage.model.details import CrashDetail
-from triage.model.evidence import Evidence, Origin, Source, SourceKind, Warning
-from triage.stacks.gdb_format import format_frame
+from triage.model import CrashDetail, Evidence, Origin, Source, Warning
+from triage.stacks.model import format_frame
 
+CAP = 256 << 20
+"""Bytes of memory for one core."""
+_HEAD = 64 << 20
+_PIECE = 1 << 20
+_PAGE = 1 << 12
+_STACK = 1 << 18
+_ZEROS = bytes(_PAGE)
 SECONDS = 30.0
 """Limit for the debuggers of one core."""
 BUDGET = 90.0
@@ -23,6 +33,112 @@ BUDGET = 90.0
 _MAX_FRAMES = 16
 # core.COMM.UID.BOOTID.PID.MICROSECONDS, as systemd-coredump names them.
 _SYSTEMD = lazy_re(r"core\.(?P<comm>.+)\.(?P<uid>\d+)\.[0-9a-f]{32}\.(?P<pid>\d+)\.(?P<time>\d{15,17})")
+
+
+class SpooledCore:
+    """A core in an anonymous file; `path` can be opened as long as this object lives."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("triage-core", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else _unlinked()
+        self.path = (
+            f"/proc/{os.getpid()}/fd/{self.fd}" if os.path.exists(f"/proc/self/fd/{self.fd}") else f"/dev/fd/{self.fd}"
+        )
+        self.is_partial = False
+        self.size = 0
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            os.close(self.fd)
+
+
+def _unlinked() -> int:
+    with tempfile.TemporaryFile(prefix="triage-core-") as file:
+        return os.dup(file.fileno())
+
+
+def spool_core(stream: BinaryIO, cap: int = CAP) -> tuple[SpooledCore, bytes]:
+    """Copy the whole stream and return it with its first bytes; a damaged stream gives a core that is cut."""
+    core = SpooledCore()
+    first = b""
+    position = spent = 0
+    wanted: list[tuple[int, int]] | None = None
+    notes = 0
+    while piece := stream.read(_PIECE):
+        if not first:
+            first, notes = piece[:_PAGE], min(_HEAD, elf.notes_end(piece))
+        if position >= notes and spent + len(piece) > cap and wanted is None:
+            wanted = _wanted(core, position)
+            core.is_partial = True
+        spent += _write(core.fd, position, piece, wanted)
+        position += len(piece)
+        if spent > 2 * cap + notes + _PIECE:
+            break
+    os.ftruncate(core.fd, position)
+    core.size = position
+    return core, first
+
+
+def _write(fd: int, position: int, piece: bytes, wanted: list[tuple[int, int]] | None) -> int:
+    """Write the wanted pages that are not zero, and return how many bytes they are."""
+    spent = start = 0
+    if not any(piece[:64]) and piece.count(0) == len(piece):
+        return 0  # most of a core with many threads
+    view = memoryview(piece)
+    while start < len(piece):
+        end = min(len(piece), start + _PAGE)
+        page = view[start:end]
+        if page != _ZEROS[: len(page)] and (wanted is None or _is_wanted(wanted, position + start, position + end)):
+            os.pwrite(fd, page, position + start)
+            spent += len(page)
+        start = end
+    return spent
+
+
+def _is_wanted(wanted: list[tuple[int, int]], start: int, end: int) -> bool:
+    from bisect import bisect_right
+
+    index = bisect_right(wanted, (end, 0)) - 1
+    return index >= 0 and wanted[index][1] > start
+
+
+class _Head:
+    """The bytes copied so far, to be parsed as a core."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        self.size = size
+        self._fd = fd
+
+    def read(self, offset: int, length: int) -> bytes:
+        return os.pread(self._fd, max(0, min(length, self.size - offset)), offset) if 0 <= offset < self.size else b""
+
+
+def _wanted(core: SpooledCore, size: int) -> list[tuple[int, int]]:
+    """The ranges of the file that stacks need, ascending; [] when the notes cannot be read."""
+    try:
+        parsed = elf.parse_core(_Head(core.fd, size))
+    except CoreError:
+        return []
+    return sorted(_ranges(parsed))
+
+
+def _ranges(core: Core) -> list[tuple[int, int]]:
+    ranges = []
+    for registers in core.threads:
+        segment = core.segment_at(registers.sp) or core.segment_at(registers.sp + _STACK // 2)
+        if segment is not None:
+            start = max(0, registers.sp - segment.start - _PAGE)
+            ranges.append((segment.offset + start, segment.offset + min(segment.stored_size, start + _STACK)))
+    for module in core.modules:
+        segment = core.segment_at(module.start)
+        if segment is not None and segment.stored_size:
+            ranges.append((segment.offset, segment.offset + min(segment.stored_size, _PAGE)))
+    # The small writable parts of libraries hold the linker's lists and libc's messages.
+    ranges += [
+        (segment.offset, segment.offset + segment.stored_size)
+        for segment in core.segments
+        if segment.is_writable and segment.stored_size <= 1 << 18
+    ]
+    return ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +151,6 @@ class SpooledArtifact(Artifact):
 class CoreReader:
     """Reads core files, each within limits."""
 
-    kind: SourceKind = "core"
     max_bytes = 1 << 12
 
     def read_stream(self, source: Source, stream: BinaryIO) -> Artifact:
@@ -126,9 +241,11 @@ def format_lines(report: CoreReport) -> list[str]:
     address = f" at {core.address:#x}" if core.address is not None else ""
     head = f"Program terminated with signal {stacks.signal}{f' ({report.code})' if report.code else ''}{address}"
     out = [head + (f": {report.meaning.sentence}" if report.meaning.sentence else "")]
-    out += [line for line in stacks.message.split("\n") if line.strip()]
-    out.append(f"crash point: {crash.text}")
-    out.append(f"program: {core.command} (pid {core.pid}, {len(stacks.threads)} threads, frames by {report.engine})")
+    out += [
+        *(line for line in stacks.message.split("\n") if line.strip()),
+        f"crash point: {crash.text}",
+        f"program: {core.command} (pid {core.pid}, {len(stacks.threads)} threads, frames by {report.engine})",
+    ]
     if crash.thread is not None:
         out += [f"#{level}  {format_frame(frame)}" for level, frame in enumerate(crash.thread.frames[:_MAX_FRAMES])]
         more = len(crash.thread.frames) - _MAX_FRAMES

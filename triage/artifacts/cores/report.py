@@ -1,21 +1,27 @@
-"""One core file: its notes, the frames from gdb where possible, and Python's frames from pystack."""
+"""One core file: its notes, the frames from gdb where possible, Python's frames from pystack, and deadlocks."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
-from triage.artifacts.cores import elf, gdb, locks, python_frames, signal_meaning
+from triage.artifacts.cores import elf, gdb, python_frames, signal_meaning
 from triage.artifacts.cores.limited_process import Limits
 from triage.artifacts.cores.local_files import LocalFiles, SearchPaths, find_local_files
 from triage.artifacts.cores.model import Core
 from triage.artifacts.cores.stack_scan import StackScanner, read_abort_message
+from triage.stacks.live import locks
+from triage.stacks.live.native import to_process
 from triage.stacks.model import Stacks
 from triage.stacks.signature import Crash, Note, reduce_stacks
 
 _MAX_PATHS = 6
 Remark = tuple[str, str]
 """The code and the sentence of something that the user must know about a report."""
+_MUTEX = struct.Struct("<iIi")  # int __lock, unsigned __count, int __owner (glibc's struct_mutex.h, x86-64 and aarch64)
+_CONTENDED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +55,12 @@ def read_core(
 
     Raises CoreError for other files, OSError for files that cannot be opened.
     """
-    with elf.FileBytes(path) as data:
+    with closing(elf.FileBytes(path)) as data:
         core = elf.parse_core(data)
         memory = elf.Memory(data, core.segments)
         files = find_local_files(core, search)
         stacks = _scan_stacks(core, memory, files)
-        owners = locks.find_owners(core, memory)
+        owners = find_owners(core, memory)
     remarks = _remarks(core, files, search)
     if use_gdb:
         stacks, more = _unwind(path, core, files, search, limits, stacks)
@@ -67,11 +73,12 @@ def read_core(
         threads, more = python_frames.add_python_frames(stacks.threads, path, core, files, search, limits)
         stacks = replace(stacks, threads=threads)
         remarks += more
-    if deadlock := locks.describe_deadlock(stacks, owners):
+    if deadlock := describe_deadlock(stacks, owners):
         remarks.append(("core-deadlock", deadlock))
     meaning = signal_meaning.explain_signal(core)
-    crash = _reduce(stacks, meaning)
-    return CoreReport(name, core, stacks, crash, meaning, engine, files, tuple(dict.fromkeys(remarks)))
+    return CoreReport(
+        name, core, stacks, _reduce(stacks, meaning), meaning, engine, files, tuple(dict.fromkeys(remarks))
+    )
 
 
 def _scan_stacks(core: Core, memory: elf.Memory, files: LocalFiles) -> Stacks:
@@ -94,8 +101,10 @@ def _reduce(stacks: Stacks, meaning: signal_meaning.Meaning) -> Crash:
     if meaning.code != "stack-overflow" or crash.kind != "segv":
         return crash
     crash = reduce_stacks(replace(stacks, signal="SIGSEGV"), kind="stack-overflow")
-    note = Note(None, "", "kind stack-overflow", "the faulting address is right below the stack")
-    return replace(crash, notes=(note, *crash.notes))
+    return replace(
+        crash,
+        notes=(Note(None, "", "kind stack-overflow", "the faulting address is right below the stack"), *crash.notes),
+    )
 
 
 def _unwind(
@@ -171,3 +180,25 @@ def _program_remarks(core: Core, files: LocalFiles, search: SearchPaths) -> list
 def _first_paths(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _MAX_PATHS} more" if len(paths) > _MAX_PATHS else ""
     return ", ".join(path or "(no name)" for path in paths[:_MAX_PATHS]) + more
+
+
+def find_owners(core: Core, memory: elf.Memory) -> dict[int, int]:
+    """Return for each thread that waits for a lock the thread that holds it, where the core holds the mutex."""
+    owners = {}
+    tids = {registers.tid for registers in core.threads}
+    for registers in core.threads:
+        mutex = memory.read(registers.lock, _MUTEX.size) if registers.lock else b""
+        if len(mutex) == _MUTEX.size:
+            lock, _, owner = _MUTEX.unpack(mutex)
+            if lock == _CONTENDED and owner in tids:
+                owners[registers.tid] = owner
+    return owners
+
+
+def describe_deadlock(stacks: Stacks, owners: dict[int, int]) -> str:
+    """Return a sentence about threads that wait for each other's locks, "" for none."""
+    if not owners:
+        return ""
+    live = to_process(stacks)
+    threads = tuple(replace(thread, owner=owners.get(thread.tid or 0)) for thread in live.threads)
+    return locks.format_deadlock(locks.find_deadlock(replace(live, threads=threads)))

@@ -32,6 +32,15 @@ class Meaning(NamedTuple):
     sentence: str
 
 
+_MEANINGS: dict[int, Meaning] = {
+    signals.SIGILL: Meaning(
+        "illegal-instruction",
+        "the processor does not know the instruction: built for another processor, or a deliberate trap",
+    ),
+    signals.SIGABRT: Meaning("abort", "the process ended itself with abort()"),
+}
+
+
 def signal_name(number: int) -> str:
     """Return `SIGSEGV` for 11."""
     try:
@@ -61,14 +70,7 @@ def explain_signal(core: Core) -> Meaning:
             if core.code == 1
             else Meaning("arithmetic", "an arithmetic fault")
         )
-    if core.signal == signals.SIGILL:
-        return Meaning(
-            "illegal-instruction",
-            "the processor does not know the instruction: built for another processor, or a deliberate trap",
-        )
-    if core.signal == signals.SIGABRT:
-        return Meaning("abort", "the process ended itself with abort()")
-    return Meaning("", "")
+    return _MEANINGS.get(core.signal, Meaning("", ""))
 
 
 def _segv(core: Core) -> Meaning:

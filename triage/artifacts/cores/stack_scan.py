@@ -12,8 +12,8 @@ from bisect import bisect_right
 from triage.artifacts.cores.elf import Memory
 from triage.artifacts.cores.local_files import LocalFiles
 from triage.artifacts.cores.model import Core, Module, Registers
-from triage.stacks.demangle import demangle
 from triage.stacks.model import Frame, Thread, Trust
+from triage.stacks.names import demangle
 
 _SCANNED_BYTES = 1 << 15
 _MAX_FRAMES = 48
@@ -113,8 +113,7 @@ def _arm_call(code: bytes) -> bool:
 def read_abort_message(core: Core, memory: Memory, files: LocalFiles) -> str:
     """Return the message of glibc before it aborted: `__abort_msg` of libc points to a length and the text."""
     for module in core.modules:
-        name = module.path.rsplit("/", 1)[-1]
-        if not name.startswith(("libc.so", "libc-2")):
+        if not module.path.rsplit("/", 1)[-1].startswith(("libc.so", "libc-2")):
             continue
         symbols = files.symbols(module)
         place = symbols.objects.get("__abort_msg") if symbols is not None else None

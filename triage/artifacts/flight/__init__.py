@@ -1,5 +1,1 @@
 """PyTorch's Flight Recorder: dumps read without torch and without running anything in them, compared across ranks."""
-
-from triage.artifacts.flight.reader import FlightRecorder
-
-__all__ = ["FlightRecorder"]

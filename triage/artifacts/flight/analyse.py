@@ -1,21 +1,97 @@
-"""The whole analysis: stalls of each group, which stall causes which, and one fault for each."""
+"""The whole analysis: stalls of each group, which stall causes which, one fault for each, and stragglers.
+
+Ranks are slow where torch measured how long each collective took (TORCH_NCCL_ENABLE_TIMING): the rank with the
+shortest time in a collective entered it last, and the others waited for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from triage.artifacts.flight.fault_classifier import classify_p2p_stall, classify_ring, classify_stall
 from triage.artifacts.flight.grid import group_grids
-from triage.artifacts.flight.model import Analysis, Fault, Recording
-from triage.artifacts.flight.p2p_stalls import P2pStall, find_p2p_stalls
+from triage.artifacts.flight.model import Analysis, Fault, Ints, Recording, Straggler
+from triage.artifacts.flight.p2p import P2pStall, find_p2p_stalls
 from triage.artifacts.flight.stalls import GroupExamination, Stall, examine_group, mark_possible_members
-from triage.artifacts.flight.stragglers import find_stragglers
-from triage.artifacts.flight.wait_graph import WaitGraph, WaitNode, build_wait_graph
 from triage.base.rank_ranges import format_ranks
 
 MAX_FAULTS = 200
 """A job of ten thousand ranks can wait in thousands of groups for one reason."""
+MIN_SHARE = 0.05
+"""A rank is slow when the others wait for it for at least this share of all their time in collectives."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitNode:
+    """One stall: `waiting` ranks wait for the `absent` ones; without absent ranks it explains itself."""
+
+    waiting: frozenset[int]
+    absent: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitGraph:
+    """The dependencies of all stalls, by the index of their node.
+
+    `depends` are those that each node depends on, `rings` the nodes of each deadlock in ascending order, `idle` the
+    absent ranks of each node that wait in no node.
+    """
+
+    depends: tuple[tuple[int, ...], ...]
+    rings: tuple[tuple[int, ...], ...]
+    idle: tuple[frozenset[int], ...]
+
+
+def build_wait_graph(nodes: Sequence[WaitNode]) -> WaitGraph:
+    """Connect the nodes by the ranks that are absent in one and wait in another."""
+    waits_in: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes):
+        for rank in node.waiting:
+            waits_in.setdefault(rank, []).append(index)
+    depends = tuple(
+        tuple(sorted({other for rank in node.absent for other in waits_in.get(rank, ()) if other != index}))
+        for index, node in enumerate(nodes)
+    )
+    idle = tuple(frozenset(rank for rank in node.absent if rank not in waits_in) for node in nodes)
+    return WaitGraph(depends, _rings(depends), idle)
+
+
+def _rings(depends: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """Strongly connected parts of more than one knot (Tarjan, without recursion)."""
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    rings = []
+    for start in range(len(depends)):
+        work = [(start, 0)] if start not in order else []
+        while work:
+            node, child = work.pop()
+            if child == 0:
+                order[node] = low[node] = len(order)
+                stack.append(node)
+                on_stack.add(node)
+            if child < len(depends[node]):
+                work.append((node, child + 1))
+                nxt = depends[node][child]
+                if nxt not in order:
+                    work.append((nxt, 0))
+                elif nxt in on_stack:
+                    low[node] = min(low[node], order[nxt])
+                continue
+            for nxt in depends[node]:
+                if nxt in on_stack:
+                    low[node] = min(low[node], low[nxt])
+            if low[node] == order[node]:
+                part = stack[stack.index(node) :]
+                del stack[len(stack) - len(part) :]
+                on_stack.difference_update(part)
+                if len(part) > 1:
+                    rings.append(tuple(sorted(part)))
+    return tuple(sorted(rings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +204,35 @@ def _buffer_size(recording: Recording, examinations: Sequence[GroupExamination])
             if dump and cell >= 0:
                 size = max(size, 2 * int(table.record[dump.start : dump.end].max() - table.record[cell]))
     return -(-size // 1000) * 1000
+
+
+def find_stragglers(recording: Recording) -> tuple[Straggler, ...]:
+    """Return the ranks that others waited for, worst first; empty where nothing was measured or all came together."""
+    table = recording.table
+    rows, starts, counts = _calls_of_several_ranks(recording)
+    if not len(starts):
+        return ()
+    shortest = rows[starts]
+    typical = table.duration[rows[starts + counts // 2]]
+    lag = np.maximum(typical - table.duration[shortest], 0) / 1e3
+    ranks, index = np.unique(table.rank[shortest], return_inverse=True)
+    waited = np.bincount(index, weights=lag)
+    times_last = np.bincount(index, weights=lag > typical / 1e3 * 0.2)
+    total = float(typical.sum()) / 1e3
+    stragglers = [
+        Straggler(int(rank), int(count), round(float(seconds), 6))
+        for rank, count, seconds in zip(ranks, times_last, waited, strict=True)
+        if seconds >= MIN_SHARE * total and count
+    ]
+    return tuple(sorted(stragglers, key=lambda straggler: (-straggler.waited_seconds, straggler.rank)))
+
+
+def _calls_of_several_ranks(recording: Recording) -> tuple[Ints, Ints, Ints]:
+    """The timed rows, call by call and shortest first, with the start and length of each call of at least two ranks."""
+    table = recording.table
+    rows = np.flatnonzero((table.duration > 0) & ~table.is_p2p)
+    key = np.stack([table.group[rows].astype(np.int64), table.seq[rows]])
+    order = np.lexsort((table.duration[rows], key[1], key[0]))
+    starts = np.flatnonzero(np.r_[True, (np.diff(key[:, order], axis=1) != 0).any(axis=0)][: len(rows)])
+    counts = np.diff(np.r_[starts, len(rows)])
+    return rows[order], starts[counts > 1], counts[counts > 1]

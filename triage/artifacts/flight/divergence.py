@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from triage.artifacts.flight.grid import Grid
 from triage.artifacts.flight.model import Recording, Rule
 from triage.artifacts.flight.stalls import Stall
@@ -52,8 +54,6 @@ def find_partial_call(
 
 def _first_partial(recording: Recording, grid: Grid, rank: int, peer: int, peers: set[int], column: int) -> int | None:
     """The first column where `rank` called at a place that no peer visits, while `peer` is where `rank` has been."""
-    import numpy as np
-
     stacks = recording.table.stack
     cells, peer_cells = (grid.cell[grid.row(each), : column + 1] for each in (rank, peer))
     called = np.flatnonzero(cells >= 0)
@@ -81,8 +81,9 @@ def find_shift(recording: Recording, grid: Grid, odd: int, usual: int, column: i
         for rank in (odd, usual)
     )
     length = max((index + 1 for index, stack in enumerate(mine) if stack), default=0)
-    differing = (index for index in range(length) if mine[index] and theirs[index] and mine[index] != theirs[index])
-    start = next(differing, None)
+    start = next(
+        (index for index in range(length) if mine[index] and theirs[index] and mine[index] != theirs[index]), None
+    )
     if start is None or length - start < 2:
         return None
     if mine[start:length] == theirs[start + 1 : length + 1]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from triage.artifacts.flight.call_sites import format_operation, format_waiting, location_of
-from triage.artifacts.flight.model import Analysis, Dump, Fault, Recording
+from triage.artifacts.flight.model import (
+    Analysis,
+    Dump,
+    Fault,
+    Recording,
+    format_operation,
+    format_waiting,
+    location_of,
+)
 from triage.base.rank_ranges import format_ranks
 from triage.evidence.inference import make_inferences
-from triage.model.details import FlightDetail
-from triage.model.evidence import Evidence, Origin
+from triage.model import Evidence, FlightDetail, Origin
 
 COMPONENT = "flight-recorder"
 _MAX_FRAMES = 6
@@ -29,14 +35,16 @@ def extract_evidence(recording: Recording, analysis: Analysis) -> Iterator[Evide
 
 def unreadable_dumps(sources: Sequence[str]) -> Evidence:
     """Return the evidence of dumps that exist but cannot be read."""
-    text = "the dump cannot be read" if len(sources) == 1 else f"none of the {len(sources)} dumps can be read"
-    return _undecided(sources[0], text)
+    return _undecided(
+        sources[0], "the dump cannot be read" if len(sources) == 1 else f"none of the {len(sources)} dumps can be read"
+    )
 
 
 def _undecided(source: str, text: str) -> Evidence:
     """No fault, and no proof that there was none: only a log can show how the job ended."""
-    detail = FlightDetail(undecided=True)
-    return Evidence("flight", COMPONENT, text, Origin(), source, 0, fields={"end": "open"}, detail=detail)
+    return Evidence(
+        "flight", COMPONENT, text, Origin(), source, 0, fields={"end": "open"}, detail=FlightDetail(undecided=True)
+    )
 
 
 def _summarise_progress(recording: Recording) -> str:

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from triage.artifacts.flight.call_sites import (
-    call_site_of,
-    format_location,
-    format_operation,
-    format_waiting,
-    location_of,
-    operation_name,
-)
 from triage.artifacts.flight.divergence import (
     RULE_OF_KIND,
     PartialCall,
@@ -21,8 +13,19 @@ from triage.artifacts.flight.divergence import (
     find_shift,
     was_visited_by,
 )
-from triage.artifacts.flight.model import CallSite, Fault, Recording, Rule
-from triage.artifacts.flight.p2p_stalls import P2pStall
+from triage.artifacts.flight.model import (
+    CallSite,
+    Fault,
+    Recording,
+    Rule,
+    call_site_of,
+    format_location,
+    format_operation,
+    format_waiting,
+    location_of,
+    operation_name,
+)
+from triage.artifacts.flight.p2p import P2pStall
 from triage.artifacts.flight.stalls import Stall
 from triage.base.rank_ranges import format_ranks
 
@@ -189,8 +192,9 @@ def _conditional(recording: Recording, stall: Stall, partial: PartialCall, odd: 
         sites = [call_site_of(recording, row, sorted(odd) if partial.by_odd else (partial.rank,)), *sites]
     else:
         text += _other_call(recording, stall, odd)
-    seq = int(grid.seqs[partial.column])
-    return _fault(recording, stall, "rank-conditional", odd, text, since=seq, call_sites=sites)
+    return _fault(
+        recording, stall, "rank-conditional", odd, text, since=int(grid.seqs[partial.column]), call_sites=sites
+    )
 
 
 def _other_call(recording: Recording, stall: Stall, odd: frozenset[int]) -> str:

@@ -7,6 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from triage.artifacts.flight.model import Bools, Group, Ints, Recording, Shape
 
 # Sizes that must be equal on all ranks: those of the output, or none; of all other calls, those of the input.
@@ -52,8 +54,6 @@ class Grid:
 
 def group_grids(recording: Recording) -> Iterator[Grid]:
     """Yield a grid for each group with collectives, in the order of the recording's groups."""
-    import numpy as np
-
     table = recording.table
     rows = np.flatnonzero(~table.is_p2p)
     rows = rows[np.argsort(table.group[rows], kind="stable")]
@@ -66,8 +66,6 @@ def group_grids(recording: Recording) -> Iterator[Grid]:
 
 
 def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: Ints) -> Grid:
-    import numpy as np
-
     table = recording.table
     rank_of_row = table.rank[rows]
     ranks = sorted(set(group.members) & set(recording.dumps) | set(np.unique(rank_of_row).tolist()))
@@ -97,8 +95,6 @@ def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: 
 
 def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
     """Replace the signature of cells with several entries by one of all of them, in their order."""
-    import numpy as np
-
     order = np.argsort(place, kind="stable")
     sorted_place = place[order]
     fresh = np.r_[True, sorted_place[1:] != sorted_place[:-1]]
@@ -114,8 +110,6 @@ def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
 
 def _reach(recording: Recording, ranks: list[int], line: Ints, seqs: Ints) -> tuple[Ints, Ints, Bools]:
     """The first and last sequence number that each rank's dump can show, and whether the dump ends early."""
-    import numpy as np
-
     low = np.full(len(ranks), np.iinfo(np.int64).max, dtype=np.int64)
     high = np.full(len(ranks), -1, dtype=np.int64)
     np.minimum.at(low, line, seqs)
@@ -135,8 +129,6 @@ def _size_keys(recording: Recording) -> Ints:
 
     Counts of elements are compared, because [2, 3] and [6] are equal to a collective.
     """
-    import numpy as np
-
     table = recording.table
     if not len(table.op):
         return np.zeros(0, dtype=np.int64)

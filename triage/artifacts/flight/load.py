@@ -6,8 +6,14 @@ import json
 from typing import Any, NamedTuple
 
 from triage.artifacts.flight.fast_unpickler import unpickle_fast
-from triage.artifacts.flight.opcode_check import MAX_CONTAINERS, check_size, is_canonical, load_canonical, refuse
-from triage.artifacts.flight.safe_unpickler import SafeUnpickler
+from triage.artifacts.flight.safe_unpickler import (
+    MAX_CONTAINERS,
+    SafeUnpickler,
+    check_size,
+    is_canonical,
+    load_canonical,
+    refuse,
+)
 from triage.artifacts.interface import ArtifactError
 
 

@@ -2,14 +2,18 @@
 
 Columns are numpy arrays with one element for each entry, all ranks one after another, oldest entry first within a rank.
 What repeats (operations, shapes, stacks) stands once in a list, and the columns hold its index. Times are nanoseconds
-since the epoch, sequence numbers are torch's own.
+since the epoch, sequence numbers are torch's own. The functions at the end write calls as text: what a rank called,
+and where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_ranks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +40,7 @@ Rule = Literal[
     "p2p-mismatch",
 ]
 """The names by which signatures match (`fields: {rule: …}`)."""
+_LIBRARY = lazy_re(r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu)/|/lib/python3[^/]*/|^<|^\?\?$")
 
 
 class Frame(NamedTuple):
@@ -139,8 +144,7 @@ class Recording:
     @property
     def world(self) -> tuple[int, ...]:
         """All ranks that a group or a file names."""
-        members = {rank for group in self.groups for rank in group.members}
-        return tuple(sorted(members | set(self.dumps)))
+        return tuple(sorted({rank for group in self.groups for rank in group.members} | set(self.dumps)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +195,51 @@ class Analysis:
     no_dump: tuple[int, ...] = ()
     stragglers: tuple[Straggler, ...] = ()
     notes: tuple[tuple[str, str | None, str], ...] = ()
+
+
+def format_waiting(ranks: Iterable[int]) -> str:
+    """Return `rank 3 waits` or `ranks 0-2 wait`."""
+    numbers = set(ranks)
+    return f"{format_ranks(numbers)} {'waits' if len(numbers) == 1 else 'wait'}"
+
+
+def innermost_user_frame(stack: Sequence[Frame]) -> Frame | None:
+    """Return the innermost frame of the user's program; the outermost frame where all are of libraries."""
+    return next((frame for frame in stack if not _LIBRARY.search(frame.file)), stack[-1] if stack else None)
+
+
+def format_location(stack: Sequence[Frame]) -> str:
+    """Return ` at train.py:25 in step`, or nothing without a stack."""
+    frame = innermost_user_frame(stack)
+    if frame is None:
+        return ""
+    inside = f" in {frame.name}" if frame.name not in ("<module>", "?", "") else ""
+    return f" at {frame.file.rsplit('/', 1)[-1]}:{frame.line}{inside}"
+
+
+def operation_name(op: str) -> str:
+    """Return `all_reduce` for `nccl:all_reduce`."""
+    return op.partition(":")[2] or op
+
+
+def format_operation(recording: Recording, row: int) -> str:
+    """Return `all_reduce #7 of default_pg` for the call in a row of the table."""
+    table = recording.table
+    name, group = operation_name(recording.ops[int(table.op[row])]), recording.groups[int(table.group[row])].label
+    return f"{name} #{int(table.seq[row])} of {group}"
+
+
+def location_of(recording: Recording, row: int) -> str:
+    """Return where the call in a row of the table was made, as `format_location` does."""
+    return format_location(recording.stacks[int(recording.table.stack[row])])
+
+
+def call_site_of(recording: Recording, row: int, ranks: Iterable[int]) -> CallSite:
+    """Return the call in a row of the table, with operation, sizes and types, as the place of these ranks."""
+    table = recording.table
+    shape = recording.shapes[int(table.shape[row])]
+    sizes = " ".join(str(list(size)) for size in (shape.inputs or shape.outputs)[:4])
+    parts = (operation_name(recording.ops[int(table.op[row])]), sizes, recording.dtypes[int(table.dtype[row])])
+    return CallSite(
+        tuple(sorted(ranks)), " ".join(part for part in parts if part), recording.stacks[int(table.stack[row])]
+    )

@@ -1,4 +1,9 @@
-"""The reader of Flight Recorder dumps: all dumps of a job at once, one in memory at a time."""
+"""The reader of Flight Recorder dumps: all dumps of a job at once, one in memory at a time.
+
+Only the name of a file contains the rank that wrote a dump: `<prefix><rank>` (TORCH_FR_DUMP_TEMP_FILE,
+TORCH_NCCL_DEBUG_INFO_TEMP_FILE), followed by `.json`, a compression, or `.f<n>` for the n-th failure; the prefix may
+contain a host and digits of its own. Where the file has no number, its directory may have one: `rank_3/trace.pkl`.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,26 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from triage.artifacts.flight.file_names import parse_failure_number, parse_rank
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
-from triage.model.evidence import Source, SourceKind, Warning
+from triage.model.evidence import Source, Warning
 
 if TYPE_CHECKING:
     from triage.artifacts.flight.recording import RecordingBuilder
+import re
+
+from triage.base.lazy_re import lazy_re
 
 MAX_BYTES = 1 << 26
 """Of one dump; a full ring buffer of 2000 entries with stacks takes 0.3 to 5 MB."""
 _PIECE, _EDGE = 1 << 18, 1 << 16
+_SUFFIX = lazy_re(r"\.(?:gz|zst|bz2|xz|lz4|json|pkl|pickle|bin|dump|trace|dat|txt|f\d+)$", re.I)
+_LAST = lazy_re(r"(\d{1,7})$")
+_MARKED = lazy_re(r"rank[_\-=]?(\d{1,7})(?!\d)", re.I)
 
 
 class FlightRecorder:
     """Reads Flight Recorder dumps: all of a job at once, for one dump alone does not show who is missing."""
 
-    kind: SourceKind = "flight-recorder"
     max_bytes = MAX_BYTES
     reads_in_place = True
 
@@ -85,3 +94,22 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def parse_rank(name: str) -> int | None:
+    """Return the rank in the name of a dump; for archive members, the innermost name with one counts."""
+    parts = [part for part in re.split(r"[/\\]|!/", name) if part]
+    for depth, part in enumerate(reversed(parts)):
+        while _SUFFIX.search(part):
+            part = _SUFFIX.sub("", part)
+        marked = list(_MARKED.finditer(part))
+        last = _LAST.search(part) if depth == 0 else None
+        if number := last or (marked[-1] if marked else None):
+            return int(number[1])
+    return None
+
+
+def parse_failure_number(name: str) -> int:
+    """Return the n of `.f<n>`: how many failures the process had survived when it wrote this dump."""
+    number = re.search(r"\.f(\d{1,6})(?:\.|$)", name)
+    return int(number[1]) if number else 0

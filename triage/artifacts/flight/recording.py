@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from triage.artifacts.flight.columns import Interned, Tables, usable
 from triage.artifacts.flight.fast_unpickler import PackedEntries
 from triage.artifacts.flight.load import Loaded
@@ -186,8 +188,6 @@ class RecordingBuilder:
 
     def build(self) -> Recording:
         """Return the recording of all dumps; an empty one without any dump."""
-        import numpy as np
-
         tables, rank_dumps = self._tables, [self._dumps[rank] for rank in sorted(self._dumps)]
         groups, index = _groups(rank_dumps, tables, self._members.values)
         dumps = _place_dumps(rank_dumps)
@@ -247,8 +247,6 @@ def _stem(source: str) -> str:
 
 def _joined(dumps: Sequence[_RankDump], name: str) -> Any:
     """One column of all dumps; it is dropped from the dumps to save memory."""
-    import numpy as np
-
     if not dumps:
         kind = np.float32 if name == "duration" else np.bool_ if name in ("retired", "is_p2p") else np.int64
         return np.zeros(0, dtype=kind)
@@ -311,8 +309,6 @@ def _groups(
 
 
 def _distinct(column: Any) -> list[int]:
-    import numpy as np
-
     numbers: list[int] = np.unique(column).tolist()
     return numbers
 

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from triage.artifacts.flight.call_sites import location_of, operation_name
 from triage.artifacts.flight.grid import comparable
-from triage.artifacts.flight.model import Analysis, Fault, Recording
+from triage.artifacts.flight.model import Analysis, Fault, Recording, location_of, operation_name
 from triage.artifacts.flight.p2p import peer_of
 
 
@@ -75,8 +74,9 @@ def replay(recording: Recording, analysis: Analysis, *, calls: int = 50, scale: 
     fault = next((fault for fault in analysis.faults if not fault.explained_by), None)
     fixed = _fixed(program, groups, fault) if fault else {}
     passes = bool(fixed) and ends(fixed, groups)
-    hangs = not ends(program, groups)
-    return Replay(groups, dict(sorted(program.items())), fixed if passes else {}, fault, hangs, passes)
+    return Replay(
+        groups, dict(sorted(program.items())), fixed if passes else {}, fault, not ends(program, groups), passes
+    )
 
 
 def _steps(recording: Recording, rank: int, limit: int) -> list[Step]:

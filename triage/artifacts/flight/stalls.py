@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from triage.artifacts.flight.grid import Grid
 from triage.artifacts.flight.model import SCHEDULED, STARTED, Bools, Ints, Recording
 
@@ -72,8 +74,6 @@ class GroupExamination:
 
 def examine_group(recording: Recording, grid: Grid) -> GroupExamination:
     """Find the first thing that is wrong in the group."""
-    import numpy as np
-
     older, open_calls = _open_calls(grid)
     older_ranks = tuple(np.array(grid.ranks)[older].tolist())
     waits: Bools = np.logical_or.reduce(open_calls, axis=0)
@@ -96,8 +96,6 @@ def examine_group(recording: Recording, grid: Grid) -> GroupExamination:
 
 def _open_calls(grid: Grid) -> tuple[Bools, Bools]:
     """The ranks (rows) whose dump is older than the others', and the cells of all other ranks that are not done."""
-    import numpy as np
-
     open_calls: Bools = grid.present & ~grid.done
     # Where a rank has finished a call that needs all ranks, all had entered it: a call that is open before it comes
     # from an older dump.
@@ -114,8 +112,6 @@ def _open_calls(grid: Grid) -> tuple[Bools, Bools]:
 
 def _mismatch(grid: Grid, stop: int, waits: Bools) -> Stall | None:
     """A stall whose calls have other sizes or types, in the first column where ranks wait."""
-    import numpy as np
-
     signatures: tuple[tuple[Kind, Ints], ...] = (("sizes-differ", grid.size), ("dtypes-differ", grid.dtype))
     for kind, signature in signatures:
         if _first(np.logical_and(_unequal(signature, grid.present), waits)) == stop:
@@ -125,8 +121,6 @@ def _mismatch(grid: Grid, stop: int, waits: Bools) -> Stall | None:
 
 def _missing(grid: Grid, stop: int, waiting: frozenset[int], older: Bools) -> Stall | None:
     """A stall that some ranks have not entered, or whose members left no dump that could show it."""
-    import numpy as np
-
     names, present = np.array(grid.ranks), grid.present[:, stop]
     expected = (grid.begin <= grid.seqs[stop]) & ~present
     absent = frozenset(names[expected & (grid.end < grid.seqs[stop]) & ~grid.is_truncated & ~older].tolist())
@@ -139,8 +133,6 @@ def _missing(grid: Grid, stop: int, waiting: frozenset[int], older: Bools) -> St
 
 def _all_entered(recording: Recording, grid: Grid, stop: int, waiting: frozenset[int]) -> Stall | None:
     """All members entered the same call, so the program is right: the stall names who has not started or finished."""
-    import numpy as np
-
     if len(grid.ranks) == 1:
         return None
     finished = frozenset(np.array(grid.ranks)[grid.present[:, stop] & grid.done[:, stop]].tolist())
@@ -187,8 +179,6 @@ def _timed_out(recording: Recording, grid: Grid, column: int, waiting: frozenset
 
 def _unequal(signature: Ints, present: Bools) -> Bools:
     """Columns in which the ranks that made a call do not have the same signature."""
-    import numpy as np
-
     high = np.where(present, signature, np.iinfo(np.int64).min).max(axis=0)
     low = np.where(present, signature, np.iinfo(np.int64).max).min(axis=0)
     unequal: Bools = np.logical_and(high != low, present.any(axis=0))
@@ -196,8 +186,6 @@ def _unequal(signature: Ints, present: Bools) -> Bools:
 
 
 def _first(columns: Bools) -> int | None:
-    import numpy as np
-
     numbers = np.flatnonzero(columns)
     return int(numbers[0]) if len(numbers) else None
 

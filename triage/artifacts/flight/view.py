@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from triage.artifacts.flight.call_sites import operation_name
+import numpy as np
+
 from triage.artifacts.flight.grid import Grid, group_grids
-from triage.artifacts.flight.model import Analysis, Bools, Fault, Ints, Recording
+from triage.artifacts.flight.model import Analysis, Bools, Fault, Ints, Recording, operation_name
 from triage.base.errors import OptionError
 from triage.model.evidence import Warning
 
@@ -81,13 +82,12 @@ def view(
     chosen = _choose_groups(recording, group)
     lanes = [_lane(recording, grid, around) for grid in group_grids(recording) if not group or grid.number in chosen]
     labels = {recording.groups[number].label for number in chosen}
-    faults = tuple(_faults_of(analysis.faults, labels)) if group else analysis.faults
     return View(
         path=path,
         ranks=tuple(recording.dumps),
         entries=len(recording.table.seq),
         versions=tuple(sorted({dump.version for dump in recording.dumps.values() if dump.version})),
-        analysis=replace(analysis, faults=faults),
+        analysis=replace(analysis, faults=tuple(_faults_of(analysis.faults, labels)) if group else analysis.faults),
         lanes=tuple(lane for lane in lanes if lane.seqs),
         warnings=(*warnings, *(Warning(code, source, message) for code, source, message in analysis.notes)),
         stacks=len(recording.stacks) > 1,
@@ -103,8 +103,10 @@ def _choose_groups(recording: Recording, group: str) -> list[int]:
     ]
     if group and not chosen:
         names = ", ".join(each.label for each in recording.groups[:12])
-        hint = f"groups in the dumps: {names}" if names else "the dumps name no group"
-        raise OptionError(f"no group is called {group!r}", hint=hint)
+        raise OptionError(
+            f"no group is called {group!r}",
+            hint=f"groups in the dumps: {names}" if names else "the dumps name no group",
+        )
     return chosen
 
 
@@ -122,8 +124,6 @@ def _faults_of(faults: Sequence[Fault], labels: set[str]) -> Iterable[Fault]:
 
 
 def _lane(recording: Recording, grid: Grid, around: int | None) -> Lane:
-    import numpy as np
-
     columns = np.arange(len(grid.seqs)) if around is None else np.flatnonzero(np.abs(grid.seqs - around) <= AROUND)
     usual, states = _states(grid, columns)
     names = tuple(operation_name(recording.ops[int(recording.table.op[cell])]) if cell >= 0 else "" for cell in usual)
@@ -136,8 +136,6 @@ def _lane(recording: Recording, grid: Grid, around: int | None) -> Lane:
 
 def _states(grid: Grid, columns: Ints) -> tuple[list[int], Ints]:
     """The cell of the usual call in each column, and the states of all cells as indices of STATES."""
-    import numpy as np
-
     cell, done = grid.cell[:, columns], grid.done[:, columns]
     present = cell >= 0
     seqs = grid.seqs[columns]
@@ -161,8 +159,6 @@ def _states(grid: Grid, columns: Ints) -> tuple[list[int], Ints]:
 
 def _varied(grid: Grid, columns: Ints, present: Bools) -> Bools:
     """The columns in which ranks called with different signatures."""
-    import numpy as np
-
     varied = np.zeros(len(columns), dtype=np.bool_)
     for part in (grid.op, grid.size, grid.dtype):
         values = part[:, columns]
@@ -172,8 +168,6 @@ def _varied(grid: Grid, columns: Ints, present: Bools) -> Bools:
 
 
 def _runs(states: Ints) -> tuple[Run, ...]:
-    import numpy as np
-
     if not len(states):
         return ()
     starts = np.flatnonzero(np.r_[True, states[1:] != states[:-1]])

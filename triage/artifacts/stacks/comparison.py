@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from triage.artifacts.stacks.model import ComparedProcess, Group, StackComparison, StackInference
 from triage.base.rank_ranges import format_ranks
 from triage.stacks.live.kernel import SPECIFIC_KINDS
 from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS, Process, State, format_state
@@ -16,6 +15,47 @@ from triage.stacks.live.states import HELPERS, STUCK, WAITING, combine_states
 STARTUP_S = 120
 """A process may import modules for this long after its start; the real time depends on the file system."""
 _UNSPECIFIC = ("idle", "running", "unknown", "backward")
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedProcess:
+    """One process of the job and where it stands; `key` is equal for processes at the same place."""
+
+    label: str
+    rank: int | None
+    process: Process
+    state: State
+    key: tuple[str, ...]
+    has_moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Processes with the same stack; `key` has the innermost frame first."""
+
+    members: tuple[ComparedProcess, ...]
+    key: tuple[str, ...]
+    state: State
+    is_usual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StackInference:
+    """What follows from all stacks together: the name of a rule that signatures match, and the ranks that it names."""
+
+    rule: str
+    ranks: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StackComparison:
+    """The groups, largest first; helper processes, which are no ranks; what follows; and notes on its limits."""
+
+    groups: tuple[Group, ...] = ()
+    helpers: tuple[ComparedProcess, ...] = ()
+    inferences: tuple[StackInference, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class DumpState(NamedTuple):

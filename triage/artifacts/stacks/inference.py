@@ -8,8 +8,7 @@ from dataclasses import replace
 from triage.artifacts.interface import ReadResult
 from triage.artifacts.stacks.comparison import DumpState, compare_stacks
 from triage.evidence.inference import make_inferences
-from triage.model.details import StackDetail
-from triage.model.evidence import Evidence, Origin, Warning
+from triage.model import Evidence, Origin, StackDetail, Warning
 from triage.records.activity import Activity
 from triage.stacks.live.model import PYTHON_TOOLS, Process, State
 from triage.stacks.live.states import HELPERS
@@ -38,8 +37,9 @@ def infer_from_stacks(facts: Iterable[Evidence], complete: CompleteOrigin, activ
         first = next(dumps[rank] for rank in inference.ranks if rank in dumps)
         for fact in make_inferences(inference.rule, inference.ranks, inference.text, first, seen_in="stacks"):
             own = dumps.get(fact.origin.rank, first) if fact.origin.rank is not None else first
-            placed = replace(fact, source=own.source, offset=own.offset, end=own.end, excerpt=own.excerpt)
-            result.evidence.append(placed)
+            result.evidence.append(
+                replace(fact, source=own.source, offset=own.offset, end=own.end, excerpt=own.excerpt)
+            )
     result.warnings.extend(Warning("stacks", None, note) for note in comparison.notes)
     return result
 
@@ -78,5 +78,4 @@ def to_dump_state(fact: Evidence, complete: CompleteOrigin) -> DumpState:
     else:
         origin = complete(fact.source, origin if origin.pid is not None or pid is None else replace(origin, pid=pid))
     process = Process(fact.source, fact.component, origin.pid, (), rank=origin.rank, host=origin.host, age=detail.age)
-    state = State(detail.state, detail.phrase, detail.op, detail.place, detail.remark)
-    return DumpState(process, state, detail.key)
+    return DumpState(process, State(detail.state, detail.phrase, detail.op, detail.place, detail.remark), detail.key)

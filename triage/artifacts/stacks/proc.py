@@ -129,8 +129,7 @@ def _row(tasks: dict[int | None, dict[int | None, _Task]], columns: list[str], l
     ):
         return
     channel, run = cells.get("WCHAN", "-"), (cells.get("STAT") or cells.get("S") or " ")[0].strip()
-    wait = (channel,) if _CHANNEL.match(channel) else ()
-    tasks[int(pid)][int(tid)] = _Task(command, Call(wait=wait, run=run))
+    tasks[int(pid)][int(tid)] = _Task(command, Call(wait=(channel,) if _CHANNEL.match(channel) else (), run=run))
 
 
 def _process(source: str, pid: int | None, tasks: dict[int | None, _Task], age: int | None) -> Process:

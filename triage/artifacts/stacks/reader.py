@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
 from triage.artifacts.stacks import proc, pyspy, strace
-from triage.evidence import backtraces, live_stack
+from triage.evidence import backtraces
 from triage.evidence.redact import redact
-from triage.model.evidence import Block, Evidence, Origin, SourceKind, Warning
+from triage.model.evidence import Block, Evidence, Origin, Warning
 from triage.ranks.file_names import parse_file_name
 from triage.stacks.live.model import KERNEL_TOOLS, Process, format_location, format_state
 from triage.stacks.live.native import to_process
@@ -22,12 +22,9 @@ _MAX_FRAMES = 12
 
 
 class LiveStacks:
-    """Reads one of two kinds: `py-spy`, or `live-stacks` for all other dumps of live processes."""
+    """Reads two kinds: `py-spy`, and `live-stacks` for all other dumps of live processes."""
 
     max_bytes = MAX_BYTES
-
-    def __init__(self, kind: SourceKind) -> None:
-        self.kind: SourceKind = kind
 
     def read(self, artifacts: Sequence[Artifact]) -> ReadResult:
         """Return a stack for each process, or a crash for each that a signal had stopped."""
@@ -35,14 +32,15 @@ class LiveStacks:
         for artifact in artifacts:
             name = artifact.source.name
             try:
-                crashes = extract_crashes(artifact.data, name) if self.kind == "live-stacks" else []
+                crashes = extract_crashes(artifact.data, name) if artifact.source.kind == "live-stacks" else []
                 processes = [] if crashes else parse_processes(artifact.data, name)
             except ArtifactError as error:
                 result.warnings.append(damaged_warning(artifact.source, error))
                 continue
             if len(artifact.data) >= MAX_BYTES:
-                message = f"only the first {MAX_BYTES >> 20} MiB of this dump were read"
-                result.warnings.append(Warning("truncated-artifact", name, message))
+                result.warnings.append(
+                    Warning("truncated-artifact", name, f"only the first {MAX_BYTES >> 20} MiB of this dump were read")
+                )
             result.evidence.extend(crashes or [to_evidence(process, len(artifact.data)) for process in processes])
         return result
 
@@ -70,8 +68,10 @@ def parse_processes(data: bytes, source: str) -> list[Process]:
     text = data.decode("utf-8", "replace")
     processes = next((each for parser in PARSERS if (each := parser(text, source))), [])
     if not any(process.threads for process in processes):
-        hint = "take it again with `py-spy dump --pid PID`, as root if permission is denied"
-        raise ArtifactError("the dump contains no thread", hint=hint)
+        raise ArtifactError(
+            "the dump contains no thread",
+            hint="take it again with `py-spy dump --pid PID`, as root if permission is denied",
+        )
     return [_with_file_name(process) for process in processes] if len(processes) == 1 else processes
 
 
@@ -110,5 +110,5 @@ def to_evidence(process: Process, size: int = 0) -> Evidence:
         offset=0,
         end=size,
         excerpt=redact("\n".join(lines)),
-        detail=live_stack.detail_of(process),
+        detail=backtraces.detail_of(process),
     )

@@ -7,6 +7,7 @@ path.
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import threading
 import time
@@ -46,8 +47,6 @@ class ActionQueue:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        import logging
-
         while (action := self._queue.get()) is not None:
             try:
                 self._actions.perform(action, self._store)

@@ -8,9 +8,10 @@ from typing import Any
 
 from triage.base.rank_ranges import format_ranks
 from triage.bots.pace import PaceReport
+from triage.bots.subject import incident_url
 from triage.model.store import Incident, StoredIncident
 from triage.render import phrases
-from triage.render.slack import Message, block, context, mrkdwn, within
+from triage.render.slack import Message, address, block, context, mrkdwn, within
 from triage.render.watch import TITLES
 from triage.store.notifications import Notification, Repeat
 from triage.store.search import SearchHit, SimilarIncident
@@ -38,8 +39,7 @@ def footer_notes(incident: StoredIncident | None, muted: tuple[float, str] | Non
 
 def repeats(message: Notification, repeats: Sequence[Repeat]) -> Message:
     """Return the reply that counts the repeats of a failure."""
-    hosts = [message.hosts, *(item.hosts for item in repeats)]
-    frequent = ", ".join(_frequent_hosts(hosts))
+    frequent = ", ".join(_frequent_hosts([message.hosts, *(item.hosts for item in repeats)]))
     head = f"The same {phrases.format_count(len(repeats), 'more time')}" + (f": {frequent}" if frequent else "")
     lines = [f"• {mrkdwn(item.job or item.topic, 120)}, {_format_day(item.at)}" for item in repeats[-MAX_LISTED:]]
     return within({"text": head, "blocks": [block("\n".join([head, *lines]))]})
@@ -148,9 +148,6 @@ def _input_block(name: str, label: str, *, multiline: bool = False) -> dict[str,
 
 
 def _format_incident(incident: Incident, public_url: str) -> str:
-    from triage.bots.subject import incident_url
-    from triage.render.slack import address
-
     url = address(incident_url(public_url, incident.id))
     name = f"<{url}|{incident.id}>" if url else f"`{incident.id}`"
     cause = incident.signature or incident.name or incident.cluster or incident.verdict
@@ -170,10 +167,9 @@ def _format_clock(seconds: float) -> str:
 
 def _frequent_hosts(host_lists: Iterable[Sequence[str]]) -> list[str]:
     """Return the hosts that occur in several lists: `node17 twice`."""
-    counts = Counter(host for hosts in host_lists for host in dict.fromkeys(hosts))
     return [
         f"{mrkdwn(host, 80)} {'twice' if count == 2 else f'{count} times'}"
-        for host, count in counts.most_common(5)
+        for host, count in Counter(host for hosts in host_lists for host in dict.fromkeys(hosts)).most_common(5)
         if count > 1
     ]
 

@@ -20,8 +20,7 @@ def is_genuine(secret: str, headers: Mapping[str, str], body: bytes, now: float)
         return False
     if abs(now - int(timestamp)) > WINDOW:
         return False
-    message = b"v0:" + timestamp.encode() + b":" + body
-    expected = "v0=" + hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+    expected = "v0=" + hmac.new(secret.encode(), b"v0:" + timestamp.encode() + b":" + body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(expected.encode(), signature.encode("utf-8", "surrogatepass"))
 
 

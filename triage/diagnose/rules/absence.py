@@ -9,8 +9,7 @@ from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import LONG_SILENCE, RuleContext, ranks_of
 from triage.diagnose.phrases import agree
 from triage.evidence.inference import make_inferences
-from triage.model.details import ExitDetail, InferenceDetail
-from triage.model.evidence import Evidence
+from triage.model import Evidence, ExitDetail, InferenceDetail
 
 _CLIENTS = lazy_re(r"(\d+)/(\d+) clients joined")
 _STORE_KEY = lazy_re(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")

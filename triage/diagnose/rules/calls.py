@@ -71,8 +71,7 @@ def divergent_call(context: RuleContext) -> list[Evidence]:
     waiting = [fact for fact in by_rank.values() if fact.fields.get("file")]
     if len(waiting) < 3 or ranks_of(waiting) != context.all_ranks:
         return []
-    counts = Counter(map(_call_site, waiting))
-    (usual, most), *others = counts.most_common()
+    (usual, most), *others = Counter(map(_call_site, waiting)).most_common()
     if not others or most * 2 <= len(waiting):
         return []
     odd = [fact for fact in waiting if _call_site(fact) != usual]

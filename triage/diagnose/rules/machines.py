@@ -13,8 +13,7 @@ from triage.diagnose.context import LONG_SILENCE, RuleContext
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.memory_kills import killed_process, may_be_rank, was_killed
 from triage.diagnose.phrases import agree, join_names
-from triage.model.details import KernelDetail, SchedulerDetail
-from triage.model.evidence import Evidence
+from triage.model import Evidence, KernelDetail, SchedulerDetail
 from triage.ranks.identity import short_host
 
 # Faults of one GPU that the kernel logs within so many seconds are one burst.

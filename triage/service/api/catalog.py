@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
-from starlette.responses import Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
-from triage.render import incidents as rendered
-from triage.render import signature as rendered_signature
+from triage.render import incidents as rendered, signature as rendered_signature
 from triage.service import incident_queries
 from triage.service.api import schemas
 from triage.service.api.responses import JsonResponse

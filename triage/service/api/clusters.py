@@ -126,5 +126,4 @@ def list_audit(
 def undo(entry: Annotated[int, Path(ge=1, le=1 << 53)], store: StoreDep, user: Curator) -> JsonResponse:
     """Undo a decision. Later decisions that build on it must be undone first."""
     new_entry = store.cluster_actions.undo(entry, actor=user.name)
-    subject = store.audit.list_entries(limit=1, before=new_entry + 1)[0].subject
-    return _decision(store, new_entry, subject)
+    return _decision(store, new_entry, store.audit.list_entries(limit=1, before=new_entry + 1)[0].subject)

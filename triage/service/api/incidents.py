@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
-from starlette.responses import Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
 from triage.base.errors import OptionError
-from triage.render import incidents as rendered
-from triage.render import json as json_report
-from triage.render import render
+from triage.render import incidents as rendered, json as json_report, render
 from triage.service import incident_queries
 from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse, attachment
@@ -94,8 +91,9 @@ def give_feedback(
 ) -> JsonResponse:
     """Agree with the diagnosis, or mark it as wrong. Feedback is never deleted."""
     if body.signature is not None and all(item.id != body.signature for item in catalog.signatures):
-        hint = "GET /api/v1/signatures lists the signatures"
-        raise OptionError(f"the catalog has no signature {body.signature}", hint=hint)
+        raise OptionError(
+            f"the catalog has no signature {body.signature}", hint="GET /api/v1/signatures lists the signatures"
+        )
     feedback = store.feedback.add(
         incident, body.verdict, actor=user.name, because=body.because, signature=body.signature
     )

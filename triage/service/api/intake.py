@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Request
-from starlette.responses import Response
+from fastapi import APIRouter, Header, Path, Request, Response
 
 from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse, task_as_dict
@@ -33,8 +32,7 @@ def _request_body(content_type: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _accepted(task: Task) -> JsonResponse:
-    headers = {"Location": f"/api/v1/tasks/{task.id}"}
-    return JsonResponse(task_as_dict(task), status_code=202, headers=headers)
+    return JsonResponse(task_as_dict(task), status_code=202, headers={"Location": f"/api/v1/tasks/{task.id}"})
 
 
 def _upload_row(sha256: str, received: int, is_complete: bool) -> JsonResponse:
@@ -65,8 +63,7 @@ def get_upload(sha256: Digest, state: StateDep, _: Submitter) -> JsonResponse:
 @router.head("/uploads/{sha256}", include_in_schema=False)
 def head_upload(sha256: Digest, state: StateDep, user: Submitter) -> Response:
     """Return the same in the header Upload-Offset."""
-    response = get_upload(sha256, state, user)
-    return Response(headers={"Upload-Offset": response.headers["upload-offset"]})
+    return Response(headers={"Upload-Offset": get_upload(sha256, state, user).headers["upload-offset"]})
 
 
 @router.patch(

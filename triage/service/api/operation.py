@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from starlette.responses import Response
+from fastapi import APIRouter, Response
 
 from triage.base.errors import TriageError
 from triage.render.table import iso
@@ -47,8 +46,7 @@ def status(state: StateDep, store: StoreDep, catalog: CatalogDep, _: Viewer) -> 
     """Return versions, the last ingest, tasks and the size of the store."""
     current = incident_queries.service_status(store, catalog, state.started)
     values = {name: getattr(current, name) for name in incident_queries.ServiceStatus.__dataclass_fields__}
-    times = {"started_at": iso(current.started_at), "last_ingest": iso(current.last_ingest)}
-    return JsonResponse({**values, **times})
+    return JsonResponse({**values, "started_at": iso(current.started_at), "last_ingest": iso(current.last_ingest)})
 
 
 @router.get("/me", response_model=schemas.Me)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Form, Query, Request
-from starlette.responses import Response
+from fastapi import APIRouter, Form, Query, Request, Response
 
 from triage.base.errors import OptionError
 from triage.model.store import AuditEntry, Cluster, Incident
@@ -129,8 +128,7 @@ def show_promotion(
             draft = cluster_queries.draft_signature(store, catalog, cluster_.id, signature.strip(), title)
         except OptionError as error:
             refused, hint = error.message, error.hint
-    view = PromotionView(cluster_, signature.strip(), title, draft, refused, hint)
-    return render_page(request, "promote.html", view)
+    return render_page(request, "promote.html", PromotionView(cluster_, signature.strip(), title, draft, refused, hint))
 
 
 @router.post("/clusters/{cluster}/promote")

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triage.model.diagnosis import Diagnosis, Finding
-from triage.model.evidence import Evidence
+from triage.model import Diagnosis, Evidence, Finding
 from triage.render import phrases
-from triage.render.sanitize import clip, sanitize
+from triage.render.sanitize import clip
 
 MAX_ROOT_FACTS, MAX_FINDING_FACTS, MAX_FACTS = 12, 3, 60
 MAX_LINES, MAX_LINE = 80, 2000
@@ -92,11 +91,7 @@ def find_crash(facts: Sequence[Fact]) -> Fact | None:
 
 def shorten(text: str) -> str:
     """Return a text without control characters; many lines and long lines lose their middle."""
-    lines = sanitize(text).strip("\n").split("\n")
-    if len(lines) > MAX_LINES:
-        more = f"… {phrases.format_count(len(lines) - MAX_LINES, 'more line')} …"
-        lines = [*lines[: MAX_LINES // 3], more, *lines[MAX_LINES // 3 - MAX_LINES :]]
-    return "\n".join(clip(line, MAX_LINE) for line in lines)
+    return "\n".join(clip(line, MAX_LINE) for line in phrases.shorten_lines(text, MAX_LINES))
 
 
 def _lines_around(fact: Evidence, excerpts: Sequence[Mapping[str, Any]], around: int) -> tuple[Row, ...]:

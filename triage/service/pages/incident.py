@@ -12,8 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from triage.base.errors import OptionError
 from triage.base.rank_ranges import format_ranks
-from triage.model.diagnosis import Diagnosis
-from triage.model.store import DiagnosisChange, Feedback, Incident
+from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident
 from triage.render import causal_chain, flight_matrix, phrases, rankmap, swimlanes
 from triage.render.sanitize import sanitize
 from triage.service.dependencies import StoreDep, Submitter, Viewer
@@ -77,8 +76,7 @@ def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUN
     diagnosis, root = stored.diagnosis, stored.diagnosis.root_cause
     number = store.incidents.find_number(stored.incident.id)
     documents = {kind: store.service_data.get_document(number, kind) for kind in ("context", "environment", "flight")}
-    excerpts = (documents["context"] or {}).get("sources", {})
-    facts = evidence.list_facts(diagnosis, excerpts, around)
+    facts = evidence.list_facts(diagnosis, (documents["context"] or {}).get("sources", {}), around)
     confidence = phrases.format_confidence(root.confidence) if root is not None else ""
     return IncidentView(
         incident=stored.incident,
@@ -110,8 +108,7 @@ def _list_moments(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
     for what, group in groupby(diagnosis.timeline, key=lambda moment: moment.signature or moment.what):
         moments = list(group)
         ranks = [moment.rank for moment in moments if moment.rank is not None]
-        time = phrases.format_time(moments[0].time, diagnosis)
-        entries.append((time, format_ranks(ranks) if ranks else "", what))
+        entries.append((phrases.format_time(moments[0].time, diagnosis), format_ranks(ranks) if ranks else "", what))
     return tuple(entries) if len(entries) > 1 else ()
 
 
@@ -162,8 +159,7 @@ def give_feedback(
 ) -> Response:
     """Agree with the diagnosis, or mark it as wrong with a reason."""
     if verdict == "wrong" and not because.strip():
-        hint = "go back and write what the cause was, and how you know"
-        raise OptionError("a reason is missing", hint=hint)
+        raise OptionError("a reason is missing", hint="go back and write what the cause was, and how you know")
     signature_id = signature.strip() or None
     feedback = store.feedback.add(incident, verdict, actor=user.name, because=because, signature=signature_id)
     return redirect_with_notice(

@@ -9,29 +9,26 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 import triage
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
-from triage.model.diagnosis import Diagnosis
-from triage.model.store import AuditEntry, Cluster, Incident
+from triage.model import AuditEntry, Cluster, Diagnosis, Incident
 from triage.render import clusters, incidents, json, phrases
 from triage.render.sanitize import sanitize
 from triage.render.table import day, iso
 from triage.service.api.responses import JsonResponse
 from triage.service.dependencies import ServiceState, get_state, get_user
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 THEMES = ("light", "dark")
@@ -188,8 +185,6 @@ def _common_variables(request: Request) -> dict[str, Any]:
 @cache
 def environment() -> Environment:
     """Return Jinja's environment, which escapes all texts and removes control characters from them."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
 
     def finalize(value: Any) -> Any:
         return sanitize(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -206,7 +201,7 @@ def environment() -> Environment:
         day=day,
         iso=iso,
         ago=format_age,
-        ranks=_format_ranks,
+        ranks=lambda ranks: format_ranks(ranks) if ranks else "",
         plural=phrases.format_count,
         size=phrases.format_bytes,
         confidence=phrases.format_confidence,
@@ -216,10 +211,6 @@ def environment() -> Environment:
     )
     jinja.globals.update(with_query=with_query, picture=Markup)
     return jinja
-
-
-def _format_ranks(ranks: Sequence[int]) -> str:
-    return format_ranks(ranks) if ranks else ""
 
 
 def format_age(seconds: float | None) -> str:
@@ -240,12 +231,9 @@ def format_number(value: int) -> str:
 
 def mark_placeholders(text: str) -> Markup:
     """Return the advice of a signature with each placeholder, such as `{host}`, marked as a variable."""
-    from markupsafe import Markup
-
-    parts = PLACEHOLDER.split(sanitize(text))
     return Markup("").join(
         Markup("<var>{}</var>").format(part.replace("_", " ")) if index % 2 else part
-        for index, part in enumerate(parts)
+        for index, part in enumerate(PLACEHOLDER.split(sanitize(text)))
     )
 
 

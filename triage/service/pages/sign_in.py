@@ -91,8 +91,9 @@ async def to_issuer(request: Request, next: NextQuery = "/") -> Response:  # noq
         )
     except Exception as error:
         write_event("sign-in failed", by="oidc", error=f"{type(error).__name__}: {error}")
-        hint = "try again; the server's log has the reason"
-        raise ServiceError(503, "cannot reach the OpenID Connect issuer", hint=hint) from None
+        raise ServiceError(
+            503, "cannot reach the OpenID Connect issuer", hint="try again; the server's log has the reason"
+        ) from None
     return redirect
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from fastapi import APIRouter, Query, Request, Response
 
 from triage.catalog.graph import group_edges_by_effect
 from triage.catalog.match import describe_clause

@@ -6,8 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
-from starlette.responses import Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from triage.model.store import AuditEntry
 from triage.render.week_chart import Bar, weeks

@@ -16,9 +16,8 @@ from triage import pipeline, sources
 from triage.base.errors import InputError
 from triage.base.options import Options, Progress
 from triage.evidence.redact import redact
-from triage.model.diagnosis import Diagnosis
-from triage.model.evidence import Evidence
-from triage.render import environment, flight
+from triage.model import Diagnosis, Evidence
+from triage.render import environment
 from triage.service.work.job_files import open_job
 from triage.settings import Settings
 from triage.store import codec
@@ -89,14 +88,17 @@ def warm_up() -> None:
 
 def _flight_matrix(paths: list[str]) -> dict[str, Any] | None:
     """Return the matrix of the Flight Recorder dumps, None without dumps."""
-    from triage.artifacts.flight.analyse import analyse as analyse_recording
     from triage.artifacts.flight.dump_files import read_dump_files
-    from triage.artifacts.flight.view import view
 
     try:
         recording, warnings = read_dump_files(paths)
     except InputError:
         return None
+    # These load numpy, so they are imported after the processes that read dumps are forked.
+    from triage.artifacts.flight.analyse import analyse as analyse_recording
+    from triage.artifacts.flight.view import view
+    from triage.render import flight
+
     matrix: dict[str, Any] = json.loads(
         flight.as_json(view(recording, analyse_recording(recording), path=paths[0], warnings=warnings))
     )
@@ -124,8 +126,7 @@ def _line_ranges(facts: Sequence[Evidence]) -> dict[str, list[tuple[int, int]]]:
     for fact in facts[:MAX_FACTS]:
         if fact.line is not None:
             last = min(max(fact.end_line or 0, fact.line), fact.line + MAX_EVIDENCE_LINES)
-            span = max(1, fact.line - LINES_AROUND), last + LINES_AROUND
-            ranges.setdefault(fact.source, []).append(span)
+            ranges.setdefault(fact.source, []).append((max(1, fact.line - LINES_AROUND), last + LINES_AROUND))
     return {name: _merge_ranges(sorted(spans)) for name, spans in ranges.items()}
 
 

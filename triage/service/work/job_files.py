@@ -60,8 +60,7 @@ def task_directory(root: Path, attempt: str) -> Path:
 
 def safe_name(name: str) -> str:
     """Return a file name without directories and without characters that a path or a shell would interpret."""
-    last = re.split(r"[/\\\\]", name)[-1]
-    safe = _UNSAFE.sub("_", last).lstrip(".-")
+    safe = _UNSAFE.sub("_", re.split(r"[/\\\\]", name)[-1]).lstrip(".-")
     if len(safe) > _MAX_NAME:
         safe = safe[: _MAX_NAME // 2] + safe[-(_MAX_NAME // 2) :]
     return safe or "file"
@@ -107,8 +106,9 @@ def _link_upload(root: Path, item: Mapping[str, Any], directory: Path) -> str:
     try:
         os.link(blob_path(root, item["digest"]), directory / name)
     except FileNotFoundError:
-        hint = "uploads are deleted after tasks.keep_days; send it again"
-        raise ServiceError(404, "the upload was deleted", hint=hint) from None
+        raise ServiceError(
+            404, "the upload was deleted", hint="uploads are deleted after tasks.keep_days; send it again"
+        ) from None
     return name
 
 

@@ -85,12 +85,11 @@ class FaultHandler:
 
 
 def _thread(head: re.Match[str]) -> Thread:
-    current = head["current"] or head["current2"]
     return Thread(
         handle=parse_hex((head["handle"] or head["handle2"]).removeprefix("0x")),
         name=head["name"] or "",
         state=head["state"] or "",
-        crashed=current == "Current thread",
+        crashed=(head["current"] or head["current2"]) == "Current thread",
     )
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from triage.stacks.live import locks
 from triage.stacks.live.model import Process, Thread
-from triage.stacks.model import Frame, Stacks
-from triage.stacks.model import Thread as DumpThread
+from triage.stacks.model import Frame, Stacks, Thread as DumpThread
 from triage.stacks.names import normalise_function
 
 

@@ -322,9 +322,8 @@ def combine_states(state: State, below: State | None) -> State:
         else:
             phrase = f"{state.phrase}, {below.phrase}"
         return State("checkpoint", phrase, state.op, state.place, below.remark)
-    kind = below.kind if state.kind in ("idle", "running", "unknown", *_WEAK) else state.kind
     return State(
-        kind,
+        below.kind if state.kind in ("idle", "running", "unknown", *_WEAK) else state.kind,
         f"{state.phrase}, {below.phrase}" if below.phrase not in state.phrase else state.phrase,
         state.op,
         state.place,
@@ -362,14 +361,18 @@ def _state_of_thread(thread: Thread) -> State:
         if matching:
             op = _op(thread.frames, rule, function, file) or matching[0].function
             op = op.lstrip("_" if rule.native else "").removeprefix("libc_")
-            inside = f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
-            phrase = rule.phrase.format(op=op) + inside
-            state = State(rule.kind, phrase, op if "{op}" in rule.phrase else "", place if rule.kind != "exit" else "")
-            return _with_gil(state, thread)
+            phrase = rule.phrase.format(op=op) + (
+                f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
+            )
+            return _with_gil(
+                State(rule.kind, phrase, op if "{op}" in rule.phrase else "", place if rule.kind != "exit" else ""),
+                thread,
+            )
     innermost = own or next(iter(thread.frames), None)
     phrase = f"in {innermost.function}" if innermost else "without Python frames"
-    kind = "running" if thread.status == "active" else "idle"
-    return _with_gil(State(kind, phrase, own.function if own else "", place), thread)
+    return _with_gil(
+        State("running" if thread.status == "active" else "idle", phrase, own.function if own else "", place), thread
+    )
 
 
 def _outside_imports(frames: Sequence[Frame]) -> Sequence[Frame]:

@@ -1,4 +1,4 @@
-"""triage.sources.compressed, decompress and compression_formats"""
+"""triage.sources.decompress"""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import random
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from triage.sources import Limits, compression_formats
+from triage.sources import Limits, decompress as decompress_module
 from triage.sources.bytestream import MemoryStream
-from triage.sources.compression_formats import FORMATS, CompressionFormat
-from triage.sources.decompress import DecompressedStream
+from triage.sources.decompress import FORMATS, CompressionFormat, DecompressedStream
 
 from .factories import COMPRESSIONS, codes, log, read, tar
 
@@ -33,7 +31,7 @@ def gzip_format(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """Both implementations of gzip."""
     if request.param == "zlib":
         monkeypatch.setitem(sys.modules, "isal.igzip_lib", None)
-    compression = compression_formats.gzip_format()
+    compression = decompress_module.gzip_format()
     assert (compression.errors[0].__name__ == "IsalError") == (request.param == "isal")
     return compression
 

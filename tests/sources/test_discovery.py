@@ -1,4 +1,4 @@
-"""triage.sources.directory_walk and discovery"""
+"""triage.sources.discovery: which files of a job are read, in which order, and within which limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from triage.base.errors import InputError
-from triage.sources import Limits, SourceError, discover, display_names
+from triage.sources import Limits, SourceError, discover, interface
 
 from .factories import codes, log, read_sources, tar, temporary_directory
 
@@ -148,9 +147,9 @@ def test_names_that_are_not_utf8_are_escaped(job: Path) -> None:
 @given(st.text())
 def test_any_name_becomes_printable(name: str) -> None:
     """No control characters remain, and plain names are unchanged."""
-    assert display_names.printable_name(name).isprintable()
-    assert display_names.member_name(name).isprintable()
-    assert display_names.printable_name("rank0.log") == "rank0.log"
+    assert interface.printable_name(name).isprintable()
+    assert interface.member_name(name).isprintable()
+    assert interface.printable_name("rank0.log") == "rank0.log"
 
 
 def deny_access(monkeypatch: pytest.MonkeyPatch, denied: str) -> None:

@@ -1,4 +1,4 @@
-"""triage.split.gather_write"""
+"""triage.split.part_files"""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from triage.split import gather_write
-from triage.split.gather_write import MemorySpans, address_of
+from triage.split import part_files
+from triage.split.part_files import MemorySpans, address_of
 
 
 def write_pieces(data: bytes, pieces: list[tuple[int, int]]) -> bytes:
@@ -38,7 +37,7 @@ PIECES = st.lists(
 def test_pieces_are_written_in_order(pieces: list[tuple[int, int]], most: int, system: str) -> None:
     """For any limit of rows and bytes per system call, and on systems without writev."""
     data = bytes(range(200))
-    writev = gather_write.load_writev()
+    writev = part_files.load_writev()
     assert writev is not None
 
     def write_one_byte(fd: int, address: int, rows: int) -> int:
@@ -52,8 +51,8 @@ def test_pieces_are_written_in_order(pieces: list[tuple[int, int]], most: int, s
     ctypes.set_errno(errno.EINTR)
     pieces_with_bytes = [piece for piece in pieces if piece[0] < piece[1]] or [(0, 1)]
     with (
-        mock.patch.object(gather_write, "load_writev", return_value=function),
-        mock.patch.object(gather_write, "_IOV_MAX", most),
+        mock.patch.object(part_files, "load_writev", return_value=function),
+        mock.patch.object(part_files, "_IOV_MAX", most),
     ):
         assert write_pieces(data, pieces_with_bytes) == b"".join(data[begin:end] for begin, end in pieces_with_bytes)
 
