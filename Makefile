@@ -64,9 +64,13 @@ reasoning: $(BIN)/.stamp ## Measure what each rule is worth and write docs/reaso
 docs-check: $(BIN)/.stamp ## The documents agree with the program
 	$(BIN)/python -m pytest tests/test_docs.py tests/cli
 
+# The last two lines bring sources that tests/with_torch/test_raise_statements.py reads, and nothing that they depend on. The setup of
+# DeepSpeed imports torch.
 $(TORCH_VENV)/.stamp: pyproject.toml | own-environment
 	$(PYTHON) -m venv $(TORCH_VENV)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[torch]'
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps accelerate==1.15.0 lightning==2.6.6 transformers==5.23.0 ray==2.60.0
+	DS_BUILD_OPS=0 $(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation deepspeed==0.19.8
 	touch $@
 
 test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13.0, in an environment of its own

@@ -77,7 +77,7 @@ def test_the_steps_work_as_written(log: Path, capsys: pytest.CaptureFixture[str]
 
     known, rated, drawn = [run(arguments) for arguments in commands(5)]
     assert known[1].startswith("ROOT CAUSE")
-    assert "1 known, 0 unknown, 1 clean" in rated[1]
+    assert "1 known, 0 unknown, 0 inconclusive, 1 clean" in rated[1]
     assert drawn[0] == 0
     assert "data.shard-unfinished" in Path("shard.svg").read_text(encoding="utf-8")
 

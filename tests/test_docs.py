@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import triage
+from tests.render.factories import INCONCLUSIVE
 from triage.catalog.check import check_files
 from triage.model import diagnosis as diagnosis_model
 from triage.model.evidence import Evidence, Origin
@@ -224,6 +225,7 @@ def keys_by_object() -> dict[str, list[set[str]]]:
     reports: list[dict[str, Any]] = [
         as_json.document(triage.ingest(str(ROOT / "samples" / "jobs" / name / "job"))) for name in SAMPLES
     ]
+    reports.append(as_json.document(INCONCLUSIVE))
     for name, item in (
         ("Evidence", as_json.evidence(local)),
         *(pair for report in reports for pair in objects(report)),
@@ -241,6 +243,10 @@ def objects(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for finding in [*([report["root_cause"]] if report["root_cause"] else []), *report["findings"]]:
         yield "Finding", finding
         yield "Remediation", finding["remediation"]
+    if report["inconclusive"]:
+        yield "Inconclusive", report["inconclusive"]
+        for line in [*report["inconclusive"]["last_lines"], *report["inconclusive"]["unusual_lines"]]:
+            yield "Final line", line
     for key, name in (("unknown", "Unknown"), ("timeline", "Moment"), ("ranks", "Rank"), ("warnings", "Warning")):
         for item in report[key]:
             yield name, item
@@ -295,8 +301,8 @@ def test_signature_document_names_the_keys_of_the_schema() -> None:
 
 
 def test_example_signature_is_valid(tmp_path: Path) -> None:
-    """The file shown in docs/signatures.md passes `triage catalog check`."""
-    (example,) = blocks(read(ROOT / "docs" / "signatures.md"), "yaml")
+    """The first file shown in docs/signatures.md passes `triage catalog check`."""
+    example, *_ = blocks(read(ROOT / "docs" / "signatures.md"), "yaml")
     identifier = re.search(r"^id: (\S+)$", example, re.MULTILINE)
     assert identifier
     path = tmp_path / f"{identifier[1].replace('.', '/', 1)}.yaml"

@@ -138,7 +138,14 @@ def test_large_alternations_stay_whole() -> None:
     assert all(len(literals) <= 64 for literals in required_literals("|".join(many)))
 
 
+def test_lookaround_and_backreferences_take_part_in_no_literal() -> None:
+    """Only what a pattern of the engine regex consumes by itself stands in every match."""
+    assert required_literals(r"abcd(?!ef)gh") == [frozenset({"abcdgh"})]
+    assert required_literals(r"(?<=xyz)abcd(?=efgh)") == [frozenset({"abcd"})]
+    assert required_literals(r"(abcd)-\1") == [frozenset({"abcd-"})]
+
+
 def test_unparsable_patterns_have_no_literals() -> None:
     """Broken and hostile patterns give no literals and no exception."""
-    for pattern in ("(", "a)", "(" * 5000, "(" * 1000 + "a" + ")" * 1000, r"abcd\1", "[a"):
+    for pattern in ("(", "a)", "(" * 5000, "(" * 1000 + "a" + ")" * 1000, "abcd(?#e)", "[a"):
         assert required_literals(pattern) == []

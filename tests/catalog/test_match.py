@@ -104,12 +104,12 @@ def test_clauses_show_what_held() -> None:
     match = evaluate_signature(case, [evidence("alpha"), evidence("alpha"), evidence("alpha harmless")])
     assert match is not None
     assert match.clauses == (
-        ("any of 2", True, 2),
+        ("at least one of these 2", True, 2),
         ("  text /alpha/", True, 3),
         ("  text /beta/", False, 0),
         ("  none: text /harmless/", False, 1),
     )
-    assert explain_clauses(case, [evidence("x")])[0] == ("any of 2", False, 0)
+    assert explain_clauses(case, [evidence("x")])[0] == ("at least one of these 2", False, 0)
 
 
 def test_guides_and_deprecated_signatures_do_not_match() -> None:

@@ -42,6 +42,9 @@ def show(node: Node) -> str:
         (r"(?i:a)b", "(([Aa])b)"),
         (r"a\nb", "(a?b)"),
         ("", ""),
+        (r"a(?=bc)(?<!d)(?<=e)(?!f|g)h", "(ah)"),
+        (r"(?P<n>a)(?P=n)\1", "((a)?{0,}?{0,})"),
+        (r"(?>ab)c++", "(abc{1,})"),
     ],
 )
 def test_trees(pattern: str, tree: str) -> None:
@@ -49,7 +52,7 @@ def test_trees(pattern: str, tree: str) -> None:
     assert show(parse_pattern(pattern)) == tree
 
 
-@pytest.mark.parametrize("pattern", ["(", ")", "a)", "(a", "*", "[a", r"\1", r"\07", r"\pN", "(?=a)", "(?P=a)", "a\\"])
+@pytest.mark.parametrize("pattern", ["(", ")", "a)", "(a", "*", "[a", r"\07", r"\pN", "(?#a)", "(?(1)a)", "a\\"])
 def test_what_is_not_understood_is_an_error(pattern: str) -> None:
     """A wrong reading would promise literals that a match need not contain."""
     with pytest.raises(ValueError, match="not understood"):

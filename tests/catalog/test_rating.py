@@ -61,7 +61,7 @@ def test_every_entry_is_a_job(jobs: Path) -> None:
         ("d", "clean"),
         ("e", "unreadable"),
     ]
-    assert rated.count_verdicts() == {"known": 2, "unknown": 1, "clean": 1, "unreadable": 1}
+    assert rated.count_verdicts() == {"known": 2, "unknown": 1, "inconclusive": 0, "clean": 1, "unreadable": 1}
     assert rated.count_agreements() == (0, 0)
 
 

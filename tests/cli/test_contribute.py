@@ -198,7 +198,7 @@ def test_rate_counts_and_names(command: Command, jobs: Path) -> None:
     status, out, _ = command("catalog", "rate", jobs)
     assert status == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "Jobs 2: 1 known, 1 unknown, 0 clean" in lines
+    assert "Jobs 2: 1 known, 1 unknown, 0 inconclusive, 0 clean" in lines
     assert "Truth 1 of 1 agree" in lines
     assert "cuda.out-of-memory 1 1" in lines
     assert any(
@@ -210,7 +210,7 @@ def test_rate_as_json(command: Command, jobs: Path) -> None:
     """JSON has the same totals and results."""
     document = json.loads(command("catalog", "rate", jobs, "-f", "json")[1])
     assert (document["schema"], document["jobs"]) == ("triage.rating/1", 2)
-    assert document["verdicts"] == {"known": 1, "unknown": 1, "clean": 0, "unreadable": 0}
+    assert document["verdicts"] == {"known": 1, "unknown": 1, "inconclusive": 0, "clean": 0, "unreadable": 0}
     assert document["truth"] == {"judged": 1, "agree": 1, "disagree": 0}
     assert [(job["job"], job["agrees"]) for job in document["results"]] == [("known", True), ("new.log", None)]
 

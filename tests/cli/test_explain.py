@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 
@@ -37,8 +38,17 @@ def test_a_match_shows_its_clauses_and_evidence(command: Command, set_answer: Ca
     status, out, err = command("explain", "x", "-s", "a.b")
     assert (status, err) == (0, "")
     assert out.splitlines()[0] == "MATCHED      a.b: A title"
-    assert "holds, 3×: text /burns/" in out
+    assert "holds (3 facts): text /burns/" in out
     assert "job.log:4 (rank 2)\n    | it burns" in out
+
+
+def test_parts_of_a_clause_are_indented(command: Command, set_answer: Callable[[Explanation], None]) -> None:
+    """The number of parts is said in words, a count is that of facts, and a part that failed has none."""
+    clauses = (("at least one of these 2", True, 3), ("  text /burns/", True, 3), ("  text /smokes/", False, 0))
+    set_answer(dataclasses.replace(MATCHED, clauses=clauses))
+    out = command("explain", "x", "-s", "a.b")[1]
+    assert "- holds (3 facts): at least one of these 2\n" in out
+    assert "               - holds (3 facts): text /burns/\n               - fails: text /smokes/\n" in out
 
 
 def test_a_miss_shows_near_misses(command: Command, set_answer: Callable[[Explanation], None]) -> None:

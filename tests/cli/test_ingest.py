@@ -29,7 +29,7 @@ def test_json_is_one_object_and_nothing_else(fake: FakePipeline, command: Comman
     """A program can read standard output as it is."""
     status, out, err = command("ingest", "a", "--format", "json")
     assert (status, err) == (0, "")
-    assert json.loads(out)["schema"] == "triage.diagnosis/1"
+    assert json.loads(out)["schema"] == "triage.diagnosis/2"
 
 
 def test_options_reach_the_pipeline(fake: FakePipeline, command: Command) -> None:
@@ -51,6 +51,9 @@ def test_options_reach_the_pipeline(fake: FakePipeline, command: Command) -> Non
         ("unknown", "known", 0),
         ("unknown", "unknown", 1),
         ("unknown", "any", 1),
+        ("inconclusive", "unknown", 0),
+        ("inconclusive", "inconclusive", 1),
+        ("inconclusive", "any", 1),
         ("clean", "any", 0),
     ],
 )

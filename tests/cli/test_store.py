@@ -72,7 +72,7 @@ def test_show_accepts_an_incident(command: Command, store_file: Path) -> None:
     assert out.startswith("ROOT CAUSE")
     assert "it was the quota" in out
     document = load_json(command, store_file, "show", identifier)
-    assert document["schema"] == "triage.diagnosis/1"
+    assert document["schema"] == "triage.diagnosis/2"
     assert document["incident"]["feedback"][0]["because"] == "it was the quota"  # type: ignore[index]
     assert command("show", "i-ffffffffffff", "--store", store_file)[0] == 2
 
@@ -135,6 +135,26 @@ def test_curation_from_the_command_line(command: Command, store_file: Path) -> N
     assert command("clusters", "undo", 3, "--store", store_file)[0] == 0
     assert load_json(command, store_file, "clusters", "log")["entries"][0]["action"] == "undo"  # type: ignore[index]
     assert command("clusters", "merge", name, "--store", store_file)[0] == 2
+
+
+def test_a_cluster_shows_the_draft_of_a_new_wording(command: Command, tmp_path: Path) -> None:
+    """Lines like a signature's lead to the change of its file, as text and as JSON; other lines do not."""
+    path = tmp_path / "triage.db"
+    near = "RuntimeError: cuda out-of-memory: tried to allocate 2.00 GiB"
+    with Store.open(path) as store:
+        store.incidents.add(unknown_diagnosis("near", near, "u-000001"), now=NOW)
+        store.incidents.add(unknown_diagnosis("far", "ValueError: shard 7 is bad", "u-000002"), now=NOW)
+    names = [one["id"] for one in load_json(command, path, "clusters", "list")["clusters"]]  # type: ignore[attr-defined]
+    pages = {name: load_json(command, path, "clusters", "show", name) for name in names}
+    drafts = {str(page["title"])[:7]: page["wordings"] for page in pages.values()}
+    assert drafts["ValueEr"] == []
+    (draft,) = drafts["Runtime"]  # type: ignore[misc]
+    assert draft["signature"] == "cuda.out-of-memory"
+    assert near in draft["yaml"]
+    name = next(name for name, page in pages.items() if page["wordings"])
+    text = command("clusters", "show", name, "--store", path)[1]
+    assert "Looks like a new wording of cuda.out-of-memory" in text
+    assert "change cuda/out-of-memory.yaml:" in text
 
 
 def test_maintenance_from_the_command_line(command: Command, store_file: Path, tmp_path: Path) -> None:

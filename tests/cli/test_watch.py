@@ -43,7 +43,7 @@ def test_a_failure_is_reported_once(tmp_path: Path) -> None:
     assert (watch.returncode, errors) == (0, "")
     first = json.loads(line)
     assert (first["schema"], first["event"], first["ranks"]) == ("triage.watch/1", "failure", [2])
-    assert first["diagnosis"]["schema"] == "triage.diagnosis/1"
+    assert first["diagnosis"]["schema"] == "triage.diagnosis/2"
     assert out.read_text() == line + rest
     again = start(job, tmp_path, "--stop-after", "1s", "--poll", "0.1s")
     assert again.communicate(timeout=60) == ("", "")
@@ -62,7 +62,9 @@ def test_text_is_for_people(tmp_path: Path) -> None:
     assert place.strip().startswith(f"{job}/console.log:")
 
 
-@pytest.mark.parametrize("wrong", [("--stop-after", "soon"), ("--poll", "x"), ("--exec", "'"), ("--stall-least", "-")])
+@pytest.mark.parametrize(
+    "wrong", [("--stop-after", "soon"), ("--poll", "x"), ("--exec", "'"), ("--stall-least", "-"), ("--idle", "x")]
+)
 def test_wrong_options_are_refused(tmp_path: Path, wrong: tuple[str, str]) -> None:
     """The exit status is 2, without a traceback."""
     watch = start(tmp_path, tmp_path, *wrong)

@@ -140,7 +140,8 @@ def test_versions_of_nodes(tmp_path: Path) -> None:
 def test_settings_alone_are_no_failure(tmp_path: Path) -> None:
     """A healthy job with different settings is clean; after a timeout they may be the cause."""
     files = ranks({rank: f"NCCL_ALGO={'Tree' if rank == 1 else 'Ring'}\n" for rank in range(4)})
-    logs = {f"rank{rank}.log": "".join(f"[rank{rank}]: step {n} loss 1.0\n" for n in range(9)) for rank in range(4)}
+    lines = [*(f"step {step} loss 1.0" for step in range(9)), "training finished"]
+    logs = {f"rank{rank}.log": "".join(f"[rank{rank}]: {line}\n" for line in lines) for rank in range(4)}
     job = write(tmp_path, {**files, **logs})
     assert triage.ingest(job).verdict == "clean"
     for rank in range(4):

@@ -20,9 +20,27 @@ def test_a_job_that_finished_is_clean(layout: Layout, tmp_path: Path) -> None:
 
 
 @layouts
-def test_a_job_without_a_failure_is_clean(layout: Layout, tmp_path: Path) -> None:
-    """A log that just stops shows no failure."""
-    assert triage.ingest(JobBuilder(tmp_path, layout=layout).steps(5).write()).verdict == "clean"
+def test_a_job_that_just_stops_is_inconclusive(layout: Layout, tmp_path: Path) -> None:
+    """A log that stops at a step shows no failure and proves no good end."""
+    diagnosis = triage.ingest(JobBuilder(tmp_path, layout=layout).steps(5).write())
+    assert (diagnosis.verdict, diagnosis.root_cause) == ("inconclusive", None)
+    assert diagnosis.inconclusive is not None
+    assert diagnosis.inconclusive.why[0] == "No line says that the job finished"
+    assert all(line.text and line.line for line in diagnosis.inconclusive.last_lines)
+    assert "ok" not in {rank.state for rank in diagnosis.ranks}
+
+
+@layouts
+def test_a_job_of_which_some_ranks_finish_is_inconclusive(layout: Layout, tmp_path: Path) -> None:
+    """The report names the ranks that do not say so; only those that do are ok."""
+    job = JobBuilder(tmp_path, layout=layout, world_size=3).steps(5)
+    for rank in (0, 2):
+        job.rank(rank).log("training finished")
+    diagnosis = triage.ingest(job.write())
+    assert diagnosis.verdict == "inconclusive"
+    assert diagnosis.inconclusive is not None
+    assert diagnosis.inconclusive.why[0] == "Ranks 0, 2 finished; rank 1 does not say so"
+    assert [rank.state for rank in diagnosis.ranks] == ["ok", "unclear", "ok"]
 
 
 @layouts
@@ -45,6 +63,24 @@ def test_one_rank_that_raises_is_found(layout: Layout, tmp_path: Path) -> None:
     (lost,) = [finding for finding in diagnosis.findings if finding.signature == "gloo.connection-closed-by-peer"]
     assert lost.explained_by == (root.cluster,)
     assert lost.ranks == (0, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        (
+            "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE) ran for 600012 ms",
+            "unknown",
+        ),
+        ("[c10d] recvValue failed on SocketImpl(fd=63): failed to recv, got 0 bytes", "clean"),
+    ],
+)
+def test_what_follows_the_last_line_of_a_finished_job(line: str, verdict: str, tmp_path: Path) -> None:
+    """A lost connection follows from peers that have ended; any other failure does not."""
+    job = JobBuilder(tmp_path, layout="perrank").steps(5).finish()
+    for rank in range(4):
+        job.rank(rank).log(f"[rank{rank}]:[E304 05:00:00.1 ProcessGroupNCCL.cpp:616] [Rank {rank}] {line}")
+    assert triage.ingest(job.write()).verdict == verdict
 
 
 @layouts
@@ -136,5 +172,5 @@ def test_killed_and_silent(tmp_path: Path) -> None:
     diagnosis = triage.ingest(JobBuilder(tmp_path).steps(5).elastic_table({2: -9}).write())
     assert diagnosis.root_cause is not None
     assert (diagnosis.root_cause.signature, diagnosis.root_cause.ranks) == ("host.sigkill", (2,))
-    assert [rank.state for rank in diagnosis.ranks] == ["ok", "ok", "killed", "ok"]
+    assert [rank.state for rank in diagnosis.ranks] == ["unclear", "unclear", "killed", "unclear"]
     assert diagnosis.ranks[0].last_step == 5

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import triage
 from diagnose.factories import GLOO, TIMEOUT, exited, fact, job_of, raised, solve
 from triage.catalog.model import Catalog
@@ -11,6 +13,7 @@ from triage.diagnose import rank_states
 from triage.evidence.inference import make_inferences
 from triage.model.details import FlightDetail
 from triage.model.evidence import Evidence
+from triage.testing.jobs import JobBuilder
 
 PG = "[PG ID 0 PG GUID 0(default_pg) Rank {0}] "
 WATCHDOG = PG + (
@@ -62,11 +65,11 @@ def test_killed_and_crashed_differ(catalog: Catalog) -> None:
     """
     assert (
         letters([exited(1, -9, signal="SIGKILL"), exited(2, -15, signal="SIGTERM", by_agent=True)], catalog)
-        == "okkikiok"
+        == "unkikiun"
     )
     assert (
         letters([exited(1, -11, signal="SIGSEGV"), exited(2, -15, signal="SIGTERM", by_agent=True)], catalog)
-        == "okfakiok"
+        == "unfakiun"
     )
 
 
@@ -85,7 +88,7 @@ def test_those_that_a_dump_shows_waiting(catalog: Catalog) -> None:
     """A conclusion from a Flight Recorder dump names who is missing and who waits for it: both are stalled."""
     dump = fact("0 entries", 3, kind="flight", source="dump3")
     (missing,) = make_inferences("never-joined", [3], "rank 3 never joined", dump, waiting=(0, 1))
-    assert letters([missing], catalog) == "ststokst"
+    assert letters([missing], catalog) == "ststunst"
     last = fact(
         "last call of rank 2: ALLREDUCE #7 of tp, not done",
         2,
@@ -95,14 +98,14 @@ def test_those_that_a_dump_shows_waiting(catalog: Catalog) -> None:
     )
     assert letters([missing, last], catalog) == "stststst"
     assert (
-        letters([last], catalog) == "okokokok"
+        letters([last], catalog) == "unununun"
     )  # nothing failed, as far as is known: the call may be done a moment later
 
 
 def test_only_the_diagnosed_attempt_counts(catalog: Catalog) -> None:
     """A rank that failed in the first attempt and not in the last is not shown as failed."""
     facts = [raised("ValueError: shard 3 is empty", 0, attempt=1), raised("KeyError: 'x'", 2, attempt=2)]
-    assert letters(facts, catalog) == "okokfaok"
+    assert letters(facts, catalog) == "ununfaun"
 
 
 def test_the_ranks_of_a_failed_node_differ_from_those_that_were_stopped(tmp_path: Path) -> None:
@@ -128,3 +131,22 @@ def test_the_ranks_of_a_failed_node_differ_from_those_that_were_stopped(tmp_path
     assert diagnosis.root_cause is not None
     assert (diagnosis.root_cause.ranks, diagnosis.root_cause.hosts) == ((2, 3), ("node2",))
     assert [state.state for state in diagnosis.ranks] == ["killed", "killed", "failed", "failed"]
+
+
+def test_nobody_is_ok_without_a_reason(tmp_path: Path) -> None:
+    """In a failed job a rank that finished is ok, and one that only wrote lines is unclear."""
+    job = JobBuilder(tmp_path, layout="perrank", world_size=3).steps(5)
+    job.rank(0).log("training finished")
+    job.rank(2).traceback("ValueError: no tokens")
+    states = {state.rank: state.state for state in triage.ingest(job.write()).ranks}
+    assert states == {0: "ok", 1: "unclear", 2: "failed"}
+
+
+@pytest.mark.parametrize(("stated", "state"), [(True, "silent"), (False, None)])
+def test_a_rank_is_absent_only_from_a_stated_world(tmp_path: Path, stated: bool, state: str | None) -> None:
+    """A paste of rank 1 alone says nothing of rank 0; with WORLD_SIZE=2 in the text it does."""
+    line = "[rank1]: WORLD_SIZE=2\n" if stated else ""
+    (tmp_path / "paste.log").write_text(f"{line}[rank1]: Traceback (most recent call last):\n[rank1]: ValueError: no\n")
+    states = {one.rank: one.state for one in triage.ingest(tmp_path).ranks}
+    assert states.get(0) == state
+    assert states[1] == "failed"

@@ -91,10 +91,10 @@ def test_symptoms_alone_are_an_unknown_failure(
     assert finding.evidence
 
 
-def test_nothing_is_clean(catalog: Catalog) -> None:
-    """No facts, or only noise: nothing failed."""
-    assert report.decide_verdict(solve([], catalog)) == ("clean", None)
-    assert report.decide_verdict(solve([fact("loss 3.2 is fine", 0)], catalog)) == ("clean", None)
+def test_nothing_is_inconclusive(catalog: Catalog) -> None:
+    """No facts, or only noise: nothing failed, and nothing proves a good end."""
+    assert report.decide_verdict(solve([], catalog)) == ("inconclusive", None)
+    assert report.decide_verdict(solve([fact("loss 3.2 is fine", 0)], catalog)) == ("inconclusive", None)
 
 
 def test_unknown_findings_carry_their_cluster(catalog: Catalog) -> None:
@@ -124,7 +124,7 @@ def test_any_facts_give_a_whole_report(catalog: Catalog, facts: list[Evidence], 
     result = solve(facts, catalog, size, present=range(6))
     verdict, finding = report.decide_verdict(result)
     known, unknown = report.build_findings(result)
-    assert (verdict == "clean") == (finding is None)
+    assert (verdict == "inconclusive") == (finding is None)
     assert (verdict == "known") == (finding is not None and finding.signature is not None)
     for one in (*([finding] if finding else []), *known, *unknown):
         assert 0.1 <= one.confidence <= 0.95

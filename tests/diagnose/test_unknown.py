@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage import clusters
+from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.unknown import group_unknown
 
 from .factories import exited, fact, raised
+
+NOTHING = MatchedFacts()
 
 
 def name(text: str) -> str:
@@ -47,13 +50,13 @@ def test_a_wrapper_is_no_failure_beside_what_it_wraps() -> None:
         raised("ValueError: shard is short", 0),
         raised("ValueError: Caught ValueError in DataLoader worker process 0.", 0),
     )
-    assert list(group_unknown([inner, replace(outer, end=inner.end)], set())) == [name("ValueError: shard is short")]
+    assert list(group_unknown([inner, replace(outer, end=inner.end)], NOTHING)) == [name("ValueError: shard is short")]
 
 
 def test_the_same_failure_of_many_ranks_is_one_group() -> None:
     """Ranks that say the same with other numbers are together."""
     groups = group_unknown(
-        [raised(f"ValueError: record {rank} is empty", rank, offset=rank) for rank in range(8)], set()
+        [raised(f"ValueError: record {rank} is empty", rank, offset=rank) for rank in range(8)], NOTHING
     )
     assert [len(facts) for facts in groups.values()] == [8]
 
@@ -61,34 +64,36 @@ def test_the_same_failure_of_many_ranks_is_one_group() -> None:
 def test_what_a_signature_knows_is_not_unknown() -> None:
     """A fact that is covered is left out, and with it the other exceptions of its chain."""
     facts = [raised("OSError: disk", 0, chain="cause"), raised("RuntimeError: cannot save", 0)]
-    assert len(group_unknown(facts, set())) == 2
+    assert len(group_unknown(facts, NOTHING)) == 2
     chained = [
         facts[0],
         facts[1].__class__(**{**{f: getattr(facts[1], f) for f in facts[1].__slots__}, "end": facts[0].end}),
     ]
-    assert group_unknown(chained, {0}) == {}
+    assert group_unknown(chained, MatchedFacts(known=frozenset({0}))) == {}
 
 
 def test_how_a_rank_ended_is_no_news_where_a_cause_speaks_of_it() -> None:
     """Exit code 2 beside wrong arguments opens no group; that of another rank does."""
     ends = [exited(1, 2), exited(3, 2)]
-    assert [fact.origin.rank for facts in group_unknown(ends, set()).values() for fact in facts] == [1, 3]
-    assert [fact.origin.rank for facts in group_unknown(ends, set(), {1, None}).values() for fact in facts] == [3]
+    assert [fact.origin.rank for facts in group_unknown(ends, NOTHING).values() for fact in facts] == [1, 3]
+    assert [fact.origin.rank for facts in group_unknown(ends, NOTHING, {1, None}).values() for fact in facts] == [3]
 
 
 @pytest.mark.parametrize("kind", ["KeyboardInterrupt", "ChildFailedError", "ProcessRaisedException", "SystemExit"])
 def test_echoes_are_no_failures(kind: str) -> None:
     """Wrappers of another failure, and ends that somebody asked for, open no group."""
-    assert group_unknown([raised(f"{kind}: x", 0)], set()) == {}
+    assert group_unknown([raised(f"{kind}: x", 0)], NOTHING) == {}
 
 
 def test_exits_speak_only_for_ranks_that_are_silent() -> None:
     """An exit code beside the exception that led to it says nothing more; alone it is all there is."""
-    assert len(group_unknown([exited(1, 1)], set())) == 1
-    assert list(group_unknown([raised("ValueError: x", 1), exited(1, 1, offset=500)], set())) == [name("ValueError: x")]
-    assert group_unknown([exited(1, 0), exited(2, -15, by_agent=True), exited(None, 1)], set()) == {}
+    assert len(group_unknown([exited(1, 1)], NOTHING)) == 1
+    assert list(group_unknown([raised("ValueError: x", 1), exited(1, 1, offset=500)], NOTHING)) == [
+        name("ValueError: x")
+    ]
+    assert group_unknown([exited(1, 0), exited(2, -15, by_agent=True), exited(None, 1)], NOTHING) == {}
 
 
 def test_messages_alone_are_no_failures() -> None:
     """A line of a log that no signature knows is no unknown failure."""
-    assert group_unknown([fact("ERROR something odd", 0)], set()) == {}
+    assert group_unknown([fact("ERROR something odd", 0)], NOTHING) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -118,6 +119,7 @@ def test_every_tool_answers_with_citations(workspace: Path) -> None:
         assert "CUDA out of memory" in line
         assert "CUDA out of memory" in proof["untrusted"]["text"]
         assert root["catalog"]["steps"]
+        assert not re.search(r"\{(?:rank|ranks|host|pid|path)\}", json.dumps(root["catalog"]))
         assert (await ask(session, "ingest", paths=["logs/one"]))["new"] is False
         diagnosis = await ask(session, "search", query="memory")
         assert [row["incident"] for row in diagnosis["incidents"]] == [stored["incident"]]

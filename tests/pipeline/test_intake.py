@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage import sources
-from triage.base.errors import InputError
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin, Source
 from triage.pipeline.intake import Intake, hash_of, writer_key
@@ -53,17 +52,9 @@ def take_in(directory: Path, *extra: Path) -> Intake:
 
 def test_programs_and_settings_are_skipped(tmp_path: Path) -> None:
     """Files that people write are skipped with a warning; a file that the user names is read in any case."""
-    for name in (
-        "train.py",
-        "config.yaml",
-        "README.md",
-        "kernel.cu",
-        "job.log",
-        "train.py.log",
-        "out.py.1",
-        "slurm-12.out",
-        "data.json",
-    ):
+    for name in ("train.py", "config.yaml", "README.md", "kernel.cu"):
+        (tmp_path / name).write_text("x: 1\n", encoding="utf-8")
+    for name in ("job.log", "train.py.log", "out.py.1", "slurm-12.out", "data.json"):
         (tmp_path / name).write_text("[rank0]: step 1\n", encoding="utf-8")
     directory = take_in(tmp_path)
     assert sorted(Path(file.name).name for file in directory.files) == [
@@ -90,13 +81,41 @@ def test_many_programs_give_one_warning(tmp_path: Path) -> None:
     assert "and 45 more" in warning.message
 
 
-def test_nothing_but_programs_is_refused(tmp_path: Path) -> None:
-    """A directory of source code raises an InputError that says what to give instead."""
+def test_nothing_but_programs_is_nothing_read(tmp_path: Path) -> None:
+    """A directory of source code leaves no file to read, and says why."""
     (tmp_path / "train.py").write_text("x = 1\n", encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        take_in(tmp_path)
-    assert caught.value.hint
-    assert str(tmp_path) in str(caught.value)
+    source_code = take_in(tmp_path)
+    assert source_code.files == []
+    assert source_code.unread == [(str(tmp_path / "train.py"), "a program, settings or a document")]
+
+
+def test_a_log_is_read_by_any_name(tmp_path: Path) -> None:
+    """The text decides where it has lines of a writer: timestamps, ranks, steps."""
+    names = ("README", "README.md", "NOTES.txt", "train.sh", "history.csv")
+    for name in names:
+        text = "".join(f"[rank0]: step {step} loss 2.1\n" for step in range(9))
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert sorted(Path(file.name).name for file in take_in(tmp_path).files) == sorted(names)
+
+
+def test_fixtures_are_skipped_beside_other_logs_only(tmp_path: Path) -> None:
+    """What lies in a folder of fixtures is read where nothing else is there."""
+    (tmp_path / "tests" / "fixtures").mkdir(parents=True)
+    (tmp_path / "tests" / "fixtures" / "crash.log").write_text("Segmentation fault\n", encoding="utf-8")
+    assert len(take_in(tmp_path).files) == 1
+    (tmp_path / "job.log").write_text("step 1\n", encoding="utf-8")
+    assert [Path(file.name).name for file in take_in(tmp_path).files] == ["job.log"]
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+def test_prose_by_any_name_is_skipped_beside_logs_only(tmp_path: Path, has_log: bool) -> None:
+    """A program may print paragraphs when it dies: where nothing else is there, they are read."""
+    prose = "The certificate of the server has expired. To learn more about this situation, visit the page above.\n"
+    (tmp_path / "run.txt").write_text(4 * prose, encoding="utf-8")
+    if has_log:
+        (tmp_path / "job.log").write_text("step 1\n", encoding="utf-8")
+    names = [Path(file.name).name for file in take_in(tmp_path).files]
+    assert names == (["job.log"] if has_log else ["run.txt"])
 
 
 def test_plain_files_are_scanned_in_place(tmp_path: Path) -> None:

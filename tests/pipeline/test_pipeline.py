@@ -161,14 +161,23 @@ def _source_code(directory: Path) -> None:
         (directory / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
 
 
-@pytest.mark.parametrize("make", [_empty, _empty_files, _binaries, _source_code])
-def test_nothing_to_read_is_an_input_error(make: Callable[[Path], None], tmp_path: Path) -> None:
-    """A directory without logs raises an InputError that names it and says what to give instead."""
-    make(tmp_path / "job")
+def test_nothing_to_read_is_an_input_error(tmp_path: Path) -> None:
+    """A directory without files raises an InputError that names it and says what to give instead."""
+    _empty(tmp_path / "job")
     with pytest.raises(InputError) as caught:
         triage.ingest(tmp_path / "job")
     assert caught.value.hint
     assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [_empty_files, _binaries, _source_code])
+def test_files_without_text_are_inconclusive(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """Nothing is known of a job whose files are empty, binary or programs, and the report names them."""
+    make(tmp_path / "job")
+    diagnosis = triage.ingest(tmp_path / "job")
+    assert (diagnosis.verdict, diagnosis.root_cause) == ("inconclusive", None)
+    assert diagnosis.inconclusive is not None
+    assert diagnosis.inconclusive.why[0].startswith("Nothing could be read: ")
 
 
 PROGRAM = 'raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")  # NCCL WARN Duplicate GPU detected\n'

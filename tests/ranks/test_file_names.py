@@ -103,5 +103,5 @@ def test_snapshots_of_a_process_are_detected() -> None:
     assert is_process_snapshot("rank3.txt", b"Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\n")
     assert not any(
         is_process_snapshot(name, b"Name: step 3\n")
-        for name in ("rank3.txt", "stdout.txt", "status.log", "node1/stderr.log", "laptop.txt")
+        for name in ("rank3.txt", "stdout.txt", "status.log", "status.txt", "node1/stderr.log", "laptop.txt")
     )

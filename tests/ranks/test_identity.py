@@ -139,10 +139,13 @@ def test_the_host_of_a_rank_is_added() -> None:
 
 
 def test_world_size_is_stated_or_derived() -> None:
-    """It is the largest stated size, or more for a higher rank, or None."""
+    """It is the largest stated size, or more for a higher rank; else the number of ranks, if none is missing."""
     assert JobMap().world_size() is None
     job = job_of(("x", Origin(rank=3)))
-    assert job.world_size() == 4
+    assert (job.world_size(), job.missing_ranks()) == (None, ())
+    assert job_of(("x", Origin(rank=0)), ("x", Origin(rank=1))).world_size() == 2
+    job.sizes.add(2)
+    assert (job.world_size(), job.missing_ranks()) == (4, (0, 1, 2))
     job.sizes.add(16)
     assert job.world_size() == 16
 

@@ -74,6 +74,7 @@ def test_each_line_belongs_to_at_most_one_block(data: str) -> None:
 
 @given(LOGS)
 @example("Traceback (most recent call last):\nTraceback (most recent call last):\nRuntimeError: boom\n  what():  boom")
+@example("Traceback (most recent call last):\n  what():  boom\nTraceback (most recent call last):\nRuntimeError: boom")
 def test_every_hit_line_is_in_a_block(data: str) -> None:
     """The text of every hit is in some block."""
     lines = {line for result in blocks(data, *LITERALS) for line in result.lines}

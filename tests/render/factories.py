@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState, Remediation, Stats
+from triage.model.diagnosis import (
+    Diagnosis,
+    FinalLine,
+    Finding,
+    Inconclusive,
+    Job,
+    Moment,
+    RankState,
+    Remediation,
+    Stats,
+)
 from triage.model.evidence import Evidence, Origin, Warning
 
 NOON = 1_763_694_000.0  # 2025-11-21 03:00:00 UTC
@@ -103,7 +113,26 @@ SUSPECTS = Finding(
 )
 SYMPTOMS = Diagnosis("0.1.0", "2026.11.1", JOB, "unknown", SUSPECTS, (ECHO,))
 CLEAN = Diagnosis("0.1.0", "2026.11.1", JOB, "clean", None, (ECHO,), stats=Stats(files=3))
-ALL = (KNOWN, UNKNOWN_ROOT, SYMPTOMS, CLEAN)
+INCONCLUSIVE = Diagnosis(
+    "0.1.0",
+    "2026.11.1",
+    JOB,
+    "inconclusive",
+    None,
+    (ECHO,),
+    stats=Stats(files=3),
+    inconclusive=Inconclusive(
+        why=("No line says that the job finished", "Rank 3 stopped first, at 10:00:03, 12 s before the others"),
+        last_lines=(
+            FinalLine(3, "/jobs/7/rank3.log", 299, 1_795_230_465.0, "step 299 loss 2.1"),
+            FinalLine(None, "/jobs/7/console.log", None, None, "step 300 loss 2.0"),
+        ),
+        unusual_lines=(FinalLine(3, "/jobs/7/rank3.log", 298, None, "plink plonk 77"),),
+        looked_for=("12 signatures of the catalog",),
+        next_steps=("Add the output of the launcher",),
+    ),
+)
+ALL = (KNOWN, UNKNOWN_ROOT, SYMPTOMS, INCONCLUSIVE, CLEAN)
 
 NASTY = (
     "\x00\x07\x08\t\r\n\x1b[]\x7f\x85\x9b\u061c\u200b\u200e\u2028"
@@ -169,19 +198,20 @@ states = st.builds(
     RankState,
     st.integers(0, 99_999),
     st.none() | texts,
-    st.sampled_from(["failed", "stalled", "killed", "ok", "silent"]),
+    st.sampled_from(["failed", "stalled", "killed", "ok", "silent", "unclear"]),
     numbers,
     times,
 )
 jobs = st.builds(
     Job, texts, texts, texts, numbers, ranks, st.dictionaries(texts, ranks, max_size=2), times, times, named
 )
+final_lines = st.lists(st.builds(FinalLine, numbers, texts, numbers, times, texts), max_size=2).map(tuple)
 diagnoses = st.builds(
     Diagnosis,
     tool_version=texts,
     catalog_version=texts,
     job=jobs,
-    verdict=st.sampled_from(["known", "unknown", "clean"]),
+    verdict=st.sampled_from(["known", "unknown", "inconclusive", "clean"]),
     root_cause=st.none() | findings,
     findings=st.lists(findings, max_size=3).map(tuple),
     unknown=st.lists(unknowns, max_size=2).map(tuple),
@@ -196,4 +226,5 @@ diagnoses = st.builds(
         st.floats(0, 1e6),
         st.integers(0, 10**12),
     ),
+    inconclusive=st.none() | st.builds(Inconclusive, several, final_lines, final_lines, several, several),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,17 @@ def test_text_shows_the_fault_and_the_window_around_it() -> None:
     assert re.search(r"^ranks 0-1, 3 +===W$", text, re.MULTILINE)
     assert re.search(r"^rank 2 +===\.$", text, re.MULTILINE)
     assert "train.py:10 in step" in text
+
+
+@pytest.mark.parametrize("render", [as_text, as_html])
+def test_an_uncertain_fault_says_why(render: Any) -> None:
+    """Which other explanation the dumps allow; a certain fault says nothing of it."""
+    shown_view = shown(HANG)
+    (fault,) = shown_view.analysis.faults
+    doubtful = replace(fault, uncertainty="either side may be wrong")
+    analysis = replace(shown_view.analysis, faults=(doubtful,))
+    assert "Not certain" not in render(shown_view)
+    assert "Not certain: either side may be wrong." in render(replace(shown_view, analysis=analysis))
 
 
 def test_a_healthy_job_has_no_fault() -> None:

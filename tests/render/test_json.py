@@ -11,7 +11,7 @@ from triage.base.errors import ReportError
 from triage.model.evidence import Evidence, Origin
 from triage.render import json
 
-from .factories import ALL, CAUSE, KNOWN, UNKNOWN_ROOT, diagnoses
+from .factories import ALL, CAUSE, INCONCLUSIVE, KNOWN, UNKNOWN_ROOT, diagnoses
 
 FINDING_KEYS = [
     "signature",
@@ -61,6 +61,7 @@ def test_keys_and_their_order_are_those_of_the_contract() -> None:
         "job",
         "verdict",
         "root_cause",
+        "inconclusive",
         "findings",
         "unknown",
         "timeline",
@@ -68,7 +69,8 @@ def test_keys_and_their_order_are_those_of_the_contract() -> None:
         "warnings",
         "stats",
     ]
-    assert report["schema"] == "triage.diagnosis/1"
+    assert report["schema"] == "triage.diagnosis/2"
+    assert report["inconclusive"] is None
     assert list(report["tool"]) == ["version", "catalog"]
     assert list(report["job"]) == [
         "id",
@@ -139,7 +141,8 @@ def test_a_surrogate_becomes_the_replacement_character() -> None:
         ("NaN", "not JSON"),
         ("[" * 100_000, "not JSON"),
         ('{"a": 1}', "not a triage report"),
-        ('{"schema": "triage.diagnosis/2"}', "triage.diagnosis/2"),
+        ('{"schema": "triage.diagnosis/3"}', "triage.diagnosis/3"),
+        ('{"schema": "triage.diagnosis/2"}', "Object missing required field `[a-z_]+`"),
         ('{"schema": "triage.diagnosis/1"}', "Object missing required field `[a-z_]+`"),
     ],
 )
@@ -157,6 +160,22 @@ def test_the_error_names_the_key() -> None:
     report["findings"][1]["ranks"] = ["zero"]
     with pytest.raises(ReportError, match=r"Expected `int`, got `str` - at `\$\.findings\[1\]\.ranks\[0\]`"):
         json.read(std.dumps(report))
+
+
+def test_a_report_of_the_first_schema_is_read() -> None:
+    """The first schema has neither the verdict nor the key `inconclusive`."""
+    report = std.loads(json.render(KNOWN))
+    del report["inconclusive"]
+    report["schema"] = "triage.diagnosis/1"
+    assert json.read(std.dumps(report)) == json.read(json.render(KNOWN))
+
+
+def test_an_inconclusive_report_is_read_back() -> None:
+    """Its lines, their numbers and times, and its sentences."""
+    report = std.loads(json.render(INCONCLUSIVE))
+    assert list(report["inconclusive"]) == ["why", "last_lines", "unusual_lines", "looked_for", "next_steps"]
+    assert list(report["inconclusive"]["last_lines"][0]) == ["rank", "source", "line", "time", "text"]
+    assert json.read(json.render(INCONCLUSIVE)).inconclusive == INCONCLUSIVE.inconclusive
 
 
 def test_unknown_keys_are_ignored() -> None:

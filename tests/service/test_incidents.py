@@ -24,7 +24,7 @@ def test_incident_is_the_json_report(client: TestClient) -> None:
     first = client.get("/api/v1/incidents", params={"verdict": "known"}).json()["incidents"][0]
     report = client.get(f"/api/v1/incidents/{first['id']}").json()
     assert (report["schema"], report["verdict"], report["incident"]["id"]) == (
-        "triage.diagnosis/1",
+        "triage.diagnosis/2",
         "known",
         first["id"],
     )

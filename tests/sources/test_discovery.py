@@ -179,14 +179,14 @@ def test_an_unreadable_file_is_reported(job: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("denied", ["rank", "logs"])
-def test_only_unreadable_files_are_an_error(job: Path, monkeypatch: pytest.MonkeyPatch, denied: str) -> None:
-    """When permissions are the only problem, the error says so."""
+def test_only_unreadable_files_are_a_job(job: Path, monkeypatch: pytest.MonkeyPatch, denied: str) -> None:
+    """When permissions are the only problem, warnings name what cannot be read: nothing is known of the job."""
     (job / "a.out").unlink()
     (job / "logs" / ".hidden").unlink()
     deny_access(monkeypatch, denied)
-    with pytest.raises(SourceError, match="permission denied") as caught:
-        discover(["job"])
-    assert "chmod" in caught.value.hint
+    discovered = discover(["job"])
+    assert {file.kind for file in discovered.files} <= {"empty"}
+    assert "unreadable" in {warning.code for warning in discovered.warnings}
 
 
 def test_a_missing_path_is_an_error_with_a_suggestion(job: Path) -> None:
@@ -205,18 +205,26 @@ def test_a_missing_path_is_an_error_with_a_suggestion(job: Path) -> None:
     [
         ({}, "no files there"),
         ({"sub/": b""}, "no files there"),
-        ({"w.bin": bytes(range(256)) * 50, "p": pickle.dumps(1)}, "only binary"),
-        ({"a.log": b"", "b.log": b""}, "only empty"),
         ({"a.7z": b"7z\xbc\xaf\x27\x1c\x00\x04"}, "7-Zip"),
     ],
 )
 def test_a_useless_directory_is_an_error_that_says_why(tmp_path: Path, content: dict[str, bytes], message: str) -> None:
-    """Empty, binary and unsupported files have different errors, each with what to do."""
+    """No files and unsupported files have different errors, each with what to do."""
     for name, data in content.items():
         (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).write_bytes(data)
     with pytest.raises(SourceError, match=message) as caught:
         discover([str(tmp_path)])
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "content", [{"w.bin": bytes(range(256)) * 50, "p": pickle.dumps(1)}, {"a.log": b"", "b.log": b""}]
+)
+def test_files_without_text_are_a_job(tmp_path: Path, content: dict[str, bytes]) -> None:
+    """Empty and binary files are no mistake of the user: nothing is known of the job."""
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    assert len(discover([str(tmp_path)]).files) == 2
 
 
 def test_no_path_is_an_error() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from triage.model.diagnosis import Diagnosis, Finding, Job, RankState, Remediation, Stats
+from triage.model.diagnosis import Diagnosis, FinalLine, Finding, Inconclusive, Job, RankState, Remediation, Stats
 from triage.model.evidence import Evidence, Origin
 from triage.store import Store
 
@@ -93,6 +93,17 @@ def unknown_diagnosis(
 def clean_diagnosis(name: str) -> Diagnosis:
     """Return the diagnosis of a job that ended well."""
     return Diagnosis("0.1.0", "2026.11.1", make_job(name), "clean", None, stats=Stats(1, 100))
+
+
+def inconclusive_diagnosis(name: str) -> Diagnosis:
+    """Return the diagnosis of a job without a failure and without a proof of a good end."""
+    known = Inconclusive(
+        why=("No line says that the job finished",),
+        last_lines=(FinalLine(1, "rank1.log", 300, NOW, "step 300 loss 2.1"),),
+        looked_for=("12 signatures of the catalog",),
+        next_steps=("Add the output of the launcher",),
+    )
+    return replace(clean_diagnosis(name), verdict="inconclusive", inconclusive=known)
 
 
 def separated_pairs(store: Store) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.factories import known_diagnosis
+from tests.store.factories import inconclusive_diagnosis, known_diagnosis
 from triage.base.errors import StoreError
 from triage.store import Store, migrations
 from triage.store.connection import Connections
@@ -36,6 +36,17 @@ def test_old_stores_are_migrated(path: Path, tmp_path: Path) -> None:
         assert store.search.search_text("shard")[0].incident.cluster == "u-7f3a9c"
         assert store.incidents.add(known_diagnosis("new")).is_new
         assert store.outbox.put("test", "a", "a", {})
+
+
+def test_an_old_store_takes_an_inconclusive_diagnosis(tmp_path: Path) -> None:
+    """After the fifth step the verdict `inconclusive` is stored and read, and the old incidents stay."""
+    shutil.copy(OLD[-1], tmp_path / "triage.db")
+    with Store.open(tmp_path / "triage.db") as store:
+        before = store.search.count_incidents()
+        stored = store.incidents.add(inconclusive_diagnosis("new"))
+        assert store.incidents.get(stored.id).diagnosis.inconclusive == inconclusive_diagnosis("new").inconclusive
+        assert store.search.count_incidents() == before + 1
+        assert store.connections.read("PRAGMA integrity_check")[0][0] == "ok"
 
 
 def schema(store: Store) -> list[tuple[object, ...]]:

@@ -32,7 +32,7 @@ def triage_result(case: Path) -> str:
         return "no fault"
     (fault,) = faults
     since = f" since #{fault.since}" if fault.since not in (None, fault.seq) else ""
-    certainty = "" if fault.is_certain else ", not sure"
+    certainty = "" if fault.is_certain else ", not certain"
     return f"`{fault.rule}`, {format_ranks(fault.ranks)}, #{fault.seq}{since}{certainty}"
 
 

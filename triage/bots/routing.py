@@ -15,6 +15,10 @@ PACE = "pace"
 """The verdict of events about the pace of a job, and the prefix of their causes."""
 
 
+# What stands for the cause where the verdict has none.
+_WITHOUT_ROOT = {"clean": "", "inconclusive": "inconclusive"}
+
+
 @dataclass(frozen=True, slots=True)
 class RoutingFacts:
     """What routes match. `cause` is a signature, a cluster, `symptoms` or `pace.silent`; empty for a clean job."""
@@ -32,7 +36,7 @@ class RoutingFacts:
         """Return the facts of a diagnosis; `hosts` are those of the root cause."""
         root, job = diagnosis.root_cause, diagnosis.job
         if root is None or diagnosis.verdict == "clean":
-            cause = "" if diagnosis.verdict == "clean" else "symptoms"
+            cause = _WITHOUT_ROOT.get(diagnosis.verdict, "symptoms")
             return cls(diagnosis.verdict, cause, "", 0.0, (), job.name, job.path)
         ranks = set(root.ranks)
         hosts = tuple(root.hosts) or tuple(host for host, members in job.hosts.items() if ranks.intersection(members))
@@ -42,7 +46,8 @@ class RoutingFacts:
     @classmethod
     def from_incident(cls, incident: Incident) -> RoutingFacts:
         """Return the facts of a stored incident."""
-        cause = "" if incident.verdict == "clean" else incident.signature or incident.cluster or "symptoms"
+        cause = incident.signature or incident.cluster or "symptoms"
+        cause = _WITHOUT_ROOT.get(incident.verdict, cause)
         return cls(
             incident.verdict,
             cause,

@@ -74,7 +74,7 @@ class WebhookBot:
 
 
 def build_payload(diagnosis: Diagnosis | None, **fields: object) -> bytes:
-    """Return the body: the fields and the report of schema triage.diagnosis/1, or null for the pace of a job."""
+    """Return the body: the fields and the report of schema triage.diagnosis/2, or null for the pace of a job."""
     return json.dumps(
         {"schema": SCHEMA, **fields, "diagnosis": document(diagnosis) if diagnosis else None}, sort_keys=False
     ).encode()

@@ -24,9 +24,10 @@ GroupSpans = Mapping[str, tuple[int, int]]
 
 
 def ignores_digits(leaf: Leaf) -> bool:
-    """Whether the leaf treats all digits alike: a `text` without literal digits, no `fields` and no `values`."""
+    """Whether the leaf treats all digits alike: a RE2 `text` without literal digits, no `fields`, no `values`."""
     return (
         leaf.text is not None
+        and leaf.engine == "re2"
         and not leaf.fields
         and not leaf.values
         and _spells_no_digit(leaf.text)

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from triage.catalog.backtracking import BacktrackingSearches
 from triage.catalog.model import Leaf
 from triage.catalog.regex import compile_pattern, list_named_groups
 from triage.model.evidence import Evidence
@@ -22,12 +23,14 @@ class DistinctEvidence:
     """Evidence with the same (kind, component, text, fields), with its text as the bytes that RE2 reads.
 
     `indices` are its places in the list of evidence; `number` counts groups in the order of their first evidence.
+    `searches` runs the patterns of the engine regex.
     """
 
-    __slots__ = ("bytes", "captures_by_pattern", "component", "fields", "indices", "kind", "number")
+    __slots__ = ("bytes", "captures_by_pattern", "component", "fields", "indices", "kind", "number", "searches")
 
-    def __init__(self, number: int, evidence: Evidence, first: int) -> None:
+    def __init__(self, number: int, evidence: Evidence, first: int, searches: BacktrackingSearches) -> None:
         self.number = number
+        self.searches = searches
         self.kind = evidence.kind
         self.component = evidence.component
         self.fields = evidence.fields
@@ -49,12 +52,28 @@ class DistinctEvidence:
             if of_field is None:
                 return None
             captures = {**of_field, **captures}
+        if leaf.engine == "regex":
+            of_text = self._search_backtracking(leaf)
+            return None if of_text is None else {**captures, **of_text}
         if leaf.text is not None:
             of_text = self._find_values(leaf.text, leaf.values) if leaf.values else _search(leaf.text, self.bytes)
             if of_text is None:
                 return None
             captures = {**captures, **of_text}
         if leaf.not_text is not None and compile_pattern(leaf.not_text).search(self.bytes):
+            return None
+        return captures
+
+    def _search_backtracking(self, leaf: Leaf) -> Captures | None:
+        """The captures if `text` is found and `not_text` is not; None, too, if a search takes too long."""
+        text = self.bytes.decode("utf-8", "replace")
+        try:
+            captures = NO_CAPTURES if leaf.text is None else self.searches.search(leaf.text, text)
+            if captures is None or (
+                leaf.not_text is not None and self.searches.search(leaf.not_text, text) is not None
+            ):
+                return None
+        except TimeoutError:
             return None
         return captures
 
@@ -73,12 +92,12 @@ class DistinctEvidence:
 def group_evidence(evidence: Sequence[Evidence]) -> list[DistinctEvidence]:
     """Group equal evidence, in the order of the first of each group."""
     groups: dict[_Key, DistinctEvidence] = {}
-    add_evidence(evidence, groups)
+    add_evidence(evidence, groups, BacktrackingSearches())
     return list(groups.values())
 
 
 def add_evidence(
-    evidence: Iterable[Evidence], groups: dict[_Key, DistinctEvidence], start: int = 0
+    evidence: Iterable[Evidence], groups: dict[_Key, DistinctEvidence], searches: BacktrackingSearches, start: int = 0
 ) -> list[DistinctEvidence]:
     """Add evidence, numbered from `start`, to the groups; return the new groups in order."""
     known = len(groups)
@@ -86,7 +105,7 @@ def add_evidence(
         key = (item.kind, item.component, item.text, tuple(sorted(item.fields.items())) if item.fields else ())
         group = groups.get(key)
         if group is None:
-            groups[key] = DistinctEvidence(len(groups), item, index)
+            groups[key] = DistinctEvidence(len(groups), item, index, searches)
         else:
             group.indices.append(index)
     return list(itertools.islice(groups.values(), known, None))

@@ -2,7 +2,7 @@
 
 Thousands of ranks write the same line, and most of these leaves do not hold. After some texts, one pass of an
 automaton finds the patterns that occur in a text, and only their leaves are tested. The result of leaves without a
-pattern depends on a few fields and is remembered.
+pattern depends on a few fields and is remembered. Leaves of the engine regex are tested on every text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ class LeafGroup:
     def __init__(self, leaves: Sequence[OwnedLeaf]) -> None:
         self._by_pattern: dict[str, list[OwnedLeaf]] = {}
         self._without_pattern: list[OwnedLeaf] = []
+        self._backtracking = [(owner, leaf) for owner, leaf in leaves if leaf.engine == "regex"]
         for owner, leaf in leaves:
+            if leaf.engine == "regex":
+                continue
             if leaf.text is None and leaf.not_text is None:
                 self._without_pattern.append((owner, leaf))
             else:
@@ -41,6 +44,8 @@ class LeafGroup:
     def find_matches(self, evidence: DistinctEvidence) -> list[LeafMatch]:
         """The leaves that hold for evidence of their kind and component, with their captures."""
         matches = self._match_fields(evidence) if self._without_pattern else []
+        if self._backtracking:
+            matches = [*matches, *_test_leaves(self._backtracking, evidence)]
         if not self._with_pattern:
             return matches
         self._text_count += 1

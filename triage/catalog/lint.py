@@ -7,12 +7,14 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from triage.catalog.match import positive_leaves
-from triage.catalog.model import Signature
+from triage.catalog.backtracking import list_group_names
+from triage.catalog.match import all_leaves, positive_leaves
+from triage.catalog.model import Leaf, Signature
 from triage.catalog.problems import Problem, Remark
-from triage.catalog.regex import list_named_groups
+from triage.catalog.regex import PatternError, list_named_groups, verify_pattern
 from triage.catalog.remediation import PLACEHOLDERS
 from triage.catalog.schema import MAX_TITLE
+from triage.catalog.slow_patterns import find_slow_text
 from triage.catalog.yaml_document import KeyPath, Position, YamlDocument
 
 
@@ -42,13 +44,16 @@ def lint_signatures(
 
 def list_capture_names(signature: Signature) -> set[str]:
     """The names that the signature's patterns can capture."""
-    patterns = (
-        pattern
-        for leaf in positive_leaves(signature.match)
-        for pattern in (leaf.text, *leaf.fields.values())
-        if pattern
-    )
-    return {name for pattern in patterns for name, _ in list_named_groups(pattern)}
+    return {name for leaf in positive_leaves(signature.match) for name in _list_leaf_captures(leaf)}
+
+
+def _list_leaf_captures(leaf: Leaf) -> Iterator[str]:
+    patterns = list(leaf.fields.values())
+    if leaf.text and leaf.engine == "regex":
+        yield from list_group_names(leaf.text)
+    elif leaf.text:
+        patterns.append(leaf.text)
+    yield from (name for pattern in patterns for name, _ in list_named_groups(pattern))
 
 
 def find_cycles(signatures: Mapping[str, Signature]) -> dict[str, list[str]]:
@@ -125,10 +130,33 @@ def _check_patterns(signature: Signature) -> Iterator[Remark]:
     for leaf in positive_leaves(signature.match):
         if leaf.text and "(?i" in leaf.text:
             yield "warning", ("match",), f"the pattern ignores case: {leaf.text}", "write the text as the log has it"
+    yield from _check_engines(signature)
     known = list_capture_names(signature)
     if signature.blames is not None and signature.blames not in known:
         message = f"`blames` names {signature.blames}, which no pattern captures"
         yield "error", ("blames",), message, _list_choices(known)
+
+
+def _check_engines(signature: Signature) -> Iterator[Remark]:
+    """Patterns that name the engine regex: those that RE2 can run, and those that may take too long."""
+    for leaf in all_leaves(signature.match):
+        patterns = [pattern for pattern in (leaf.text, leaf.not_text) if pattern is not None]
+        if leaf.engine != "regex":
+            continue
+        if all(map(_is_for_re2, patterns)):
+            yield "error", ("match",), f"RE2 can run this pattern: {patterns[0]}", "leave `engine: regex` out"
+        for pattern in patterns:
+            if (text := find_slow_text(pattern)) is not None:
+                message = f"the pattern takes too long on a text such as {text[:40]!r}…: {pattern}"
+                yield "error", ("match",), message, "give repeats an upper bound, and let neighbours share no character"
+
+
+def _is_for_re2(pattern: str) -> bool:
+    try:
+        verify_pattern(pattern)
+    except PatternError:
+        return False
+    return True
 
 
 def _check_edges(signature: Signature, known: Collection[str], cycle: Sequence[str]) -> Iterator[Remark]:

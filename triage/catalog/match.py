@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from triage.catalog import digit_masking, regex
+from triage.catalog.backtracking import BacktrackingSearches
 from triage.catalog.distinct_evidence import NO_CAPTURES, Captures, DistinctEvidence, add_evidence, group_evidence
 from triage.catalog.leaf_group import LeafGroup
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
@@ -82,6 +83,7 @@ class MatchSession:
     def __init__(self, plan: MatchPlan) -> None:
         self._plan = plan
         self._groups: dict[Any, DistinctEvidence] = {}
+        self._searches = BacktrackingSearches()
         self._hits: _MutableHits = _empty_hits()
         self._count = 0
         self._sizes: dict[int, int] = {}
@@ -89,7 +91,7 @@ class MatchSession:
 
     def add(self, evidence: Sequence[Evidence]) -> dict[str, Match]:
         """The matches over all evidence added so far; indices count through the parts."""
-        new = add_evidence(evidence, self._groups, self._count)
+        new = add_evidence(evidence, self._groups, self._searches, self._count)
         self._count += len(evidence)
         self._plan.test(new, self._hits)
         sizes = {owner: sum(map(len, leaves.values())) for owner, leaves in self._hits.items()}
@@ -102,6 +104,10 @@ class MatchSession:
         matches, self._decided = self._plan.decide(list(self._groups.values()), self._hits, known)
         return matches
 
+    def list_timeouts(self) -> tuple[str, ...]:
+        """The signatures with a pattern that needed too much time, so that it was not searched everywhere."""
+        return self._plan.list_owners(self._searches.timed_out)
+
 
 def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
     """The leaves whose evidence counts, that is all but those under `none`."""
@@ -112,12 +118,22 @@ def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
             yield from positive_leaves(part)
 
 
+def all_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
+    """All leaves, also those under `none`."""
+    if isinstance(match, Leaf):
+        yield match
+    elif match is not None:
+        for part in (*match.parts, *match.none):
+            yield from all_leaves(part)
+
+
 def describe_clause(node: Clause | Leaf) -> str:
     """Describe the condition in one line."""
     if isinstance(node, Clause):
-        return f"{node.op} of {len(node.parts)}"
+        return f"{'at least one' if node.op == 'any' else 'all'} of these {len(node.parts)}"
     parts = [f"kind {node.kind}"] if node.kind is not None else []
     parts += [f"component {node.component}"] if node.component is not None else []
+    parts += ["engine regex"] if node.engine == "regex" else []
     parts += [f"text /{node.text}/"] if node.text is not None else []
     parts += [f"with {name} {' or '.join(values)}" for name, values in node.values.items()]
     parts += [f"not /{node.not_text}/"] if node.not_text is not None else []
@@ -171,6 +187,16 @@ class MatchPlan:
             if match is not None:
                 matches[owner] = match
         return {self._signatures[owner].id: matches[owner] for owner in sorted(matches)}, decided
+
+    def list_owners(self, patterns: Set[str]) -> tuple[str, ...]:
+        """The ids of the signatures that have one of these patterns, in order."""
+        if not patterns:
+            return ()
+        return tuple(
+            signature.id
+            for signature in self._signatures
+            if any(patterns & {leaf.text, leaf.not_text} for leaf in all_leaves(signature.match))
+        )
 
     def test(self, groups: Sequence[DistinctEvidence], hits: _MutableHits) -> None:
         """Add to `hits`: signature number to leaf to the evidence that it matches, with captures."""

@@ -14,6 +14,8 @@ import msgspec
 
 from triage.model import Role, Severity, Warning as Note
 
+Engine = Literal["re2", "regex"]
+
 # Names of the attributes of `Signature` that differ from the keys of the YAML file; JSON output uses the file's keys.
 FILE_KEYS = {"causal_edges": "leads_to", "indicates": "tells"}
 
@@ -25,6 +27,7 @@ class Leaf(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     found. `fields` maps a field name to a pattern that must match the whole value; an absent field does not match.
     `literals` is filled in when a catalog is loaded: any text that `text` matches contains one of them (empty:
     unknown). `values` comes from a table of codes: one match of `text` must capture one of these values by name.
+    With `engine` regex, `text` and `not_text` are patterns of `backtracking`.
     """
 
     kind: str | None = None
@@ -34,6 +37,7 @@ class Leaf(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     fields: Mapping[str, str] = msgspec.field(default_factory=dict)
     literals: tuple[str, ...] = ()
     values: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    engine: Engine = "re2"
 
 
 class Clause(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):

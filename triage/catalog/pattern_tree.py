@@ -1,7 +1,7 @@
 r"""Parse a pattern into the tree that `literals` reads.
 
-Covers the dialect that `regex.verify` accepts, which RE2 and Python read alike. An escape outside it, such as `\07`, is
-an error: a wrong reading would promise literals that a match need not contain.
+Covers the dialect that `regex.verify` accepts, which RE2 and Python read alike, and what `backtracking` adds to it. An
+escape outside it, such as `\07`, is an error: a wrong reading would promise literals that a match need not contain.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from triage.base.lazy_re import lazy_re
 MAX_CHOICES = 16  # different characters of a class; a larger class promises nothing
 _TOKEN = lazy_re(
     r"""(?sx)
-    \( (?: \? (?: P<\w+> | (?P<flags> [a-zA-Z-]*) (?P<scope> [:)] ) ) )? (?P<open>)
+    (?P<repeated> \\[1-9] | \(\?P=\w+\) )
+    | \( (?: \? (?: P<\w+> | (?P<look> <?[=!] ) | > | (?P<flags> [a-zA-Z-]*) (?P<scope> [:)] ) ) )? (?P<open>)
     | (?P<close> [)] ) | (?P<branch> [|] ) | (?P<any> [.] | \\[dDwWsS] ) | (?P<anchor> [\^$] | \\[bBA] )
     | \[ (?P<negated> \^? ) (?P<members> \]? (?: \\. | [^\]\\] )* ) \] (?P<class>)
-    | (?: (?P<sign> [*+?] ) | \{ (?P<low> \d+ ) (?P<comma> ,? ) (?P<high> \d* ) \} ) \?? (?P<repeat>)
+    | (?: (?P<sign> [*+?] ) | \{ (?P<low> \d+ ) (?P<comma> ,? ) (?P<high> \d* ) \} ) [?+]? (?P<repeat>)
     | (?P<character> \\x[0-9A-Fa-f]{2} | \\. | [^\\\[(] )"""
 )
 _MEMBER = lazy_re(r"(?s)\\x[0-9A-Fa-f]{2}|\\.|.")
@@ -69,6 +70,7 @@ _UNKNOWN = Characters(None)
 class _OpenGroup:
     plain: bool
     ignore_case: bool
+    looks_around: bool = False
     alternatives: list[list[Node]] = field(default_factory=lambda: [[]])
 
     def close(self) -> Sequence:
@@ -92,8 +94,8 @@ def parse_pattern(pattern: str) -> Sequence:
         if token.lastgroup == "open":
             _open(groups, token)
         elif token.lastgroup == "close" and len(groups) > 1:
-            closed = groups.pop().close()
-            groups[-1].alternatives[-1].append(closed)
+            closed = groups.pop()
+            groups[-1].alternatives[-1].append(Sequence(()) if closed.looks_around else closed.close())
         elif token.lastgroup == "branch":
             groups[-1].alternatives.append([])
         else:
@@ -110,7 +112,7 @@ def _open(groups: list[_OpenGroup], token: re.Match[str]) -> None:
     if token["scope"] == ")":
         groups[-1].ignore_case = ignore_case
     else:
-        groups.append(_OpenGroup(token[0] == "(?:", ignore_case))
+        groups.append(_OpenGroup(token[0] in ("(?:", "(?>"), ignore_case, token["look"] is not None))
 
 
 def _add(items: list[Node], token: re.Match[str], ignore_case: bool) -> None:
@@ -121,6 +123,8 @@ def _add(items: list[Node], token: re.Match[str], ignore_case: bool) -> None:
         items.append(_UNKNOWN if token["negated"] else _character_class(token["members"], ignore_case))
     elif kind == "any":
         items.append(_UNKNOWN)
+    elif kind == "repeated":
+        items.append(Repeat(_UNKNOWN, 0, None))
     elif kind == "anchor":
         items.append(Sequence(()))
     elif kind == "repeat" and items:

@@ -11,6 +11,7 @@ from triage.catalog.derive import derive_pattern
 from triage.catalog.match import evaluate_signature
 from triage.catalog.model import Clause, Leaf, Signature
 from triage.catalog.skeleton import SCHEMA, write_signature_file
+from triage.catalog.yaml_quoting import double_quote, single_quote
 from triage.evidence import extract_text
 from triage.model.evidence import Evidence
 
@@ -89,11 +90,11 @@ def draft_signature(
         schema=SCHEMA,
         cluster=cluster,
         id=identifier,
-        title=_double_quote(title),
+        title=double_quote(title),
         leaves="".join(map(_format_leaf, leaves)),
-        meaning=_double_quote(TODO + "what it means, in a sentence or two"),
-        summary=_double_quote(TODO + "one sentence that says what to do"),
-        origin=_double_quote(f"cluster {cluster}"),
+        meaning=double_quote(TODO + "what it means, in a sentence or two"),
+        summary=double_quote(TODO + "one sentence that says what to do"),
+        origin=double_quote(f"cluster {cluster}"),
         match="".join(_format_sample(signature, item) for item in _select_distinct(members, MAX_SAMPLES)),
         no_match=_format_negatives(signature, negatives),
     )
@@ -115,7 +116,7 @@ def _first_line(item: Evidence) -> str:
 
 
 def _format_leaf(leaf: Leaf) -> str:
-    return f"    - kind: {leaf.kind}\n      text: {_single_quote(leaf.text or '')}\n"
+    return f"    - kind: {leaf.kind}\n      text: {single_quote(leaf.text or '')}\n"
 
 
 def _select_distinct(evidence: Sequence[Evidence], limit: int) -> list[Evidence]:
@@ -132,17 +133,17 @@ def _format_sample(signature: Signature, item: Evidence) -> str:
         if match is not None and text and len(text) <= MAX_SAMPLE_CHARACTERS:
             of_log = evaluate_signature(signature, extract_text(text))
             if of_log is not None and of_log.captures == match.captures:
-                return f"    - text: {_double_quote(text)}\n{captures}"
+                return f"    - text: {double_quote(text)}\n{captures}"
     return (
-        f"    - text: {_double_quote(item.text[:MAX_SAMPLE_CHARACTERS])}\n      kind: {item.kind}\n"
-        + (f"      component: {_double_quote(item.component)}\n" if item.component else "")
+        f"    - text: {double_quote(item.text[:MAX_SAMPLE_CHARACTERS])}\n      kind: {item.kind}\n"
+        + (f"      component: {double_quote(item.component)}\n" if item.component else "")
         + _format_mapping("fields", item.fields)
         + captures
     )
 
 
 def _format_mapping(key: str, values: Mapping[str, str]) -> str:
-    rows = "".join(f"        {name}: {_double_quote(value)}\n" for name, value in values.items())
+    rows = "".join(f"        {name}: {double_quote(value)}\n" for name, value in values.items())
     return f"      {key}:\n{rows}" if rows else ""
 
 
@@ -150,25 +151,5 @@ def _format_negatives(signature: Signature, others: Sequence[Evidence]) -> str:
     """Lines of similar clusters that the signature must not match."""
     candidates = [_first_line(item)[:400] for item in _select_distinct(others, 4 * MAX_NEGATIVES)]
     lines = [one for one in candidates if one.strip() and evaluate_signature(signature, extract_text(one)) is None]
-    rows = (f'\n    - {{text: {_double_quote(line)}, why: "another cluster"}}' for line in lines[:MAX_NEGATIVES])
+    rows = (f'\n    - {{text: {double_quote(line)}, why: "another cluster"}}' for line in lines[:MAX_NEGATIVES])
     return "".join(rows) or " []"
-
-
-def _double_quote(text: str) -> str:
-    """A YAML double-quoted scalar, with escapes for unprintable characters."""
-    return '"' + "".join(map(_escape_character, text.encode("utf-8", "replace").decode())) + '"'
-
-
-def _escape_character(character: str) -> str:
-    if character in ('"', "\\"):
-        return "\\" + character
-    if character == "\n":
-        return "\\n"
-    if character.isprintable():
-        return character
-    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
-
-
-def _single_quote(text: str) -> str:
-    """A YAML single-quoted scalar, in which backslashes stay as they are."""
-    return "'" + text.replace("'", "''") + "'" if text.isprintable() else _double_quote(text)

@@ -58,7 +58,7 @@ class Rating:
     def count_verdicts(self) -> dict[str, int]:
         """Jobs by verdict."""
         counted = Counter(job.verdict for job in self.jobs)
-        return {verdict: counted[verdict] for verdict in ("known", "unknown", "clean", "unreadable")}
+        return {verdict: counted[verdict] for verdict in ("known", "unknown", "inconclusive", "clean", "unreadable")}
 
     def count_hits(self) -> list[tuple[str, int, int]]:
         """(signature, jobs in which it is the root cause, jobs in which it matched), the most frequent first."""
@@ -143,7 +143,8 @@ def _list_differences(diagnosis: Diagnosis, truth: dict[str, Any]) -> Iterator[s
     root = diagnosis.root_cause
     if diagnosis.verdict not in truth["verdict"].split("|"):
         yield f"the verdict is {diagnosis.verdict}, not {truth['verdict']}"
-    if diagnosis.verdict == "clean" or truth["verdict"] == "clean":
+    without_root = ("clean", "inconclusive")
+    if diagnosis.verdict in without_root or truth["verdict"] in without_root:
         return
     signature = root.signature if root else None
     if signature not in truth["root"]:

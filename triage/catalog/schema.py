@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from triage.catalog import regex
-from triage.catalog.model import CausalEdge
+from triage.catalog import backtracking, regex
+from triage.catalog.model import CausalEdge, Engine
 
 ID = r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9]+(-[a-z0-9]+)*$"
 BOUNDS = r"^(==|!=|<=|>=|<|>)\s*\d+(\.\d+)*(\s*,\s*(==|!=|<=|>=|<|>)\s*\d+(\.\d+)*)*$"
@@ -27,9 +27,10 @@ def make_error(message: str, hint: str) -> PydanticCustomError:
     return PydanticCustomError("signature", "{message}", {"message": message, "hint": hint})
 
 
-def _require_pattern(value: str) -> str:
+def _require_pattern(value: str, engine: Engine = "re2") -> str:
+    verify = backtracking.verify_backtracking_pattern if engine == "regex" else regex.verify_pattern
     try:
-        regex.verify_pattern(value)
+        verify(value)
     except regex.PatternError as error:
         raise make_error(str(error), error.hint) from None
     return value
@@ -42,7 +43,7 @@ def _require_text(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_require_text)]
-Pattern = Annotated[str, AfterValidator(_require_pattern)]
+Pattern = Annotated[str, AfterValidator(lambda value: _require_pattern(value))]
 Name = Annotated[str, Field(pattern=NAME)]
 Id = Annotated[str, Field(pattern=ID)]
 Scope = Literal["same-rank", "same-host", "other-ranks", "any-rank"]
@@ -72,6 +73,9 @@ class Strict(BaseModel):
 class Leaf(Strict):
     """Conditions on one piece of evidence; all that are set must hold."""
 
+    engine: Engine = Field(
+        "re2", description="What runs `text` and `not_text`; regex, with a time limit, only for what RE2 cannot do"
+    )
     kind: Text | None = Field(
         None,
         description="Evidence kind: message, exception, terminate, exit, fatal-python, kernel, scheduler, inference",
@@ -79,16 +83,23 @@ class Leaf(Strict):
     component: Text | None = Field(
         None, description="Component that wrote it: NCCL, HCCL, c10d, Gloo, CUDA, Python, kernel, slurm …"
     )
-    text: Pattern | None = Field(
+    text: str | None = Field(
         None, description="RE2 pattern searched in the evidence's text; named groups become captures"
     )
-    not_text: Pattern | None = Field(None, description="RE2 pattern that must not be found in the text")
+    not_text: str | None = Field(None, description="RE2 pattern that must not be found in the text")
     fields: dict[Name, Pattern] = Field(
         default_factory=dict, description="Field name to RE2 pattern for the whole value"
     )
 
+    @field_validator("text", "not_text")
+    @classmethod
+    def _is_pattern(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else _require_pattern(value, info.data.get("engine", "re2"))
+
     @model_validator(mode="after")
     def _has_condition(self) -> Leaf:
+        if self.engine == "regex" and self.text is None and self.not_text is None:
+            raise make_error("`engine: regex` without a pattern", "give `text`, or leave `engine` out")
         if type(self) is Leaf and not self.has_leaf_key():
             raise make_error("this leaf has no condition", "give `text`, `fields`, `kind` or `component`")
         return self

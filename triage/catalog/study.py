@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triage.base.errors import CatalogError
-from triage.catalog import regex
+from triage.catalog import backtracking, regex
 from triage.catalog.check_context import (
     EvidenceReader,
     default_reader,
@@ -84,7 +84,11 @@ def study_signature(
 
 
 def _study_leaf(leaf: Leaf, healthy: str) -> LeafStudy:
-    captures = tuple(name for name, _ in regex.list_named_groups(leaf.text)) if leaf.text else ()
+    captures: tuple[str, ...] = ()
+    if leaf.text and leaf.engine == "regex":
+        captures = backtracking.list_group_names(leaf.text)
+    elif leaf.text:
+        captures = tuple(name for name, _ in regex.list_named_groups(leaf.text))
     literals = tuple((literal, healthy.count(literal)) for literal in leaf.literals)
     return LeafStudy(describe_clause(leaf), literals, captures)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,19 +12,20 @@ from triage.base.errors import OptionError
 from triage.cli import lookup, options, streams
 
 if TYPE_CHECKING:
+    from triage.catalog.wording_draft import WordingDraft
     from triage.clusters import NearestCluster
-    from triage.model.store import Cluster
+    from triage.model import Cluster, Evidence
     from triage.store import Store
 
 
-Engine = Literal["letters", "meaning", "none"]
+Engine = Literal["wording", "meaning", "none"]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The cluster, like u-7f3a9c, or its name.", show_default=False)]
 Because = Annotated[str, typer.Option("--because", "-b", metavar="TEXT", help="The reason.", show_default=False)]
 StateOption = Annotated[
     Literal["waiting", "open", "named", "ignored", "promoted", "merged", "all"],
     typer.Option("--state", help="Only this state; waiting means open or named."),
 ]
-Near = Annotated[Engine, typer.Option("--near", help="Find near clusters by letters, by meaning, or not at all.")]
+Near = Annotated[Engine, typer.Option("--near", help="Find clusters of similar wording, of similar meaning, or none.")]
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="What is known about it.", show_default=False)]
 Target = Annotated[
     str | None, typer.Argument(metavar="[CLUSTER]", help="The target; default: a new cluster.", show_default=False)
@@ -88,16 +90,17 @@ def list_(
 
 def show(
     id: Id,  # noqa: A002
-    engine: Near = "letters",
+    engine: Near = "wording",
     format: options.PlainFormat = "text",  # noqa: A002
     output: options.Output = None,
     color: options.Color = "auto",
     width: options.Width = None,
     store: options.StoreFile = None,
 ) -> None:
-    """Show a cluster: fingerprints, lines, near clusters, incidents, log.
+    """Show a cluster: fingerprints, lines, near signatures and clusters, incidents, log.
 
-    Near clusters are suggestions, with the words in which they differ; decide with `merge` or `reject`.
+    Near clusters are suggestions, with the words in which they differ; decide with `merge` or `reject`. Where the lines
+    look like a new wording of a signature, the change of its file is drafted.
 
     \b
     Examples:
@@ -115,7 +118,8 @@ def show(
         entries = opened.audit.list_entries(subject=cluster.id)
         near, note = _find_near(opened, cluster.id, engine)
         reasons = opened.clusters.list_reasons(cluster.id)
-    details = clusters.ClusterDetails(cluster, exemplars, members, entries, reasons, near, note)
+    wordings = _draft_wordings([fact for _, _, facts in exemplars for fact in facts])
+    details = clusters.ClusterDetails(cluster, exemplars, members, entries, reasons, near, note, wordings)
     streams.write_format(
         format,
         output,
@@ -124,10 +128,19 @@ def show(
     )
 
 
+def _draft_wordings(facts: Sequence[Evidence]) -> tuple[WordingDraft, ...]:
+    from triage.catalog.near_misses import NearMissIndex
+    from triage.catalog.wording_draft import draft_wordings
+    from triage.cli import lookup
+
+    texts = list(dict.fromkeys(fact.text for fact in facts))
+    return draft_wordings(texts, NearMissIndex(lookup.load_signatures(())))
+
+
 def _find_near(opened: Store, cluster: str, engine: Engine) -> tuple[list[tuple[NearestCluster, Cluster]], str]:
     """Return near clusters and a note.
 
-    Without the package for letters, the default, the note says so; for meaning, which was asked for, it is an error.
+    Without the package for wording, the default, the note says so; for meaning, which was asked for, it is an error.
     """
     from triage.clusters.suggestions import tfidf
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_CLUSTERS = 2000  # clusters that are compared by meaning, the most important ones first
 
 VerdictOption = Annotated[
-    Literal["known", "unknown", "clean"] | None,
+    Literal["known", "unknown", "inconclusive", "clean"] | None,
     typer.Option("--verdict", help="Only this verdict.", show_default=False),
 ]
 SignatureOption = Annotated[

@@ -151,8 +151,8 @@ ReportFormat = Annotated[
 PlainFormat = Annotated[Literal["text", "json"], typer.Option("--format", "-f", help="Output format.")]
 TableFormat = Annotated[Literal["text", "json", "csv"], typer.Option("--format", "-f", help="Output format.")]
 FailOn = Annotated[
-    Literal["known", "unknown", "any"] | None,
-    typer.Option("--fail-on", help="Exit with 1 if this verdict is found.", show_default=False),
+    Literal["known", "unknown", "inconclusive", "any"] | None,
+    typer.Option("--fail-on", help="Exit with 1 if this verdict is found; any: all but clean.", show_default=False),
 ]
 Notify = Annotated[bool, typer.Option("--notify", help="Notify the routes of the settings.")]
 Link = Annotated[

@@ -30,6 +30,9 @@ Stall = Annotated[float, typer.Option("--stall", min=2, metavar="N", help="No pr
 StallLeast = Annotated[
     str, typer.Option("--stall-least", metavar="TIME", help="Minimum time of a stall, because of checkpoints.")
 ]
+Idle = Annotated[
+    str, typer.Option("--idle", metavar="TIME", help="No new lines for this time: report how the job ended.")
+]
 StopAfter = Annotated[
     str | None,
     typer.Option("--stop-after", metavar="TIME", help="Exit after this time without new lines.", show_default=False),
@@ -52,6 +55,7 @@ def watch(
     command: Exec = None,
     stall: Stall = 30.0,
     stall_least: StallLeast = "3m",
+    idle: Idle = "15m",
     poll: Annotated[str, typer.Option("--poll", metavar="TIME", help="How often to look for new lines.")] = "0.25s",
     stop_after: StopAfter = None,
     state: StateFile = None,
@@ -66,7 +70,8 @@ def watch(
 
     Reads the existing lines, then new ones: new files, rotated files, restarts. A failure is reported within two
     seconds and revised at most twice. Problems without an error are reported too: ranks that stop while others
-    continue, steps that become slow, no progress.
+    continue, steps that become slow, no progress. When no file grows any more and nothing shows that the job finished,
+    the last lines are diagnosed, and an unknown end is reported once.
 
     \b
     Examples:
@@ -88,7 +93,9 @@ def watch(
     interval = options.parse_duration(poll, "--poll") or 0.25
     max_idle = options.parse_duration(stop_after, "--stop-after")
     pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
-    watched = Watch(Follower(paths, Options(catalogs=tuple(catalog or ()))), pace)
+    idle_after = options.parse_duration(idle, "--idle") or 0.0
+    idle_after = idle_after if max_idle is None else min(idle_after, max_idle)
+    watched = Watch(Follower(paths, Options(catalogs=tuple(catalog or ()))), pace, idle_after=idle_after)
     state_path = None if no_state else state or state_file.default_path(paths)
     if state_path is not None:
         watched.follower.find_files(watched.clock())

@@ -1,4 +1,4 @@
-"""Clusters that people may want to merge: similar in letters, never merged automatically.
+"""Clusters that people may want to merge: similar in their wording, never merged automatically.
 
 Character n-grams find spellings and inflections that whole words miss. `Similarity` only ranks, and can be replaced.
 """

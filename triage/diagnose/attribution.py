@@ -23,6 +23,9 @@ WRAPPERS = frozenset(
         "ProcessExitedException",
         "SystemExit",
         "WorkerGroupFailureException",
+        "WorkerGroupError",
+        "TrainingFailedError",
+        "CalledProcessError",
     )
 )
 _CANCELLED = lazy_re(rf"CANCELLED AT {ISO}")

@@ -15,7 +15,7 @@ from triage.catalog.model import Signature
 from triage.diagnose.phrases import agree
 from triage.diagnose.sequences import group_of
 from triage.diagnose.time_order import Clocks, StartTimes, find_start
-from triage.model import Evidence, InferenceDetail
+from triage.model import EndingDetail, Evidence, InferenceDetail
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Candidate:
     `suspects` are the ranks that it blames; None: those that show it. Reasoning fills in `why` (sentences),
     `explained_by` (ids of causes, in the order of the rules), `edge_reasons` (the sentence for each of them),
     `demotion_reason` (why it cannot be a root cause as its role says), `superseded` (why it is over), and `start`.
+    `similar` are the signatures that an unknown failure looks like a new wording of.
     """
 
     signature: Signature | None
@@ -38,6 +39,7 @@ class Candidate:
     edge_reasons: dict[str, str] = field(default_factory=dict)
     demotion_reason: str = ""
     superseded: str = ""
+    similar: tuple[str, ...] = ()
     attempt: int = 0
     start: StartTimes = field(default_factory=StartTimes)
     clocks: Clocks = field(default_factory=Clocks)
@@ -77,7 +79,17 @@ class Candidate:
     @cached_property
     def is_exit_only(self) -> bool:
         """Whether an unknown failure is known only by how processes ended."""
-        return self.signature is None and all(fact.kind == "exit" for fact in self.facts)
+        return self.signature is None and all(
+            fact.kind == "exit" or (isinstance(fact.detail, EndingDetail) and fact.detail.strength == "weak")
+            for fact in self.facts
+        )
+
+    @cached_property
+    def is_weak_ending(self) -> bool:
+        """Whether an unknown failure is known only by last lines of a weak form."""
+        return self.signature is None and all(
+            isinstance(fact.detail, EndingDetail) and fact.detail.strength == "weak" for fact in self.facts
+        )
 
     @cached_property
     def observed_rank_set(self) -> frozenset[int]:

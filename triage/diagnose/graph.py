@@ -9,10 +9,14 @@ from triage.base.rank_ranges import format_ranks
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
-from triage.model import Evidence, ExceptionDetail
+from triage.model import EndingDetail, Evidence, ExceptionDetail
 
 EMPTY_CONTEXT = RuleContext((), {}, frozenset(), None, frozenset())
 NOT_A_ROOT = 9
+# Forms of endings that say how a process ended, not why.
+STATUS_FORMS = frozenset(
+    ("ended with a status", "status other than zero", "exit status line", "signal", "killed process")
+)
 
 
 @dataclass
@@ -63,6 +67,8 @@ def root_tier(candidate: Candidate) -> int | None:
     """Return how strong a root cause a candidate can be, 1 the strongest; None: it cannot be one."""
     if candidate.indicates == "outside" or candidate.demotion_reason:
         return 4
+    if candidate.is_weak_ending:
+        return 4 if all(map(is_status_ending, candidate.facts)) else 3
     if candidate.signature is None:
         return 2 if all(map(_has_no_message, candidate.facts)) else 1
     if candidate.role == "cause":
@@ -76,7 +82,16 @@ def root_tier(candidate: Candidate) -> int | None:
 
 
 def _has_no_message(fact: Evidence) -> bool:
-    return fact.kind == "exit" or (isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated)
+    return (
+        fact.kind == "exit"
+        or is_status_ending(fact)
+        or (isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated)
+    )
+
+
+def is_status_ending(fact: Evidence) -> bool:
+    """Whether the fact is a last line that says only with which status something ended."""
+    return isinstance(fact.detail, EndingDetail) and fact.detail.form in STATUS_FORMS
 
 
 def sort_tier(candidate: Candidate) -> int:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from triage.base.lazy_re import lazy_re
 from triage.diagnose.attribution import is_final_exception
-from triage.model import Evidence, ExceptionDetail, ExitDetail, Origin
+from triage.diagnose.completion import Completion, find_completion
+from triage.diagnose.survival import Progress, find_progress, why_survived
+from triage.model import EndingDetail, Evidence, ExceptionDetail, ExitDetail, Origin
 from triage.ranks.identity import JobMap
 from triage.records.activity import Activity
 
@@ -17,6 +20,13 @@ from triage.records.activity import Activity
 _TIME_ZONES = 15 * 3600.0
 # Signals that end a process otherwise than an exception does.
 _NO_EXCEPTION = frozenset(("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTERM"))
+# What stands in other files than those of ranks, and does not matter once all ranks finished.
+_OF_ENVIRONMENT = frozenset(("kernel", "scheduler", "message", "ending"))
+# What a rank prints when its peers, which finished too, are gone.
+_LOST_CONNECTION = lazy_re(
+    r"(?i)\bconnection (?:was )?(?:reset|refused|closed|lost)|"
+    r"broken pipe|\bsocket|\bpeer\b|end of file|\bEOF\b|\b(?:recv|send)\b|\bshut down"
+)
 _NO_DETAIL = ExceptionDetail()
 
 
@@ -31,6 +41,8 @@ class Outcome:
     spans: host (None: any) to the first and last time of what ranks wrote there
     writes: path to the ranks whose last lines say that they write it
     has_unlogged_exception: a process ended as by an exception, and no exception in the files can be its last
+    completion: what says that the job ended well
+    progress: the last steps of each writer
     """
 
     finished: Mapping[int, float | None]
@@ -44,11 +56,25 @@ class Outcome:
     spans: Mapping[str | None, tuple[float, float]] = field(default_factory=dict)
     writes: Mapping[str, frozenset[int]] = field(default_factory=dict)
     has_unlogged_exception: bool = False
+    completion: Completion = field(default_factory=Completion)
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it is proved that the job ended well."""
+        return self.completion.is_proved and not self.died
 
     def why_over(self, fact: Evidence) -> str:
         """Return why a failure did not end the job; empty when it may have."""
         ends = self.finish_offsets
         detail = fact.detail if isinstance(fact.detail, ExceptionDetail) else _NO_DETAIL
+        is_weak = isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong"
+        if is_weak and self.is_success and not self._follows_end(fact):
+            return "the job ended well, as other lines show"
+        if fact.origin.attempt == self.attempt and not self._ended_by_exception(fact.origin.rank):
+            survived = why_survived(fact, self.progress)
+            if survived:
+                return survived
         if not ends and fact.kind != "kernel" and not detail.continued and not detail.nonfatal:
             return ""
         if fact.origin.attempt < self.attempt and ends:
@@ -56,7 +82,12 @@ class Outcome:
         if not self.died:
             if fact.source in ends and fact.offset < ends[fact.source]:
                 return "the job finished afterwards"
-            if self.everyone and fact.kind in ("kernel", "scheduler", "message") and fact.component != "app":
+            is_of_environment = fact.kind in _OF_ENVIRONMENT and fact.component != "app"
+            if (
+                self.everyone
+                and is_of_environment
+                and (_LOST_CONNECTION.search(fact.text) or not self._follows_end(fact))
+            ):
                 return "every rank finished"
         if fact.kind == "kernel" and self._is_of_other_time(fact):
             return "the kernel logged it long before or after this job"
@@ -70,10 +101,16 @@ class Outcome:
             return "its rank made progress afterwards"
         return ""
 
+    def _follows_end(self, fact: Evidence) -> bool:
+        """Whether it stands behind the last line by which its source finished, and no launcher reports success."""
+        if any(activity.completion == "job" for _, activity in self.completion.lines):
+            return False
+        return fact.offset > self.finish_offsets.get(fact.source, fact.offset)
+
     def _finished_elsewhere(self, fact: Evidence) -> bool:
         """Whether its rank finished by another file: only the times, if any, can show that the failure came later."""
         rank, when = fact.origin.rank, fact.origin.time
-        if fact.kind not in ("exception", "message") or rank is None or rank not in self.finished:
+        if fact.kind not in ("exception", "message", "ending") or rank is None or rank not in self.finished:
             return False
         if fact.source in self.finish_offsets:
             return False
@@ -93,19 +130,19 @@ def find_outcome(
     facts: Sequence[Evidence], activities: Sequence[tuple[str, Activity]], job: JobMap, last_attempt: int = 0
 ) -> Outcome:
     """Return how the job ended, from its facts and the (source, activity) of its ranks, origins completed."""
-    finished: dict[int, float | None] = {}
+    completion = find_completion(activities, job)
+    finished = completion.finished
     ends: dict[str, int] = {}
+    for source, activity in completion.lines:
+        if activity.finished:
+            ends[source] = max(ends.get(source, 0), activity.offset)
     steps: dict[int, int] = {}
     times: dict[int, float] = {}
     doing: dict[tuple[str, int], str] = {}
     for source, activity in activities:
         rank, time = activity.origin.rank, activity.origin.time
-        if activity.finished:
-            ends[source] = max(ends.get(source, 0), activity.offset)
         if rank is None:
             continue
-        if activity.finished:
-            finished[rank] = max(finished.get(rank) or 0.0, time or 0.0) or None
         doing[(source, rank)] = activity.action
         if activity.step is not None:
             steps[rank] = max(steps.get(rank, 0), activity.step)
@@ -130,6 +167,8 @@ def find_outcome(
         spans=_time_spans(facts, activities),
         writes=_written_paths(activities),
         has_unlogged_exception=bool(exits) and _has_unlogged_exception(facts, exits),
+        completion=completion,
+        progress=find_progress(activities),
     )
 
 

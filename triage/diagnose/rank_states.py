@@ -1,4 +1,4 @@
-"""The state of each rank: failed, stalled, killed, silent or ok. Of several attempts, in the one that is diagnosed.
+"""The state of each rank: failed, stalled, killed, silent, ok or unclear, in the attempt that is diagnosed.
 
 Each sign is looked for on its own, and the first in SIGNS that a rank shows decides. What a rank says about itself
 comes before what is inferred from others, and what ended it before what it printed because of its end.
@@ -12,11 +12,11 @@ from typing import Literal
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.reason import ReasoningResult
-from triage.model import Evidence, ExitDetail, FlightDetail, InferenceDetail, RankState
+from triage.model import EndingDetail, Evidence, ExceptionDetail, ExitDetail, FlightDetail, InferenceDetail, RankState
 from triage.ranks.identity import JobMap
 from triage.records.activity import find_silent_ranks
 
-State = Literal["failed", "stalled", "killed", "ok", "silent"]
+State = Literal["failed", "stalled", "killed", "ok", "silent", "unclear"]
 Sign = Literal[
     "own failure",
     "gave up waiting",
@@ -28,7 +28,9 @@ Sign = Literal[
     "consequence",
     "stopped by launcher",
     "exit code",
+    "error",
     "finished",
+    "job succeeded",
     "log stopped",
     "wrote",
 ]
@@ -37,15 +39,17 @@ SIGNS: Mapping[Sign, State] = {
     "gave up waiting": "stalled",
     "killed from outside": "killed",  # by a signal, or as the kernel or the scheduler says
     "crashed": "failed",  # by a signal that a process causes itself
-    "absent": "silent",  # no file has a line of it
+    "absent": "silent",  # of a stated world, and no file has a line of it
     "stalled": "stalled",  # a dump, a stack or the other ranks show that it waits, or that others wait for it
     "stopped with the job": "killed",
     "consequence": "failed",  # it prints what follows from a failure elsewhere
     "stopped by launcher": "killed",  # which cleans up
     "exit code": "failed",
+    "error": "failed",  # its lines report one that ended nothing else
     "finished": "ok",
+    "job succeeded": "ok",  # as its launcher or scheduler says
     "log stopped": "silent",  # while the others go on
-    "wrote": "ok",
+    "wrote": "unclear",  # and nothing shows how it ended
 }
 # By what a signature indicates: what it means for a rank to show this failure.
 _SIGN_BY_INDICATION: Mapping[str, Sign] = {
@@ -105,7 +109,9 @@ def _ranks_by_sign(result: ReasoningResult, job: JobMap) -> dict[Sign, set[int]]
             for sign, shown in _fact_signs(fact):
                 ranks[sign].update(shown)
     ranks["stopped with the job"] = _stopped_with_job(root, job) if root else set()
+    ranks["error"] = _ranks_with_error(result.facts, attempt)
     ranks["finished"] = set(result.outcome.finished)
+    ranks["job succeeded"] = set(job.ranks) if result.outcome.is_success and not failures else set()
     if failures:
         ranks["stalled"] |= {
             fact.origin.rank
@@ -116,6 +122,21 @@ def _ranks_by_sign(result: ReasoningResult, job: JobMap) -> dict[Sign, set[int]]
     ranks["wrote"] = set(job.ranks)
     ranks["absent"] = set(range(min(job.world_size() or 0, _MOST_RANKS))) - job.ranks
     return ranks
+
+
+def _ranks_with_error(facts: Iterable[Evidence], attempt: int) -> set[int]:
+    """Return the ranks whose lines report an error that did not turn out to be over."""
+    return {
+        fact.origin.rank
+        for fact in facts
+        if fact.origin.rank is not None
+        and fact.origin.attempt == attempt
+        and (
+            fact.kind in ("terminate", "fatal-python", "crash")
+            or (isinstance(fact.detail, EndingDetail) and fact.detail.strength != "unlike")
+            or (isinstance(fact.detail, ExceptionDetail) and not fact.detail.nonfatal and not fact.detail.continued)
+        )
+    }
 
 
 def _failure_signs(one: Candidate) -> Iterator[tuple[Sign, Iterable[int]]]:

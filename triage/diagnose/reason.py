@@ -17,6 +17,7 @@ from triage.diagnose import attempts, attribution, causes, rules
 from triage.diagnose.candidates import Candidate, known_candidates, unknown_candidates
 from triage.diagnose.confidence import rate_confidence
 from triage.diagnose.context import RuleContext
+from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
@@ -32,7 +33,8 @@ class ReasoningResult:
     """All facts, the candidates with their reasons, the decision, and how the job ended.
 
     `suspects` and `suspicion` are what the ranks together suggest. `left_out` has the facts that did not end the job,
-    and why. `fired_rules` names the rules that changed something, `absent` the ranks without a line in any file.
+    and why. `fired_rules` names the rules that changed something, `absent` the ranks without a line in any file,
+    `timeouts` the signatures with a pattern that needed too much time.
     """
 
     facts: tuple[Evidence, ...]
@@ -45,6 +47,7 @@ class ReasoningResult:
     left_out: tuple[tuple[Evidence, str], ...] = ()
     fired_rules: frozenset[str] = frozenset()
     absent: tuple[int, ...] = ()
+    timeouts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class _AttemptResult:
     matches: dict[str, Match]
     inferences: tuple[Evidence, ...]
     fired_rules: frozenset[str]
+    timeouts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,12 @@ def _by_attempt(facts: Iterable[Evidence]) -> list[tuple[int, list[Evidence]]]:
 
 def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResult:
     """Match, infer, weigh and choose among the facts of one attempt."""
+    # Last lines stay last: what signatures know of them was read as other facts, from the same lines.
+    endings = [fact for fact in facts if fact.kind == "ending"]
+    stated = [fact for fact in facts if fact.kind != "ending"]
     session = job.matcher.start_session()
-    matches = session.add(facts)
+    matches = session.add(stated)
+    facts = [*stated, *endings]
     known = known_candidates(job.signatures, matches, facts, job.without)
     groups = group_unknown(facts, *_explained(job, matches, facts))
     context = _make_context(job, facts, matches, known)
@@ -157,7 +165,7 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     )
     inferred = rules.infer(context, has_cause=has_cause or has_measured, without=job.without)
     if inferred.inferences:
-        facts = [*facts, *inferred.inferences]
+        facts = [*stated, *inferred.inferences, *endings]
         before = {one.id: (matches[one.id], one) for one in known}
         matches = session.add(inferred.inferences)
         known = known_candidates(job.signatures, matches, facts, job.without, before)
@@ -173,7 +181,16 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
         candidate.attempt = number
     verdict = causes.Verdict(root, rivals, confidence)
     inferences = (*handed_in, *inferred.inferences) or tuple(fact for _, part in inferred.others[:1] for fact in part)
-    return _AttemptResult(number, tuple(facts), (*graph.candidates, *noise), verdict, matches, inferences, fired_rules)
+    return _AttemptResult(
+        number,
+        tuple(facts),
+        (*graph.candidates, *noise),
+        verdict,
+        matches,
+        inferences,
+        fired_rules,
+        session.list_timeouts(),
+    )
 
 
 def _make_context(
@@ -222,12 +239,18 @@ def _files_by_host(job: JobMap) -> dict[str, list[str]]:
 
 def _explained(
     job: _JobContext, matches: Mapping[str, Match], facts: Sequence[Evidence]
-) -> tuple[set[int], set[int | None]]:
-    """Return the indices of facts that signatures match, and the ranks with a known cause."""
-    roles = {name: job.signatures[name].role for name in matches}
-    known = {index for name, match in matches.items() if roles[name] != "noise" for index in match.indices}
-    causing = (match for name, match in matches.items() if roles[name] in ("cause", "either"))
-    return known, {facts[index].origin.rank for match in causing for index in match.indices}
+) -> tuple[MatchedFacts, set[int | None]]:
+    """Return which facts signatures match, and the ranks with a known cause."""
+    known, causing, others, signals = set[int](), set[int](), set[int](), set[int]()
+    for name, match in matches.items():
+        signature = job.signatures[name]
+        if signature.role == "noise":
+            continue
+        known.update(match.indices)
+        causing.update(match.indices if signature.role in ("cause", "either") else ())
+        (signals if signature.indicates == "ending" else others).update(match.indices)
+    matched = MatchedFacts(frozenset(known), frozenset(causing), frozenset(signals - others))
+    return matched, {facts[index].origin.rank for index in causing}
 
 
 def _solve_superseded(job: _JobContext, left_out: Iterable[tuple[Evidence, str]]) -> list[_AttemptResult]:
@@ -259,6 +282,7 @@ def _combine(
         suspects=tuple(sorted({fact.origin.rank for fact in chosen.inferences if fact.origin.rank is not None})),
         suspicion=next((fact.text for fact in chosen.inferences), ""),
         fired_rules=frozenset().union(*(one.fired_rules for one in (*solved, *superseded))),
+        timeouts=tuple(sorted({name for one in (*solved, *superseded) for name in one.timeouts})),
     )
 
 

@@ -14,20 +14,25 @@ from triage.base.rank_ranges import format_ranks
 from triage.catalog.remediation import fill_remediation
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.collection_advice import AvailableData, advise_collection
+from triage.diagnose.endings import is_among, is_stated_ending
 from triage.diagnose.graph import root_tier, sort_tier
+from triage.diagnose.headline import choose_headline
 from triage.diagnose.live_processes import describe_live_processes
-from triage.diagnose.phrases import capitalise, join_names
+from triage.diagnose.phrases import capitalise, join_names, shorten
 from triage.diagnose.reason import ReasoningResult
+from triage.diagnose.unknown_advice import advise_unknown
 from triage.model import Evidence, ExceptionDetail, Finding, FlightDetail, Moment, Verdict, Warning
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
 from triage.records.activity import find_silent_ranks
 
+NEAR_BYTES = 1000  # between a failure and last lines that tell more of it
 EVIDENCE_PER_FINDING = 5
 MOST_MOMENTS = 200
 _MOST_SILENT = 5
 _MOST_CAUSES = 5
 _MOST_PLACES = 3
+_LONGEST_QUOTE = 160
 _RANK_BASIS = {
     "exit status": "The line names no rank; only this rank ended in that way",
     "only rank on its host": "The line names no rank; only this rank ran on its host",
@@ -68,10 +73,12 @@ def _build_finding(candidate: Candidate, result: ReasoningResult, shown_sources:
     signature = candidate.signature
     is_root = candidate is result.verdict.root
     evidence = tuple(_representatives(candidate.facts, set() if is_root else shown_sources))
+    if is_root and len(evidence) == 1:
+        evidence = with_surroundings(evidence[0], result.facts)
     shown_sources.update(fact.source for fact in evidence)
     finding = Finding(
         signature=signature.id if signature else None,
-        title=signature.title if signature else candidate.facts[0].text.split("\n", 1)[0][:200],
+        title=signature.title if signature else choose_headline(candidate.facts),
         domain=signature.domain if signature else "unknown",
         role=signature.role if signature else "cause",
         severity=signature.severity if signature else "fatal",
@@ -84,9 +91,11 @@ def _build_finding(candidate: Candidate, result: ReasoningResult, shown_sources:
         explained_by=tuple(candidate.explained_by),
         why=tuple(map(capitalise, (*candidate.why, *_reasons(candidate, result)))),
         evidence=evidence,
+        similar=candidate.similar,
     )
     if signature is None:
-        return finding
+        advice = advise_unknown(candidate.facts, candidate.ranks, candidate.cluster)
+        return replace(finding, remediation=advice) if is_root else finding
     return replace(
         finding,
         revision=signature.revision,
@@ -116,6 +125,32 @@ def _representatives(facts: Sequence[Evidence], shown_sources: set[str]) -> list
             fact for fact in heapq.nsmallest(EVIDENCE_PER_FINDING + 1, facts, key=_earliness) if fact not in chosen
         ]
     return chosen[:EVIDENCE_PER_FINDING]
+
+
+def with_surroundings(fact: Evidence, facts: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Return a failure with what its process printed around it: the exception that was being handled, its last lines.
+
+    Last lines that only repeat the failure, or stand more than NEAR_BYTES from it, are left out.
+    """
+    endings = [
+        other
+        for other in facts
+        if is_stated_ending(other)
+        and other is not fact
+        and is_among(fact, other)
+        and abs(other.offset - fact.offset) <= NEAR_BYTES
+        and _first_line(other) not in fact.text
+    ]
+    handled = next((other for other in facts if _is_handled_by(other, fact)), None)
+    if handled is not None:
+        fact = replace(fact, text=f"{fact.text}\nraised while handling {_first_line(handled)}")
+    return (fact, *endings[:1])
+
+
+def _is_handled_by(other: Evidence, fact: Evidence) -> bool:
+    """Whether the other fact is the exception during whose handling this one was raised."""
+    is_context = isinstance(other.detail, ExceptionDetail) and other.detail.chain == "context"
+    return is_context and other is not fact and (other.source, other.end) == (fact.source, fact.end)
 
 
 def _earliness(fact: Evidence) -> tuple[object, ...]:
@@ -170,6 +205,8 @@ def decide_verdict(
 ) -> tuple[Verdict, Finding | None]:
     """Return the verdict and the finding to act on. Symptoms alone make an unknown failure with suspects, no cause.
 
+    Without a failure the job is clean only if it is proved that it ended well.
+
     `versions` of programs, as far as known, decide what settings are called in the advice on what to collect.
     """
     root = result.verdict.root
@@ -185,7 +222,7 @@ def decide_verdict(
     undecided = [fact for fact in result.facts if isinstance(fact.detail, FlightDetail) and fact.detail.undecided]
     if undecided and not result.outcome.finish_offsets:
         return "unknown", _undecided(undecided, _advice(result, versions or {}))
-    return "clean", None
+    return ("clean" if result.outcome.is_success else "inconclusive"), None
 
 
 def _advice(result: ReasoningResult, versions: Mapping[str, str]) -> tuple[str, ...]:
@@ -277,10 +314,18 @@ def collect_warnings(result: ReasoningResult, job: JobMap) -> list[Warning]:
         *_warn_of_silent_ranks(result),
         *describe_live_processes(result),
         *(
-            Warning("handled", fact.source, f"{fact.text.splitlines()[0][:160]!r} did not end the job: {why}")
+            Warning("pattern-timeout", None, f"A pattern of {name} took too long, so it was not searched in every line")
+            for name in result.timeouts
+        ),
+        *(
+            Warning("handled", fact.source, f"{_first_line(fact)!r} did not end the job: {why}")
             for fact, why in result.left_out
         ),
     ]
+
+
+def _first_line(fact: Evidence) -> str:
+    return shorten(fact.text.partition("\n")[0], _LONGEST_QUOTE)
 
 
 def _warn_of_silent_ranks(result: ReasoningResult) -> list[Warning]:

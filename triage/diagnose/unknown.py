@@ -10,20 +10,24 @@ from collections.abc import Collection, Sequence
 from triage.clusters import fingerprint
 from triage.clusters.fingerprint import cluster_id
 from triage.diagnose.attribution import WRAPPERS
-from triage.model import CrashDetail, Evidence, ExceptionDetail, ExitDetail
+from triage.diagnose.endings import MatchedFacts, is_among, select_endings
+from triage.diagnose.graph import is_status_ending
+from triage.diagnose.headline import has_no_message
+from triage.model import CrashDetail, EndingDetail, Evidence, ExceptionDetail, ExitDetail
 
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
+_ALL_KINDS = _KINDS | {"ending"}
 
 
 def group_unknown(
-    facts: Sequence[Evidence], known: set[int], explained_ranks: Collection[int | None] = ()
+    facts: Sequence[Evidence], matched: MatchedFacts, explained_ranks: Collection[int | None] = ()
 ) -> dict[str, list[Evidence]]:
     """Return cluster id to the facts of failures that no signature matches.
 
-    `known` are the indices of the facts that signatures match, `explained_ranks` the ranks with a known cause: how
-    such a rank ended is no failure of its own.
+    `explained_ranks` are the ranks with a known cause: how such a rank ended is no failure of its own.
     """
-    if not [fact for index, fact in enumerate(facts) if fact.kind in _KINDS and index not in known]:
+    known = matched.known
+    if not [fact for index, fact in enumerate(facts) if fact.kind in _ALL_KINDS and index not in known]:
         return {}
     places = {_place(facts[index]) for index in known}
     erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"}
@@ -33,6 +37,9 @@ def group_unknown(
         for index, fact in enumerate(facts)
         if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
     ]
+    endings = select_endings(facts, matched, failures)
+    ended = {fact.origin.rank for fact in endings if not is_status_ending(fact)}
+    failures = [fact for fact in failures if fact.kind != "exit" or _is_failure(fact, erring | ended)] + endings
     prints = [fingerprint(fact) for fact in failures]
     # `Caught ValueError in DataLoader worker process 3` stands next to the exception that was caught.
     anchored = {_place(fact) for fact, print_ in zip(failures, prints, strict=True) if print_.anchored}
@@ -40,7 +47,17 @@ def group_unknown(
     for fact, print_ in zip(failures, prints, strict=True):
         if print_.anchored or _place(fact) not in anchored:
             groups.setdefault(cluster_id(print_.key), []).append(fact)
+    for members in groups.values():
+        members += _last_lines_beside(facts, members)
     return groups
+
+
+def _last_lines_beside(facts: Sequence[Evidence], members: Sequence[Evidence]) -> list[Evidence]:
+    """Return the endings whose lines hold failures without a message: they say more than a status or a stack."""
+    if not all(map(has_no_message, members)):
+        return []
+    endings = [fact for fact in facts if isinstance(fact.detail, EndingDetail) and fact.detail.strength != "unlike"]
+    return [one for one in endings if one not in members and any(is_among(member, one) for member in members)]
 
 
 def _place(fact: Evidence) -> tuple[str, int, int]:

@@ -39,6 +39,8 @@ TRIGGERS: tuple[str, ...] = (
     " terminated with the following error",
     "died from signal ",
     " exited on signal ",
+    " noticed that process rank ",
+    "Process name: [[",
     "SyntaxError: ",
     "IndentationError: ",
     "TabError: ",

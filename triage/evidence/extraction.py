@@ -15,6 +15,7 @@ import msgspec
 from triage import evidence
 from triage.base.forks import map_forked
 from triage.base.lazy_re import lazy_re
+from triage.evidence.endings.extraction import find_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap
 from triage.ranks.file_names import is_process_snapshot, parse_file_name
@@ -165,13 +166,32 @@ def extract_source(
     if layout.width or len(scan.tail) == scan.size:  # it is small: the tail is all of it
         hits = sorted([*hits, *_find_broken_hits(scan.tail, layout, literals)])
     tracebacks = _find_headerless(source, scan, read, context) if small else ()
+    endings = _find_endings(text, source, scan, read, earlier)
+    hits = sorted([*hits, *endings.hits]) if endings.hits else hits
     facts: list[Evidence] = []
     for block, more in build_blocks(text, hits, tracebacks):
         extracted = evidence.extract(block)
         if extracted and more:
             extracted[-1:] = [evidence.add_count(extracted[-1], more)]
         facts += extracted
+    facts += endings.facts
     return ExtractedSource(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Endings:
+    """The endings in a source, and hits for the exceptions that its last records hold as objects."""
+
+    facts: tuple[Evidence, ...] = ()
+    hits: tuple[Named, ...] = ()
+
+
+def _find_endings(text: Text, source: Source, scan: ScanResult, read: Read, earlier: Sequence[Activity]) -> _Endings:
+    """Look for endings at the end of a source that processes wrote."""
+    if is_process_snapshot(source.name, scan.head or scan.tail):
+        return _Endings()
+    facts, quoting = find_endings(text, scan, read, [activity.offset for activity in earlier])
+    return _Endings(tuple(facts), tuple((line.offset, line.end, (HEADER,), 0) for line in quoting))
 
 
 def pack(extracted: ExtractedSource) -> Any:

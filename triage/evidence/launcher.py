@@ -39,6 +39,7 @@ _OTHERS = lazy_re(
 _MPI = lazy_re(
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
 )
+_MPI_EXIT = lazy_re(r"Process name: \[\[\d+,\d+\],\s?(?P<rank>\d+)\] Exit code:\s+(?P<code>-?\d+)")
 _SIGNALS = {
     "Killed": "SIGKILL",
     "Terminated": "SIGTERM",
@@ -54,9 +55,10 @@ def extract(block: Block) -> list[Evidence]:
         return _parse_entry(block, "\n".join(block.lines))
     if block.form == "traceback" and "ChildFailedError" in "\n".join(block.lines):
         return _parse_table(block)
-    if block.form != "line" and block.form != "c10":
+    if block.form not in ("line", "c10", "notice", "process-name"):
         return []
-    text = block.lines[0]
+    # Open MPI wraps its notices at 72 columns.
+    text = " ".join(map(str.strip, block.lines)) if block.form in ("notice", "process-name") else block.lines[0]
     for pattern, parse in _LINES:
         match = pattern.search(text)
         if match is not None:
@@ -185,10 +187,18 @@ def _parse_mpirun(block: Block, match: re.Match[str]) -> list[Evidence]:
     return [_make_exit(block, origin, -int(match["signal"]), pid=pid, text=match.string)]
 
 
+def _parse_mpi_exit(block: Block, match: re.Match[str]) -> list[Evidence]:
+    """Parse `Process name: [[43011,1],3]` and `Exit code: 7`, Open MPI's notice of the first failed process."""
+    code = int(match["code"])
+    origin = dataclasses.replace(block.origin, rank=int(match["rank"]))
+    return [_make_exit(block, origin, code, first_observed=True)] if code else []
+
+
 _LINES = (
     (_FAILED, _parse_failed),
     (_STOPPED, _parse_stopped),
     (_SRUN, _parse_srun),
     (_OTHERS, _parse_other),
     (_MPI, _parse_mpirun),
+    (_MPI_EXIT, _parse_mpi_exit),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from triage.base.rank_ranges import format_rank_numbers
 from triage.catalog.model import Signature
+from triage.catalog.remediation import fill_remediation
 from triage.model import Diagnosis, Evidence, Explanation, Feedback, Finding, Incident, Moment, Warning
 from triage.render import phrases
 from triage.render.json import document
@@ -75,13 +76,14 @@ def similar_incident(item: SimilarIncident) -> dict[str, Any]:
 
 
 def advice(signature: Signature) -> dict[str, Any]:
-    """Return what the catalog says about a failure."""
+    """Return what the catalog says about a failure, without the sentences that need the values of a job."""
+    general = fill_remediation(signature, {})
     return {
         "title": signature.title,
         "meaning": signature.meaning,
         "impact": signature.impact,
-        "summary": signature.summary,
-        "steps": list(signature.steps),
+        "summary": general.summary,
+        "steps": list(general.steps),
         "falsepositives": list(signature.falsepositives),
         "references": list(signature.references),
     }

@@ -6,6 +6,7 @@ from triage.model.details import (
     Chain,
     CrashDetail,
     Detail,
+    EndingDetail,
     ExceptionDetail,
     ExitDetail,
     FlightDetail,
@@ -16,11 +17,14 @@ from triage.model.details import (
     StackDetail,
 )
 from triage.model.diagnosis import (
+    INCONCLUSIVE,
     Diagnosis,
     Event,
     Explanation,
+    FinalLine,
     Finding,
     Fingerprint,
+    Inconclusive,
     Job,
     Moment,
     RankState,
@@ -37,6 +41,10 @@ from triage.model.store import AuditEntry, Cluster, DiagnosisChange, Feedback, I
 from triage.model.watch import Episode, EventKind, WatchEvent
 
 __all__ = [
+    "INCONCLUSIVE",
+    "Inconclusive",
+    "FinalLine",
+    "EndingDetail",
     "Audit",
     "AuditEntry",
     "Basis",

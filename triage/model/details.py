@@ -107,6 +107,22 @@ class FlightDetail(Detail):
 
 
 @dataclass(frozen=True, slots=True)
+class EndingDetail(Detail):
+    """The last lines of a writer that its program died with, recognised by their form.
+
+    `form` is the name of a form of `evidence.endings`, `runtime` the family that prints it. `strength`: `strong` where
+    any program prints the form only when it fails; `weak` where it counts only as the last lines of a rank; `unlike`
+    for lines of a new shape without any term of failing, which are no failure by themselves. `first` is the offset of
+    the first of these lines.
+    """
+
+    form: str
+    runtime: str
+    strength: Literal["strong", "weak", "unlike"]
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class InferenceDetail(Detail):
     """A conclusion. `evidence_kind` is the kind of fact that it rests on, `waiting` ranks wait for those it names.
 
@@ -130,6 +146,7 @@ DETAILS: dict[str, type[Detail]] = {
         SchedulerDetail,
         StackDetail,
         FlightDetail,
+        EndingDetail,
         InferenceDetail,
     )
 }

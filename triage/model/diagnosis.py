@@ -14,7 +14,12 @@ Role = Literal["cause", "symptom", "either", "confirmation", "noise", "guide"]
 Severity = Literal["fatal", "error", "warning", "info"]
 
 
-Verdict = Literal["known", "unknown", "clean"]
+Verdict = Literal["known", "unknown", "inconclusive", "clean"]
+"""`clean` needs a proof that the job ended well; `inconclusive`: neither a failure nor such a proof."""
+
+
+INCONCLUSIVE = "No failure recognised, and no proof of a good end"
+"""The verdict `inconclusive` in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,10 @@ class Remediation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A matched signature, or (`signature` None) a failure that no signature knows, with its evidence and reasons."""
+    """A matched signature, or (`signature` None) a failure that no signature knows, with its evidence and reasons.
+
+    `similar` are the signatures that an unknown failure looks like a new wording of.
+    """
 
     signature: str | None
     title: str
@@ -48,15 +56,19 @@ class Finding:
     captures: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
     remediation: Remediation = Remediation()
+    similar: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RankState:
-    """How one rank ended, with the step and the time of its last line."""
+    """How one rank ended, with the step and the time of its last line.
+
+    `ok` ranks finished, or are of a job that did; of `unclear` ranks nothing shows how they ended.
+    """
 
     rank: int
     host: str | None
-    state: Literal["failed", "stalled", "killed", "ok", "silent"]
+    state: Literal["failed", "stalled", "killed", "ok", "silent", "unclear"]
     last_step: int | None = None
     last_time: float | None = None
 
@@ -98,8 +110,37 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalLine:
+    """A line at the end of a rank or, where `rank` is None, of a file. `text` has no prefix."""
+
+    rank: int | None
+    source: str
+    line: int | None
+    time: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inconclusive:
+    """What is known where no failure is recognised and nothing proves a good end. All texts are sentences.
+
+    `why`: what is missing or unreadable. `last_lines`: where the logs end, first what stopped first. `unusual_lines`:
+    lines near the end that are unlike all before them. `next_steps`: what to add.
+    """
+
+    why: tuple[str, ...]
+    last_lines: tuple[FinalLine, ...] = ()
+    unusual_lines: tuple[FinalLine, ...] = ()
+    looked_for: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The whole answer. `render.json` writes it as "triage.diagnosis/1" (docs/json.md)."""
+    """The whole answer. `render.json` writes it as "triage.diagnosis/2" (docs/json.md).
+
+    `inconclusive` is set for that verdict only.
+    """
 
     tool_version: str
     catalog_version: str
@@ -112,6 +153,7 @@ class Diagnosis:
     ranks: tuple[RankState, ...] = ()
     warnings: tuple[Warning, ...] = ()
     stats: Stats = Stats()
+    inconclusive: Inconclusive | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,3 +123,4 @@ class LastLine:
     step: int | None
     text: str
     source: str
+    offset: int = 0

@@ -7,12 +7,14 @@ from typing import Literal
 
 from triage.model.diagnosis import Diagnosis
 
-EventKind = Literal["failure", "revised", "recovered", "silent", "back", "slow", "usual", "stalled", "resumed"]
+EventKind = Literal[
+    "failure", "revised", "recovered", "inconclusive", "silent", "back", "slow", "usual", "stalled", "resumed"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One event of a running job: a failure with its diagnosis, or a change of pace.
+    """One event of a running job: a failure or an unknown end with its diagnosis, or a change of pace.
 
     `at` is in seconds since 1970. `ranks` lists the ranks concerned; it is empty for all ranks or unknown ranks.
     `hosts` lists the known hosts of these ranks.

@@ -17,7 +17,9 @@ from triage.diagnose.explain import explain_signature
 from triage.evidence.redact import redact
 from triage.model import Audit, Diagnosis, Explanation, Timeline
 from triage.pipeline import summary
+from triage.pipeline.final_lines import explain_end
 from triage.pipeline.intake import Intake
+from triage.pipeline.last_activity import with_last_activity
 from triage.pipeline.results import AnalysedJob, ScannedJob
 from triage.pipeline.stages import analyse, read_job
 
@@ -97,6 +99,8 @@ def _diagnosis(analysed: AnalysedJob, started: float) -> Diagnosis:
     verdict, root = report.decide_verdict(analysed.result, analysed.job.versions)
     known, unknown = report.build_findings(analysed.result)
     with analysed.texts as texts:
+        root = with_last_activity(root, analysed) if root else None
+        inconclusive = explain_end(analysed) if verdict == "inconclusive" else None
         reported = (*([root] if root else []), *known, *unknown)
         texts.count_lines(fact for finding in reported for fact in finding.evidence)
         diagnosis = Diagnosis(
@@ -115,5 +119,6 @@ def _diagnosis(analysed: AnalysedJob, started: float) -> Diagnosis:
                 seconds=round(time.monotonic() - started, 3),
                 peak_memory_bytes=summary.peak_memory(),
             ),
+            inconclusive=inconclusive,
         )
     return evidence.redact_all(diagnosis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,11 @@ from typing import BinaryIO
 
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact, StreamReader
-from triage.base.errors import InputError
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Source, Warning
+from triage.pipeline.document_names import NameKind, classify_name
+from triage.pipeline.document_texts import SAMPLE_BYTES, TextKind, classify_text
+from triage.ranks.file_names import is_process_snapshot
 from triage.scan.interface import ScanResult
 from triage.sources.interface import source_in_place
 
@@ -23,13 +25,11 @@ _WRITER_MARKS = lazy_re(
 )
 
 
-# Programs, settings and documents quote failures that did not happen: `raise RuntimeError("CUDA out of memory")`.
-_NOT_OUTPUT = lazy_re(
-    r"\.(?:py|pyi|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|java|js|ts|css|html?"
-    r"|sh|bash|ya?ml|toml|ini|cfg|md|rst|tex|diff|patch)$",
-    re.I,
-)
+# What only the state of an object of Kubernetes has, not what people write to create it.
+_STATE_FILES = (".yaml", ".yml")
+_OBJECT_STATE = lazy_re(rb"(?m)^ {0,40}(?:- )?(?:containerStatuses|finishedAt|startedAt|lastTransitionTime|phase): ?")
 _IN_EVERY_SHELL = (b"PATH=", b"PWD=")  # what every shell has in its environment
+_KIND_NAMES: dict[TextKind, str] = {"document": "a document", "program": "a program", "data": "a data set"}
 _COLLECTION_REPORT = "!/COLLECTED.md"
 _NOT_COLLECTED = lazy_re(r"- \S*/(?P<piece>[^\s/]+): (?P<why>.+)")
 _MOST_NAMED = 5
@@ -65,8 +65,10 @@ class _Container:
                 self.intake.warnings.extend(warnings_of_collection(report, source.name))
                 continue
             content = _content(source, stream) if source.kind not in ("text", "empty") else None
-            if self.intake.skip(source.name, content):
+            if self.intake.skip(source.name, content, _first_bytes(stream)):
                 continue
+            if source.kind in ("empty", "binary"):
+                self.intake.unread.append((source.name, source.kind))
             if source.kind == "text" and stream is not None:
                 yield source, stream
             elif content is not None:
@@ -91,57 +93,139 @@ def warnings_of_collection(text: str, name: str) -> list[Warning]:
 class Intake:
     """The files of a job, sorted into logs, artifacts and what is skipped.
 
-    `artifacts` and `warnings` fill up while the scan reads the containers.
+    `artifacts`, `warnings` and `unread`, the (name, kind) of empty and binary files, fill up while the scan reads the
+    containers.
     """
 
     def __init__(self, files: Sequence[sources.File], paths: Sequence[str] = ()) -> None:
         self._named_by_user = frozenset(paths)
+        self._roots = sorted((path.rstrip("/") + "/" for path in paths), key=len, reverse=True)
         self.warnings: list[Warning] = []
         self.artifacts: list[Artifact] = []
+        self.unread: list[tuple[str, str]] = []
         self._skipped: set[str] = set()
-        self.files = [file for file in files if file.kind == "environment" or not self.skip(file.name)]
-        if self._skipped and all(file.kind in ("empty", "binary", "elf") for file in self.files):
-            hint = "Give the directory that holds the job's stdout and stderr, or name one of these files."
-            raise InputError(
-                "only programs, settings or documents here, no logs", hint=hint, path=", ".join(paths[:3]) or None
-            )
+        self._skipped_by_text: dict[str, str] = {}
+        self._has_output = any(file.kind not in ("empty", "elf") and self._may_be_log(file) for file in files)
+        self.files = [
+            file
+            for file in files
+            if file.kind == "environment" or not self.skip(file.name, None, self._read_sample(file))
+        ]
 
     def containers(self) -> list[_Container]:
         """Return one container for each file, to be scanned."""
         return [_Container(file, self, source_in_place(file) if file.kind == "text" else None) for file in self.files]
 
-    def skip(self, name: str, content: Artifact | None = None) -> bool:
-        """Skip a file that people write, not jobs, by its name, and return whether it is skipped.
+    def skip(self, name: str, content: Artifact | None = None, start: bytes = b"") -> bool:
+        """Skip a file that people write, not jobs, by its name and its text, and return whether it is skipped.
 
-        A path that the user named is read whatever it is, and so is a whole environment (`export -p > env.sh`).
+        A path that the user named is read whatever it is, and so is a whole environment (`export -p > env.sh`), the
+        state of objects that a cluster writes (`kubectl get pod -o yaml`), and a text that is a log by any name.
+        `start` has the first bytes, and may have the last ones behind them.
         """
-        if name in self._named_by_user or _NOT_OUTPUT.search(name.removesuffix(".gz")) is None:
+        if name in self._named_by_user or (content is not None and _is_whole_environment(content)):
             return False
-        if content is not None and _is_whole_environment(content):
+        kind = self._classify_name(name)
+        if kind == "output" or (kind in ("fixture", "neutral") and not self._has_output):
             return False
-        self._skipped.add(name)
-        return True
+        if kind == "written":
+            is_skipped = not (name.endswith(_STATE_FILES) and _OBJECT_STATE.search(start) is not None)
+            is_skipped = is_skipped and (not start or classify_text(start) != "output")
+            why = ""
+        else:
+            of_others = "of tests, of a package or of an earlier run"
+            why = of_others if kind == "fixture" else _why_no_output(kind, name, start)
+            is_skipped = bool(why) and content is None
+        if is_skipped:
+            self.unread.append((name, why or "a program, settings or a document"))
+            self._skipped.update(() if why else (name,))
+            self._skipped_by_text.update({name: why} if why else {})
+        return is_skipped
+
+    def _may_be_log(self, file: sources.File) -> bool:
+        """Whether its name, or where that says nothing its text, is that of a log."""
+        kind = self._classify_name(file.name)
+        return kind == "output" or (
+            kind == "neutral" and (file.kind != "text" or not _why_no_output(kind, file.name, self._read_sample(file)))
+        )
+
+    def _classify_name(self, name: str) -> NameKind:
+        root = next((root for root in self._roots if name.startswith(root)), "")
+        return classify_name(name[len(root) :])
+
+    def _read_sample(self, file: sources.File) -> bytes:
+        """Return the first and the last bytes of a file whose name alone does not show what it is."""
+        if file.kind != "text" or self._classify_name(file.name) in ("output", "fixture"):
+            return b""
+        try:
+            with open(file.path, "rb") as opened:
+                start = opened.read(SAMPLE_BYTES)
+                if file.size <= SAMPLE_BYTES:
+                    return start
+                opened.seek(max(SAMPLE_BYTES, file.size - SAMPLE_BYTES // 2))
+                return start.rpartition(b"\n")[0] + b"\n" + opened.read(SAMPLE_BYTES // 2).partition(b"\n")[2]
+        except OSError:
+            return b""
 
     def all_warnings(self) -> list[Warning]:
-        """Return the warnings once everything is read, with one for all skipped files."""
-        if not self._skipped:
-            return self.warnings
-        first = ", ".join(sorted(self._skipped)[:_MOST_NAMED])
-        left_out = len(self._skipped) - _MOST_NAMED
-        more = f" and {left_out} more" if left_out > 0 else ""
-        message = (
-            f"skipped, because programs, settings and documents are not logs: {first}{more}; name a file to read it"
-        )
-        return [*self.warnings, Warning("no-output", None, message)]
+        """Return the warnings once everything is read, with one for all files that are skipped for the same reason."""
+        warnings = list(self.warnings)
+        if self._skipped:
+            why = "programs, settings and documents are not logs"
+            warnings.append(_warn_of_skipped(why, sorted(self._skipped)))
+        if self._skipped_by_text:
+            names = [f"{name} ({kind})" for name, kind in sorted(self._skipped_by_text.items())]
+            warnings.append(_warn_of_skipped("their text is not the output of a job", names))
+        return warnings
 
     def warn_unreadable(self, name: str, error: OSError) -> None:
         """Warn that a file could not be read to its end."""
+        self.unread.append((name, "unreadable"))
         self.warnings.append(Warning("unreadable", name, f"could not be read to its end: {error.strerror or error}"))
 
     def identity(self, scanned: Sequence[tuple[Source, ScanResult]]) -> list[str]:
         """Return what makes a job the same job: sizes and edges of its texts, whatever the files are called."""
+        if not any(scan.size for _, scan in scanned) and not any(artifact.data for artifact in self.artifacts):
+            unread = {name: name for name, _ in self.unread} | {file.name: file.path for file in self.files}
+            return sorted(f"{name} {_identify_bytes(path)}" for name, path in unread.items())
         texts = [f"{scan.size} {hash_of(scan.head)} {hash_of(scan.tail)}" for _, scan in scanned]
         return sorted(texts + [hash_of(artifact.data[:_EDGE_BYTES]) for artifact in self.artifacts])
+
+
+def _identify_bytes(path: str) -> str:
+    """Return the size and the edges of a file of which nothing was understood, as far as they can be read."""
+    try:
+        size = os.stat(path).st_size
+        with open(path, "rb") as opened:
+            data = opened.read(_EDGE_BYTES)
+            opened.seek(max(0, size - _EDGE_BYTES))
+            return f"{size} {hash_of(data + opened.read(_EDGE_BYTES))}"
+    except OSError as error:
+        return f"{error.errno}"
+
+
+def _why_no_output(kind: NameKind, name: str, start: bytes) -> str:
+    """Return what a text is that no job wrote; empty where a job may have written it."""
+    if not start or is_process_snapshot(name, start):
+        return ""
+    text_kind = classify_text(start, is_named_document=kind == "document")
+    if text_kind == "unclear" and kind == "document":
+        text_kind = "document"
+    return _KIND_NAMES.get(text_kind, "")
+
+
+def _warn_of_skipped(why: str, names: Sequence[str]) -> Warning:
+    left_out = len(names) - _MOST_NAMED
+    more = f" and {left_out} more" if left_out > 0 else ""
+    return Warning(
+        "no-output", None, f"skipped, because {why}: {', '.join(names[:_MOST_NAMED])}{more}; name a file to read it"
+    )
+
+
+def _first_bytes(stream: BinaryIO | None) -> bytes:
+    """Return the first bytes of a stream without consuming them, where it can."""
+    peek = getattr(stream, "peek", None)
+    return peek(_EDGE_BYTES) if peek is not None else b""
 
 
 def _is_whole_environment(content: Artifact) -> bool:

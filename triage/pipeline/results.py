@@ -32,7 +32,10 @@ class ScannedJob:
 
 @dataclass(frozen=True, slots=True)
 class AnalysedJob:
-    """Everything that was extracted and concluded; every answer is made from it."""
+    """Everything that was extracted and concluded; every answer is made from it.
+
+    `unread` are the (name, kind) of files that hold no text and no artifact.
+    """
 
     catalog: Catalog
     extracted: ExtractedJob
@@ -42,6 +45,7 @@ class AnalysedJob:
     job: Job
     warnings: tuple[Warning, ...]
     stats: Stats
+    unread: tuple[tuple[str, str], ...] = ()
 
     def all_warnings(self) -> tuple[Warning, ...]:
         """Return the warnings, with those about files that were lost since they were scanned."""

@@ -56,6 +56,11 @@ class ScannedTexts:
             return lambda offset, length: self._files.read_at(path, offset, length)
         return self._window(source.name, scan).read
 
+    @property
+    def scanned(self) -> list[tuple[Source, ScanResult]]:
+        """The sources with their scans, sorted by name."""
+        return list(self._by_name.values())
+
     def last_lines(self, extracted: ExtractedJob) -> list[LastLine]:
         """Return the last line of each rank: the latest by its timestamp, within a source the last by its offset."""
         job, texts = extracted.job, dict[str, Text]()
@@ -77,7 +82,8 @@ class ScannedTexts:
             text = texts[name] = texts.get(name) or source_text(*self._by_name[name], read, extracted)
             parts = text.parse_line(read(activity.offset, LONGEST).split(b"\n", 1)[0], activity.offset)
             line = parts[-1].parsed.text[:_MOST_BYTES].rstrip() if parts else ""
-            lines.append(LastLine(rank, time if time != float("-inf") else None, activity.step, line, name))
+            shown_time = time if time != float("-inf") else None
+            lines.append(LastLine(rank, shown_time, activity.step, line, name, activity.offset))
         return lines
 
     def _window(self, name: str, scan: ScanResult) -> SavedCells:
@@ -121,9 +127,23 @@ class ScannedTexts:
 
     def with_lines(self, finding: _WithEvidence) -> _WithEvidence:
         """Return the finding, deviation or explanation with the line numbers of its evidence."""
-        return replace(finding, evidence=self._numbered(finding.evidence))
+        return replace(finding, evidence=self.number_lines(finding.evidence))
 
-    def _numbered(self, facts: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    def number_final_lines(self, facts: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+        """Return facts near the ends of sources with their line numbers; without one where a stream is too long."""
+        numbered = []
+        for fact in facts:
+            source, scan = self._by_name.get(fact.source, (None, None))
+            if source is None or scan is None or (source.path is None and scan.size > len(scan.tail)):
+                numbered.append(fact)
+            elif source.path is None:
+                numbered.append(replace(fact, line=scan.tail[: fact.offset].count(b"\n") + 1))
+            else:
+                numbered.extend(self.number_lines((fact,)))
+        return tuple(numbered)
+
+    def number_lines(self, facts: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+        """Return the facts with their line numbers."""
         self.count_lines(facts)
         return tuple(
             replace(

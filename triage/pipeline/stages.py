@@ -10,7 +10,7 @@ from triage.catalog import version_bounds
 from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
-from triage.diagnose import ReasoningResult, diagnose, report
+from triage.diagnose import ReasoningResult, diagnose, near_misses, report
 from triage.evidence.extraction import ExtractedJob, extract_job
 from triage.model.diagnosis import Stats
 from triage.pipeline import summary
@@ -26,6 +26,8 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
     catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
     forms, literals = evidence.scan_literals(catalog.literals)
     intake = Intake(discovered.files, paths)
+    denied = (warning.source for warning in discovered.warnings if warning.code == "unreadable")
+    intake.unread += [(name, "unreadable") for name in denied if name]
     scan = Scan(
         forms,
         writer_key,
@@ -60,6 +62,7 @@ def analyse(
     compared = compare.compare_ranks(job.scanned, texts.read_of, extracted, [*dumps.evidence, *stacks.evidence], rules)
     applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
     result = _diagnose_with_settings(compared, extracted, applying)
+    near_misses.name_near_misses(result, applying.signatures)
     warnings = {*job.warnings, *job.catalog.warnings, *intake.all_warnings(), *extracted.warnings}
     warnings.update(dumps.warnings, stacks.warnings, compared.warnings)
     warnings.update(report.collect_warnings(result, extracted.job))
@@ -72,6 +75,7 @@ def analyse(
         job=summary.summarise_job(paths, extracted, result, intake.identity(job.scanned)),
         warnings=tuple(sorted(warnings, key=lambda warning: (warning.source or "", warning.code, warning.message))),
         stats=Stats(files=job.files, bytes=job.size, hits=sum(scan.matched for _, scan in job.scanned)),
+        unread=tuple(sorted(intake.unread)),
     )
 
 

@@ -130,10 +130,10 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
 )
 # Snapshots of a process by tools: the process wrote none of it.
 _SNAPSHOT = lazy_re(
-    r"(?:^|[/._-])(?:(?:proc)?status|environ|env|files|fds|lsof|strace|ltrace|gdb|py-?spy|stacks?|wchan|maps|smaps|"
-    r"limits|ps|pstack|top|dmesg|\w+-smi)\.txt$"
+    r"(?:^|[/._-])(?:procstatus|environ|env|files|fds|lsof|strace|ltrace|gdb|py-?spy|stacks?|wchan|maps|smaps|"
+    r"limits|ps|pstack|top|dmesg|\w+-smi)\.txt$|\d[/._-]status\.txt$"
 )
-_PROC_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t")
+_PROC_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t|tid \d+ comm ")
 _NUMERIC_PARTS = ("rank", "local_rank", "pid", "attempt")
 
 

@@ -222,14 +222,16 @@ class JobMap:
         return next(iter(users)) if len(users) == 1 else None
 
     def world_size(self) -> int | None:
-        """Return the largest stated world size, or more if a higher rank is known."""
+        """Return the largest stated world size, or more if a higher rank is known; without one, the number of ranks if
+        none is missing between them. None: a rank that is missing may be one that nobody gave.
+        """
         sizes = set(self.sizes)
-        if self.ranks:
+        if self.ranks and (sizes or len(self.ranks) == max(self.ranks) + 1):
             sizes.add(max(self.ranks) + 1)
         return max(sizes, default=None)
 
     def missing_ranks(self) -> tuple[int, ...]:
-        """Return the ranks of the world that no line and no file name names."""
+        """Return the ranks of a stated world that no line and no file name names."""
         size = self.world_size() or 0
         return tuple(sorted(set(range(size)) - self.ranks)) if size <= _LARGEST_WORLD else ()
 

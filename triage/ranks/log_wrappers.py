@@ -19,6 +19,7 @@ from typing import Literal
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.grammar import Table
+from triage.ranks.json_errors import read_errors
 from triage.ranks.prefix import ParsedLine, parse_prefix
 from triage.ranks.timestamps import ISO, epoch_seconds
 
@@ -32,14 +33,20 @@ _PIECE = (1 << 14) + 256
 _MOST_PIECES = 64
 _NEAR_BYTES = 1 << 12
 
-_MESSAGES = ("log", "MESSAGE", "message", "msg", "event", "textPayload", "@message", "log_message", "body")
-_ERRORS = ("exc_info", "exception", "exc_text", "stack_trace", "stacktrace", "traceback", "stack", "error")
+_MESSAGES = (
+    *("log", "MESSAGE", "message", "msg", "event", "textPayload", "@message", "log_message", "body", "Body"),
+    *("short_message", "@mt", "@m"),
+)
+_ERRORS = (
+    *("exc_info", "exception", "exc_text", "stack_trace", "stacktrace", "traceback", "stack", "error", "err", "@x"),
+    *("full_message", "exception.stacktrace", "error.stack_trace", "error_message", "exception.message", "cause"),
+)
 _TIMES = ("time", "timestamp", "ts", "asctime", "@timestamp", "eventTime", "__REALTIME_TIMESTAMP")
 _KEYS: dict[str, str] = {
     **dict.fromkeys(_MESSAGES, "message"),
     **dict.fromkeys(_ERRORS, "error"),
     **dict.fromkeys(_TIMES, "time"),
-    **dict.fromkeys(("rank", "global_rank", "RANK"), "rank"),
+    **dict.fromkeys(("rank", "global_rank", "RANK", "_rank", "Rank"), "rank"),
     **dict.fromkeys(("local_rank", "LOCAL_RANK"), "local_rank"),
     **dict.fromkeys(("_HOSTNAME", "hostname", "host", "node_name", "pod_name"), "host"),
     **dict.fromkeys(("_PID", "pid", "process"), "pid"),
@@ -187,7 +194,7 @@ def unwrap_json(outer: ParsedLine, year: int) -> list[Message] | None:
     if not outer.text.lstrip().startswith("{"):
         return None
     fields = _json_fields(outer.text)
-    messages = fields.get("message", [])[:1] + fields.get("error", [])
+    messages = fields.get("message", [])[:1] + _without_repeats([*fields.get("error", []), *read_errors(outer.text)])
     if not messages:
         return None
     first = messages[0][0]
@@ -207,6 +214,20 @@ def unwrap_json(outer: ParsedLine, year: int) -> list[Message] | None:
     continuation = parsed if is_carrier else dataclasses.replace(parsed, opens_record=outer.opens_record)
     lines = [line for _, value in messages for line in value.rstrip("\n").split("\n")]
     return [(line, continuation if index else parsed) for index, line in enumerate(lines)]
+
+
+def _without_repeats(errors: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the errors of a record without those that are part of another one, such as the message of a traceback."""
+    texts = [text.strip() for _, text in errors]
+    return [
+        error
+        for index, error in enumerate(errors)
+        if texts[index]
+        and not any(
+            texts[index] in text and (len(text) > len(texts[index]) or other < index)
+            for other, text in enumerate(texts)
+        )
+    ]
 
 
 _Fields = dict[str, list[tuple[str, str]]]

@@ -1,7 +1,8 @@
 """Pastes from a terminal that broke long lines at its width: join the pieces again.
 
 The text alone shows it: no line is longer than the width, several are exactly that long, most of these break off within
-a word, and what follows them does not look like the start of a line. Only small sources are checked.
+a word, and what follows them does not look like the start of a line, nor like the line itself, as in a log whose lines
+have the same length. Only small sources are checked.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ def detect_width(data: bytes) -> int:
         for index in full
     )
     new_lines = sum(_LINE_START.match(line) is not None or not line for line in following)
-    return width if within_word * 2 >= len(full) and new_lines * 10 <= len(full) else 0
+    alike = sum(_first_word(lines[index]) == _first_word(lines[index + 1]) for index in full)
+    is_broken = within_word * 2 >= len(full) and new_lines * 10 <= len(full) and alike * 2 <= len(full)
+    return width if is_broken else 0
+
+
+def _first_word(line: str) -> str:
+    return line.split(maxsplit=1)[0] if line.strip() else ""
 
 
 def join_pieces(width: int, data: bytes, offset: int, size: int, read: Read) -> tuple[bytes, int, int] | None:

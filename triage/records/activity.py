@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import ParsedLine
+from triage.records.completion import HINT, Scope, read_completion
 from triage.records.text import Line, Text, split_line
 
 STEP = lazy_re(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch)[ :=#]*\[? *(\d{1,12})\b")
 PROGRESS = lazy_re(
     r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch|epoch)[ :=#]*\[? *\d|it/s\b|s/it\b|"
     r"\bsaved\b.{0,40}\bstep[_-]\d"
-)
-FINISHED = lazy_re(
-    r"(?i)\b(?:training|run|job|fine-?tuning|evaluation|pretraining)\b.{0,20}\b(?:finished|complete[d]?|done|"
-    r"succeeded)\b"
-    r"|\b(?:finished|completed) (?:training|successfully)\b|\ball (?:ranks|workers) (?:finished|done)\b"
-    r"|succeeded\b.{0,40}\bworker"
 )
 # A rank is silent when the others wrote for so many seconds longer.
 SILENCE = 60.0
@@ -56,13 +51,16 @@ _WRITTEN_PATH = lazy_re(
     r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:ed|ing)?)\b.{0,60}?"
     r"\b(?:to|in|into|as|at)\b[ :=]*['\"]?(/[^\s'\",;]+)"
 )
-# Parts of what ACTIONS, FINISHED and _WRITTEN_PATH match, in lower case. Most lines hold none.
+# Parts of what ACTIONS and _WRITTEN_PATH match, in lower case. Most lines hold none.
 _ACTION_HINTS = (
     *("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ"),
-    *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more", "finish", "complete", "done", "succeeded"),
+    *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more"),
 )
 # How many lines are read of each writer, of lines without a writer, and of a source that one rank wrote.
 _PER_WRITER, _WITHOUT_WRITER, _OF_ONE_RANK = 3, 60, 8
+# Of the other lines, so many that may say that something ended are read, and so many that do are kept.
+_MOST_HINTS, _MOST_COMPLETIONS = 100, 8
+_LONGEST_END = 400  # bytes of a line that are searched for it
 _WRITER = lazy_re(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
 _INFORMATIVE = lazy_re(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
 
@@ -71,6 +69,7 @@ _INFORMATIVE = lazy_re(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d
 class Activity:
     """What one line near the end of a source says about its writer's progress.
 
+    `finished`: the program or the job says that it ended well; `completion` says which, or that a process did.
     `action` is a name in ACTIONS, `path` the file or directory that the line says is written.
     """
 
@@ -81,6 +80,30 @@ class Activity:
     finished: bool
     action: str = ""
     path: str = ""
+    completion: Scope = ""
+
+
+class _LineChoice:
+    """Chooses the lines of a tail that are read, from the last line on. `one`: a single rank wrote all of it."""
+
+    def __init__(self, *, one: bool) -> None:
+        self._without_writer = _OF_ONE_RANK if one else _WITHOUT_WRITER
+        self._counts: dict[str | bytes, int] = {}
+        self._hints = self._completions = 0
+
+    def takes(self, writer: str | bytes, data: bytes) -> bool:
+        """Return whether to read this line: of each writer the last and a few informative ones, and what ended well."""
+        count = self._counts.get(writer, 0)
+        most = _PER_WRITER if writer else self._without_writer
+        if data and count < most and (not count or _INFORMATIVE.search(data)):
+            self._counts[writer] = count + 1
+            return True
+        if self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS or not HINT.search(data):
+            return False
+        self._hints += 1
+        is_completion = bool(read_completion(data[-_LONGEST_END:].decode("utf-8", "replace"))[0])
+        self._completions += is_completion
+        return is_completion
 
 
 def read_activity(
@@ -96,23 +119,20 @@ def read_activity(
     text = Text(
         "", lambda start, length: tail[max(0, start - offset) : max(0, start - offset + length)], end, year, layout
     )
-    counts: dict[str | bytes, int] = {}
+    choice = _LineChoice(one=one)
     activity = []
     for data in reversed(tail[position:].split(b"\n")[-_TAIL_LINES:]):
         end -= len(data)
         line: Line | None = None
-        key: str | bytes
+        writer: str | bytes
         if layout.is_wrapped and data:
             line = next(iter(text.parse_line(data, end)[-1:]), None)
-            key = _writer_of(line.parsed) if line else b""
+            writer = _writer_of(line.parsed) if line else b""
             data = line.parsed.text.encode("utf-8", "replace") if line else b""
         else:
-            writer = _WRITER.search(data[:96])
-            key = writer.group() if writer else b""
-        count = counts.get(key, 0)
-        most = _PER_WRITER if key else _OF_ONE_RANK if one else _WITHOUT_WRITER
-        if data and count < most and (not count or _INFORMATIVE.search(data)):
-            counts[key] = count + 1
+            match = _WRITER.search(data[:96])
+            writer = match.group() if match else b""
+        if choice.takes(writer, data):
             line = line or split_line(data, end, year, layout.table)[-1]
             activity.append(_activity_of(line.parsed, line.offset))
         end -= 1
@@ -165,16 +185,20 @@ def _writer_of(parsed: ParsedLine) -> str:
 def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
     step = STEP.search(parsed.text)
     number = int(step[1]) if step else None
+    scope, rank = read_completion(parsed.text)
+    origin = parsed.origin if rank is None or parsed.origin.rank is not None else replace(parsed.origin, rank=rank)
     lower = parsed.text.lower()
-    if not any(hint in lower for hint in _ACTION_HINTS):
-        return Activity(parsed.origin, offset, parsed.writer, number, False)
-    path = _WRITTEN_PATH.search(parsed.text)
+    path = action = None
+    if any(hint in lower for hint in _ACTION_HINTS):
+        path = _WRITTEN_PATH.search(parsed.text)
+        action = next((name for name, pattern in ACTIONS if pattern.search(parsed.text)), None)
     return Activity(
-        parsed.origin,
+        origin,
         offset,
         parsed.writer,
         number,
-        FINISHED.search(parsed.text) is not None,
-        next((name for name, pattern in ACTIONS if pattern.search(parsed.text)), ""),
+        scope in ("program", "job"),
+        action or "",
         path[1].rstrip(".") if path else "",
+        scope,
     )

@@ -16,7 +16,8 @@ from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.ranks.file_names import parse_file_name
 from triage.records import backtraces, headerless, pytests, tracebacks
-from triage.records.activity import FINISHED, PROGRESS, STEP
+from triage.records.activity import PROGRESS, STEP
+from triage.records.completion import read_completion
 from triage.records.deinterleave import FRAME, has_repeated_exception_name
 from triage.records.text import Line, Text
 
@@ -31,10 +32,13 @@ _GAP = 400  # lines of others in a row
 # Other ranks take at most a few steps more before they wait for the failed one.
 _STEPS_OF_PROGRESS = 5
 _PROGRESS_LINES = 20
+# After an error of a process that is no rank, other writers must reach so many steps.
+_STEPS_OF_OTHERS = 8
+_LOCAL_RANK = lazy_re(r"\d\]?:?$|<std|rank")
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
 _INCOMPLETE = b"  [frames that cannot be attributed to one writer are left out]"
 _C10D_RANK = lazy_re(r" ?\[rank\d+\]:$")
-_IGNORED = lazy_re(
+IGNORED = lazy_re(
     r"Exception ignored in|Error in atexit\._run_exitfuncs|Error in sys\.excepthook|Exception in callback|"
     r"Task exception was never retrieved"
 )
@@ -239,6 +243,10 @@ FORMS: tuple[BlockForm, ...] = (
     ),
     BlockForm("nccl", _contains("NCCL WARN"), _collect_nccl),
     BlockForm("elastic", _matches("exitcode", r"\s*exitcode\s+: "), _collect_elastic_entry),
+    BlockForm(
+        "notice", _matches("process rank", r"\S+ noticed that process rank"), _collect_while(r"(?![-=*_]{5})\s*\S", 6)
+    ),
+    BlockForm("process-name", _matches("Process name", r"\s*Process name: \[\["), _collect_while(r"\s*Exit code:", 2)),
     BlockForm("rendezvous", _contains("Rendezvous complete for workers"), _collect_rendezvous),
     BlockForm(
         "cann",
@@ -361,14 +369,18 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         writers=collected.writers,
         nonfatal=nonfatal,
         has_own_time=has_own_time,
-        continued=form == "traceback" and _made_progress(text, collected.lines[-1], origin, first.parsed.writer),
+        continued=form == "traceback" and _went_on(text, collected.lines[-1], origin, first.parsed.writer),
     )
 
 
 def _nonfatal_kind(before: Line | None) -> str:
     """Return "ignored" or "thread" if Python announces that the exception does not end the process, else ""."""
     text = before.parsed.text if before is not None else ""
-    return "ignored" if _IGNORED.match(text) else "thread" if text.startswith("Exception in thread ") else ""
+    return "ignored" if IGNORED.match(text) else "thread" if text.startswith("Exception in thread ") else ""
+
+
+def _went_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
+    return _made_progress(text, last, origin, writer) or _others_went_on(text, last, origin, writer)
 
 
 def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
@@ -385,7 +397,7 @@ def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
             if origin.rank is not None and parsed.origin.rank is not None
             else parsed.writer == writer
         )
-        if is_same and (PROGRESS.search(parsed.text) or FINISHED.search(parsed.text)):
+        if is_same and (PROGRESS.search(parsed.text) or read_completion(parsed.text)[0] in ("program", "job")):
             count += 1
             step = STEP.search(parsed.text)
             if step is not None:
@@ -393,6 +405,20 @@ def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
         if count >= enough or len(steps) >= _STEPS_OF_PROGRESS:
             return True
     return False
+
+
+def _others_went_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
+    """Did ranks go on to train after an error of a process that is no rank, such as a controller?"""
+    if origin.rank is not None or not writer or _LOCAL_RANK.search(writer):
+        return False
+    steps: set[tuple[str, int]] = set()
+    for line in itertools.islice(text.lines_from(last.end + 1, REACH), 2000):
+        parsed = line.parsed
+        step = STEP.search(parsed.text) if parsed.writer != writer else None
+        if step is not None:
+            steps.add((parsed.writer, int(step[1])))
+    numbers = {number for _, number in steps}
+    return len(numbers) >= _STEPS_OF_OTHERS
 
 
 def _with_inner_rank(origin: Origin, lines: list[Line]) -> Origin:

@@ -112,7 +112,8 @@ def _opens_record(line: Line, first: Line) -> bool:
 
 
 def _is_frame(text: str) -> bool:
-    return text.startswith(("  ", "\t", "| ")) or text.strip(" ~^") == ""
+    is_indented = text.startswith(("  ", "\t", "| ")) and not _INDENTED_OTHERS.match(text)
+    return is_indented or text.strip(" ~^") == ""
 
 
 def _continues_message(line: Line, first: Line, is_tagged: bool, in_table: bool) -> bool:
@@ -152,8 +153,7 @@ def _collect_mixed(lines: list[Line], second: Line, following: Iterator[Line]) -
         text = line.parsed.text
         if _opens_record(line, lines[0]):
             break
-        is_indented = _is_frame(text) and not _INDENTED_OTHERS.match(text)
-        belongs = HEADER in text or is_indented or FRAME.match(text) is not None or text.strip() in CHAINS
+        belongs = HEADER in text or _is_frame(text) or FRAME.match(text) is not None or text.strip() in CHAINS
         opened += HEADER in text
         if is_exception(text):
             headline, belongs = line if headline is lines[0] else headline, True

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from triage.catalog.wording_draft import WordingDraft
 from triage.clusters.model import NearestCluster
 from triage.model import AuditEntry, Cluster, Evidence, Incident
 from triage.render import table
@@ -74,7 +75,7 @@ class ClusterDetails:
     """A cluster as `triage clusters show` shows it.
 
     `reasons`: fingerprint key to why it belongs to the cluster. `near`: clusters that could be merged, or a `note` why
-    there are none.
+    there are none. `wordings`: signatures that its lines look like a new wording of.
     """
 
     cluster: Cluster
@@ -84,6 +85,7 @@ class ClusterDetails:
     reasons: Mapping[str, str] = field(default_factory=dict)
     near: Sequence[tuple[NearestCluster, Cluster]] = ()
     note: str = ""
+    wordings: Sequence[WordingDraft] = ()
 
 
 def page(details: ClusterDetails, *, width: int | None = None, color: bool = False) -> str:
@@ -102,6 +104,7 @@ def page(details: ClusterDetails, *, width: int | None = None, color: bool = Fal
         for _, incident, facts in [item for item in details.exemplars if item[0] == key.key][:2]:
             lines.append(f"  {incident}")
             lines += quoted(facts[0].excerpt or facts[0].text, room, "    ") if facts else []
+    lines += _wordings(details, room, paint)
     lines += _near(details, room, paint)
     lines += ["", paint("Incidents", "bold")] if details.incidents else []
     lines += [
@@ -112,13 +115,25 @@ def page(details: ClusterDetails, *, width: int | None = None, color: bool = Fal
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def _wordings(details: ClusterDetails, room: int, paint: Paint) -> list[str]:
+    """Return the signatures that could learn this wording, with what to add to their files."""
+    lines: list[str] = []
+    for draft in details.wordings:
+        lines += ["", *fold(sanitize_line(draft.summary), room)]
+        lines.append(paint(sanitize_line(f"  if it is the same failure, change {draft.path}:"), "dim"))
+        lines += [f"    {sanitize_line(line)}" for line in draft.yaml.splitlines()]
+    return lines
+
+
 def _near(details: ClusterDetails, room: int, paint: Paint) -> list[str]:
     """Return the clusters that could be merged, with the words that differ."""
-    lines = ["", paint("Near", "bold")] if details.near or details.note else []
+    lines = ["", paint("Similar clusters", "bold")] if details.near or details.note else []
     lines += fold(f"  {sanitize_line(details.note)}", room) if details.note else []
     for near, other in details.near:
+        name = other.name or other.title
         lines += fold(
-            sanitize_line(f"  {near.score:.2f}  {other.id}  {other.state}  {other.name or other.title}"), room
+            sanitize_line(f"  similarity {near.score:.2f}  {other.id}  {other.state}  {name}"),
+            room,
         )
         for sign, terms, style in (("-", near.only_there, "red"), ("+", near.only_here, "green")):
             lines += (
@@ -128,7 +143,7 @@ def _near(details: ClusterDetails, room: int, paint: Paint) -> list[str]:
             )
     if details.near:
         note = (
-            "- only there, + only here. If they are the same failure: "
+            "- words only there, + words only here. If they are the same failure: "
             f"`triage clusters merge {details.cluster.id} ID`, else `reject`"
         )
         lines += [paint(line, "dim") for line in fold(f"  {note}", room)]
@@ -158,6 +173,10 @@ def page_as_dict(details: ClusterDetails) -> dict[str, Any]:
         "schema": "triage.cluster/1",
         **values,
         "exemplars": exemplars,
+        "wordings": [
+            {"signature": one.signature, "summary": one.summary, "path": one.path, "yaml": one.yaml}
+            for one in details.wordings
+        ],
         "near": near,
         "members": [
             {"id": item.id, "at": iso(item.at), "job": item.job_name, "hosts": list(item.hosts)}

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from triage.model.diagnosis import Diagnosis, Finding
-from triage.render import phrases
+from triage.render import inconclusive, phrases
 from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["name", "render"]
@@ -22,11 +22,14 @@ _SEVERITY = {"fatal": "blocker", "error": "critical", "warning": "minor", "info"
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:
-    """Return an issue for the root cause and one for each other failure; none for a clean job."""
+    """Return an issue for the root cause and one for each other failure; none for a clean job, a minor one for an
+    inconclusive one.
+    """
     root = diagnosis.root_cause
     groups = phrases.group_findings(diagnosis)
     others = [*groups.considered, *groups.aftermath, *phrases.other_unknowns(diagnosis)]
     findings = [] if diagnosis.verdict == "clean" else [*([root] if root is not None else []), *others]
+    findings = [inconclusive.as_finding(diagnosis)] if diagnosis.verdict == "inconclusive" else findings
     issues = {issue["fingerprint"]: issue for issue in (_issue(finding, diagnosis) for finding in findings)}
     return json.dumps(list(issues.values()), ensure_ascii=False, indent=2) + "\n"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from triage.model.diagnosis import Explanation
 from triage.render.json import dump_json, evidence
+from triage.render.phrases import format_count
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, join_sections, labelled
 from triage.render.text import NARROWEST, WIDTH, quoted
@@ -39,14 +40,19 @@ def as_text(explanation: Explanation, *, width: int | None = None, color: bool =
     ]
     sections = [labelled(kind, head, columns, paint, "bold", style)]
     if explanation.clauses:
-        clauses = [
-            f"- {'holds' if held else 'fails'}, {hits}×: {sanitize_line(text)}"
-            for text, held, hits in explanation.clauses
-        ]
+        clauses = [_format_clause(text, held, hits) for text, held, hits in explanation.clauses]
         sections.append(labelled("Clauses", clauses, columns, paint, "bold"))
     evidence = _quotation("Evidence", [(_place(item), item.text) for item in explanation.evidence], columns, paint)
     near_misses = _quotation("Near misses", list(explanation.near_misses), columns, paint)
     return join_sections([*sections, evidence, near_misses])
+
+
+def _format_clause(text: str, held: bool, hits: int) -> str:
+    """Return a clause with its depth: `- holds (2 facts): at least one of these 6`."""
+    depth = len(text) - len(text.lstrip(" "))
+    facts = f" ({format_count(hits, 'fact')})" if hits else ""
+    state = "holds" if held else "fails"
+    return f"{' ' * depth}- {state}{facts}: {sanitize_line(text)}"
 
 
 def _quotation(label: str, places: list[tuple[str, str]], width: int, paint: Paint) -> list[str]:

@@ -52,6 +52,7 @@ def _fault(fault: Fault) -> dict[str, object]:
         "op": fault.op,
         "text": fault.text,
         "sure": fault.is_certain,
+        "uncertainty": fault.uncertainty,
         "explained_by": list(fault.explained_by),
         "places": [
             {
@@ -124,11 +125,12 @@ def _format_fault(number: int, fault: Fault, columns: int, paint: Paint) -> list
         else fault.rule
     )
     lines = [
-        sanitize_line(head + ("" if fault.is_certain else " · not sure")),
+        sanitize_line(head),
         sanitize_line(clip(fault.text, 12 * columns)),
+        *([] if fault.is_certain else [sanitize_line(f"Not certain: {fault.uncertainty}.")]),
     ]
     if not root:
-        return labelled(label, lines[1:], columns, paint, "dim")
+        return labelled(label, lines[1:2], columns, paint, "dim")
     out = labelled(label, lines, columns, paint, "bold", "red")
     if len(fault.call_sites) > 1 or any(place.stack for place in fault.call_sites):
         out.append("")

@@ -129,8 +129,8 @@ def _fault(fault: Fault) -> str:
         if call_sites and not fault.explained_by
         else ""
     )
-    unsure = "" if fault.is_certain else " (not sure)"
-    return f'<div class="{kind}"><b>{_text(head)}</b>{unsure}<br>{_text(fault.text)}{shown}</div>'
+    reason = "" if fault.is_certain else f"<br>Not certain: {_text(fault.uncertainty)}."
+    return f'<div class="{kind}"><b>{_text(head)}</b><br>{_text(fault.text)}{reason}{shown}</div>'
 
 
 def _with_indent(line: str) -> str:

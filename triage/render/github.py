@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import markdown, phrases
+from triage.render import inconclusive, markdown, phrases
 from triage.render.sanitize import clip, sanitize, sanitize_line
 from triage.render.workflow_commands import command
 
@@ -39,6 +39,10 @@ def annotated(diagnosis: Diagnosis) -> list[str]:
             command("notice", sanitize(clip(phrases.headline(diagnosis), MESSAGE)), {"title": "triage: clean"}),
             *_warnings(diagnosis, ()),
         ]
+    if diagnosis.verdict == "inconclusive":
+        finding = inconclusive.as_finding(diagnosis)
+        head = f"Inconclusive: {finding.title}"
+        return [*_capped("warning", [_annotation(finding, head, diagnosis)]), *_warnings(diagnosis, ())]
     head = f"{phrases.verdict_kind(diagnosis).capitalize()}: {phrases.headline(diagnosis)}"
     errors = [_annotation(root, head, diagnosis) if root is not None else _plain_annotation(head)]
     errors += [_annotation(finding, finding.title, diagnosis) for finding in phrases.other_unknowns(diagnosis)]

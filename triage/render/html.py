@@ -10,7 +10,7 @@ from html import escape
 
 from triage.base.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence, Finding, RankState
-from triage.render import phrases, rankmap, swimlanes
+from triage.render import inconclusive, phrases, rankmap, swimlanes
 from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["block", "line", "name", "render"]
@@ -45,6 +45,7 @@ _CLASS: dict[phrases.VerdictKind, str] = {
     "ROOT CAUSE": "bad",
     "UNKNOWN FAILURE": "odd",
     "SYMPTOMS ONLY": "odd",
+    "INCONCLUSIVE": "odd",
     "CLEAN": "good",
 }
 _LINK = lazy_re(r"https://[A-Za-z0-9][A-Za-z0-9._~/?#=&%+:,-]*")
@@ -65,6 +66,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         f"<title>{line(clip(title, 120))}</title><style>{STYLE}</style></head>",
         "<body><main>",
         *_head(diagnosis),
+        *_inconclusive(diagnosis),
         *(_action(root) if root is not None else []),
         *_section("Next time", _numbered(phrases.next_steps(diagnosis))),
         *_section("Why", _items(map(line, phrases.root_reasons(diagnosis)))),
@@ -123,6 +125,13 @@ def _head(diagnosis: Diagnosis) -> list[str]:
         f"confidence {phrases.format_confidence(root.confidence)}",
     ]
     return [*parts, f"<p>{name}{', '.join(fact for fact in facts if fact)}</p>", *_evidence(root, diagnosis)]
+
+
+def _inconclusive(diagnosis: Diagnosis) -> list[str]:
+    """Return what is known of the end of an inconclusive job, and what to add."""
+    sections = inconclusive.sections(diagnosis)
+    parts = [part for title, rows in sections for part in _section(title, _items(line(clip(row, 600)) for row in rows))]
+    return [*parts, *_section("What to add", _numbered(inconclusive.next_steps(diagnosis)))]
 
 
 def _evidence(root: Finding, diagnosis: Diagnosis) -> list[str]:

@@ -23,8 +23,8 @@ _HEAD = ("incident", "failed", "verdict", "cause", "ranks", "hosts", "job", "tit
 
 def cause(incident: Incident) -> str:
     """Return the signature, else the name or id of the cluster."""
-    name = incident.signature or incident.name or incident.cluster
-    return name or ("-" if incident.verdict == "clean" else "symptoms only")
+    fallback = {"clean": "-", "inconclusive": "inconclusive"}.get(incident.verdict, "symptoms only")
+    return incident.signature or incident.name or incident.cluster or fallback
 
 
 def as_dict(incident: Incident) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def remembered(stored: StoredIncident, *, width: int | None = None, color: bool 
 
 
 def remembered_as_dict(stored: StoredIncident, diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return the report of `triage.diagnosis/1`, with a key `incident` for what the store adds."""
+    """Return the report of `triage.diagnosis/2`, with a key `incident` for what the store adds."""
     opinions = [feedback_as_dict(item) for item in stored.feedback]
     history = [
         {name: getattr(item, name) for name in DiagnosisChange.__dataclass_fields__} | {"at": iso(item.at)}

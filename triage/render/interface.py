@@ -7,7 +7,9 @@ from typing import Protocol
 from triage.base.errors import TriageError
 from triage.model.diagnosis import Diagnosis
 
-SCHEMA = "triage.diagnosis/1"
+SCHEMA = "triage.diagnosis/2"
+READABLE = ("triage.diagnosis/1", SCHEMA)
+"""The schemas that `triage show` reads. The first has no verdict `inconclusive`."""
 
 
 class RenderError(TriageError):

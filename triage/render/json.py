@@ -1,4 +1,4 @@
-"""The diagnosis as JSON, schema "triage.diagnosis/1" of docs/json.md: keys in its order, times in ISO 8601 with Z.
+"""The diagnosis as JSON, schema "triage.diagnosis/2" of docs/json.md: keys in its order, times in ISO 8601 with Z.
 
 Equal diagnoses give equal bytes. `read` is the inverse, for a saved report. What the schema does not name (offsets,
 components, process ids) is not written; `local_rank` and `cluster` are written only where the schema wants them.
@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from triage.base.lazy_re import lazy_re
-from triage.model import Diagnosis, Evidence, Finding, Job, Moment, RankState
+from triage.model import Diagnosis, Evidence, FinalLine, Finding, Inconclusive, Job, Moment, RankState
 from triage.render.interface import SCHEMA
 from triage.render.phrases import to_datetime
 
@@ -54,6 +54,7 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
         "job": _job(diagnosis.job),
         "verdict": diagnosis.verdict,
         "root_cause": None if root is None else _finding(root),
+        "inconclusive": None if diagnosis.inconclusive is None else _inconclusive(diagnosis.inconclusive),
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "unknown": [_unknown(finding) for finding in diagnosis.unknown],
         "timeline": list(map(_moment, diagnosis.timeline)),
@@ -66,6 +67,26 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
             "seconds": _number(diagnosis.stats.seconds),
             "peak_memory_bytes": diagnosis.stats.peak_memory_bytes,
         },
+    }
+
+
+def _inconclusive(known: Inconclusive) -> dict[str, Any]:
+    return {
+        "why": list(known.why),
+        "last_lines": list(map(_final_line, known.last_lines)),
+        "unusual_lines": list(map(_final_line, known.unusual_lines)),
+        "looked_for": list(known.looked_for),
+        "next_steps": list(known.next_steps),
+    }
+
+
+def _final_line(line: FinalLine) -> dict[str, Any]:
+    return {
+        "rank": line.rank,
+        "source": line.source,
+        "line": line.line,
+        "time": _time(line.time),
+        "text": line.text,
     }
 
 
@@ -132,7 +153,7 @@ def _unknown(finding: Finding) -> dict[str, Any]:
         "ranks": list(finding.ranks),
         "count": finding.count,
         "evidence": [evidence(item) for item in finding.evidence],
-        "similar": [],
+        "similar": list(finding.similar),
     }
 
 

@@ -18,7 +18,9 @@ from triage.base.errors import ReportError
 from triage.model import (
     Diagnosis,
     Evidence,
+    FinalLine,
     Finding,
+    Inconclusive,
     Job,
     Moment,
     Origin,
@@ -30,7 +32,7 @@ from triage.model import (
     Verdict,
     Warning,
 )
-from triage.render.interface import SCHEMA
+from triage.render.interface import READABLE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HINT = "write the report with `triage ingest PATH --format json -o FILE` and give that file"
@@ -83,6 +85,7 @@ _Unknown = TypedDict(
         "ranks": tuple[int, ...],
         "count": int,
         "evidence": list[_Evidence],
+        "similar": tuple[str, ...],
     },
 )
 _Moment = TypedDict(
@@ -99,7 +102,7 @@ _Rank = TypedDict(
     {
         "rank": int,
         "host": NotRequired[str | None],
-        "state": Literal["failed", "stalled", "killed", "ok", "silent"],
+        "state": Literal["failed", "stalled", "killed", "ok", "silent", "unclear"],
         "last_step": NotRequired[int | None],
         "last_time": NotRequired[_Time | None],
     },
@@ -119,6 +122,26 @@ _Job = TypedDict(
     },
 )
 _Warning = TypedDict("_Warning", {"code": str, "source": NotRequired[str | None], "message": str})
+_FinalLine = TypedDict(
+    "_FinalLine",
+    {
+        "rank": NotRequired[int | None],
+        "source": str,
+        "line": NotRequired[int | None],
+        "time": NotRequired[_Time | None],
+        "text": str,
+    },
+)
+_Inconclusive = TypedDict(
+    "_Inconclusive",
+    {
+        "why": tuple[str, ...],
+        "last_lines": list[_FinalLine],
+        "unusual_lines": list[_FinalLine],
+        "looked_for": tuple[str, ...],
+        "next_steps": tuple[str, ...],
+    },
+)
 _Tool = TypedDict("_Tool", {"version": str, "catalog": str})
 _Stats = TypedDict("_Stats", {"files": int, "bytes": int, "hits": int, "seconds": _Number, "peak_memory_bytes": int})
 _Report = TypedDict(
@@ -134,6 +157,7 @@ _Report = TypedDict(
         "ranks": list[_Rank],
         "warnings": list[_Warning],
         "stats": _Stats,
+        "inconclusive": NotRequired[_Inconclusive | None],
     },
 )
 
@@ -144,8 +168,9 @@ def read(text: str, source: str | None = None) -> Diagnosis:
     schema = value.get("schema") if isinstance(value, dict) else None
     if not isinstance(schema, str):
         raise ReportError('not a triage report: the JSON has no "schema"', hint=_HINT, path=source)
-    if schema != SCHEMA:
-        message = f'the report has schema "{schema}", this version of triage reads "{SCHEMA}"'
+    if schema not in READABLE:
+        schemas = " and ".join(f'"{name}"' for name in READABLE)
+        message = f'the report has schema "{schema}", this version of triage reads {schemas}'
         hint = "use the version of triage that wrote it, or ingest the logs again"
         raise ReportError(message, hint=hint, path=source)
     try:
@@ -183,7 +208,24 @@ def _diagnosis(report: _Report) -> Diagnosis:
         ranks=tuple(map(_rank, report["ranks"])),
         warnings=tuple(Warning(item["code"], item.get("source"), item["message"]) for item in report["warnings"]),
         stats=Stats(**report["stats"]),
+        inconclusive=_inconclusive(report.get("inconclusive")),
     )
+
+
+def _inconclusive(known: _Inconclusive | None) -> Inconclusive | None:
+    if known is None:
+        return None
+    return Inconclusive(
+        why=known["why"],
+        last_lines=tuple(map(_final_line, known["last_lines"])),
+        unusual_lines=tuple(map(_final_line, known["unusual_lines"])),
+        looked_for=known["looked_for"],
+        next_steps=known["next_steps"],
+    )
+
+
+def _final_line(line: _FinalLine) -> FinalLine:
+    return FinalLine(line.get("rank"), line["source"], line.get("line"), _seconds(line.get("time")), line["text"])
 
 
 def _job(job: _Job) -> Job:
@@ -236,6 +278,7 @@ def _unknown(finding: _Unknown) -> Finding:
         count=finding["count"],
         cluster=finding.get("cluster"),
         evidence=tuple(map(_evidence, finding["evidence"])),
+        similar=finding["similar"],
     )
 
 

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from triage.base.lazy_re import lazy_re
 from triage.model.diagnosis import Diagnosis, Finding
-from triage.render import phrases, text
+from triage.render import inconclusive, phrases, text
 from triage.render.sanitize import clip, sanitize, sanitize_line
 
 __all__ = ["name", "render"]
@@ -23,10 +23,12 @@ _NOT_XML = lazy_re("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False, link: str = "") -> str:
     """Return a test suite with the text report as its output."""
-    root = diagnosis.root_cause
+    is_inconclusive = diagnosis.verdict == "inconclusive"
+    root = inconclusive.as_finding(diagnosis) if is_inconclusive else diagnosis.root_cause
     failed = diagnosis.verdict != "clean"
+    title = "proof of a good end" if is_inconclusive else "root cause"
     cases = (
-        [_case("root cause", root, phrases.headline(diagnosis), diagnosis)]
+        [_case(title, root, phrases.headline(diagnosis), diagnosis)]
         if failed
         else [f"<testcase {_case_name('no failure', diagnosis)}/>\n"]
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import phrases
+from triage.render import inconclusive, phrases
 from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["code", "fence", "inline", "link", "name", "render"]
@@ -40,6 +40,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
     considered = [_titled(finding) + inline(why) for finding, why in phrases.with_reasons(groups.considered)]
     parts = [
         *_head(diagnosis),
+        *_inconclusive(diagnosis),
         *(_action(root) if root is not None else []),
         *(["**Next time**", "\n".join(missing)] if missing else []),
         *_names("It caused", groups.caused, phrases.describe_consequences(diagnosis)),
@@ -123,6 +124,17 @@ def _head(diagnosis: Diagnosis) -> list[str]:
 def _place_and_rank(evidence: Evidence, diagnosis: Diagnosis) -> str:
     rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
     return code(phrases.format_place(evidence, diagnosis)) + rank
+
+
+def _inconclusive(diagnosis: Diagnosis) -> list[str]:
+    """Return what is known of the end of an inconclusive job, and what to add."""
+    parts = [
+        part
+        for title, rows in inconclusive.sections(diagnosis)
+        for part in _listing(title, (inline(clip(row, CHARACTERS)) for row in rows))
+    ]
+    steps = [f"{number}. {inline(step)}" for number, step in enumerate(inconclusive.next_steps(diagnosis), 1)]
+    return [*parts, *(["**What to add**", "\n".join(steps)] if steps else [])]
 
 
 def _action(root: Finding) -> list[str]:

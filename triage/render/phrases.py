@@ -12,10 +12,10 @@ from typing import Literal
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_rank_numbers, format_ranks
-from triage.model import Diagnosis, Evidence, Finding, Job, Origin, RankState
+from triage.model import INCONCLUSIVE, Diagnosis, Evidence, Finding, Job, Origin, RankState
 from triage.render.sanitize import sanitize
 
-VerdictKind = Literal["ROOT CAUSE", "UNKNOWN FAILURE", "SYMPTOMS ONLY", "CLEAN"]
+VerdictKind = Literal["ROOT CAUSE", "UNKNOWN FAILURE", "SYMPTOMS ONLY", "INCONCLUSIVE", "CLEAN"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A reason that only names other findings: they have a section of their own.
@@ -27,7 +27,7 @@ _ONLY_SYMPTOMS = "only symptoms"  # a reason that the verdict repeats
 _LAST_LINE = lazy_re(r"(?i)(?:its )?last line\b")  # how the timeline names the last line of a silent rank
 _HANDLED = lazy_re(r"(?s)(.*) (did not end the job\b.*)")  # a warning about a failure that was handled
 
-STATE_MARKS = {"failed": "F", "killed": "K", "stalled": "S", "silent": "-", "ok": "."}
+STATE_MARKS = {"failed": "F", "killed": "K", "stalled": "S", "silent": "-", "unclear": "?", "ok": "."}
 
 
 def verdict_kind(diagnosis: Diagnosis) -> VerdictKind:
@@ -35,6 +35,8 @@ def verdict_kind(diagnosis: Diagnosis) -> VerdictKind:
     root = diagnosis.root_cause
     if diagnosis.verdict == "clean":
         return "CLEAN"
+    if diagnosis.verdict == "inconclusive":
+        return "INCONCLUSIVE"
     if root is not None and root.signature is not None:
         return "ROOT CAUSE"
     return "UNKNOWN FAILURE" if root is not None and root.role != "symptom" else "SYMPTOMS ONLY"
@@ -49,6 +51,8 @@ def headline(diagnosis: Diagnosis) -> str:
         return f"no failure found in {format_count(diagnosis.stats.files, 'file')}" + (
             f"; last line at {last}" if last else ""
         )
+    if kind == "INCONCLUSIVE":
+        return INCONCLUSIVE
     if root is None:
         return "the job failed; no line shows where it began"
     if kind == "ROOT CAUSE":

@@ -22,18 +22,20 @@ LABELLED = 40  # rows that carry a number at most
 # Every rule is bound to the drawing's own class, for styles of an SVG inside a page reach the whole page.
 STYLE = """
   .triage-ranks { color: #1f2328; font: 10px ui-monospace, monospace;
-    --failed: #cf222e; --killed: #8250df; --stalled: #bc7a00; --silent: #8c959f; --ok: #9fd8ae }
+    --failed: #cf222e; --killed: #8250df; --stalled: #bc7a00; --silent: #8c959f;
+    --unclear: #d0c8a8; --ok: #9fd8ae }
   .triage-ranks text { fill: currentColor; text-anchor: end }
   .triage-ranks .failed { fill: var(--failed) } .triage-ranks .killed { fill: var(--killed) }
   .triage-ranks .stalled { fill: var(--stalled) } .triage-ranks .silent { fill: var(--silent) }
-  .triage-ranks .ok { fill: var(--ok) }
+  .triage-ranks .unclear { fill: var(--unclear) } .triage-ranks .ok { fill: var(--ok) }
   .triage-ranks .gaps { fill: none; stroke: var(--page, #fff); stroke-width: 2 }
   .triage-ranks .blamed { fill: none; stroke: currentColor }
   .triage-ranks .row { fill: currentColor }
   @media (prefers-color-scheme: dark) {
     .triage-ranks .gaps { stroke: var(--page, #0d1117) }
     .triage-ranks { color: #e6edf3;
-      --failed: #ff7b72; --killed: #d2a8ff; --stalled: #e3b341; --silent: #6e7681; --ok: #2f6f43 }
+      --failed: #ff7b72; --killed: #d2a8ff; --stalled: #e3b341; --silent: #6e7681;
+      --unclear: #57503a; --ok: #2f6f43 }
   }
 """
 

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import phrases
+from triage.render import inconclusive, phrases
 from triage.render.sanitize import clip, sanitize, sanitize_line
 from triage.render.slack import address
 
@@ -56,6 +56,8 @@ def _reported(diagnosis: Diagnosis) -> list[Finding]:
     """Return the root cause, the other candidates, then their consequences, without noise."""
     if diagnosis.verdict == "clean":
         return []
+    if diagnosis.verdict == "inconclusive":
+        return [inconclusive.as_finding(diagnosis)]
     groups = phrases.group_findings(diagnosis)
     root = diagnosis.root_cause
     return [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from triage.catalog.model import FILE_KEYS, Clause, Leaf, Signature
-from triage.catalog.remediation import describe_advice
+from triage.catalog.remediation import describe_advice, fill_remediation
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, columns, join_sections, labelled
 from triage.render.text import NARROWEST, WIDTH
@@ -42,8 +43,10 @@ def listing_as_json(signatures: Sequence[Signature]) -> str:
 
 
 def as_json(signature: Signature) -> str:
-    """Return all fields of one signature."""
-    return json.dumps(_plain(signature), indent=2, ensure_ascii=False) + "\n"
+    """Return all fields of one signature; its advice without the sentences that need the values of a job."""
+    general = fill_remediation(signature, {})
+    shown = dataclasses.replace(signature, summary=general.summary, steps=general.steps)
+    return json.dumps(_plain(shown), indent=2, ensure_ascii=False) + "\n"
 
 
 def _plain(value: Any) -> Any:

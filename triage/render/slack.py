@@ -35,6 +35,7 @@ _MARKS = {
     "ROOT CAUSE": ":red_circle:",
     "UNKNOWN FAILURE": ":large_orange_circle:",
     "SYMPTOMS ONLY": ":large_yellow_circle:",
+    "INCONCLUSIVE": ":grey_question:",
     "CLEAN": ":white_check_mark:",
 }
 _BREAK = "\u200b"
@@ -188,6 +189,8 @@ def _linked(link: str, title: str) -> str:
 
 def _advice(diagnosis: Diagnosis) -> str:
     root = diagnosis.root_cause
+    if diagnosis.inconclusive is not None:
+        return "; ".join([*diagnosis.inconclusive.why, *diagnosis.inconclusive.next_steps[:1]])
     if root is None or diagnosis.verdict == "clean":
         return ""
     reasons = phrases.root_reasons(diagnosis) if phrases.verdict_kind(diagnosis) == "SYMPTOMS ONLY" else []

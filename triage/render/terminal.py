@@ -82,7 +82,7 @@ def labelled(
 ) -> list[str]:
     """Return paragraphs to the right of a label, `margin` columns in; a long label stands above them.
 
-    A paragraph that starts with "1. " or "- " is indented below its own text.
+    A paragraph that starts with "1. " or "- ", after spaces, is indented below its own text.
     """
     above = len(label) >= margin or margin > width // 2
     margin = LABEL if above else margin
@@ -98,9 +98,11 @@ def labelled(
 
 
 def _mark(paragraph: str) -> tuple[str, str]:
-    first, _, rest = paragraph.partition(" ")
+    text = paragraph.lstrip(" ")
+    indent = paragraph[: len(paragraph) - len(text)]
+    first, _, rest = text.partition(" ")
     if rest and (first == "-" or (first.endswith(".") and first[:-1].isdigit())):
-        return first + " ", rest
+        return f"{indent}{first} ", rest
     return "", paragraph
 
 

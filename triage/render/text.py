@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import phrases
+from triage.render import inconclusive, phrases
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import LABEL, Paint, columns, ends, fold, join_sections, labelled, wrap
 
@@ -25,6 +25,7 @@ _HEAD_STYLES: dict[phrases.VerdictKind, tuple[str, ...]] = {
     "ROOT CAUSE": ("bold", "red"),
     "UNKNOWN FAILURE": ("bold", "yellow"),
     "SYMPTOMS ONLY": ("bold", "yellow"),
+    "INCONCLUSIVE": ("bold", "yellow"),
     "CLEAN": ("bold", "green"),
 }
 
@@ -34,6 +35,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
     page = _Report(diagnosis, max(width or WIDTH, NARROWEST), Paint(color))
     sections = [
         page.head(),
+        *page.inconclusive(),
         page.action(),
         page.caused(),
         page.section("Confirmed by", [_joined(page.groups.confirmed)]),
@@ -112,6 +114,14 @@ class _Report:
             rows = fold(clip(sanitize_line(f"also {places}"), self.width * 2), self.width)
             lines += [self.paint(row.rstrip(), "dim") for row in rows]
         return lines
+
+    def inconclusive(self) -> list[list[str]]:
+        """Return the sections of an inconclusive report: what is known of the end, and what to add."""
+        steps = [f"{number}. {step}" for number, step in enumerate(inconclusive.next_steps(self.diagnosis), 1)]
+        return [
+            self.section(title, [clip(sanitize_line(row), self.width * 2) for row in _listed(rows)])
+            for title, rows in inconclusive.sections(self.diagnosis)
+        ] + [self.section("What to add", steps, "bold", "green", longest=COPIED)]
 
     def action(self) -> list[str]:
         """Return what to do, or what to collect next time."""
@@ -213,6 +223,10 @@ def _place_and_rank(evidence: Evidence, diagnosis: Diagnosis) -> str:
 def _joined(findings: Sequence[Finding]) -> str:
     """Return the names of the findings as one list."""
     return ", ".join([*map(phrases.format_finding, findings[:LISTED]), *_more(len(findings))])
+
+
+def _listed(rows: Sequence[str]) -> list[str]:
+    return [*rows[:LISTED], *_more(len(rows))]
 
 
 def _more(count: int) -> list[str]:

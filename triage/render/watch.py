@@ -7,18 +7,20 @@ import json
 from typing import Any
 
 from triage.base.rank_ranges import format_ranks
-from triage.model.watch import Episode, WatchEvent
+from triage.model import Episode, Inconclusive, WatchEvent
 from triage.render import json as json_report, phrases
 from triage.render.sanitize import sanitize_line
 
+_MOST_LINES = 3
 TITLES = {
     "failure": "FAILED",
     "revised": "REVISED",
     "recovered": "GOES ON",
+    "inconclusive": "INCONCLUSIVE",
     "silent": "SILENT",
     "back": "BACK",
     "slow": "SLOW",
-    "usual": "AS BEFORE",
+    "usual": "NORMAL",
     "stalled": "STALLED",
     "resumed": "RESUMED",
 }
@@ -36,7 +38,16 @@ def as_text(event: WatchEvent) -> str:
         lines += phrases.root_reasons(event.diagnosis)[:1] if event.diagnosis and not root.signature else []
         if root.remediation.summary:
             lines.append(f"to do: {root.remediation.summary}")
+    if event.kind == "inconclusive" and event.diagnosis is not None and event.diagnosis.inconclusive is not None:
+        lines += _describe_end(event.diagnosis.inconclusive)
     return "\n  ".join(sanitize_line(line) for line in lines) + "\n"
+
+
+def _describe_end(end: Inconclusive) -> list[str]:
+    """Return where the logs end: the other reasons, the lines that are unlike all before, or the last lines."""
+    shown = (end.unusual_lines or end.last_lines)[:_MOST_LINES]
+    lines = [f"{line.source}{f':{line.line}' if line.line else ''}: {line.text}" for line in shown]
+    return [*end.why[1:], *lines, *(f"to do: {step}" for step in end.next_steps[:1])]
 
 
 def _headline(event: WatchEvent) -> str:

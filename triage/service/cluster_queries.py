@@ -10,6 +10,8 @@ from typing import Any
 
 from triage.base.errors import OptionError
 from triage.catalog.model import Catalog
+from triage.catalog.near_misses import NearMissIndex, describe_near_misses
+from triage.catalog.wording_draft import WordingDraft, draft_wordings
 from triage.clusters.model import NearestCluster
 from triage.model import AuditEntry, Cluster, Evidence, Incident
 from triage.store import Store
@@ -17,7 +19,9 @@ from triage.store.clusters import STATES
 from triage.store.search import Filter
 
 MAX_CACHED_CHECKS = 100
-# The problems of each text, for the last catalog, which is the same object until the catalog changes.
+MAX_CACHED_WORDINGS = 10_000
+# For the last catalog, which is the same object until the catalog changes: near misses, and the problems of each text.
+_wording_cache: list[tuple[Catalog, NearMissIndex, dict[str, str]]] = []
 _check_cache: list[tuple[Catalog, dict[str, tuple[dict[str, Any], ...]]]] = []
 
 
@@ -26,7 +30,7 @@ class ClusterDetails:
     """Everything about one cluster.
 
     `exemplars` are (fingerprint, incident, facts), `reasons` say why each fingerprint is in it, and `note` says why
-    there are no similar clusters in `near`.
+    there are no similar clusters in `near`. `wordings`: signatures that its lines look like a new wording of.
     """
 
     cluster: Cluster
@@ -36,21 +40,47 @@ class ClusterDetails:
     reasons: Mapping[str, str]
     near: tuple[tuple[NearestCluster, Cluster], ...] = ()
     note: str = ""
+    wordings: tuple[WordingDraft, ...] = ()
 
 
-def get_cluster(store: Store, name: str) -> ClusterDetails:
+def get_cluster(store: Store, catalog: Catalog, name: str) -> ClusterDetails:
     """Return a cluster by id or name, following merges. Raises NotFoundError."""
     cluster = store.clusters.get(name)
     near, note = _similar_clusters(store, cluster.id)
+    exemplars = tuple(store.clusters.list_exemplars(cluster.id))
+    texts = list(dict.fromkeys(fact.text for _, _, facts in exemplars for fact in facts))
     return ClusterDetails(
         cluster=cluster,
-        exemplars=tuple(store.clusters.list_exemplars(cluster.id)),
+        exemplars=exemplars,
         members=tuple(store.search.list_incidents(Filter(cluster=cluster.id), limit=20)),
         log=tuple(store.audit.list_entries(subject=cluster.id)),
         reasons=store.clusters.list_reasons(cluster.id),
         near=near,
         note=note,
+        wordings=draft_wordings(texts, _near_misses_of(catalog)[0]),
     )
+
+
+def describe_new_wordings(catalog: Catalog, clusters: Sequence[Cluster]) -> dict[str, str]:
+    """Return, by cluster id, the sentence that says which signature a cluster looks like a new wording of."""
+    index, known = _near_misses_of(catalog)
+    sentences: dict[str, str] = {}
+    for cluster in clusters:
+        if cluster.title not in known:
+            if len(known) >= MAX_CACHED_WORDINGS:
+                known.clear()
+            misses = index.find(cluster.title)
+            known[cluster.title] = describe_near_misses(misses) if misses else ""
+        if known[cluster.title]:
+            sentences[cluster.id] = known[cluster.title]
+    return sentences
+
+
+def _near_misses_of(catalog: Catalog) -> tuple[NearMissIndex, dict[str, str]]:
+    """Return the index of the catalog and the sentences by title; both are kept until the catalog changes."""
+    if not _wording_cache or _wording_cache[0][0] is not catalog:
+        _wording_cache[:] = [(catalog, NearMissIndex(catalog.signatures), {})]
+    return _wording_cache[0][1:]
 
 
 def _similar_clusters(store: Store, cluster: str) -> tuple[tuple[tuple[NearestCluster, Cluster], ...], str]:

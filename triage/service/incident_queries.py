@@ -25,7 +25,9 @@ from triage.store.codec import place_findings
 from triage.store.search import Filter, SearchHit
 
 Text = Annotated[str | None, Query(max_length=200)]
-Verdict = Annotated[Literal["known", "unknown", "clean"] | None, BeforeValidator(lambda value: value or None)]
+Verdict = Annotated[
+    Literal["known", "unknown", "inconclusive", "clean"] | None, BeforeValidator(lambda value: value or None)
+]
 Rank = Annotated[
     Annotated[int, Field(ge=0, le=10_000_000)] | None, BeforeValidator(lambda value: None if value == "" else value)
 ]

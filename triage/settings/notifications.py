@@ -30,8 +30,8 @@ class Route(BaseModel):
     to: str = Field(
         pattern=r"^(slack:[A-Z0-9]{2,}|webhook:[A-Za-z0-9_-]+)$", description="slack:CHANNEL-ID or webhook:NAME"
     )
-    verdicts: tuple[Literal["known", "unknown", "clean", "pace"], ...] = Field(
-        default=("known", "unknown", "pace"),
+    verdicts: tuple[Literal["known", "unknown", "inconclusive", "clean", "pace"], ...] = Field(
+        default=("known", "unknown", "inconclusive", "pace"),
         description="verdicts to post; pace: silent ranks, slow steps and stalls of a watched job",
     )
     domains: tuple[str, ...] = Field(default=(), description="domains to post (gpu, fabric, …); empty: all")

@@ -6,6 +6,7 @@ file that this process and its workers can read at any offset.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import stat
@@ -28,8 +29,6 @@ from triage.sources.interface import (
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
-_spools: list[BinaryIO] = []
-"""The spools of this process: a file without a name exists as long as it is open."""
 
 
 class DirectoryWalk:
@@ -260,13 +259,16 @@ def _spool_standard_input(limits: Limits, stdin: BinaryIO | None, warnings: Warn
     return File("-", path, file.kind, file.size, None, file.encoding)
 
 
-_USELESS: frozenset[FileKind] = frozenset({"binary", "elf", "empty", *ADVICE})
+_UNSUPPORTED: frozenset[FileKind] = frozenset(ADVICE)
 
 
 def _raise_if_useless(checked_paths: Sequence[str], files: Sequence[File], walk: DirectoryWalk) -> None:
-    """Raise SourceError when none of the files can be diagnosed."""
+    """Raise SourceError when there is no file, or only archives that cannot be opened.
+
+    Files without a text are a job of which nothing is known, not a mistake of the user.
+    """
     kinds = {file.kind for file in files}
-    if not kinds - _USELESS:
+    if not kinds - _UNSUPPORTED and not walk.permission_errors:
         message, hint = _explain_useless(checked_paths, kinds, walk)
         raise SourceError(
             message, hint=hint, path=", ".join(printable_name(path) for path in checked_paths[:3]) or None
@@ -277,14 +279,8 @@ def _explain_useless(checked_paths: Sequence[str], kinds: set[FileKind], walk: D
     """Return why nothing can be read, and what to do."""
     if not checked_paths:
         return "no path given", "Give a log file, a directory of logs, an archive of them, or - for standard input."
-    if walk.permission_errors and not kinds - {"empty"}:
-        return "permission denied", "Make the files readable (chmod -R a+rX), or run as the user who owns them."
     if kinds & set(ADVICE):
         return f"nothing can be read: {ADVICE[min(kinds & set(ADVICE))]}", "Then give the result."
-    if kinds & {"binary", "elf"}:
-        return "only binary files, no logs", "Give the directory that the job's stdout and stderr were written to."
-    if kinds:
-        return "only empty files", "Nothing was written there; look for the launcher's or the scheduler's output."
     return (
         "no files there",
         "The directory is empty (or holds no regular file); give the one that holds the job's output.",
@@ -316,7 +312,7 @@ def _copy_to_temporary_file(source: BinaryIO, limits: Limits, warnings: WarningL
     import tempfile  # not needed by most runs, and slow to import
 
     spool: BinaryIO = tempfile.TemporaryFile(prefix="triage-", buffering=0)  # noqa: SIM115
-    _spools.append(spool)
+    atexit.register(spool.close)  # a file without a name exists as long as it is open
     remaining = limits.max_member_bytes
     try:
         while remaining > 0 and (piece := source.read(min(1 << 20, remaining))):

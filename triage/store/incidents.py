@@ -12,7 +12,7 @@ from typing import Any
 
 from triage.base.errors import NotFoundError, OptionError
 from triage.evidence.redact import count_redactions, redact_all
-from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
+from triage.model import INCONCLUSIVE, Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
 from triage.store import codec, fts_index, outbox
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections
@@ -274,13 +274,17 @@ def _write_incident(
     return done.lastrowid
 
 
+def _title_without_root(diagnosis: Diagnosis) -> str:
+    return INCONCLUSIVE if diagnosis.verdict == "inconclusive" else ""
+
+
 def _incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
     """Return the columns of an incident that come from its diagnosis."""
     root = diagnosis.root_cause
     return {
         "job": diagnosis.job.id,
         "verdict": diagnosis.verdict,
-        "title": codec.without_surrogates(root.title) if root else "",
+        "title": codec.without_surrogates(root.title) if root else _title_without_root(diagnosis),
         "signature": root.signature if root else None,
         "domain": root.domain if root else "",
         "severity": root.severity if root else "",

@@ -56,7 +56,7 @@ _RULES = (
     ),
     ("SELECT id FROM incident i WHERE NOT EXISTS (SELECT 1 FROM report WHERE num = i.num)", "its report is missing"),
     (
-        "SELECT id FROM incident i WHERE verdict <> 'clean' AND NOT EXISTS (SELECT 1 FROM finding f "
+        "SELECT id FROM incident i WHERE verdict IN ('known', 'unknown') AND NOT EXISTS (SELECT 1 FROM finding f "
         "WHERE f.incident = i.num AND f.root)",
         "it has no root cause",
     ),

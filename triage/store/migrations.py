@@ -15,7 +15,7 @@ from triage.store.connection import APPLICATION, Connections, is_network_file
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 4  # the number of STEPS, so that a current store needs no import of sqlite-utils
+VERSION = 5  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -254,9 +254,26 @@ def add_notification_tables(database: Database) -> None:
     create_tables(database)
 
 
+def allow_inconclusive_verdicts(database: Database) -> None:
+    """Let incidents have the verdict `inconclusive`: a wider CHECK, so that no row needs to be read or written.
+
+    SQLite cannot alter a constraint; the text of the table is replaced (https://sqlite.org/lang_altertable.html, 7).
+    """
+    connection = database.conn
+    before, after = "'unknown', 'clean'", "'unknown', 'inconclusive', 'clean'"
+    version = int(connection.execute("PRAGMA schema_version").fetchone()[0])
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(
+        "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE type = 'table' AND name = 'incident'", (before, after)
+    )
+    connection.execute(f"PRAGMA schema_version = {version + 1}")
+    connection.execute("PRAGMA writable_schema = OFF")
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     create_knowledge_tables,
     create_work_tables,
     add_service_tables,
     add_notification_tables,
+    allow_inconclusive_verdicts,
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from triage.catalog.match import Match, Matcher
 from triage.catalog.model import Catalog, Signature
 from triage.diagnose import diagnose, report
-from triage.model import Diagnosis, Evidence, Finding
+from triage.model import Diagnosis, Evidence, Finding, Inconclusive
 from triage.ranks.identity import JobMap
 from triage.store import codec
 from triage.store.connection import Connections
@@ -168,13 +168,14 @@ class _Rediagnosis:
                 *(finding for finding in inferred if finding.signature not in {new.signature for new in findings}),
             ),
             unknown=unknown,
+            inconclusive=_NO_LONGER_MATCHED if verdict == "inconclusive" else None,
         )
 
     def _must_stay(self, old: Diagnosis, root: Finding | None) -> bool:
         """Whether the old cause stays: few excerpts do not refute an unchanged signature that had all files."""
         before = old.root_cause
         if before is None or before.signature is None or not self._same(before.signature, before.fingerprint):
-            return old.verdict == "clean"
+            return old.verdict == "clean" or (old.verdict == "inconclusive" and root is None)
         if root is not None and root.signature == before.signature:
             return False
         return root is None or root.signature is None or root.confidence < before.confidence
@@ -187,6 +188,11 @@ class _Rediagnosis:
             and self._same(finding.signature, finding.fingerprint)
             and any(fact.kind == "inference" for fact in finding.evidence)
         )
+
+
+_NO_LONGER_MATCHED = Inconclusive(
+    why=("No signature of this catalog matches the stored lines",), next_steps=("Ingest the job's files again",)
+)
 
 
 def _distinct(facts: list[Evidence]) -> list[Evidence]:

@@ -24,6 +24,11 @@ _ADVANCE = 10.0  # seconds of that share that new kinds of failure lines may use
 _FILE_SECONDS = 0.003  # seconds that diagnosing one file takes, until it was measured
 _STEPS_AFTER = 1 << 16  # bytes after a failure in which steps are looked for
 _END_WAIT = 20.0  # seconds without growth after a failure, until the whole job is diagnosed
+IDLE = 900.0
+"""Seconds without growth of any file, until the end of a job that reported no failure is diagnosed.
+
+Longer than NCCL's timeout of ten minutes, after which a hanging job says itself why it dies.
+"""
 
 
 @dataclass
@@ -35,6 +40,7 @@ class Watch:
     policy: Policy = field(default_factory=Policy)
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
+    idle_after: float = IDLE
     last: Diagnosis | None = None  # the newest diagnosis of the whole job
     episode: Episode | None = None  # the current pace problems, or the last ones
     _find_at: float = 0.0
@@ -88,12 +94,18 @@ class Watch:
         self.follower.find_files(now)
         while self.follower.read_new_lines(now).is_behind:
             pass
-        return self._add_to_episode(self._diagnose_whole(now) if self._hit_at is not None else [])
+        return self._add_to_episode(self._diagnose_whole(now) if self._hit_at is not None or self._has_stopped else [])
 
     @property
     def idle(self) -> float:
         """Seconds since any file grew."""
         return self.clock() - self._grown_at
+
+    @property
+    def _has_stopped(self) -> bool:
+        """Whether no file grew for so long that the job is over: longer than its steps and pauses take."""
+        has_text = any(file.position for file in self.follower.files.values())
+        return has_text and self.idle >= max(self.idle_after, self.pace.longest_wait)
 
     def _add_to_episode(self, events: list[WatchEvent]) -> list[WatchEvent]:
         for event in events:
@@ -121,6 +133,8 @@ class Watch:
         self._is_urgent |= new_lines.new_kinds > 0 or now - self._diagnosed_at >= _REPEAT_INTERVAL
 
     def _failure_events(self, now: float, *, has_grown: bool) -> list[WatchEvent]:
+        if self._has_stopped and not self._is_whole:
+            return self._diagnose_whole(now)
         if self._hit_at is None:
             return []
         if self.policy.has_failed and not self._is_whole and now - self._grown_at >= _END_WAIT:
@@ -160,5 +174,5 @@ class Watch:
             self.last = pipeline.ingest(self.follower.paths, self.follower.options)
         except InputError:  # everything was removed
             return []
-        event = self.policy.decide(now, self.wall(), self.last, _END_WAIT, final=True)
+        event = self.policy.decide(now, self.wall(), self.last, _END_WAIT, final=True, stopped=self._has_stopped)
         return [event] if event else []

@@ -25,6 +25,7 @@ _RECENT, _FIRST = 8, 24  # steps that tell how long one takes now, and how long 
 _SLOW_FACTOR, _USUAL_FACTOR = 2.0, 1.3
 _PAUSE_FACTOR, _MAX_PAUSES = 4.0, 2  # a step so much longer than usual is a pause, unless so many come in a row
 _BUSY_FACTOR = 10.0  # a rank that announced saving, evaluating or compiling may take so much longer
+_IDLE_STEPS = 3.0  # usual steps without any line, after which a job is over
 _PAUSE_MARGIN = 2.0  # the next pause may be so much longer than the longest one so far
 _SLOW_RANK_SHARE = 0.2  # share of the looks in which a rank must be behind to be named for a slow job
 
@@ -138,6 +139,11 @@ class PaceMonitor:
         """Usual seconds from one printed step to the next; None until enough steps were read."""
         durations = [*self._first, *self._recent]
         return statistics.median(durations) if len(durations) >= _MIN_STEPS else None
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds without a line after which the job should have written one: a few steps, or a longer pause."""
+        return max(_IDLE_STEPS * (self.usual or 0.0), _PAUSE_MARGIN * self._longest_pause)
 
     @property
     def stride(self) -> int:

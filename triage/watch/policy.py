@@ -16,6 +16,8 @@ CauseKey = tuple[str, str, tuple[int, ...]]
 """Identifies a diagnosis for comparison: the verdict, the signature or cluster, the ranks."""
 
 CLEAN: CauseKey = ("clean", "", ())
+INCONCLUSIVE: CauseKey = ("inconclusive", "", ())
+"""The job stopped writing, and nothing shows how it ended."""
 UNCONFIRMED: CauseKey = ("", "", ())
 """Stands for an event that was being reported when the watch was killed: it may not have arrived."""
 
@@ -81,7 +83,7 @@ class Policy:
     @property
     def has_failed(self) -> bool:
         """Whether the last report said that the job failed."""
-        return bool(self.announced) and self.announced[max(self.announced)].key != CLEAN
+        return bool(self.announced) and self.announced[max(self.announced)].key not in (CLEAN, INCONCLUSIVE)
 
     def decide(
         self,
@@ -94,16 +96,22 @@ class Policy:
         idle: float = 0.0,
         busy: bool = False,
         final: bool = False,
+        stopped: bool = False,
     ) -> WatchEvent | None:
         """Return the event to report now, if any.
 
         `calm`: seconds since the last failure line. `idle`: seconds since any line. `busy`: training steps followed the
         blamed line. `since`: when the failure lines of this diagnosis began. `final`: no more lines will come.
+        `stopped`: all files stopped growing, so that an unknown end is reported too, once.
         """
         key = cause_key(diagnosis)
         attempt = _attempt(diagnosis.root_cause) if diagnosis.root_cause else max(self.announced, default=0)
         before = self.announced.get(attempt)
-        if key == (before.key if before else CLEAN):
+        known_key = before.key if before else CLEAN
+        if key == CLEAN and known_key in (CLEAN, UNCONFIRMED) and stopped and diagnosis.verdict == "inconclusive":
+            self._announce(attempt, before, "inconclusive", INCONCLUSIVE, at)
+            return WatchEvent("inconclusive", at, _sentence(diagnosis), (), attempt, diagnosis)
+        if key == known_key or (key, known_key) == (CLEAN, INCONCLUSIVE):
             self._pending_since = None
             return None
         if self._pending_since is None:
@@ -112,7 +120,7 @@ class Policy:
         if key == CLEAN:
             kind: EventKind = "recovered"
             is_due = calm >= self.timing.revise_after
-        elif before is None or before.key in (CLEAN, UNCONFIRMED):
+        elif before is None or before.key in (CLEAN, INCONCLUSIVE, UNCONFIRMED):
             kind = "failure"
             is_due = self._is_failure_due(key, diagnosis, stood, idle, busy)
         elif before.revisions < self.timing.max_revisions:
@@ -123,10 +131,8 @@ class Policy:
         if not (is_due or final):
             return None
         self._announce(attempt, before, kind, key, at)
-        if diagnosis.root_cause is None:
-            sentence = "the job continues; the reported failure no longer applies"
-            return WatchEvent(kind, at, sentence, (), attempt, diagnosis)
-        return WatchEvent(kind, at, diagnosis.root_cause.title, diagnosis.root_cause.ranks, attempt, diagnosis)
+        ranks = diagnosis.root_cause.ranks if diagnosis.root_cause else ()
+        return WatchEvent(kind, at, _sentence(diagnosis), ranks, attempt, diagnosis)
 
     def _announce(self, attempt: int, before: Announcement | None, kind: EventKind, key: CauseKey, at: float) -> None:
         self._pending_since = None
@@ -149,6 +155,14 @@ class Policy:
 
 def _attempt(root: Finding) -> int:
     return max((fact.origin.attempt for fact in root.evidence), default=0)
+
+
+def _sentence(diagnosis: Diagnosis) -> str:
+    if diagnosis.inconclusive is not None and diagnosis.inconclusive.why:
+        return f"all files stopped growing. {diagnosis.inconclusive.why[0]}"
+    if diagnosis.root_cause is None:
+        return "the job continues; the reported failure no longer applies"
+    return diagnosis.root_cause.title
 
 
 def is_isolated(diagnosis: Diagnosis) -> bool:

@@ -67,6 +67,7 @@ def test_rank_without_a_dump_is_suspected() -> None:
     outcome = analysis(job(lambda calls: calls[:5]), without=[2])
     fault = only_root(outcome.faults)
     assert (fault.rule, fault.ranks, fault.is_certain) == ("never-joined", (2,), False)
+    assert fault.uncertainty == "its dump may be missing because nobody collected it"
     assert outcome.no_dump == (2,)
 
 

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.service.conftest import ROOT
+from tests.store.factories import unknown_diagnosis
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin
 from triage.service.pages import rendering
@@ -233,6 +234,23 @@ def test_draft_is_checked_once(client: TestClient, store: Store, monkeypatch: py
     for query in ("signature=data.once", "signature=data.once&title=", "signature=data.twice"):
         assert "passes" in client.get(f"/clusters/{cluster}/promote?{query}", headers=HTML).text
     assert len(checked) == 2
+
+
+def test_new_wordings_are_shown(client: TestClient, store: Store) -> None:
+    """The inbox names the signature that a cluster looks like, and the cluster's page has the drafted change."""
+    text = "RuntimeError: cuda out-of-memory: tried to allocate 2.00 GiB <b>"
+    store.incidents.add(unknown_diagnosis("near", text, "u-00aaaa"))
+    assert "Looks like a new wording of cuda.out-of-memory" in client.get("/inbox", headers=HTML).text
+    cluster = next(one.id for one in store.clusters.list_clusters() if "cuda" in one.title)
+    page = client.get(f"/clusters/{cluster}", headers=HTML).text
+    assert "New wording of a signature?" in page
+    assert "tried to allocate" in page
+    assert "<b>" not in page
+    (draft,) = client.get(f"/clusters/{cluster}.json").json()["wordings"]
+    assert draft["path"] == "cuda/out-of-memory.yaml"
+    assert client.get(f"/api/v1/clusters/{cluster}").json()["wordings"] == [draft]
+    other = next(one.id for one in store.clusters.list_clusters() if one.id != cluster)
+    assert "New wording of a signature?" not in client.get(f"/clusters/{other}", headers=HTML).text
 
 
 def test_browser_gets_an_error_page(client: TestClient) -> None:

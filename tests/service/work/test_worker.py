@@ -70,7 +70,7 @@ def test_unreadable_file_fails_the_task(settings: Settings, store: Store, tmp_pa
     path.write_text("print('hello')\n")
     payload = store_upload(settings, path)
     payload["place"]["files"][0]["name"] = "nothing.bin"
-    path.write_bytes(b"")
+    path.write_bytes(b"7z\xbc\xaf\x27\x1c\x00\x04")
     payload = store_upload(settings, path)
     task = store.tasks.add("ingest", payload, actor="somebody")
     Worker(settings, store).do_next_task()

@@ -62,7 +62,7 @@ def _fault(
     *,
     since: int | None = None,
     call_sites: Sequence[CallSite] = (),
-    is_certain: bool = True,
+    uncertainty: str = "",
 ) -> Fault:
     at_fault = tuple(sorted(ranks))
     return Fault(
@@ -75,7 +75,7 @@ def _fault(
         text,
         since,
         tuple(call_sites or _call_sites(recording, stall)),
-        is_certain=is_certain,
+        uncertainty=uncertainty,
     )
 
 
@@ -264,7 +264,9 @@ def _tied(recording: Recording, stall: Stall) -> Fault:
             return _conditional(recording, stall, PartialCall(partial.rank, partial.column, True), odd)
     calls = ", ".join(_who_called(recording, stall, half) for half in sorted(halves, key=min))
     text = f"{calls} as #{stall.seq} of {grid.group.label}; the dumps do not show which of them is right"
-    return _fault(recording, stall, RULE_OF_KIND[stall.kind], stall.waiting, text, is_certain=False)
+    return _fault(
+        recording, stall, RULE_OF_KIND[stall.kind], stall.waiting, text, uncertainty="either side may be wrong"
+    )
 
 
 def _who_called(recording: Recording, stall: Stall, ranks: frozenset[int]) -> str:
@@ -287,7 +289,9 @@ def _without_dump(recording: Recording, stall: Stall) -> Fault | None:
         f"{format_waiting(stall.waiting)} in {format_operation(recording, row)}{location_of(recording, row)}; "
         f"{format_ranks(stall.without_dump)} left no dump{moment}, all others wait"
     )
-    return _fault(recording, stall, "never-joined", stall.without_dump, text, is_certain=False)
+    its = "its dump" if len(stall.without_dump) == 1 else "their dumps"
+    uncertainty = f"{its} may be missing because nobody collected {'it' if len(stall.without_dump) == 1 else 'them'}"
+    return _fault(recording, stall, "never-joined", stall.without_dump, text, uncertainty=uncertainty)
 
 
 def _possible_member(recording: Recording, stall: Stall) -> Fault | None:
@@ -300,7 +304,9 @@ def _possible_member(recording: Recording, stall: Stall) -> Fault | None:
         f"the first call of the group; the dumps do not list its members, but {format_ranks(stall.absent)} "
         f"{'waits' if len(stall.absent) == 1 else 'wait'} in no call{_last_call(recording, stall.absent)}"
     )
-    return _fault(recording, stall, "never-joined", stall.absent, text, is_certain=False)
+    verb = "may not belong" if len(stall.absent) == 1 else "may not all belong"
+    uncertainty = f"{format_ranks(stall.absent)} {verb} to the group"
+    return _fault(recording, stall, "never-joined", stall.absent, text, uncertainty=uncertainty)
 
 
 def _all_entered(recording: Recording, stall: Stall) -> Fault:
@@ -319,7 +325,8 @@ def _all_entered(recording: Recording, stall: Stall) -> Fault:
         f"{format_ranks(stall.waiting)} all wait in {call} with the same sizes and no rank is missing: "
         f"the transfer hangs, not the program{'' if lists_members else '; the dumps do not list the group members'}"
     )
-    return _fault(recording, stall, "stuck-in-collective", stall.odd, text, is_certain=bool(lists_members))
+    uncertainty = "" if lists_members else "a member that the dumps do not list may be missing"
+    return _fault(recording, stall, "stuck-in-collective", stall.odd, text, uncertainty=uncertainty)
 
 
 def classify_ring(recording: Recording, stalls: Sequence[Stall], p2p_stalls: Sequence[P2pStall]) -> Fault:
@@ -347,7 +354,7 @@ def classify_ring(recording: Recording, stalls: Sequence[Stall], p2p_stalls: Seq
         operation_name(recording.ops[int(recording.table.op[_first_row(odd)])]),
         f"{'; '.join(_waits_for(recording, stall) for stall in ordered[:6])}: {reason}",
         call_sites=tuple(site for stall in ordered[:4] for site in _call_sites(recording, stall)[:1]),
-        is_certain=not tied,
+        uncertainty="any of them may use the wrong order or group" if tied else "",
     )
 
 

@@ -162,7 +162,7 @@ class Fault:
 
     `ranks` are those at fault, `waiting` those that wait because of it. `seq` is where it shows, `since` where the
     ranks first diverged. `explained_by` are indices of the faults of the analysis that cause this one; empty for a
-    root. `is_certain` is False where the dumps allow another explanation, which `text` then names.
+    root. `uncertainty` says which other explanation the dumps allow; it is empty where they allow none.
     """
 
     rule: Rule
@@ -175,7 +175,12 @@ class Fault:
     since: int | None = None
     call_sites: tuple[CallSite, ...] = ()
     explained_by: tuple[int, ...] = ()
-    is_certain: bool = True
+    uncertainty: str = ""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the dumps allow no other explanation."""
+        return not self.uncertainty
 
 
 @dataclass(frozen=True, slots=True)

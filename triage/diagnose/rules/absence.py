@@ -138,10 +138,23 @@ def never_joined(context: RuleContext) -> list[Evidence]:
     waiting, absent, timeout = context.once(_awaited)
     if timeout is None:
         return []
-    silent = "" if absent & context.complaining else "printed no error and "
-    joined = f"{format_ranks(absent)} {silent}did not join it"
+    joined = f"{format_ranks(absent)} {_describe_silence(context, absent)}did not join it{_unseen(context, absent)}"
     text = f"{format_ranks(waiting)} timed out in a collective; {joined}{_compare_steps(context, absent, waiting)}"
     return _infer("never-joined", absent, text, timeout)
+
+
+def _describe_silence(context: RuleContext, absent: Set[int]) -> str:
+    """Return that ranks printed no error, where all of them have lines and the last of these are usual ones."""
+    ended = ranks_of(fact for fact in context.facts if fact.kind == "ending")
+    is_silent = absent <= context.ranks and not absent & (context.complaining | ended)
+    return "printed no error and " if is_silent else ""
+
+
+def _unseen(context: RuleContext, absent: Set[int]) -> str:
+    """Return a clause about the ranks that are known from the size of the world alone."""
+    unseen = absent - context.ranks
+    of_world = f"; no line or file is from {format_ranks(unseen)} of the {context.world_size} ranks that the job states"
+    return of_world if unseen else ""
 
 
 def log_stopped(context: RuleContext) -> list[Evidence]:

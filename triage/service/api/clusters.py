@@ -34,11 +34,18 @@ def list_clusters(
 
 
 @router.get("/clusters/{cluster}", response_model=schemas.ClusterRow)
-def get_cluster(cluster: ClusterId, store: StoreDep, _: Viewer) -> JsonResponse:
+def get_cluster(cluster: ClusterId, store: StoreDep, catalog: CatalogDep, _: Viewer) -> JsonResponse:
     """Return fingerprints, lines, incidents and decisions of a cluster. A merged id returns its new cluster."""
-    details = cluster_queries.get_cluster(store, cluster)
+    details = cluster_queries.get_cluster(store, catalog, cluster)
     page = rendered.ClusterDetails(
-        details.cluster, details.exemplars, details.members, details.log, details.reasons, details.near, details.note
+        details.cluster,
+        details.exemplars,
+        details.members,
+        details.log,
+        details.reasons,
+        details.near,
+        details.note,
+        details.wordings,
     )
     return JsonResponse(rendered.page_as_dict(page))
 

@@ -165,7 +165,7 @@ _EXAMPLES: dict[str, Any] = {
     "IncidentRow": _INCIDENT,
     "TaskRow": _TASK,
     "IncidentList": {"total": 1, "next": None, "incidents": [_INCIDENT]},
-    "Report": {"schema": "triage.diagnosis/1", "verdict": "known", "incident": _INCIDENT, "warnings": []},
+    "Report": {"schema": "triage.diagnosis/2", "verdict": "known", "incident": _INCIDENT, "warnings": []},
     "SimilarList": {
         "schema": "triage.similar/1",
         "incident": "i-9f2c41d07b3e",

@@ -47,7 +47,7 @@ class IncidentRow(Open):
     """An incident in a list."""
 
     id: str
-    verdict: Literal["known", "unknown", "clean"]
+    verdict: Literal["known", "unknown", "inconclusive", "clean"]
     title: str
     signature: str | None
     cluster: str | None
@@ -66,10 +66,10 @@ class IncidentList(BaseModel):
 
 
 class Report(Open):
-    """`triage.diagnosis/1` (see docs/json.md) with the key `incident`."""
+    """`triage.diagnosis/2` (see docs/json.md) with the key `incident`."""
 
-    schema_: Literal["triage.diagnosis/1"] = Field(alias="schema")
-    verdict: Literal["known", "unknown", "clean"]
+    schema_: Literal["triage.diagnosis/2"] = Field(alias="schema")
+    verdict: Literal["known", "unknown", "inconclusive", "clean"]
     incident: IncidentRow
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form, Query, Request, Response
 
 from triage.base.errors import OptionError
+from triage.catalog.wording_draft import WordingDraft
 from triage.model.store import AuditEntry, Cluster, Incident
 from triage.render.clusters import trend
 from triage.service import cluster_queries
@@ -26,12 +27,13 @@ ShortQuery = Annotated[str, Query(max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class InboxView:
-    """Clusters, growing ones first. `trends` are this week's incidents by cluster id."""
+    """Clusters, growing ones first, by cluster id: `trends` of this week, and near signatures in `wordings`."""
 
     state: str
     states: tuple[str, ...]
     clusters: tuple[Cluster, ...]
     trends: dict[str, str]
+    wordings: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,10 @@ class SimilarCluster:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """One cluster. `reasons` say why a fingerprint is in it, `note` why there are no similar clusters."""
+    """One cluster. `reasons` say why a fingerprint is in it, `note` why there are no similar clusters.
+
+    `wordings`: signatures that its lines look like a new wording of, with the drafted change.
+    """
 
     cluster: Cluster
     trend: str
@@ -65,6 +70,7 @@ class ClusterView:
     reasons: Mapping[str, str]
     near: tuple[SimilarCluster, ...]
     note: str
+    wordings: tuple[WordingDraft, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +86,12 @@ class PromotionView:
 
 
 @page_and_json(router, "/inbox")
-def show_inbox(request: Request, store: StoreDep, _: Viewer, state: State = "waiting") -> Response:
+def show_inbox(request: Request, store: StoreDep, catalog: CatalogDep, _: Viewer, state: State = "waiting") -> Response:
     """Show the clusters of failures that no signature matches."""
     clusters = tuple(cluster_queries.list_clusters(store, state, limit=200))
     trends = {cluster.id: trend(cluster) for cluster in clusters}
-    return render_page(request, "inbox.html", InboxView(state, SHOWN_STATES, clusters, trends))
+    wordings = cluster_queries.describe_new_wordings(catalog, clusters)
+    return render_page(request, "inbox.html", InboxView(state, SHOWN_STATES, clusters, trends, wordings))
 
 
 @router.post("/inbox/merge")
@@ -147,9 +154,9 @@ def promote(
 
 
 @page_and_json(router, "/clusters/{cluster}")
-def show_cluster(request: Request, cluster: str, store: StoreDep, _: Viewer) -> Response:
+def show_cluster(request: Request, cluster: str, store: StoreDep, catalog: CatalogDep, _: Viewer) -> Response:
     """Show fingerprints, lines, incidents and decisions of a cluster. A merged id shows its new cluster."""
-    details = cluster_queries.get_cluster(store, cluster)
+    details = cluster_queries.get_cluster(store, catalog, cluster)
     view = ClusterView(
         cluster=details.cluster,
         trend=trend(details.cluster),
@@ -162,6 +169,7 @@ def show_cluster(request: Request, cluster: str, store: StoreDep, _: Viewer) -> 
         reasons=details.reasons,
         near=tuple(SimilarCluster(other, item.score, item.only_here, item.only_there) for item, other in details.near),
         note=details.note,
+        wordings=details.wordings,
     )
     return render_page(request, "cluster.html", view)
 

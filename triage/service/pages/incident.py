@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from triage.base.errors import OptionError
 from triage.base.rank_ranges import format_ranks
 from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident
-from triage.render import causal_chain, flight_matrix, phrases, rankmap, swimlanes
+from triage.render import causal_chain, flight_matrix, inconclusive, phrases, rankmap, swimlanes
 from triage.render.sanitize import sanitize
 from triage.service.dependencies import StoreDep, Submitter, Viewer
 from triage.service.pages import evidence
@@ -68,6 +68,8 @@ class IncidentView:
     timeline: tuple[tuple[str, str, str], ...]
     warnings: tuple[tuple[list[str], str, str], ...]
     pictures: Pictures
+    end_sections: tuple[tuple[str, list[str]], ...] = ()
+    end_steps: tuple[str, ...] = ()
 
 
 def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUND) -> IncidentView:
@@ -99,6 +101,8 @@ def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUN
         timeline=_list_moments(diagnosis),
         warnings=tuple(phrases.merge_warnings(diagnosis)),
         pictures=_draw(diagnosis, documents["flight"], facts),
+        end_sections=tuple(inconclusive.sections(diagnosis)),
+        end_steps=tuple(inconclusive.next_steps(diagnosis)),
     )
 
 

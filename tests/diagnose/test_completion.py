@@ -1,0 +1,77 @@
+"""triage.diagnose.completion: what proves that a job ended well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from triage.diagnose.completion import find_completion
+from triage.model.evidence import Origin
+from triage.ranks.identity import JobMap
+from triage.records.activity import Activity
+from triage.records.completion import Scope
+
+
+def make_activities(*lines: tuple[str, int | None, int | None, Scope]) -> list[tuple[str, Activity]]:
+    """Return lines (source, rank, step, what ended) in the order of their offsets."""
+    return [
+        (source, Activity(Origin(rank=rank), offset, "", step, scope in ("program", "job"), completion=scope))
+        for offset, (source, rank, step, scope) in enumerate(lines)
+    ]
+
+
+def find(lines: Sequence[tuple[str, int | None, int | None, Scope]]) -> bool:
+    activities = make_activities(*lines)
+    job = JobMap()
+    for source, activity in activities:
+        job.learn(source, activity.origin)
+    return find_completion(activities, job).is_proved
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_proved"),
+    [
+        ([], False),
+        ([("a", None, 9, "")], False),
+        ([("a", None, 9, ""), ("a", None, None, "program")], True),
+        ([("a", None, None, "word")], True),
+        ([("a", 0, 9, ""), ("a", 1, 9, ""), ("a", 0, None, "program")], False),
+        ([("a", 0, 9, ""), ("a", 0, None, "program"), ("b", 1, None, "program")], True),
+        ([("a", 0, 9, ""), ("a", 1, 9, ""), ("s", None, None, "job")], True),
+        ([("a", 0, 9, ""), ("a", 1, 9, ""), ("a", None, None, "process")], True),
+        ([("a", 0, 9, ""), ("a", 1, 9, ""), ("a", 0, None, "process")], False),
+    ],
+)
+def test_every_trace_needs_a_proof(lines: list[tuple[str, int | None, int | None, Scope]], is_proved: bool) -> None:
+    """Every rank finished, or a launcher or scheduler speaks for all of them."""
+    assert find(lines) is is_proved
+
+
+@pytest.mark.parametrize(("scope", "is_proved"), [("program", True), ("word", False)])
+def test_the_log_of_the_job_covers_ranks_without_lines(scope: Scope, is_proved: bool) -> None:
+    """Ranks that left only dumps need the line of a whole program that names no rank."""
+    activities = make_activities(("train.log", None, 9, ""), ("train.log", None, None, scope))
+    job = JobMap()
+    for rank in range(2):
+        job.learn(f"fr_rank_{rank}", Origin(rank=rank))
+        job.sources[f"fr_rank_{rank}"] = Origin(rank=rank)
+    assert find_completion(activities, job).is_proved is is_proved
+
+
+@pytest.mark.parametrize(("step", "is_proved"), [(8, True), (9, True), (10, False)])
+def test_training_after_the_end_voids_it(step: int, is_proved: bool) -> None:
+    """One line with a step that came before is a summary; a step beyond the last goes on."""
+    assert find([("a", None, 9, ""), ("a", None, None, "program"), ("a", None, step, "")]) is is_proved
+
+
+def test_a_second_run_below_the_first_voids_its_end() -> None:
+    """A run that starts again at step 1 in the same file did not finish."""
+    lines: list[tuple[str, int | None, int | None, Scope]] = [("a", None, 9, ""), ("a", None, None, "program")]
+    assert not find([*lines, ("a", None, 1, ""), ("a", None, 2, "")])
+
+
+@pytest.mark.parametrize(("step", "is_proved"), [(9, True), (8, False)])
+def test_a_file_of_metrics_needs_the_last_step(step: int, is_proved: bool) -> None:
+    """A file without ranks that says nothing is covered if it reached the step of one that finished."""
+    assert find([("m", None, step, ""), ("t", None, 9, ""), ("t", None, None, "program")]) is is_proved

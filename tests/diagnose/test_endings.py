@@ -1,0 +1,75 @@
+"""Which endings are failures of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from triage.diagnose.candidates import Candidate
+from triage.diagnose.endings import MatchedFacts, select_endings
+from triage.diagnose.graph import root_tier
+from triage.model.details import EndingDetail
+from triage.model.evidence import Evidence
+
+from .factories import exited, fact, raised
+
+
+def ending(
+    text: str, rank: int | None, strength: Literal["strong", "weak", "unlike"], form: str = "x", offset: int = 900
+) -> Evidence:
+    made = replace(fact(text, rank), kind="ending", offset=offset, end=offset + len(text))
+    return replace(made, detail=EndingDetail(form, "any", strength, offset))
+
+
+def test_a_strong_form_counts_beside_a_failure_of_another_rank() -> None:
+    """It is dropped only where its own rank shows a failure."""
+    strong = ending("FATAL: gone", 3, "strong")
+    assert select_endings([strong], MatchedFacts(), [raised("ValueError: x", 1)]) == [strong]
+    assert select_endings([strong], MatchedFacts(), [raised("ValueError: x", 3)]) == []
+
+
+def test_a_weak_form_counts_only_where_nothing_better_is() -> None:
+    """Any other failure with a message comes before it."""
+    weak = ending("lease lost", 3, "weak")
+    assert select_endings([weak], MatchedFacts(), []) == [weak]
+    assert select_endings([weak], MatchedFacts(), [raised("ValueError: x", 1)]) == []
+
+
+def test_a_bare_signal_that_is_known_does_not_hide_the_reason() -> None:
+    """`Aborted (core dumped)` is known; the fatal message before it says more."""
+    facts = [fact("Aborted (core dumped)", 3), ending("FATAL: gone", 3, "strong")]
+    matched = MatchedFacts(frozenset({0}), frozenset({0}), frozenset({0}))
+    assert select_endings(facts, matched, []) == [facts[1]]
+    assert select_endings(facts, replace(matched, bare_signals=frozenset()), []) == []
+
+
+def test_a_status_gives_way_to_the_launchers_own_report() -> None:
+    """An exit status in last lines is nothing beside the exit of a known rank."""
+    status = ending("exit code 7", None, "weak", "ended with a status")
+    assert select_endings([status], MatchedFacts(), []) == [status]
+    assert select_endings([status], MatchedFacts(), [exited(1, 7)]) == []
+
+
+def test_what_is_only_unlike_is_no_failure() -> None:
+    """A new shape without a term of failing is never a candidate."""
+    assert select_endings([ending("moving pencils", 3, "unlike")], MatchedFacts(), []) == []
+
+
+def test_weak_endings_are_weak_roots() -> None:
+    """A strong form states a cause, a weak one may, a status comes last."""
+    tiers = [
+        root_tier(Candidate(None, "u-1", [one]))
+        for one in (
+            ending("FATAL: gone", 3, "strong"),
+            ending("lease lost", 3, "weak"),
+            ending("rc=7", 3, "weak", "status other than zero"),
+        )
+    ]
+    assert tiers == [1, 3, 4]
+
+
+def test_a_line_that_a_signature_knows_is_no_ending() -> None:
+    """The line of a bare signal itself is known."""
+    facts = [fact("Fatal Python error: Segmentation fault", 3, offset=900), ending("Fatal Python error", 3, "strong")]
+    matched = MatchedFacts(frozenset({0}), frozenset({0}), frozenset({0}))
+    assert select_endings(facts, matched, []) == []

@@ -1,0 +1,108 @@
+"""Endings of whole sources: telling line, origin, strength, and what is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import triage
+from triage.model.diagnosis import Diagnosis
+
+STEPS = "".join(f"step {n}/300 loss {9 / n:.3f}\n" for n in range(1, 301))
+
+
+def diagnose(tmp_path: Path, text: str) -> Diagnosis:
+    (tmp_path / "train.log").write_text(text, encoding="utf-8")
+    return triage.ingest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        ("rc=74 stage=feeder elapsed=4411s\n", "rc=74 stage=feeder elapsed=4411s"),
+        ("KeyError: 'layers.61.w2'\n", "KeyError: 'layers.61.w2'"),
+        ("thread 'main' panicked at src/a.rs:8:1:\nindex out of bounds\n", "index out of bounds"),
+        ("Error in solve(A) : \n  system is singular\nExecution halted\n", "system is singular"),
+        ("~~~~ ring collapsed, 7/8 neighbours left ~~~~\n", "~~~~ ring collapsed, 7/8 neighbours left ~~~~"),
+    ],
+)
+def test_the_headline_is_the_telling_line(tmp_path: Path, text: str, headline: str) -> None:
+    """A job whose end nobody listed is an unknown failure with that line."""
+    diagnosis = diagnose(tmp_path, STEPS + text)
+    assert diagnosis.verdict == "unknown"
+    assert diagnosis.root_cause is not None
+    assert diagnosis.root_cause.title == headline
+    assert diagnosis.root_cause.remediation.steps
+
+
+def test_an_exception_object_in_a_record_is_an_exception_of_its_rank(tmp_path: Path) -> None:
+    """structlog's dictionaries become a traceback, with the rank from the record."""
+    frames = [{"filename": "train.py", "lineno": 9, "name": "main"}]
+    error = {"exc_type": "AttributeError", "exc_value": "no attribute 'x'", "frames": frames}
+    records = [{"rank": 1, "event": f"step {n}", "level": "info"} for n in range(40)]
+    records.append({"rank": 1, "event": "failed", "level": "error", "exception": [error]})
+    diagnosis = diagnose(tmp_path, "".join(json.dumps(record) + "\n" for record in records))
+    assert diagnosis.root_cause is not None
+    assert diagnosis.root_cause.title == "AttributeError: no attribute 'x'"
+    assert diagnosis.root_cause.ranks == (1,)
+
+
+def test_an_ending_before_a_good_end_is_none(tmp_path: Path) -> None:
+    """What stands before the proof of a good end did not end the job."""
+    assert diagnose(tmp_path, STEPS + "ERROR: could not draw the curve\nTraining complete\n").verdict == "clean"
+
+
+def test_a_new_shape_without_a_failure_is_no_failure(tmp_path: Path) -> None:
+    """Lines that are only unlike leave the job inconclusive."""
+    assert diagnose(tmp_path, STEPS + "moving the pencils to the other drawer\n").verdict == "inconclusive"
+
+
+def test_a_status_names_the_last_activity_of_its_rank(tmp_path: Path) -> None:
+    """Beside an exit code stands what the rank wrote last."""
+    log = "".join(f"[rank3]: step {n} loss 1.0\n" for n in range(40))
+    diagnosis = diagnose(tmp_path, log + "srun: error: gpu07: task 3: Exited with exit code 7\n")
+    assert diagnosis.root_cause is not None
+    assert "step 39" in diagnosis.root_cause.title
+    assert any("step 39" in sentence for sentence in diagnosis.root_cause.why)
+
+
+@pytest.mark.parametrize(("items", "is_list"), [(2, True), (6, False)])
+def test_numbered_lines_are_a_list_among_other_lines(tmp_path: Path, items: int, is_list: bool) -> None:
+    """`0: …` behind an error are its causes, unless most lines have such a prefix: then they are the ranks of srun."""
+    causes = "".join(f"    {number}: superblock {number} is newer than this reader\n" for number in range(items))
+    diagnosis = diagnose(tmp_path, "Error: failed to mount corpus\n\nCaused by:\n" + causes)
+    assert diagnosis.root_cause is not None
+    shown = "".join(fact.text for fact in diagnosis.root_cause.evidence if fact.text.startswith("Error: failed"))
+    assert (f"superblock {items - 1}" in shown) == is_list
+
+
+def test_a_question_about_success_is_no_good_end(tmp_path: Path) -> None:
+    """An exception with the words of a good end is a failure."""
+    text = "Exception: Node temp_dir was not found in NodeInfo. did the node's raylet start successfully?\n"
+    assert diagnose(tmp_path, STEPS + text).verdict == "unknown"
+
+
+def test_the_handled_exception_is_quoted(tmp_path: Path) -> None:
+    """Where a handler fails itself, the root cause quotes the exception that was being handled."""
+    frame = '  File "/srv/job/read.py", line 41, in read\n    read_shard(17)\n'
+    header = "Traceback (most recent call last):\n"
+    middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = f"{header}{frame}ValueError: shard 17 has 41 rows\n{middle}{header}{frame}KeyError: 'rows'\n"
+    root = diagnose(tmp_path, STEPS + text).root_cause
+    assert root is not None
+    assert root.title == "KeyError: 'rows'"
+    assert root.evidence[0].text == "KeyError: 'rows'\nraised while handling ValueError: shard 17 has 41 rows"
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("04:11:52|n0113|kr6|9|mixer is unreachable|-", "unknown"),
+        ("04:11:52|n0113|kr6|9|unreachable mixer|-", "inconclusive"),
+    ],
+)
+def test_a_cell_of_three_words_is_a_sentence(tmp_path: Path, line: str, verdict: str) -> None:
+    """In a row of many columns a term of failing counts in a cell of three words, not in one of two."""
+    assert diagnose(tmp_path, STEPS + line + "\n").verdict == verdict

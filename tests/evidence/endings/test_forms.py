@@ -1,0 +1,74 @@
+"""Forms of endings: each matches its example, and none can hang."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triage.evidence.endings import FORMS
+from triage.evidence.endings.classification import UNLIKE, classify, classify_raw, strip_box
+from triage.evidence.endings.interface import LONGEST_LINE, Form
+
+HEALTHY = (
+    "step 3/9 loss 2.1 grad_norm 0.4",
+    "val_error 0.141, 0 failures",
+    "step 40 failed_samples=0 nan_count=0 timeout_rate=0.0",
+    "config: error_on_nan: true, on_failure: abort, max_failures: 3",
+    "connect to 10.4.0.17:7077: Connection refused, trying again",
+    "prefetch worker 2 was killed, respawning",
+    "preflight result: PASS (0 failed, 0 errors, 2 warnings)",
+    "no NaN in 291 parameters",
+    "result=ok state: UP outcome: completed",
+    "run-summary success=true healthy=1",
+    "0 of 9000 steps left",
+    "nodes are available",
+    "  Normal   Scheduled         94s   default-scheduler  Successfully assigned ml/llm-0 to gpu07",
+    "evaluate(model, split) -> 81 of 100",
+    "ncclCommInitRank(comm, 8, id) returned 0 (success)",
+    "CEE3204I The system was started",
+    "/opt/acme/attn.py:88: UserWarning: the slow path is used",
+    "ResourceWarning: Enable tracemalloc to get the object allocation traceback",
+    "trainer-1 exited with code 0",
+    "|errors |      1|none  |     0|acc   |",
+    "resource_tracker: There appear to be 12 leaked semaphore objects to clean up at shutdown",
+)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.runtime}-{form.name}")
+def test_a_form_matches_its_example(form: Form) -> None:
+    """The example of each form is classified as a failure of that strength or a stronger one."""
+    assert form.pattern.search(strip_box(form.example))
+    found_form = classify(form.example)
+    assert found_form is not UNLIKE
+    assert found_form.weight >= form.weight
+
+
+@pytest.mark.parametrize("line", HEALTHY)
+def test_healthy_lines_have_no_form(line: str) -> None:
+    """Counts of zero, settings, retries, tables and noise of a teardown are no failures."""
+    assert classify_raw(line, line) is UNLIKE
+
+
+def test_a_level_below_error_takes_a_weak_form_back() -> None:
+    """The same words at WARNING are no ending; at ERROR they are."""
+    text = "lease of partition 4 lost"
+    assert classify_raw(f"2026-03-02 04:11:52 WARNING {text}", text) is UNLIKE
+    assert classify_raw(f"2026-03-02 04:11:52 ERROR {text}", text).name == "error level"
+
+
+@given(st.text(max_size=300), st.sampled_from(["", "error", "fatal", "low"]))
+def test_any_line_is_classified(text: str, level: str) -> None:
+    """No text raises."""
+    assert classify(text, level).strength in ("strong", "weak", "unlike")
+
+
+@pytest.mark.parametrize(
+    "unit", ["Error: ", "a.", "exit code ", "File x line ", "= ", "(", "error at ", "A::", "fail "]
+)
+def test_long_lines_are_classified_quickly(unit: str) -> None:
+    """A line of one repeated piece takes no longer than its length allows."""
+    started = time.perf_counter()
+    classify(unit * (LONGEST_LINE // len(unit) + 1))
+    assert time.perf_counter() - started < 2

@@ -1,0 +1,60 @@
+"""The last lines of writers: what is unlike their usual output, and nothing else."""
+
+from __future__ import annotations
+
+from hypothesis import given, strategies as st
+
+from triage.evidence.endings.last_lines import MOST_USUAL_BEHIND, find_last_lines
+from triage.evidence.endings.shapes import shape_of
+
+STEPS = "".join(f"step {n} loss {9 / n:.3f}\n" for n in range(1, 200))
+
+
+def last_texts(text: str) -> list[str]:
+    return [line.data.decode() for group in find_last_lines(b"", text.encode(), 0) for line in group.lines]
+
+
+def test_a_log_that_ends_in_a_usual_line_has_no_last_lines() -> None:
+    """Steps to the end are the usual output."""
+    assert last_texts(STEPS) == []
+
+
+def test_a_new_shape_at_the_end_is_returned() -> None:
+    """One line is enough, in any style."""
+    assert last_texts(STEPS + "rc=74 stage=feeder\n") == ["rc=74 stage=feeder"]
+
+
+def test_few_usual_lines_may_follow() -> None:
+    """Up to MOST_USUAL_BEHIND lines of others do not hide it; one more does."""
+    behind = "".join(f"step {n} loss 0.1\n" for n in range(200, 200 + MOST_USUAL_BEHIND))
+    assert last_texts(STEPS + "FATAL: gone\n" + behind) == ["FATAL: gone"]
+    assert last_texts(STEPS + "FATAL: gone\n" + behind + "step 300 loss 0.1\n") == []
+
+
+def test_a_failure_that_was_followed_by_progress_is_usual() -> None:
+    """A line that the program survived before ends nothing the second time."""
+    line = "ERROR data: sample 17 has no caption\n"
+    assert last_texts(STEPS + line + STEPS + line) == []
+    assert last_texts(STEPS + line) == [line.strip()]
+
+
+def test_writers_are_told_apart() -> None:
+    """Rank 1 died, the others went on."""
+    text = "".join(f"[rank{rank}]: step {n} loss 1.0\n" for n in range(50) for rank in (0, 1) if rank == 0 or n < 40)
+    assert last_texts(text.replace("[rank0]: step 45", "[rank1]: lease lost\n[rank0]: step 45")) == [
+        "[rank1]: lease lost"
+    ]
+
+
+def test_the_shape_of_a_record_is_its_keys_its_level_and_its_message() -> None:
+    """Numbers differ between steps; another level is another shape."""
+    first, second = (f'{{"level":"info","msg":"step {n}","step":{n}}}'.encode() for n in (3, 14))
+    assert shape_of(first) == shape_of(second)
+    assert shape_of(first) != shape_of(first.replace(b"info", b"error"))
+
+
+@given(st.binary(max_size=2000), st.binary(max_size=500))
+def test_any_bytes(tail: bytes, head: bytes) -> None:
+    """No bytes raise, and every line stands where it says."""
+    for group in find_last_lines(head, tail, 0):
+        assert all(tail[line.offset : line.end] == line.data for line in group.lines)

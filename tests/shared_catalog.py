@@ -1,0 +1,44 @@
+"""Thousands of small jobs in one process: what follows from the shipped catalog alone is built once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from triage import evidence
+from triage.base.options import Options
+from triage.catalog import near_misses
+from triage.catalog.load import load
+from triage.diagnose import reason
+from triage.pipeline import stages
+
+# Small jobs: compiling the literals for Hyperscan takes longer than all the rest. Both engines find the same lines.
+OPTIONS = Options(engine="re2")
+
+
+@contextmanager
+def share_catalog() -> Iterator[None]:
+    """Load the catalog, and build the indexes of its signatures, at the first job only."""
+    load_once = functools.cache(lambda paths, strict: load(paths, strict=strict))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "load", lambda paths, strict=True: load_once(tuple(paths), strict))
+        patch.setattr(evidence, "scan_literals", functools.cache(evidence.scan_literals))
+        patch.setattr(reason, "Matcher", _once_for_each(reason.Matcher))
+        patch.setattr(near_misses, "NearMissIndex", _once_for_each(near_misses.NearMissIndex))
+        yield
+
+
+def _once_for_each(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return `build`, called once for each object; equal ones are not compared, they are large."""
+    results: dict[int, tuple[Any, Any]] = {}
+
+    def build_once(argument: Any) -> Any:
+        if id(argument) not in results:
+            results[id(argument)] = (argument, build(argument))  # with the argument, so that its id stays taken
+        return results[id(argument)][1]
+
+    return build_once

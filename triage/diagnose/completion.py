@@ -1,0 +1,121 @@
+"""Is it proved that the job ended well? A launcher or a scheduler says so, or all ranks that left a trace do.
+
+A line that says that something ended counts only if nothing trains after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triage.ranks.identity import JobMap, short_host
+from triage.records.activity import Activity
+
+Trace = tuple[str, int | None]
+"""Source and rank of lines; without a rank, all lines of a source that name none."""
+
+_MOST_LATER_STEPS = 1  # a single line with a smaller step after the end is a summary
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What says that the job ended well.
+
+    `lines` are the (source, activity) that count. `is_proved`: they cover every trace; `open_ranks` and `open_sources`
+    are those that they do not cover. `has_traces`: some rank or some training step is seen at all.
+    """
+
+    lines: tuple[tuple[str, Activity], ...] = ()
+    is_proved: bool = False
+    open_ranks: tuple[int, ...] = ()
+    open_sources: tuple[str, ...] = ()
+    has_traces: bool = False
+    finished: Mapping[int, float | None] = field(default_factory=dict)
+
+
+def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> Completion:
+    """Return what the last lines of all sources, in file order, prove about the end of the job."""
+    lines = tuple(_valid_completions(activities))
+    finished: dict[int, float | None] = {}
+    for _, activity in lines:
+        rank = activity.origin.rank
+        if rank is not None:
+            finished[rank] = max(finished.get(rank) or 0.0, activity.origin.time or 0.0) or None
+    hosts, covers_all = _proved_hosts(lines, job)
+    traced = {each.origin.rank for _, each in activities if each.origin.rank is not None}
+    # Ranks that left dumps but no line are covered by the log of the whole job.
+    if not any(each.completion == "program" and each.origin.rank is None for _, each in lines):
+        traced |= {name.rank for name in job.sources.values() if name.rank is not None and name.rank in job.ranks}
+    open_ranks = {rank for rank in traced - finished.keys() if not (covers_all or _is_on(rank, hosts, job))}
+    unranked = {source for source, each in activities if each.origin.rank is None and each.step is not None}
+    open_sources = {
+        source for source in unranked if not (covers_all or _host_of(source, job) in hosts)
+    } - _finished_sources(lines, activities)
+    return Completion(
+        lines,
+        bool(lines) and not open_ranks and not open_sources,
+        tuple(sorted(open_ranks)),
+        tuple(sorted(open_sources)),
+        bool(traced or unranked),
+        finished,
+    )
+
+
+def _valid_completions(activities: Iterable[tuple[str, Activity]]) -> Iterator[tuple[str, Activity]]:
+    """Yield the lines that say that something ended and after which it does not train."""
+    by_source: dict[str, list[Activity]] = defaultdict(list)
+    for source, activity in activities:
+        by_source[source].append(activity)
+    for source, entries in by_source.items():
+        ordered = sorted(entries, key=lambda entry: entry.offset)
+        for number, entry in enumerate(ordered):
+            if entry.completion and not _trains_after(ordered, number):
+                yield source, entry
+
+
+def _trains_after(entries: Sequence[Activity], number: int) -> bool:
+    """Whether the writer of an entry, or for a launcher any writer, goes on to train after it."""
+    rank = entries[number].origin.rank if entries[number].completion != "job" else None
+    steps = [
+        (place > number, entry.step)
+        for place, entry in enumerate(entries)
+        if entry.step is not None and not entry.action and (rank is None or entry.origin.rank in (rank, None))
+    ]
+    latest = max((step for is_later, step in steps if not is_later), default=-1)
+    later = {step for is_later, step in steps if is_later and step != latest}
+    return len(later) > _MOST_LATER_STEPS or any(step > latest for step in later)
+
+
+def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[set[str], bool]:
+    """Return the hosts of launchers that report success, and whether one of them speaks for all hosts."""
+    hosts: set[str] = set()
+    for source, activity in lines:
+        if activity.completion == "job" or (activity.completion == "process" and activity.origin.rank is None):
+            host = activity.origin.host or _host_of(source, job)
+            if not host:
+                return hosts, True
+            hosts.add(short_host(host))
+    return hosts, False
+
+
+def _is_on(rank: int, hosts: set[str], job: JobMap) -> bool:
+    """Whether a launcher on the rank's host reports success; a rank without a host is of the only launcher."""
+    known = job.hosts.get(rank, set())
+    return bool(hosts) and known <= hosts
+
+
+def _host_of(source: str, job: JobMap) -> str:
+    host = job.sources[source].host if source in job.sources else None
+    return short_host(host) if host else ""
+
+
+def _finished_sources(lines: Iterable[tuple[str, Activity]], activities: Sequence[tuple[str, Activity]]) -> set[str]:
+    """Return the sources that say that they finished, or whose last step is that of one which does."""
+    steps: dict[str, int] = {}
+    for source, activity in activities:
+        if activity.step is not None:
+            steps[source] = max(steps.get(source, 0), activity.step)
+    done = {source for source, _ in lines}
+    reached = {steps[source] for source in done if source in steps}
+    return done | {source for source, step in steps.items() if step in reached}

@@ -1,0 +1,72 @@
+"""Which endings are failures of their own: last lines that nothing else explains.
+
+A strong form counts unless its rank, or the lines around it, show a known or an unknown failure. A weak form counts
+only where the job shows nothing better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from triage.diagnose.graph import is_status_ending
+from triage.model import EndingDetail, Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedFacts:
+    """What signatures match, by the indices of facts: all but noise; of causes; and of bare signals of a process."""
+
+    known: frozenset[int] = frozenset()
+    causing: frozenset[int] = frozenset()
+    bare_signals: frozenset[int] = frozenset()
+
+
+def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: Collection[Evidence]) -> list[Evidence]:
+    """Return the endings that are failures of their own. `failures` are the other failures that nobody knows."""
+    endings = [fact for fact in facts if is_stated_ending(fact)]
+    if not endings:
+        return []
+    known = [facts[index] for index in matched.known]
+    telling = [facts[index] for index in matched.known - matched.bare_signals]
+    causing = [facts[index] for index in matched.causing - matched.bare_signals]
+    messages = [fact for fact in failures if fact.kind != "exit"]
+    lines = {(fact.source, fact.offset) for fact in known}
+    endings = [one for one in endings if (one.source, one.offset) not in lines]
+    strong = [one for one in endings if _is_strong(one) and not _is_covered(one, [*telling, *messages])]
+    strong = [one for one in strong if one.origin.rank is not None or not (causing or messages)]
+    if strong:
+        return strong
+    if messages or [facts[index] for index in matched.causing]:
+        return []
+    others = [*known, *failures]
+    weak = [one for one in endings if not _is_strong(one) and not _is_covered(one, others)]
+    stating = [one for one in weak if not is_status_ending(one)]
+    exits = [fact for fact in failures if fact.kind == "exit"]
+    return stating or ([] if exits else weak)
+
+
+def _is_strong(fact: Evidence) -> bool:
+    return isinstance(fact.detail, EndingDetail) and fact.detail.strength == "strong"
+
+
+def is_stated_ending(fact: Evidence) -> bool:
+    """Whether a fact is an ending with a form or a term of failing."""
+    return isinstance(fact.detail, EndingDetail) and fact.detail.strength != "unlike"
+
+
+def is_among(fact: Evidence, ending: Evidence) -> bool:
+    """Whether a fact stands among the lines of an ending."""
+    first = ending.detail.first if isinstance(ending.detail, EndingDetail) else ending.offset
+    return fact.source == ending.source and first <= fact.offset <= ending.end
+
+
+def _is_covered(ending: Evidence, others: Collection[Evidence]) -> bool:
+    """Whether one of the others is of the same rank, or stands among the same last lines."""
+    rank = ending.origin.rank
+    for other in others:
+        if rank is not None and other.origin.rank == rank and other.kind != "exit":
+            return True
+        if is_among(other, ending) and (rank is None or other.origin.rank in (rank, None)):
+            return True
+    return False

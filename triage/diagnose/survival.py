@@ -1,0 +1,88 @@
+"""Failures that a writer survives: a line that quotes one, or an error that is older than the steps of its rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from triage.base.lazy_re import lazy_re
+from triage.evidence.endings.classification import UNLIKE, classify
+from triage.evidence.endings.logger_levels import read_level
+from triage.model.evidence import Evidence
+from triage.records.activity import Activity
+
+FEWEST_STEPS = 2
+"""So many lines with a step must follow what a rank survives."""
+WENT_ON = 5.0
+"""Seconds by which timestamped steps of a rank must be later than its error in another file."""
+# Logs without a time zone may be half hours apart; the last step may be as long before the error as a timeout.
+_ZONE, _TIMEOUT, _TOLERANCE = 1800.0, 700.0, 60.0
+_LONGEST = 2000
+_QUOTED = lazy_re(
+    r"(?<!\w)'[^'\n]{8,800}'(?!\w)|\"[^\"\n]{8,800}\"|`[^`\n]{8,800}`|“[^”\n]{8,800}”|«[^»\n]{8,800}»|"
+    r"^(?:> |\| )[^\n]{8,800}"
+)
+# Facts that quote lines of a log; others come from statuses, dumps or reasoning.
+_STATED = frozenset(("message", "kernel", "native", "exception", "ending", "scheduler"))
+_WITH_TIME = frozenset(("exception", "ending"))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The last steps of each writer: offsets by source and rank, and (time, source) by rank."""
+
+    offsets: Mapping[tuple[str, int | None], tuple[int, ...]] = field(default_factory=dict)
+    times: Mapping[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
+
+
+def find_progress(activities: Iterable[tuple[str, Activity]]) -> Progress:
+    """Return the steps in the last lines of all writers."""
+    offsets: dict[tuple[str, int | None], list[int]] = {}
+    times: dict[int, list[tuple[float, str]]] = {}
+    for source, activity in activities:
+        rank, time = activity.origin.rank, activity.origin.time
+        if activity.step is None:
+            continue
+        offsets.setdefault((source, rank), []).append(activity.offset)
+        if rank is not None and time is not None:
+            times.setdefault(rank, []).append((time, source))
+    return Progress(
+        {key: tuple(values) for key, values in offsets.items()}, {key: tuple(values) for key, values in times.items()}
+    )
+
+
+def why_survived(fact: Evidence, progress: Progress) -> str:
+    """Return how its writer survived a failure, empty if nothing shows that it did."""
+    if fact.kind not in _STATED:
+        return ""
+    later = progress.offsets.get((fact.source, fact.origin.rank), ())
+    if sum(offset > fact.offset for offset in later) >= FEWEST_STEPS and is_quoted(fact.text):
+        return "its line only quotes it, and the steps of its writer follow"
+    return "later steps of its rank stand in another file" if _is_older(fact, progress) else ""
+
+
+def _is_older(fact: Evidence, progress: Progress) -> bool:
+    """Whether the timestamps of its rank's steps in other files are later than a timestamped error."""
+    rank, time = fact.origin.rank, fact.origin.time
+    if fact.kind not in _WITH_TIME or rank is None or time is None or fact.inherits_time:
+        return False
+    later = [when for when, source in progress.times.get(rank, ()) if source != fact.source and when > time]
+    return len(later) >= FEWEST_STEPS and max(later) - time >= WENT_ON and not may_be_time_zone(max(later) - time)
+
+
+def may_be_time_zone(seconds: float) -> bool:
+    """Whether two logs may be so far apart because they are in different time zones, at about the same moment."""
+    return seconds + _TIMEOUT >= _ZONE and (seconds + _TIMEOUT) % _ZONE <= _TIMEOUT + _TOLERANCE
+
+
+def is_quoted(text: str) -> bool:
+    """Whether a failure stands only within the quotation marks of a line, or behind the mark of a quoted line."""
+    line = text.split("\n", 1)[0][:_LONGEST]
+    if line[:1] in ("{", "["):
+        return False
+    spans = [match.group().strip("'\"`“”«»>| ") for match in _QUOTED.finditer(line)]
+    rest = _QUOTED.sub(" ", line)
+    if not spans or classify(rest, read_level(rest)) is not UNLIKE:
+        return False
+    is_mostly_quoted = sum(map(str.isalpha, "".join(spans))) > sum(map(str.isalpha, rest))
+    return is_mostly_quoted or any(classify(span) is not UNLIKE for span in spans)

@@ -1,0 +1,127 @@
+"""Choose among last lines the one that says most about the end, and the lines that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.evidence.endings.classification import UNLIKE, LineForm, classify, strip_box
+from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE
+from triage.records.blocks import IGNORED
+from triage.records.completion import read_completion
+from triage.records.text import Line
+from triage.records.tracebacks import HEADER
+
+MOST_BELONGING = 12
+WEAK_REACH = 20
+"""A weak form counts in so many of the last lines."""
+LINES_OF_GOING_ON = 6
+"""So many lines of a level below error behind a weak form show that the program went on."""
+_RETURN_CODE = lazy_re(r"-> \d+")
+_MOST_BEFORE = 4
+_LAST_OF = frozenset(("cause of an exception", "exception", "exception group"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenLine:
+    """The most telling line, by its index, with its form; `stop` is behind the last line that belongs to it."""
+
+    index: int
+    form: LineForm
+    stop: int
+
+
+def choose_line(lines: Sequence[Line], levels: Sequence[str], *, strong_only: bool = False) -> ChosenLine | None:
+    """Return the most telling of these lines, without those before a line that reports a good end.
+
+    `levels` are those of their records.
+    Without a form of failing it is the first line, as unlike; None where there is nothing to choose.
+    """
+    forms = _without_harmless(
+        lines, [classify(line.parsed.text, level) for line, level in zip(lines, levels, strict=True)]
+    )
+    good_ends = (index for index, line in enumerate(lines) if forms[index].strength != "strong" and _is_good_end(line))
+    start = 1 + max(good_ends, default=-1)
+    weak_start = max(start, len(lines) - WEAK_REACH, _last_went_on(lines, forms, levels))
+    best = _most_telling(forms, start, len(lines) if strong_only else weak_start)
+    if best is None:
+        if strong_only or start:
+            return None
+        texts = [index for index, line in enumerate(lines) if strip_box(line.parsed.text)]
+        return ChosenLine(texts[-1], UNLIKE, texts[-1] + 1) if texts else None
+    index, form = _follow(lines, forms, best)
+    return ChosenLine(index, form, _find_stop(lines, index))
+
+
+def _is_good_end(line: Line) -> bool:
+    return read_completion(line.parsed.text)[0] != ""
+
+
+def _without_harmless(lines: Sequence[Line], forms: Sequence[LineForm]) -> list[LineForm]:
+    """Return the forms without those of exceptions that Python ignores: they end no process."""
+    eligible = list(forms)
+    is_harmless = False
+    for index, line in enumerate(lines):
+        text = line.parsed.text
+        if IGNORED.match(text):
+            is_harmless = True
+        if is_harmless:
+            eligible[index] = UNLIKE
+            is_harmless = IGNORED.match(text) is not None or text[:1].isspace() or HEADER in text or not text
+    return eligible
+
+
+def _last_went_on(lines: Sequence[Line], forms: Sequence[LineForm], levels: Sequence[str]) -> int:
+    """Return the index from which on too few lines of a level below error follow to show that the program went on."""
+    count = 0
+    for index in range(len(lines) - 1, -1, -1):
+        is_low = levels[index] == "low" and forms[index] is UNLIKE
+        count += is_low and _RETURN_CODE.search(lines[index].parsed.text) is None
+        if count >= LINES_OF_GOING_ON:
+            return index + 1
+    return 0
+
+
+def _most_telling(forms: Sequence[LineForm], start: int, weak_start: int) -> int | None:
+    """Return the index of the best form. Of equals the first; of exceptions, which come in chains, the last."""
+    candidates = [
+        index
+        for index in range(start, len(forms))
+        if forms[index].strength == "strong" or (forms[index].strength == "weak" and index >= weak_start)
+    ]
+    if not candidates:
+        return None
+    weight = max(forms[index].weight for index in candidates)
+    equal = [index for index in candidates if forms[index].weight == weight]
+    return equal[-1] if forms[equal[0]].name in _LAST_OF and weight == INNER_MESSAGE else equal[0]
+
+
+def _follow(lines: Sequence[Line], forms: Sequence[LineForm], index: int) -> tuple[int, LineForm]:
+    """Return the line with the message, where the form's own line only announces it."""
+    form = forms[index]
+    text = lines[index].parsed.text.strip()
+    is_heading = text.endswith(":") and (form.weight <= HINT or " " not in text)
+    is_open = form.points_to == "next line" or is_heading
+    if is_open:
+        for behind in range(index + 1, min(len(lines), index + 3)):
+            if strip_box(lines[behind].parsed.text):
+                return behind, form
+    return index, form
+
+
+def _find_stop(lines: Sequence[Line], index: int) -> int:
+    """Return the index behind the last line that belongs to the chosen one. Rules between blocks do not count."""
+    belonging = [
+        behind for behind in range(index, len(lines)) if any(map(str.isalnum, lines[behind].parsed.text[:LONGEST_LINE]))
+    ]
+    return belonging[:MOST_BELONGING][-1] + 1 if belonging else index + 1
+
+
+def text_of(lines: Sequence[Line], chosen: ChosenLine) -> str:
+    """Return the chosen line, then the lines that belong to it."""
+    before = lines[max(0, chosen.index - _MOST_BEFORE) : chosen.index] if chosen.form.strength != "unlike" else []
+    texts = [
+        strip_box(line.parsed.text) for line in (lines[chosen.index], *before, *lines[chosen.index + 1 : chosen.stop])
+    ]
+    return "\n".join(text for text in texts if text and (text is texts[0] or any(map(str.isalnum, text))))

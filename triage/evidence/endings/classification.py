@@ -1,0 +1,95 @@
+"""Which form a line has: the most telling one of FORMS, its logger's level, or a term of failing."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.evidence.endings import FORMS
+from triage.evidence.endings.failure_terms import find_failure_term, goes_on, warns
+from triage.evidence.endings.interface import (
+    HINT,
+    LEVEL_ERROR,
+    LEVEL_FATAL,
+    LONGEST_LINE,
+    STATEMENT,
+    Points,
+    Strength,
+)
+from triage.evidence.endings.logger_levels import read_level
+
+_BOX = lazy_re(r"^[\s│┃|╭╮╰╯─━═║+]*(?=\S)|[\s│┃╭╮╰╯─━═║]+$")
+# Lines that belong to a stack or a table of frames say nothing on their own.
+_SUPPORT = lazy_re(
+    r"^\s+(?:at |File \"|@ |from |#\d|\d+: |in |\^|~)|^\s*(?:#\d+ |frame #\d|\[\s?\d+\] /|@\s+0x|goroutine \d|"
+    r"Thread 0x|Current thread 0x|note: |help: |hint: |Extension modules|Image  +PC)"
+)
+# Help behind a message says nothing either, unless it stands in the same line.
+_HELP = lazy_re(
+    r"\b(?:For (?:more|debugging)|Please see|see https?:|FAQ page|To enable traceback|Set the environment variable)\b"
+)
+_NOISE = lazy_re(
+    r"(?i)resource_tracker|leaked (?:semaphore|shared_memory)|_run_finalizers|sem_unlink|pymp-|Exception ignored in|"
+    r"can only test a child process|destroy_process_group\(\) was not called|cleaning up|clean ?up noise|"
+    r"\[Service thread\]|YOU CAN IGNORE THE BELOW|Enable tracemalloc|"
+    # A warning at a place in a source; without one it was raised.
+    r":\d+: \w*Warning: "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """The form of one line; `strength` is `unlike` where it has none."""
+
+    name: str
+    runtime: str
+    strength: Strength
+    weight: int
+    points_to: Points = "line"
+
+
+UNLIKE = LineForm("unlike", "any", "unlike", 0)
+
+
+def strip_box(text: str) -> str:
+    """Return a line without the frame that rich draws around it."""
+    return _BOX.sub("", text) if text[:1] in " │┃|╭╰╮─+" or text[-1:] in "│┃╮╯" else text.rstrip()
+
+
+@functools.lru_cache(maxsize=8192)
+def classify(text: str, level: str = "") -> LineForm:
+    """Return the form of a line without its prefix; `level` is that of its logger.
+
+    Many ranks print the same lines, so results are cached.
+    """
+    line = strip_box(text[:LONGEST_LINE])
+    if not any(map(str.isalnum, line)) or _NOISE.search(line):
+        return UNLIKE
+    is_support = _SUPPORT.search(text[:LONGEST_LINE]) is not None
+    is_help = _HELP.search(line) is not None
+    best = UNLIKE
+    is_low = level == "low" or warns(line)
+    for form in () if is_support else FORMS:
+        if form.weight > best.weight and not (is_help and form.strength != "strong") and form.pattern.search(line):
+            if form.strength == "weak" and (goes_on(line) or (is_low and not form.any_level)):
+                continue
+            best = LineForm(form.name, form.runtime, form.strength, form.weight, form.points_to)
+    by_level = _of_level(level)
+    if by_level.weight > best.weight:
+        return by_level
+    if best is UNLIKE and not (is_support or is_help or is_low) and (term := find_failure_term(line)):
+        weight = STATEMENT if term[0].isalnum() else HINT
+        return LineForm("term of failing", "any", "weak", weight)
+    return best
+
+
+def classify_raw(raw: str, text: str) -> LineForm:
+    """Return the form of a line: `raw` is the whole line, `text` what is behind its prefix."""
+    return classify(text, read_level(raw))
+
+
+def _of_level(level: str) -> LineForm:
+    if level == "fatal":
+        return LineForm("fatal level", "logger", "strong", LEVEL_FATAL)
+    return LineForm("error level", "logger", "weak", LEVEL_ERROR) if level == "error" else UNLIKE

@@ -1,0 +1,80 @@
+"""From the end of a source to facts of kind `ending`: at most one for each writer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from triage.evidence.endings import last_lines
+from triage.evidence.endings.choice import choose_line, text_of
+from triage.evidence.endings.last_lines import LastLines, PhysicalLine
+from triage.evidence.endings.logger_levels import read_level
+from triage.evidence.extractor import make_evidence
+from triage.model import Block, EndingDetail, Evidence, Origin
+from triage.records.text import Line, Text
+from triage.scan.interface import ScanResult
+
+Read = Callable[[int, int], bytes]
+_MOST_WRITERS = 4096
+_LONGEST_RECORD = 4000
+
+
+def find_endings(
+    text: Text, scan: ScanResult, read: Read, earlier: Sequence[int] = ()
+) -> tuple[list[Evidence], list[PhysicalLine]]:
+    """Return the endings of the writers of a source, and their lines in which a record quotes an exception.
+
+    `earlier` has the offsets of the last lines of writers that the end of the source does not show.
+    """
+    tail_offset = scan.size - len(scan.tail)
+    head = scan.head[: max(0, tail_offset)]
+    groups = last_lines.find_last_lines(head, scan.tail, tail_offset)[:_MOST_WRITERS]
+    groups += last_lines.find_earlier_last_lines(head, read, earlier)
+    middle = last_lines.sample_shapes(read, scan.size, tail_offset) if groups and tail_offset > 0 else None
+    facts, quoting = [], []
+    for group in groups:
+        if middle:
+            group = dataclasses.replace(group, lines=last_lines.without_usual(group.lines, middle))
+        fact = _make_ending(text, group) if group.lines else None
+        facts += [fact] if fact else []
+        quoting += [line for line in group.lines if b'"exc_type"' in line.data]
+    return facts, quoting
+
+
+def _make_ending(text: Text, group: LastLines) -> Evidence | None:
+    lines, levels = list[Line](), list[str]()
+    for physical in group.lines:
+        parsed = text.parse_line(physical.data, physical.offset)
+        lines += parsed
+        level = read_level(physical.data[:_LONGEST_RECORD].decode("utf-8", "replace"))
+        levels += [level or read_level(line.parsed.text) for line in parsed]
+    chosen = choose_line(lines, levels, strong_only=group.usual_behind > 0)
+    if chosen is None:
+        return None
+    form = chosen.form
+    if form.strength == "unlike" and group.usual is None:
+        return None  # nothing is known of the usual output of this writer
+    origin, has_own_time = _origin(text, lines, chosen.index, group.usual)
+    block = Block(
+        source=text.name,
+        offset=lines[0].offset,
+        end=lines[-1].end,
+        headline=lines[chosen.index].offset,
+        form="ending",
+        lines=tuple(line.parsed.text for line in lines),
+        origin=origin,
+        has_own_time=has_own_time,
+    )
+    detail = EndingDetail(form.name, form.runtime, form.strength, lines[0].offset)
+    return make_evidence(block, "ending", form.runtime, text_of(lines, chosen), detail)
+
+
+def _origin(text: Text, lines: Sequence[Line], index: int, usual: PhysicalLine | None) -> tuple[Origin, bool]:
+    """Return who wrote the line, and whether the time is its own. Its record, or the last usual line, may say when."""
+    origin = lines[index].parsed.origin
+    if origin.time is not None:
+        return origin, True
+    before = [line.parsed.origin for line in lines[:index]]
+    before[:0] = [line.parsed.origin for line in text.parse_line(usual.data, usual.offset)] if usual else []
+    times = [other.time for other in before if other.time is not None]
+    return dataclasses.replace(origin, time=times[-1] if times else None), False

@@ -1,0 +1,264 @@
+"""The last lines of each writer that are unlike its usual output: the end of a source is looked at, never all of it.
+
+Physical lines are compared by their shapes first, as bytes. A healthy log ends in a usual line, and costs no more.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triage.base.lazy_re import lazy_re
+from triage.evidence.endings.classification import UNLIKE, classify_raw
+from triage.evidence.endings.shapes import FEWEST, has_text, is_progress, is_stack, is_usual, shape_of
+from triage.ranks.prefix import parse_prefix
+
+Read = Callable[[int, int], bytes]
+
+MOST_LINES = 500
+MOST_LAST_LINES = 160
+"""Of longer endings, the last so many lines are looked at."""
+# A few usual lines may follow where writers cannot be told apart: others went on before they waited.
+MOST_USUAL_BEHIND = 3
+_CHUNKS, _CHUNK = 4, 1 << 12
+_MANY = 10
+_GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
+_LONGEST_HINT = 2000
+_WINDOW_BEFORE, _WINDOW_BEHIND = 1 << 14, 1 << 12
+_NUMBER = lazy_re(rb"\s*\d+: ")
+_STREAM = lazy_re(rb"<std(?:out|err|diag)>")
+_PREFIX = lazy_re(
+    rb"(?:\x1b\[\d+m)?(?:\d{4}-\d\d-\d\dT\S{8,24} (?:std(?:out|err) [FP] )?)?(?P<writer>\[[Rr]ank ?\d+\]:?|"
+    rb"\[[^\]\s]{1,40}\](?:\[[^\]\s]{1,40}\])?(?:<std\w+>)?:|\[pod/[^\]]{1,120}\]|"
+    rb"\([\w.:<>]{1,60}(?: \w+=\S+)? pid=\d+[^)]{0,60}\)(?:\x1b\[\d*m)?| {0,5}\d{1,6}: |[\w.-]{1,60} +\| )? ?"
+)
+_JSON_WRITER = lazy_re(rb'"(?:global_|_)?[rR]ank"\s*:\s*"?(\d{1,7})')
+_HINT = lazy_re(
+    rb"(?i)err|fail|fatal|abort|exception|assert|panic|kill|crit|dead|crash|corrupt|lost|denied|refus|cannot|"
+    rb"can't|unable|timeout|"
+    rb"timed out|[\x80-\xff]{6}|\b[EF]\d{4} "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalLine:
+    """A line of a source as bytes. `writer` is the prefix that all lines of its writer have, `text` is behind it."""
+
+    offset: int
+    data: bytes
+    writer: bytes
+    text: bytes
+
+    @property
+    def end(self) -> int:
+        """The offset of its end."""
+        return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class LastLines:
+    """The lines of one writer behind its last usual line.
+
+    `usual` is that line, None where the writer has none: then nothing is known of its usual output. `usual_behind`
+    counts usual lines of other or unknown writers that follow.
+    """
+
+    writer: bytes
+    lines: tuple[PhysicalLine, ...]
+    usual: PhysicalLine | None
+    usual_behind: int = 0
+
+
+@dataclass
+class _Writer:
+    """What one writer wrote in the end of a source."""
+
+    lines: list[PhysicalLine] = field(default_factory=list)
+    counts: Counter[bytes] = field(default_factory=Counter)
+
+
+def find_last_lines(head: bytes, tail: bytes, tail_offset: int) -> list[LastLines]:
+    """Return for each writer in `tail` its lines behind the last usual one, if there are any.
+
+    `head` is the start of the source, or empty where `tail` holds all of it.
+    """
+    near = tail[-_GLANCE_BYTES:]
+    if _ends_as_usual(_split(near, tail_offset + len(tail) - len(near))[-_GLANCE:]):
+        return []
+    return _find_in_lines(head, _split(tail, tail_offset, MOST_LINES))
+
+
+def find_earlier_last_lines(head: bytes, read: Read, offsets: Sequence[int]) -> list[LastLines]:
+    """Return the last lines of the writers whose last lines stand at these offsets. Near ones are read together."""
+    results: list[LastLines] = []
+    for near in _group_near(sorted(offsets)):
+        start = max(0, near[0] - _WINDOW_BEFORE)
+        window = read(start, near[-1] + _WINDOW_BEHIND - start)
+        end = window.find(b"\n", near[-1] - start)
+        lines = _split(window[: end if end >= 0 else None], start)
+        starts = [line.offset for line in lines]
+        writers = {lines[bisect.bisect_right(starts, offset) - 1].writer for offset in near} if lines else set()
+        results += [one for one in _find_in_lines(head, lines) if one.writer in writers]
+    return results
+
+
+def _group_near(offsets: Sequence[int]) -> Iterator[list[int]]:
+    group: list[int] = []
+    for offset in offsets:
+        if group and offset - group[0] > _WINDOW_BEFORE:
+            yield group
+            group = []
+        group.append(offset)
+    if group:
+        yield group
+
+
+def _find_in_lines(head: bytes, split: list[PhysicalLine]) -> list[LastLines]:
+    """Return for each writer its lines behind the last usual one."""
+    lines = _join_numbered_lists(split)
+    shapes: dict[bytes, bytes] = {}
+    for line in lines:
+        shapes[line.data] = shapes.get(line.data) or shape_of(line.data)
+    usual = _usual_shapes(head, lines, shapes)
+    writers: dict[bytes, list[PhysicalLine]] = defaultdict(list)
+    for line in lines:
+        if has_text(line.text):
+            writers[line.writer].append(line)
+    results = (_behind_usual(writer, own, shapes, usual) for writer, own in writers.items())
+    return [result for result in results if result is not None]
+
+
+def sample_shapes(read: Read, size: int, tail_offset: int) -> Counter[bytes]:
+    """Return the shapes in a few chunks between the start and the end of a source."""
+    counts: Counter[bytes] = Counter()
+    for number in range(1, _CHUNKS + 1):
+        data = read(tail_offset * number // (_CHUNKS + 1), _CHUNK)
+        counts.update(_count_shapes(data.split(b"\n")[1:-1]))
+    return counts
+
+
+def without_usual(lines: Sequence[PhysicalLine], counts: Mapping[bytes, int]) -> tuple[PhysicalLine, ...]:
+    """Return the lines whose shape does not stand in the middle of the source."""
+    return tuple(line for line in lines if is_stack(line.text) or not counts.get(shape_of(line.data)))
+
+
+def _ends_as_usual(lines: Sequence[PhysicalLine]) -> bool:
+    """Whether a few last lines of one writer show that it ended in its usual output: most logs do."""
+    texts = [line for line in lines if has_text(line.text)]
+    if len({line.writer for line in texts}) != 1 or any(is_stack(line.text) for line in texts):
+        return False
+    shapes = [shape_of(line.data) for line in texts]
+    counts = Counter(shapes)
+    last = range(-1, -2 - MOST_USUAL_BEHIND, -1)
+    return len(texts) > _FEWEST_AT_A_GLANCE and all(
+        counts[shapes[index]] >= FEWEST and not _HINT.search(texts[index].data) for index in last
+    )
+
+
+def _split(tail: bytes, offset: int, most: int | None = None) -> list[PhysicalLine]:
+    """Return the lines of the end of a source, or the last `most`; the first may be only a part of one."""
+    end = offset + len(tail)
+    lines = []
+    parts = tail.split(b"\n")
+    for data in reversed(parts[-most:] if most is not None and len(parts) > most else parts[1 if offset else 0 :]):
+        end -= len(data)
+        lines.append(PhysicalLine(end, data, *_split_prefix(data)))
+        end -= 1
+    return lines[::-1]
+
+
+def _join_numbered_lists(lines: Sequence[PhysicalLine]) -> list[PhysicalLine]:
+    """Return the lines with `0: …`, `1: …` as items of a list, not as ranks, where most lines have no such prefix."""
+    texts = [line for line in lines if has_text(line.data)]
+    numbered = [line for line in texts if _NUMBER.fullmatch(line.writer)]
+    if not numbered or 2 * len(numbered) > len(texts):
+        return list(lines)
+    return [
+        PhysicalLine(line.offset, line.data, b"", line.data) if _NUMBER.fullmatch(line.writer) else line
+        for line in lines
+    ]
+
+
+@functools.lru_cache(maxsize=4)
+def _count_head(head: bytes) -> Counter[bytes]:
+    """Return the shapes in the start of a source; it is the same for all its writers."""
+    return _count_shapes(head.split(b"\n")[:-1])
+
+
+def _count_shapes(lines: Sequence[bytes]) -> Counter[bytes]:
+    """Return how often each shape stands in the lines, without stacks and rules between blocks."""
+    texts = ((data, _split_prefix(data)[1]) for data in lines)
+    return Counter(shape_of(data) for data, text in texts if has_text(text) and not is_stack(text))
+
+
+def _split_prefix(data: bytes) -> tuple[bytes, bytes]:
+    """Return the writer of a line, and the text behind its prefix."""
+    match = _PREFIX.match(data[:200])
+    start = match.end() if match is not None else 0
+    writer = _STREAM.sub(b"", match["writer"] or b"") if match is not None else b""
+    if not writer and b'{"' in data[:300]:
+        rank = _JSON_WRITER.search(data[:8000])
+        writer = b"rank " + rank[1] if rank else b""
+    return writer, data[start:]
+
+
+def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine], shapes: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the shapes of usual lines: one writer wrote them several times, and they are no failures.
+
+    A failure's shape is usual too where usual lines follow it: the program went on.
+    """
+    head_counts = _count_head(head)
+    counts: dict[bytes, Counter[bytes]] = defaultdict(Counter)
+    examples: dict[bytes, bytes] = {}
+    for line in lines:
+        if has_text(line.text) and not is_stack(line.text):
+            shape = shapes[line.data]
+            counts[line.writer][shape] += 1
+            examples.setdefault(shape, line.data)
+    usual = {shape for shape, count in head_counts.items() if count >= FEWEST}
+    for own in counts.values():
+        most_lines = own.total()
+        for shape in own:
+            total = Counter({shape: own[shape] + min(head_counts[shape], FEWEST)})
+            if is_usual(examples[shape], shape, total) and _is_harmless(examples[shape], own[shape], most_lines):
+                usual.add(shape)
+    behind: Counter[bytes] = Counter()
+    for line in reversed(lines):
+        shape = shapes[line.data]
+        if shape in usual:
+            behind[line.writer] += 1
+        elif behind[line.writer] > MOST_USUAL_BEHIND and not is_stack(line.text):
+            usual.add(shape)
+    return usual
+
+
+def _is_harmless(line: bytes, count: int, total: int) -> bool:
+    """Whether lines of a shape are no failure by their form, or are so many that they are the writer's report."""
+    if not _HINT.search(line[:_LONGEST_HINT]):
+        return True
+    text = line[:_LONGEST_HINT].decode("utf-8", "replace")
+    form = classify_raw(text, parse_prefix(text).text)
+    is_report = count >= _MANY and (is_progress(line) or 2 * count >= total)
+    return form is UNLIKE or (is_report and form.strength != "strong")
+
+
+def _behind_usual(
+    writer: bytes, lines: Sequence[PhysicalLine], shapes: Mapping[bytes, bytes], usual: set[bytes]
+) -> LastLines | None:
+    """Return the lines of one writer behind its last usual line; or, up to a few usual lines, those before them."""
+    stop, behind = len(lines), 0
+    while stop and shapes[lines[stop - 1].data] in usual:
+        stop -= 1
+        behind += 1
+    if not stop or behind > MOST_USUAL_BEHIND:
+        return None
+    start = stop
+    while start and (shapes[lines[start - 1].data] not in usual or is_stack(lines[start - 1].text)):
+        start -= 1
+    if start == stop or (behind and start == 0):
+        return None
+    own = tuple(lines[max(start, stop - MOST_LAST_LINES) : stop])
+    return LastLines(writer, own, lines[start - 1] if start else None, behind)

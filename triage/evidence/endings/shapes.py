@@ -1,0 +1,81 @@
+"""The shape of a line: its text with digits, addresses, quoted texts and paths masked.
+
+A log is thousands of lines of few shapes. A shape that stands again and again, and before the end, is usual.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+
+from triage.base.lazy_re import lazy_re
+from triage.records.activity import PROGRESS
+from triage.records.completion import read_completion
+
+_LONGEST = 400
+_JSON_HEAD = 4000
+_JSON_END = 300 + _JSON_HEAD
+_COLOUR = lazy_re(rb"\x1b\[[0-9;]*[A-Za-z]")
+_MASKED = lazy_re(
+    rb"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|/[\w./-]+|[-+]?\d+(?:[.,:eE+-]+\d+)*[a-zA-Z%]{0,3}|"
+    rb"(?<!msg=)(?<!event=)(?<!message=)\"[^\"]{0,200}\"|(?<![\w])'[^'\n]{0,200}'|"
+    rb"(?:[#=\xe2\x96\x88\xe2\x96\x8f>. -]){4,}"
+)
+_LETTER = lazy_re(rb"[0-9A-Za-z\x80-\xff]")
+_BLANKS = lazy_re(rb"\s+")
+_JSON_PAIR = lazy_re(rb'"([^"\\]{1,40})"\s*:\s*("(?:[^"\\]|\\.){0,120}|-?\d+)?')
+_JSON_TEXTS = frozenset(
+    (
+        *(b"level", b"levelname", b"severity", b"SeverityText", b"msg", b"message", b"event", b"Body", b"body", b"lvl"),
+        *(b"short_message", b"@mt", b"@l", b"@m", b"log", b"status", b"log.level", b"text", b"name"),
+    )
+)
+_DIGITS = lazy_re(rb"\d+(?:[.,:eE+-]+\d+)*")
+# Lines of stacks stand again and again too.
+_STACK = lazy_re(rb"^\s|0x[0-9a-f]|most recent call|^#\d|^\S{0,40}\s*\[\s*\d+\] |^[-=*~_#. ]+$")
+FEWEST = 3
+_FEWEST_PROGRESS = 2
+
+
+def shape_of(line: bytes) -> bytes:
+    """Return the shape of a physical line. Of a JSON record: its keys, its level and the shape of its message."""
+    return _compute_shape(line[:_JSON_END])
+
+
+@functools.lru_cache(maxsize=8192)
+def _compute_shape(line: bytes) -> bytes:
+    """Return the shape; the same lines are looked at for each writer that ends near them."""
+    line = _without_colours(line)
+    start = line.find(b"{", 0, _JSON_END - _JSON_HEAD)
+    if start >= 0 and line[start + 1 : start + 2] in (b'"', b" "):
+        pairs = _JSON_PAIR.findall(line[start : start + _JSON_HEAD])
+        if pairs:
+            parts = (key + b"=" + _DIGITS.sub(b"0", value) if key in _JSON_TEXTS else key for key, value in pairs)
+            return b"{" + b",".join(parts)
+    return _BLANKS.sub(b" ", _MASKED.sub(b"0", line[:_LONGEST])).strip()
+
+
+def has_text(line: bytes) -> bool:
+    """Whether the line holds a letter or a digit of any script."""
+    return _LETTER.search(line, 0, _LONGEST) is not None
+
+
+def is_stack(line: bytes) -> bool:
+    """Whether the line may belong to a stack or a rule between blocks, which repeat at an end too."""
+    return _STACK.search(_without_colours(line[:160])) is not None
+
+
+def _without_colours(line: bytes) -> bytes:
+    return _COLOUR.sub(b"", line) if b"\x1b" in line else line
+
+
+def is_progress(line: bytes) -> bool:
+    """Whether the line reports progress or a good end."""
+    text = line[:_LONGEST].decode("utf-8", "replace")
+    return PROGRESS.search(text) is not None or read_completion(text)[0] != ""
+
+
+def is_usual(line: bytes, shape: bytes, counts: Counter[bytes]) -> bool:
+    """Whether lines of this shape are the usual output of the program."""
+    count = counts[shape]
+    return count >= FEWEST or (count >= _FEWEST_PROGRESS and is_progress(line))
