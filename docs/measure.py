@@ -178,7 +178,7 @@ def measure_confidence(jobs: Sequence[MeasuredJob]) -> tuple[list[tuple[str, int
         for result, near in _results(job):
             _, root = report.decide_verdict(result)
             if root is None or (root.signature is None and root.cluster is None):
-                unclaimed["symptoms" if root else "clean"] += 1
+                unclaimed["symptoms" if root else "unrecognised"] += 1
                 continue
             bucket = next(bucket for bucket in BUCKETS if root.confidence < bucket[1])
             claims[bucket].append((is_right(job, result, near=near), root.confidence))
@@ -187,7 +187,7 @@ def measure_confidence(jobs: Sequence[MeasuredJob]) -> tuple[list[tuple[str, int
         for (low, high), made in claims.items()
         if made
     ]
-    return rows, unclaimed["symptoms"], unclaimed["clean"]
+    return rows, unclaimed["symptoms"], unclaimed["unrecognised"]
 
 
 def _results(job: MeasuredJob) -> Iterator[tuple[ReasoningResult, bool]]:
@@ -288,7 +288,7 @@ answer that names a cause. In a damaged copy, a consequence of the true cause on
 | confidence | claims | right | share right | mean confidence |
 |---|---|---|---|---|
 {rows}
-In {symptoms} more cases the answer was `SYMPTOMS ONLY`, in {clean} `CLEAN`.
+In {symptoms} more cases the answer was `SYMPTOMS ONLY`, in {unrecognised} no failure was recognised.
 
 `triage/diagnose/confidence.py` computes a score: by the kind of evidence, with a bonus for each independent source and
 a deduction for each equally strong candidate. `calibration.txt`, a monotone table, turns the score into the confidence.
@@ -312,7 +312,7 @@ def page(jobs: Sequence[MeasuredJob]) -> str:
         f"| {stage} | `{name}` | {says} | {changed} | {wrong} |\n"
         for stage, name, says, changed, wrong in measure_rules(jobs)
     )
-    claims, symptoms, clean = measure_confidence(jobs)
+    claims, symptoms, unrecognised = measure_confidence(jobs)
     rows = "".join(
         f"| {bucket} | {number} | {ok} | {ok / number:.2f} | {mean:.2f} |\n" for bucket, number, ok, mean in claims
     )
@@ -320,7 +320,11 @@ def page(jobs: Sequence[MeasuredJob]) -> str:
         f"| {bucket} | {number} | {ok} | {ok / number:.2f} | {mean:.2f} |\n"
         for bucket, number, ok, mean in cross_validated(claims_of(jobs))
     )
-    return HEAD + rules + CONFIDENCE.format(jobs=len(jobs), rows=rows, crossed=crossed, symptoms=symptoms, clean=clean)
+    return (
+        HEAD
+        + rules
+        + CONFIDENCE.format(jobs=len(jobs), rows=rows, crossed=crossed, symptoms=symptoms, unrecognised=unrecognised)
+    )
 
 
 def main() -> None:

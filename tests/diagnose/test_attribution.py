@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, strategies as st
 
 from triage.diagnose.attribution import attribute, merge_copies
@@ -89,6 +90,26 @@ def test_a_process_that_the_agent_stopped_did_not_fail_by_itself() -> None:
     facts = settle([stop, end, other], job_of(4))
     assert [one.fields.get("by") for one in facts] == ["agent", "agent", None]
     assert [isinstance(one.detail, ExitDetail) and one.detail.stopped_by_agent for one in facts] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        ("ray.exceptions.ActorDiedError: the actor died\n\tpid: 512\n\tip: 10.0.0.1", 2),
+        ("worker (pid 512) is gone", 2),
+        ("worker (pid 512) is gone, its parent (pid 99) is not", 2),
+        ("worker (pid 513) is gone", None),
+        ("workers are gone: pid 512, pid 511", None),
+        ("512 workers are gone", None),
+    ],
+)
+def test_a_report_of_another_process_is_about_the_pid_that_it_names(text: str, rank: int | None) -> None:
+    """One pid of the job gives the rank; several ranks, other pids and bare numbers give none."""
+    job = job_of(4)
+    for known, pid in ((1, 511), (2, 512)):
+        job.learn("job.log", Origin(rank=known, pid=pid))
+    (one,) = settle([raised(text)], job)
+    assert one.origin.rank == rank
 
 
 def test_no_rank_is_invented() -> None:

@@ -155,6 +155,21 @@ def test_a_huge_range_of_tasks_is_bounded() -> None:
             "-9",
             "SIGKILL",
         ),
+        ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", 3, "1", None),
+        ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 7.", 3, "7", None),
+        (
+            "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\n  Proc: [[43011,1],3]\n  Errorcode: 7",
+            3,
+            "7",
+            None,
+        ),
+        ("application called MPI_Abort(MPI_COMM_WORLD, 7) - process 3", 3, "7", None),
+        (
+            "Abort(7) on node 3 (rank 3 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 7) - process 3",
+            3,
+            "7",
+            None,
+        ),
         (
             "prterun noticed that process rank 1 with PID 0 on node node2 exited on signal 6 (Aborted).",
             1,

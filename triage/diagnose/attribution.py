@@ -30,6 +30,10 @@ WRAPPERS = frozenset(
 )
 _CANCELLED = lazy_re(rf"CANCELLED AT {ISO}")
 _EXIT_CODE = "exit code"
+# One process reports the end of another: kinds of facts, and how a pid is named in them.
+_REPORTS = frozenset(("exception", "message", "ending"))
+_STATED_PID = lazy_re(r"\b(?:pid|PID|process id)(?: ?[:=] ?| )(\d{2,7})\b")
+_LONGEST_REPORT = 4000
 _place = operator.attrgetter("source", "offset", "kind", "text")
 
 
@@ -71,6 +75,17 @@ def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
         fact if origin is fact.origin else dataclasses.replace(fact, origin=origin)
         for fact, origin in zip(facts, origins, strict=True)
     ]
+
+
+def by_stated_pid(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """A line without a rank that names the pid of one process of the job, as Ray's of a dead actor, is about it."""
+    return [_of_stated_pid(fact, job) if _has_no_rank(fact) and fact.kind in _REPORTS else fact for fact in facts]
+
+
+def _of_stated_pid(fact: Evidence, job: JobMap) -> Evidence:
+    pids = {int(match[1]) for match in _STATED_PID.finditer(fact.text[:_LONGEST_REPORT])} - {fact.origin.pid}
+    ranks = {rank for pid in pids for rank in job.ranks_of_pid(fact.origin.host, pid)}
+    return with_origin(fact, rank=ranks.pop()) if len(ranks) == 1 else fact
 
 
 def by_pci_address(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -206,6 +221,7 @@ def _signal_of(fact: Evidence) -> str:
 PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
     by_process_index,
     by_maps,
+    by_stated_pid,
     by_pci_address,
     by_stated_time,
     stopped_by_agent,

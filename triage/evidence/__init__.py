@@ -41,6 +41,8 @@ TRIGGERS: tuple[str, ...] = (
     " exited on signal ",
     " noticed that process rank ",
     "Process name: [[",
+    "MPI_ABORT was invoked on rank ",
+    "MPI_Abort(MPI_COMM_WORLD, ",
     "SyntaxError: ",
     "IndentationError: ",
     "TabError: ",

@@ -40,6 +40,13 @@ _MPI = lazy_re(
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
 )
 _MPI_EXIT = lazy_re(r"Process name: \[\[\d+,\d+\],\s?(?P<rank>\d+)\] Exit code:\s+(?P<code>-?\d+)")
+# Open MPI and its runtimes; MPICH, Intel MPI and MVAPICH.
+_MPI_ABORT = lazy_re(
+    r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator MPI[_ ]COMM[_ ]WORLD\b"
+    r"(?:.*?\b[Ee]rrorcode:? (?P<code>\d+))?"
+    r"|MPI_Abort\(MPI_COMM_WORLD, (?P<argument>\d+)\) - process (?P<process>\d+)"
+)
+_NOTICES = ("notice", "abort", "process-name")
 _SIGNALS = {
     "Killed": "SIGKILL",
     "Terminated": "SIGTERM",
@@ -55,10 +62,10 @@ def extract(block: Block) -> list[Evidence]:
         return _parse_entry(block, "\n".join(block.lines))
     if block.form == "traceback" and "ChildFailedError" in "\n".join(block.lines):
         return _parse_table(block)
-    if block.form not in ("line", "c10", "notice", "process-name"):
+    if block.form not in ("line", "c10", *_NOTICES):
         return []
     # Open MPI wraps its notices at 72 columns.
-    text = " ".join(map(str.strip, block.lines)) if block.form in ("notice", "process-name") else block.lines[0]
+    text = " ".join(map(str.strip, block.lines)) if block.form in _NOTICES else block.lines[0]
     for pattern, parse in _LINES:
         match = pattern.search(text)
         if match is not None:
@@ -194,6 +201,13 @@ def _parse_mpi_exit(block: Block, match: re.Match[str]) -> list[Evidence]:
     return [_make_exit(block, origin, code, first_observed=True)] if code else []
 
 
+def _parse_mpi_abort(block: Block, match: re.Match[str]) -> list[Evidence]:
+    """Parse `MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD`: the rank that ended the job."""
+    code = int(match["code"] or match["argument"] or 1)
+    origin = dataclasses.replace(block.origin, rank=int(match["rank"] or match["process"]))
+    return [_make_exit(block, origin, code, text=match.group(), first_observed=True)] if code else []
+
+
 _LINES = (
     (_FAILED, _parse_failed),
     (_STOPPED, _parse_stopped),
@@ -201,4 +215,5 @@ _LINES = (
     (_OTHERS, _parse_other),
     (_MPI, _parse_mpirun),
     (_MPI_EXIT, _parse_mpi_exit),
+    (_MPI_ABORT, _parse_mpi_abort),
 )

@@ -177,7 +177,7 @@ class JobMap:
         is_of_one_worker = stated.local_rank is not None or stated.pid is not None
         lookups: tuple[Callable[[], set[int]], ...] = (
             lambda: {stated.rank} if stated.rank is not None and not self.has_several_ranks(source) else set(),
-            lambda: self._ranks_of_pid(host, _first(origin.pid, stated.pid)),
+            lambda: self.ranks_of_pid(host, _first(origin.pid, stated.pid)),
             lambda: self._ranks_of_local(source, host, local),
             # In the file of one worker, a rank in any line holds for all lines.
             lambda: self.by_source.get(source, set()) if is_of_one_worker else set(),
@@ -260,7 +260,7 @@ class JobMap:
         most = max(map(len, self._hostless_files.values()), default=0)
         return most if most > 1 else 0
 
-    def _ranks_of_pid(self, host: str | None, pid: int | None) -> set[int]:
+    def ranks_of_pid(self, host: str | None, pid: int | None) -> set[int]:
         """Return the ranks with this pid, except those on other hosts."""
         ranks = self.by_pid.get(pid, set()) if pid is not None else set()
         return {rank for rank in ranks if host is None or not self._is_elsewhere(rank, short_host(host))}

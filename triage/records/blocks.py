@@ -246,6 +246,9 @@ FORMS: tuple[BlockForm, ...] = (
     BlockForm(
         "notice", _matches("process rank", r"\S+ noticed that process rank"), _collect_while(r"(?![-=*_]{5})\s*\S", 6)
     ),
+    BlockForm(
+        "abort", _matches("MPI_ABORT", r"MPI_ABORT was invoked on rank"), _collect_while(r"(?![-=*_]{5})\s*\S", 4)
+    ),
     BlockForm("process-name", _matches("Process name", r"\s*Process name: \[\["), _collect_while(r"\s*Exit code:", 2)),
     BlockForm("rendezvous", _contains("Rendezvous complete for workers"), _collect_rendezvous),
     BlockForm(
