@@ -73,7 +73,6 @@ def test_the_cache_keeps_the_engine() -> None:
         (r"(?(1)a|b)", "conditional"),
         ("lost (?=", "refuses"),
         (r"lost \Krank", "refuses"),
-        ("(?=a)" + "b" * (backtracking.MAX_PATTERN - 4), "at most 500"),
     ],
 )
 def test_other_constructs_are_refused(pattern: str, message: str) -> None:
@@ -82,9 +81,16 @@ def test_other_constructs_are_refused(pattern: str, message: str) -> None:
         verify_backtracking_pattern(pattern)
 
 
-def test_a_pattern_as_long_as_allowed_is_accepted() -> None:
-    """The other side of the limit."""
-    verify_backtracking_pattern("(?=a)" + "b" * (backtracking.MAX_PATTERN - 5))
+@pytest.mark.parametrize(("more", "refusals"), [(0, 0), (1, 1)])
+def test_a_pattern_has_a_greatest_length(more: int, refusals: int) -> None:
+    """A pattern as long as the limit is accepted, one character more is refused."""
+    refused = []
+    try:
+        verify_backtracking_pattern("(?=a)" + "b" * (backtracking.MAX_PATTERN - 5 + more))
+    except PatternError as error:
+        refused.append(str(error))
+    assert len(refused) == refusals
+    assert all("at most 500" in message for message in refused)
 
 
 def test_an_engine_needs_a_pattern() -> None:
