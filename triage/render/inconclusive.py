@@ -17,7 +17,7 @@ def sections(diagnosis: Diagnosis) -> list[tuple[str, list[str]]]:
     parts = [
         ("Why", list(known.why)),
         ("Logs end", [_describe(line, diagnosis) for line in known.last_lines]),
-        ("Unusual", [_describe(line, diagnosis) for line in known.unusual_lines]),
+        ("Unusual", [_describe(line, diagnosis) for line in known.unusual_lines if line not in known.last_lines]),
         ("Looked for", list(known.looked_for)),
     ]
     return [(title, rows) for title, rows in parts if rows]
