@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check catalog-check catalog-mutate clean
+.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check accuracy catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -63,6 +63,9 @@ reasoning: $(BIN)/.stamp ## Measure what each rule is worth and write docs/reaso
 
 docs-check: $(BIN)/.stamp ## The documents agree with the program
 	$(BIN)/python -m pytest tests/test_docs.py tests/cli
+
+accuracy: $(BIN)/.stamp ## Measure verdicts, roots, ranks and hosts on all composed jobs and write docs/accuracy.md (hours)
+	$(BIN)/python bench/accuracy.py all
 
 # The last two lines bring sources that tests/with_torch/test_raise_statements.py reads, and nothing that they depend on. The setup of
 # DeepSpeed imports torch.

@@ -22,11 +22,13 @@ from triage.catalog import lock, page_files
 from triage.catalog.load import load
 from triage.catalog.model import Signature
 from triage.catalog.signature_files import list_signature_files
+from triage.diagnose.placement_reasons import REASONS
 from triage.ranks.file_names import FILE_NAMINGS
 from triage.ranks.file_prefixes import FILE_PREFIXES
 from triage.ranks.grammar import Grammar
 from triage.ranks.grammars import GRAMMARS
 from triage.ranks.log_wrappers import LOG_WRAPPERS
+from triage.ranks.stated_ranks import PEERS, SUBJECTS
 from triage.render import catalog_pages, text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,6 +125,25 @@ def shipped() -> Sequence[Signature]:
     return signatures
 
 
+HOST_NAMES = """
+## Names of hosts
+
+A host may have several names: its own, the name of its pod, an address, that of the directory or file of its logs. They
+become one where lines show two of them together and with no other: a prefix within another, a file named after one
+whose lines name another, a process that says `rank 3 of 8 on node1` behind the prefix of a pod. A name that stands
+before the lines of several hosts is that of a collector, and is no host. The report shows the machine's own name.
+"""
+RANK_LADDER = """
+## How a fact gets its rank
+
+The prefix of its line comes first. Where it names no rank, these steps are tried in this order, and the report's `why`
+says which one decided. A step that leaves more than one rank possible decides nothing. Of a tag that a text begins
+with, and a map that says otherwise, the tag decides and a warning says so; tags of process groups number the members
+of a group, so for them maps come first. A file name never makes the world larger: its number is dropped where no line
+and no sibling supports it. Names above the given path say nothing. A local rank becomes a rank by its node: its index
+is stated (`--node_rank 1`, `--machine_rank 1`, `SLURM_NODEID=1`), its other ranks show it, or all nodes have numbered
+names (`node_0/`, `node_1/`), and the world is a multiple of the processes per node.
+"""
 RANKS_HEAD = """# Supported layouts
 
 Written by `make docs` from `triage/ranks/`; do not edit. A line can have several layouts, one inside the other:
@@ -169,7 +190,17 @@ def ranks() -> str:
             if key in naming.pattern.groupindex
         )
         page.append(f"| {naming.name} | {_code(naming.samples[0])} | {provided} | {naming.since} |\n")
-    return "".join(page)
+    return "".join([*page, *_ladder()])
+
+
+def _ladder() -> list[str]:
+    """Return how a fact gets its rank, and the words in which a text names one."""
+    rows = [HOST_NAMES, RANK_LADDER, "\n| step | what the report says |\n|---|---|\n"]
+    rows += [f"| {basis} | {_cell(reason)} |\n" for basis, reason in REASONS.items()]
+    rows += ["\n## Words that name a rank\n", "\n| form | examples | names |\n|---|---|---|\n"]
+    rows += [f"| {form.name} | {_code(chr(10).join(form.examples))} | {form.part} |\n" for form in SUBJECTS]
+    rows += ["\nThese name a peer or no rank of the job, and are never taken for the writer:\n\n"]
+    return [*rows, *(f"- {name}: {_code(chr(10).join(examples))}\n" for name, examples, _ in PEERS)]
 
 
 def _layouts(grammars: Sequence[Grammar]) -> list[str]:

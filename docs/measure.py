@@ -5,8 +5,8 @@ beside `job/`, which are printed:
 
     python docs/measure.py /path/to/jobs
 
-`--fit` measures again what the scores of triage/diagnose/confidence.py are worth, on the samples and on such jobs, and
-writes triage/diagnose/calibration.txt:
+`--fit` measures again what the scores of triage/diagnose/confidence.py are worth, on the samples, on composed jobs
+that are not held out and on such jobs, and writes triage/diagnose/calibration.txt:
 
     python docs/measure.py --fit [/path/to/jobs]
 """
@@ -33,6 +33,7 @@ from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence
 from triage.pipeline import stages
 from triage.ranks.identity import JobMap
+from triage.testing.composer import is_held_out
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "samples" / "jobs"
@@ -198,12 +199,12 @@ def _results(job: MeasuredJob) -> Iterator[tuple[ReasoningResult, bool]]:
         yield job.solve(evidence), True
 
 
-def claims_of(jobs: Sequence[MeasuredJob]) -> list[tuple[str, float, bool]]:
+def claims_of(jobs: Sequence[MeasuredJob], *, with_damage: bool = True) -> list[tuple[str, float, bool]]:
     """Return (job, score, was the answer right) of whole and damaged jobs in which a cause was claimed."""
     claims = []
     with mock.patch.object(confidence, "calibrate", lambda score: score), mock.patch.object(confidence, "SINGLE", 1.0):
         for job in jobs:
-            for result, near in _results(job):
+            for result, near in _results(job) if with_damage else [(job.solve(), False)]:
                 _, root = report.decide_verdict(result)
                 if root is not None and (root.signature or root.cluster):
                     claims.append((job.name, root.confidence, is_right(job, result, near=near)))
@@ -240,17 +241,28 @@ def _buckets(shares: Sequence[tuple[float, bool]]) -> list[tuple[str, int, int, 
 def fit(more: Path | None) -> None:
     """Write calibration.txt."""
     jobs = [*read_jobs(), *(read_jobs(more) if more else [])]
-    claims = claims_of(jobs)
+    claims = claims_of(jobs) + _composed_claims()
     table = fit_table((score, good) for _, score, good in claims)
     rows = "".join(f"{score:.3f} {share:.3f}\n" for score, share in table)
     head = (
         "# Score of confidence.py, share of the answers with such a score that were right. Written by "
         "docs/measure.py --fit\n"
-        f"# from {len(claims)} claims on {len(jobs)} jobs and damaged copies of them; do not edit.\n"
+        f"# from {len(claims)} claims on {len(jobs)} jobs and damaged copies of them, and on composed jobs that are "
+        "not held out; do not edit.\n"
     )
     calibration.TABLE.write_text(head + rows, encoding="utf-8")
     for name, number, good, mean in cross_validated(claims):
         print(f"cross-validated {name}: {number} claims, {good} right ({good / number:.2f}), shown {mean:.2f}")
+
+
+def _composed_claims() -> list[tuple[str, float, bool]]:
+    """Return the claims on composed jobs that are not held out, one of each cell."""
+    sys.path.insert(0, str(ROOT / "bench"))
+    from accuracy import plan_jobs, run_all
+    from rule_effects import measure_claim
+
+    plans = [plan for plan in plan_jobs(1) if not is_held_out(plan.fault, plan.layout)]
+    return [claim for claims in run_all(measure_claim, plans, "composed jobs") for claim in claims]
 
 
 HEAD = """# How a cause is found
@@ -292,8 +304,8 @@ In {symptoms} more cases the answer was `SYMPTOMS ONLY`, in {unrecognised} no fa
 
 `triage/diagnose/confidence.py` computes a score: by the kind of evidence, with a bonus for each independent source and
 a deduction for each equally strong candidate. `calibration.txt`, a monotone table, turns the score into the confidence.
-It was fitted to the claims on these jobs and on 39 others. If only one source shows the cause, a confidence above 0.7
-becomes 0.7 to 0.79, which is not high.
+It was fitted to the claims on these jobs, on 39 others, and on composed jobs ([accuracy.md](accuracy.md)). If only one
+source shows the cause, a confidence above 0.7 becomes 0.7 to 0.79, which is not high.
 
 The table above is optimistic, because the calibration was fitted to the same jobs. The next table is cross-validated:
 the confidence of each job comes from a calibration that was fitted without it and without a tenth of the other jobs. It

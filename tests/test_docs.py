@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
@@ -225,7 +226,10 @@ def keys_by_object() -> dict[str, list[set[str]]]:
     reports: list[dict[str, Any]] = [
         as_json.document(triage.ingest(str(ROOT / "samples" / "jobs" / name / "job"))) for name in SAMPLES
     ]
-    reports.append(as_json.document(INCONCLUSIVE))
+    known = triage.ingest(str(ROOT / "samples" / "jobs" / SAMPLES[0] / "job"))
+    assert known.root_cause is not None
+    several = replace(known, root_cause=replace(known.root_cause, alongside=("u-1",)))
+    reports += [as_json.document(INCONCLUSIVE), as_json.document(several)]
     for name, item in (
         ("Evidence", as_json.evidence(local)),
         *(pair for report in reports for pair in objects(report)),

@@ -44,6 +44,8 @@ ORDER = (
     "mcp",
     "cli",
 )
+# Most lines there are texts of other programs.
+STORIES = "testing/composer/"
 HEAVY = ("torch", "fastapi", "pydantic_settings", "jinja2", "sklearn", "numpy", "pydantic", "yaml")
 
 
@@ -107,12 +109,19 @@ def test_the_pipeline_stays_readable() -> None:
     assert len((PACKAGE / "pipeline" / "__init__.py").read_text(encoding="utf-8").splitlines()) <= 150
 
 
-def functions() -> Iterator[tuple[int, str]]:
-    """Yield the number of lines of every function, with its place."""
+def functions(room: str = "") -> Iterator[tuple[int, str]]:
+    """Yield the number of lines of every function of a room, or of all but STORIES, with its place."""
     for path in MODULES:
+        if (path.relative_to(PACKAGE).as_posix().startswith(room or STORIES)) is not bool(room):
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield (node.end_lineno or node.lineno) - node.lineno + 1, f"{name_of(path)}.{node.name}"
+
+
+def test_stories_fit_a_screen() -> None:
+    """Functions of the composer, which hold texts of other programs, have at most 40 lines."""
+    assert [place for size, place in functions(STORIES) if size > 40] == []
 
 
 def test_functions_are_short() -> None:

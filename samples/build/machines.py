@@ -305,7 +305,7 @@ def segfault_far_from_rank_zero() -> Incident:
 
 
 def deepspeed_process_killed() -> Incident:
-    """DeepSpeed's launcher names the process that was killed first."""
+    """One process is killed. DeepSpeed's launcher shows the command that it started last, whichever process failed."""
     job = Incident("deepspeed_killed", 4, layout="perrank")
     job.log_steps(1, 11)
     for rank in range(4):
@@ -317,13 +317,13 @@ def deepspeed_process_killed() -> Incident:
     job.add_lines(
         "launch.log",
         f"[{job.timestamp('%Y-%m-%d %H:%M:%S,%L')}] [ERROR] [launch.py:325:sigkill_handler] ['/opt/venv/bin/python', "
-        "'-u', 'train.py', '--local_rank=2', '--deepspeed', 'ds.json'] exits with return code = -9",
+        "'-u', 'train.py', '--local_rank=3', '--deepspeed', 'ds.json'] exits with return code = -9",
     )
     job.set_truth(
         "known",
         ["host.sigkill", "launch.deepspeed-return-code"],
-        [2],
-        "DeepSpeed's launcher names the process that was killed first",
+        None,
+        "DeepSpeed's launcher does not say which process was killed: it shows the command that it started last",
     )
     return job
 

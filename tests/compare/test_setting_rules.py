@@ -76,3 +76,11 @@ def test_unset_needs_a_full_dump() -> None:
     """`!NAME` holds only where the whole environment is known."""
     (danger,) = parse_rules("danger info !A : x", "x").dangers
     assert not danger.conditions[0].holds({}, complete=False)
+
+
+def test_switches_of_programs_are_compared_as_text() -> None:
+    """A name in small letters with `_` is a switch, not a version."""
+    rules = parse_rules("group determinism-x use_fast_math=false +X_MODE=1 : results vary\n", "mine.txt")
+    switch, _ = rules.groups[0].conditions
+    assert switch.holds({"use_fast_math": "False"}, complete=False)
+    assert not switch.holds({"use_fast_math": "true"}, complete=False)

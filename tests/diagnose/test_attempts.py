@@ -46,6 +46,22 @@ def test_a_requeue_is_a_restart_where_training_went_on() -> None:
     assert attempts.assign_attempts([line, after], {"slurm-7.out": 3}, Clocks())[1] == 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(TrainController pid=71) [FailurePolicy] RETRY",
+        "train.service: Scheduled restart job, restart counter is at 2.",
+        "[watchdog.sh] exit code 1, restarting training from step 400",
+        "supervisor: relaunching all processes in 10 s",
+    ],
+)
+def test_other_launchers_restart_where_training_went_on(line: str) -> None:
+    """An announcement without training below it is only that."""
+    facts = [fact(line, source="driver.log", offset=5), fact("b", source="driver.log", offset=9)]
+    assert attempts.assign_attempts(facts, {"driver.log": 7}, Clocks())[1] == 1
+    assert attempts.assign_attempts(facts, {"driver.log": 3}, Clocks())[1] == 0
+
+
 @pytest.mark.parametrize("layout", ["tee", "redirects"])
 def test_a_job_that_finished_after_a_restart_is_clean_and_mentions_the_failure(layout: str, tmp_path: Path) -> None:
     """The failure of the first attempt stands in the findings, and says that a later attempt finished."""
@@ -73,3 +89,12 @@ def test_the_last_attempt_decides_and_earlier_ones_are_mentioned(layout: str, tm
     assert "Attempt 0 failed with cuda.out-of-memory" in root.why
     (oom,) = [finding for finding in diagnosis.findings if finding.signature == "cuda.out-of-memory"]
     assert any("Ended attempt 0, which was restarted" in reason for reason in oom.why)
+
+
+def test_a_restart_by_a_script_is_an_attempt(tmp_path: Path) -> None:
+    """A failure before the line of the script that starts all ranks again is over once the job finishes."""
+    job = JobBuilder(tmp_path, layout="tee").steps(5)
+    job.rank(2).traceback(OOM)
+    job.console("[run.sh] train.py ended with exit code 1, restarting training from step 4").steps(9, first=4).finish()
+    diagnosis = triage.ingest(job.write())
+    assert (diagnosis.verdict, diagnosis.root_cause) == ("clean", None)

@@ -166,7 +166,7 @@ def test_the_first_of_two_copies_keeps_its_kind_of_stamp() -> None:
 
 def test_a_kill_for_memory_is_of_the_only_rank_of_its_host() -> None:
     """No exit is told: the one rank of the host is meant, if the process may be a rank, and not where two ran; nor one
-    that ended at another time.
+    that ended at another time, in whatever time zone.
     """
     job = job_of(3)
     for rank, host in enumerate(("a", "b", "b")):
@@ -179,7 +179,7 @@ def test_a_kill_for_memory_is_of_the_only_rank_of_its_host() -> None:
     ):
         line = fact(f"Out of memory: Killed process 42 ({name})", kind="kernel", component="kernel", host=host, pid=42)
         assert settle([line], job)[0].origin.rank == rank
-    for seconds, rank in ((20.0, 1), (-60.0, None), (3600.0, None)):
+    for seconds, rank in ((20.0, 1), (-60.0, None), (900.0, None), (7 * 3600.0 + 20.0, 1), (28 * 3600.0, None)):
         line = fact(
             "Out of memory: Killed process 42 (python3)",
             kind="kernel",
@@ -193,3 +193,44 @@ def test_a_kill_for_memory_is_of_the_only_rank_of_its_host() -> None:
     job.learn("job.log", Origin(rank=0, host="a", pid=7))
     line = fact("Out of memory: Killed process 42 (python3)", kind="kernel", component="kernel", host="a", pid=42)
     assert settle([line], job)[0].origin.rank is None
+
+
+@pytest.mark.parametrize(
+    ("host", "signals", "rank"),
+    [
+        ("gpu17", {1: "SIGSEGV", 2: "SIGTERM"}, 1),
+        ("gpu18", {1: "SIGSEGV", 2: "SIGTERM"}, None),  # the kernel of another machine
+        ("gpu17", {1: "SIGSEGV", 2: "SIGSEGV"}, None),  # two ranks died so
+        ("gpu17", {1: "SIGABRT", 2: "SIGTERM"}, None),
+    ],
+)
+def test_a_segfault_with_an_unknown_pid_is_of_the_rank_that_died_so(
+    host: str, signals: dict[int, str], rank: int | None
+) -> None:
+    """The kernel counts processes otherwise than a container."""
+    text = "pt_autograd_0[451473]: segfault at 0 ip 00007f32 sp 00007f33 error 6 in libnccl.so.2[7f32+14]"
+    ends = [replace(exited(one, -11, signal=signal), source="console") for one, signal in signals.items()]
+    ends = [replace(end, origin=replace(end.origin, host="gpu17")) for end in ends]
+    kernel = replace(fact(text, kind="kernel"), origin=Origin(host=host), source="dmesg")
+    (placed,) = [one for one in settle([*ends, kernel], job_of(4)) if one.kind == "kernel"]
+    assert placed.origin.rank == rank
+
+
+def test_a_stated_address_tells_equal_pids_apart() -> None:
+    """Each node counts its own processes."""
+    job = JobMap()
+    for rank in (0, 1):
+        job.learn("driver.log", Origin(rank=rank, host=f"10.0.0.{rank}", pid=81))
+    job.resolve()
+    text = "A worker died. Worker IP address: 10.0.0.1 Worker port: 10002 Worker PID: 81"
+    (placed,) = settle([fact(text)], job)
+    assert placed.origin.rank == 1
+
+
+@pytest.mark.parametrize(("host", "stopped"), [("node1", True), (None, True), ("node2", False)])
+def test_a_pid_stopped_on_one_host_is_no_process_of_another(host: str | None, *, stopped: bool) -> None:
+    """Pids of containers are the same on many hosts: an agent's signal is for a process of its own host."""
+    signal = exited(None, 0, signal="SIGTERM", by_agent=True, host="node1", pid=84)
+    end = exited(None, -9, signal="SIGKILL", host=host, pid=84, offset=500)
+    facts = attribute([signal, end], job_of(4))[0]
+    assert [isinstance(one.detail, ExitDetail) and one.detail.stopped_by_agent for one in facts] == [True, stopped]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from triage.catalog.model import Leaf, Signature
 from triage.diagnose.candidates import READING, Candidate
 
@@ -44,10 +46,58 @@ def test_the_odd_collective_is_the_minority_s() -> None:
     assert one.suspects == (2,)
 
 
-def test_a_tie_of_two_names_nobody() -> None:
-    """Of two different collectives neither is the odd one."""
+def test_a_tie_of_two_names_both() -> None:
+    """Of two different collectives neither is the odd one, whoever prints the message."""
     text = running(0, "BROADCAST").replace("Rank 9", "Rank 1")
-    assert refined((text, 0)).suspects is None
+    assert refined((text, 0)).suspects == (0, 1)
+
+
+def test_without_a_majority_the_line_that_raised_may_name_the_odd_rank() -> None:
+    """Of two different collectives, that of the rank which the quoted line treats in another way is the odd one."""
+    text = running(0, "BROADCAST").replace("Rank 9", "Rank 1")
+    signature = Signature("x.y", 1, "x", "stable", "cause", "error", Leaf(text="x"))
+    for code, suspects in (
+        ("t = ones(4, dtype=f64 if RANK==1 else f32)", (1,)),
+        ("if dist.get_rank() == 0: dist.broadcast(t)", (0,)),
+        ("x if rank == 0 else y if rank == 1 else z", (0, 1)),
+        ("if rank == 7: dist.broadcast(t)", (0, 1)),
+    ):
+        candidate = Candidate(signature, None, [raised(text, 0, code=code)])
+        for refine in READING:
+            refine(candidate)
+        assert candidate.suspects == suspects
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "check fail. local[{}], remote[{}]",
+        "inconsistent between ranks, parameter count, local end {}, remote end {}.",
+        "size mismatch: local size {} remote size {}",
+    ],
+)
+def test_a_rank_s_own_value_is_compared(form: str) -> None:
+    """Each rank prints its own value and that of a neighbour: the rank with another value than most is the suspect."""
+    texts = [(form.format(512, 64), 1), (form.format(64, 512), 2), (form.format(512, 64), 3)]
+    assert refined(*texts).suspects == (2,)
+    assert refined(*texts[:2]).suspects == (1, 2)
+    assert refined(texts[0]).suspects is None
+
+
+def test_the_odd_value_is_the_minority_s() -> None:
+    """Each rank names one other with another value: the rank that differs from most is the suspect, else all are."""
+    form = (
+        "DDP expects same model across all ranks, but Rank {} has {} params, while rank {} has inconsistent {} params."
+    )
+    texts = [(form.format(2, 6, 0, 4), 2), (form.format(0, 4, 2, 6), 0), (form.format(1, 4, 2, 6), 1)]
+    assert refined(*texts).suspects == (2,)
+    assert refined(texts[0]).suspects == (0, 2)
+    assert refined(("rank 3 uses dtype bf16, but rank 0 uses dtype fp32", 3)).suspects == (0, 3)
+
+
+def test_equal_values_accuse_nobody() -> None:
+    """Ranks that report one value do not differ."""
+    assert refined(("rank 0 has 4 params, rank 1 has 4 params", 0)).suspects is None
 
 
 def test_sequence_numbers_do_not_make_a_collective_another() -> None:

@@ -219,3 +219,36 @@ def test_high_confidence_needs_two_sources() -> None:
     both = candidate("a.one", "cause", [1])
     both.facts.append(exited(1, 1))
     assert decide([both]).confidence >= 0.8
+
+
+def alongside(*candidates: Candidate) -> list[str]:
+    explain(candidates)
+    chosen, others = causes.choose_root(candidates)
+    assert chosen is not None
+    return [other.id for other in causes.began_together(chosen, others)]
+
+
+def test_two_failures_within_a_second_are_both_roots() -> None:
+    """Independent failures of two ranks of the same strength began together up to a second apart, not later."""
+    for seconds, expected in ((0.9, ["u-2"]), (1.1, [])):
+        late = unknown_failure("u-2", [3], time=10.5 + seconds)
+        assert alongside(unknown_failure("u-1", [0], time=10.5), late) == expected
+
+
+def test_two_failures_without_times_are_both_roots() -> None:
+    """Nothing shows which came first; the one that stands first in a file of both is shown first."""
+    first, second = unknown_failure("u-9", [3]), unknown_failure("u-1", [0])
+    second.facts = [replace(one, offset=500) for one in second.facts]
+    assert root(first, second) == "u-9"
+    assert alongside(first, second) == ["u-1"]
+
+
+def test_a_weaker_or_placeless_failure_is_no_second_root() -> None:
+    """Neither a failure of the same or an unknown rank, nor an ending, nor a lost peer began alongside."""
+    for other in (
+        unknown_failure("u-2", [0]),
+        unknown_failure("u-2"),
+        unknown_failure("u-2", [3], kind="exit"),
+        candidate("crash.abort", "either", [3]),
+    ):
+        assert alongside(unknown_failure("u-1", [0]), other) == []

@@ -75,3 +75,25 @@ def test_a_second_run_below_the_first_voids_its_end() -> None:
 def test_a_file_of_metrics_needs_the_last_step(step: int, is_proved: bool) -> None:
     """A file without ranks that says nothing is covered if it reached the step of one that finished."""
     assert find([("m", None, step, ""), ("t", None, 9, ""), ("t", None, None, "program")]) is is_proved
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_proved"),
+    [
+        (["training finished"] * 3, True),
+        (["training finished"] * 2, False),
+        (["training finished", "done", "all saved"], False),
+    ],
+)
+def test_ends_without_ranks_count_once_for_each_rank(texts: list[str], is_proved: bool) -> None:
+    """Ranks that warnings name finished too if as many lines as there are ranks say the same end."""
+    activities = make_activities(("a", 0, 9, ""), ("a", 2, 9, ""))
+    activities += [
+        ("a", Activity(Origin(), 10 + number, "", None, True, completion="program", end_text=text))
+        for number, text in enumerate(texts)
+    ]
+    job = JobMap()
+    job.sizes.add(3)
+    for rank in (0, 2):
+        job.learn("a", Origin(rank=rank))
+    assert find_completion(activities, job).is_proved is is_proved

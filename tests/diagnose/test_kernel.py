@@ -6,6 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
+
 import triage
 from triage.testing.jobs import JobBuilder
 
@@ -107,3 +109,21 @@ def test_a_killed_rank_of_torchrun_may_have_another_pid_in_a_container(tmp_path:
         assert (root.signature, root.ranks) == ("host.oom-killer", ranks)
         assert any("as in a container" in why for why in root.why) == bool(ranks)
         assert any("kernel says why rank 2 was killed" in why for why in root.why) == bool(ranks)
+
+
+@pytest.mark.parametrize(("minute", "explains"), [("07", True), ("02", False)])
+def test_a_kernel_in_another_zone_still_comes_first(tmp_path: Path, minute: str, explains: bool) -> None:
+    """The kernel logs two hours later than torch's spawn, whose parent names the killed child by its rank: they are of
+    two zones where the rest is a short delay.
+    """
+    (tmp_path / "node1").mkdir()
+    line = f"Nov 21 05:{minute}:31 node1 kernel: Out of memory: Killed process 4242 (python3) total-vm:9000000kB"
+    (tmp_path / "node1/kern.log").write_text(line + "\n")
+    steps = [f"2026-11-21 03:07:{20 + step} [rank{rank}] step {step}" for step in range(1, 9) for rank in range(3)]
+    end = "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL"
+    trace = ["Traceback (most recent call last):", '  File "train.py", line 9, in <module>', "    mp.spawn(main)", end]
+    stamped = [f"2026-11-21 03:07:32 {line}" for line in trace]
+    (tmp_path / "train.log").write_text("\n".join([*steps, *stamped]) + "\n")
+    findings = {finding.signature: finding for finding in triage.ingest(tmp_path).findings}
+    assert findings["host.oom-killer"].ranks == ((1,) if explains else ())
+    assert findings["host.sigkill"].explained_by == (("host.oom-killer",) if explains else ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -146,6 +147,13 @@ def test_left_early_is_silent(quiet: RuleContext) -> None:
     assert ranks_named_by(left_early, quiet) == []
 
 
+@pytest.mark.parametrize(("doing", "named"), [("leaving", [2]), ("saving", []), ("", [])])
+def test_left_early_reads_last_lines(doing: str, named: list[int]) -> None:
+    """A rank whose last line says that it leaves did so, whoever started it."""
+    facts, matched = losing(0, 1, 3)
+    assert ranks_named_by(left_early, replace(context(facts, matched), doing={2: doing})) == named
+
+
 def test_rank_absent_reads_the_store_s_count() -> None:
     """The store counts three of four and three left files: the fourth never started."""
     counted = fact(
@@ -159,6 +167,19 @@ def test_rank_absent_names_nobody_it_cannot_tell() -> None:
     counted = fact("Timed out after 31 seconds waiting for clients. 3/4 clients joined.")
     assert ranks_named_by(rank_absent, context([counted], {}, present=(0, 1))) == [None]
     assert ranks_named_by(rank_absent, context([fact("Timed out. 4/4 clients joined.")], {})) == []
+
+
+def test_rank_absent_reads_the_count_of_a_store_based_barrier() -> None:
+    """Older versions count in a barrier; its text names the rank that waits, where no prefix does."""
+    text = "Timed out initializing process group in store based barrier on rank: {}, for key: store_based_barrier_key:"
+    count = "(world_size=4, num_workers_joined=3, timeout=0:10:00)"
+    waits = [fact(f"{text.format(rank)}1 {count}") for rank in (0, 1, 3)]
+    assert ranks_named_by(rank_absent, context(waits, {}, present=())) == [2]
+    assert ranks_named_by(rank_absent, context(waits, {}, present=(0, 1, 2, 3))) == [2]
+    of_group = [fact(f"{text.format(rank)}2 {count}") for rank in (0, 1, 3)]
+    assert ranks_named_by(rank_absent, context(of_group, {}, present=())) == []
+    complete = [fact(f"{text.format(rank)}1 {count.replace('=3,', '=4,')}") for rank in (0, 1, 3)]
+    assert ranks_named_by(rank_absent, context(complete, {}, present=())) == []
 
 
 def test_rank_absent_reads_the_key_that_is_waited_for() -> None:

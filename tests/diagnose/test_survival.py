@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import triage
 from tests.diagnose.factories import fact
-from triage.diagnose.survival import FEWEST_STEPS, WENT_ON, Progress, is_quoted, may_be_time_zone, why_survived
+from triage.diagnose.survival import (
+    FEWEST_STEPS,
+    WENT_ON,
+    Progress,
+    is_outlived,
+    is_quoted,
+    may_be_time_zone,
+    why_survived,
+)
+from triage.model import ExceptionDetail
 
 QUOTING = "prediction | 'BUG: soft lockup - CPU#12 stuck for 26s!' -> kernel (0.98)"
 
@@ -70,3 +80,25 @@ def test_an_old_error_on_standard_error_is_no_ending(last_step: int, verdict: st
     error = "2026-03-02 04:00:41,000 ERROR feed: the ring buffer was closed while slot 5 was read\n"
     (tmp_path / "rank1.err").write_text(error, encoding="utf-8")
     assert triage.ingest(tmp_path).verdict == verdict
+
+
+@pytest.mark.parametrize(("steps", "is_over"), [(FEWEST_STEPS, True), (FEWEST_STEPS - 1, False)])
+def test_an_error_is_outlived_by_steps_and_another_error(steps: int, is_over: bool) -> None:
+    """Between the two errors of one rank in one file, or after the first by the timestamps of another file."""
+    first = fact("ValueError: x", 3, kind="exception", offset=50, time=1000.0)
+    last = fact("KeyError: y", 3, kind="exception", offset=500, time=1000.0, inherits_time=True)
+    between = tuple(range(100, 100 + steps))
+    assert is_outlived(first, [first, last], Progress({("job.log", 3): between})) is is_over
+    assert not is_outlived(first, [first, last], Progress({("job.log", 3): (10, 20, 600, 700)}))
+    assert not is_outlived(first, [first], Progress({("job.log", 3): between}))
+    assert not is_outlived(
+        first, [fact("KeyError: y", 4, kind="exception", offset=500)], Progress({("job.log", 3): between})
+    )
+    times = {3: tuple((1000.5 + step, "rank3.out") for step in range(steps))}
+    assert is_outlived(first, [first, last], Progress(times=times)) is is_over
+    assert is_outlived(first, [fact("KeyError: y", 3, kind="exception", offset=500)], Progress(times=times)) is is_over
+    handled = replace(first, detail=ExceptionDetail(continued=True))
+    assert is_outlived(handled, [last], Progress())
+    assert not is_outlived(handled, [], Progress())
+    timed = fact("KeyError: y", 3, kind="exception", offset=500, time=1000.4)
+    assert not is_outlived(first, [first, timed], Progress(times=times))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.time_order import find_start, tie_clocks
+from triage.diagnose.time_order import find_start, is_zone_apart, tie_clocks
 from triage.model.evidence import Origin
 
 from .factories import exited, fact
@@ -112,3 +112,19 @@ def test_the_stamp_of_a_line_before_is_no_end() -> None:
     other.facts[0] = fact("y", 1, time=50.0)
     other.set_clocks(tie_clocks([], ""))
     assert other.clearly_before(one)
+
+
+@pytest.mark.parametrize(
+    ("delay", "apart"),
+    [
+        (-7200.0 + 120.0, True),
+        (-7200.0 + 121.0, False),
+        (19800.0 - 2.0, True),
+        (19800.0 - 3.0, False),
+        (30.0, False),
+        (-27 * 3600.0, False),
+    ],
+)
+def test_only_whole_half_hours_and_a_short_delay_are_a_zone(delay: float, apart: bool) -> None:
+    """An effect two hours before its cause, less a delay of two minutes at most, is of another zone; no more is."""
+    assert is_zone_apart(1e9, 1e9 + delay) == apart

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from triage import clusters
 from triage.diagnose.endings import MatchedFacts
-from triage.diagnose.unknown import group_unknown
+from triage.diagnose.unknown import group_unknown, has_known_reason
 
 from .factories import exited, fact, raised
 
@@ -97,3 +97,21 @@ def test_exits_speak_only_for_ranks_that_are_silent() -> None:
 def test_messages_alone_are_no_failures() -> None:
     """A line of a log that no signature knows is no unknown failure."""
     assert group_unknown([fact("ERROR something odd", 0)], NOTHING) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "distance", "is_known"),
+    [
+        ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, 1, True),
+        ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, 600, True),
+        ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, 601, False),
+        ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, -1, False),
+        ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 4, 1, False),
+        ("ValueError: shard 7 is empty", 3, 1, False),
+    ],
+)
+def test_the_reason_of_a_library_error_stands_behind_it(text: str, rank: int, distance: int, is_known: bool) -> None:
+    """In lines of the same rank; an error of the program is a failure of its own, whatever follows."""
+    error = replace(raised(text, rank), offset=1000, end=1100)
+    reason = replace(fact("EI0006: Getting socket times out.", 3), offset=1100 + distance)
+    assert has_known_reason(error, [reason]) is is_known

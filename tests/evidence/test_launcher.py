@@ -208,6 +208,83 @@ def test_the_agent_s_first_word_gives_local_rank_and_pid() -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "exitcode", "signal"), [("1", "1", ""), ("9", "-9", "SIGKILL"), ("11", "-11", "SIGSEGV"), ("0", None, "")]
+)
+def test_hydra_s_block_gives_pid_host_and_status(code: str, exitcode: str | None, signal: str) -> None:
+    """MPICH names pid and host of the first failed process; of a signal it prints the number as the exit code."""
+    block = f"""
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 329 RUNNING AT node2
+=   EXIT CODE: {code}
+=   CLEANING UP REMAINING PROCESSES
+"""
+    ends = [one for one in extract_text(block) if one.kind == "exit"]
+    parsed = [(one.origin.pid, one.origin.host, one.fields["exitcode"], one.fields.get("signal", "")) for one in ends]
+    assert parsed == ([(329, "node2", exitcode, signal)] if exitcode else [])
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "signal", "by"),
+    [
+        ("EXIT STATUS: 1", "1", "", ""),
+        ("KILLED BY SIGNAL: 11 (Segmentation fault)", "-11", "SIGSEGV", ""),
+        ("KILLED BY SIGNAL: 9 (Killed)", "-9", "SIGKILL", "agent"),
+        ("EXIT STATUS: 0", None, "", ""),
+    ],
+)
+def test_intel_mpi_s_blocks_give_rank_pid_and_host(how: str, code: str | None, signal: str, by: str) -> None:
+    """Each process that ended has one; one that SIGKILL ended may be among those that mpiexec killed."""
+    block = (
+        f"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 3 PID 412 RUNNING AT node2\n=   {how}\n"
+    )
+    ends = [one for one in extract_text(block) if isinstance(one.detail, ExitDetail)]
+    places = [(one.origin.rank, one.origin.pid, one.origin.host, one.fields["exitcode"]) for one in ends]
+    assert places == ([(3, 412, "node2", code)] if code else [])
+    assert [(one.detail.signal, one.detail.stopped_by_agent) for one in ends if isinstance(one.detail, ExitDetail)] == (
+        [(signal, bool(by))] if code else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Process 3 exit with status code -9.", [(3, None, None, -9, "SIGKILL", False)]),
+        ("Process 3 exit with status code 143.", [(3, None, None, 143, "SIGTERM", True)]),
+        ("Process 3 exit with status code 0.", []),
+        ("Process name: 3\nExit code:    -9\n", [(3, None, None, -9, "SIGKILL", False)]),
+        ("Process name: 3\n\nExit code:    143\n", [(3, None, None, 143, "SIGTERM", False)]),
+        ("Process name: node2[1]\nExit code:    7\n", [(None, 1, "node2", 7, "", False)]),
+        ("Process name: trainer\nExit code:    7\n", []),
+    ],
+)
+def test_horovod_names_processes_by_rank_or_place(text: str, expected: list[tuple[object, ...]]) -> None:
+    """What it names first failed by itself; others that SIGTERM ended, it stopped itself."""
+    ends = [(one.origin, one.detail) for one in extract_text(text) if isinstance(one.detail, ExitDetail)]
+    assert [
+        (origin.rank, origin.local_rank, origin.host, end.exit_code, end.signal, end.stopped_by_agent)
+        for origin, end in ends
+    ] == expected
+
+
+def test_hydra_s_block_may_have_blank_lines() -> None:
+    """Some collectors write an empty line behind each one."""
+    block = (
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n\n=   PID 412 RUNNING AT node2\n\n=   EXIT CODE: 9\n"
+    )
+    ends = [
+        (one.origin.pid, one.origin.host, one.fields["signal"]) for one in extract_text(block) if one.kind == "exit"
+    ]
+    assert ends == [(412, "node2", "SIGKILL")]
+
+
+@pytest.mark.parametrize("name", ["[[43011,1],3]", "[prterun-node1-2084@1,3]"])
+def test_the_first_failed_process_of_open_mpi_is_named(name: str) -> None:
+    """Open MPI before 5 and its later runtime number jobs in different ways."""
+    ends = [one for one in extract_text(f"   Process name: {name}\n   Exit code:    61\n") if one.kind == "exit"]
+    assert [(one.origin.rank, one.fields["exitcode"]) for one in ends] == [(3, "61")]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "INFO trainer: evaluation tasks 2-3: accuracy 0.81",

@@ -222,3 +222,54 @@ def test_a_traceback_without_its_last_line_is_truncated() -> None:
     )
     assert fact.detail == ExceptionDetail(truncated=True)
     assert "type" not in fact.fields
+
+
+RAY = """\
+Traceback (most recent call last):
+  File "/opt/venv/lib/python3.11/site-packages/ray/_private/worker.py", line 929, in get_objects
+    raise value.as_instanceof_cause()
+ray.exceptions.RayTaskError(ValueError): ray::Trainable.train() (pid=300, ip=10.0.0.7, actor_id=25b5, repr=Trainer)
+  File "/opt/venv/lib/python3.11/site-packages/ray/air/_internal/util.py", line 10, in run
+    ray.get(ref)
+ray.exceptions.RayTaskError(ValueError): ray::RayTrainWorker.run() (pid=412, ip=10.0.0.8, actor_id=25b6, repr=Worker)
+  File "/workspace/train.py", line 30, in main
+    step(batch)
+ValueError: bad sample
+"""
+
+
+def test_an_exception_that_ray_raises_again_is_of_the_innermost_worker() -> None:
+    """Its pid and address stand in the line above the worker's frames."""
+    (fact,) = exceptions(RAY)
+    assert (fact.origin.pid, fact.origin.host, fact.text) == (412, "10.0.0.8", "ValueError: bad sample")
+
+
+def test_a_dead_actor_has_the_pid_and_address_that_ray_lists() -> None:
+    """The driver that prints it is another process."""
+    (fact,) = exceptions(
+        """\
+Traceback (most recent call last):
+  File "/workspace/driver.py", line 3, in <module>
+    ray.get(ref)
+ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
+\tclass_name: RayTrainWorker
+\tactor_id: 25b5690c
+\tpid: 412
+\tnamespace: 2f9c
+\tip: 10.0.0.8
+"""
+    )
+    assert (fact.origin.pid, fact.origin.host) == (412, "10.0.0.8")
+
+
+def test_a_quoted_traceback_is_not_of_the_host_that_quotes_it() -> None:
+    """torch.distributed.checkpoint prints the tracebacks of all ranks on one."""
+    (fact,) = exceptions(
+        """\
+[pod/train-0/main] Traceback (most recent call last): (RANK 5)
+[pod/train-0/main]   File "/workspace/train.py", line 30, in main
+[pod/train-0/main]     save()
+[pod/train-0/main] OSError: disk is full
+"""
+    )
+    assert (fact.origin.rank, fact.origin.host) == (5, None)

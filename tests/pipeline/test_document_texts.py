@@ -104,3 +104,31 @@ def test_a_document_holds_little_output(lines: int, kind: str) -> None:
 def test_any_bytes_are_classified(data: bytes) -> None:
     """Nothing raises."""
     assert classify_text(data)
+
+
+_COMMIT = "commit 3f0c1d2e4b5a69788796a5b4c3d2e1f001122334\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            f"{_COMMIT}Author: A <a@x>\nDate:   Mon Nov 2 10:00:00 2026 +0100\n\n    Avoid what killed rank 3\n",
+            "document",
+        ),
+        (f"{_COMMIT}\n    Raise if the loss is NaN\n\n M train.py\n?? notes/\n", "document"),
+        (
+            "On branch main\nYour branch is up to date.\n\nChanges not staged:\n\tmodified:   crash_handler.py\n",
+            "document",
+        ),
+        (
+            "diff --git a/a.py b/a.py\nindex 1a2b3c4..5d6e7f8 100644\n--- a/a.py\n+++ b/a.py\n+raise ValueError()\n",
+            "document",
+        ),
+        (f"{_COMMIT}\n    Raise if the loss is NaN\n\nKilled\n", "failure"),
+        (f"{_COMMIT}{STEP.format(1)}{STEP.format(2)}{STEP.format(3)}", "output"),
+    ],
+)
+def test_what_git_prints_is_a_document(text: str, kind: str) -> None:
+    """Unless other lines follow: a job may print the commit that it runs."""
+    assert classify_text(text.encode()) == kind

@@ -37,6 +37,14 @@ def test_writers_have_different_keys(one: bytes, other: bytes) -> None:
     assert writer_key(one) == writer_key(one + b" more 0x12")
 
 
+def test_quoted_traceback_is_of_the_rank_that_it_names() -> None:
+    """Two ranks that quote the traceback of a third have its key; the tracebacks of two ranks have two, in one log."""
+    header = b"[rank%d]: Traceback (most recent call last): (RANK %d)"
+    assert writer_key(header % (0, 9)) == writer_key(header % (1, 9))
+    assert writer_key(header % (0, 9)) != writer_key(header % (0, 10))
+    assert writer_key(b"[rank0]: saw (RANK 9)") == writer_key(b"[rank0]: saw (RANK 10)")
+
+
 @given(st.binary(max_size=300))
 def test_any_line_has_a_key(line: bytes) -> None:
     """Every line has a hashable key that is hardly longer than the line."""

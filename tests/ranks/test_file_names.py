@@ -51,6 +51,19 @@ CASES = {
     "low-rank-8/train.log": Origin(),
     "epoch_5.log": Origin(),
     "attempt_3.log": Origin(attempt=3),
+    "dmesg-ip-10-0-3-4.ec2.internal.log": Origin(host="ip-10-0-3-4.ec2.internal"),
+    "dmesg-sft-run-17-worker-0.log": Origin(host="sft-run-17-worker-0"),
+    "ce43b45cca96/dmesg.txt.xz": Origin(host="ce43b45cca96"),
+    "job.tar.gz!/a100-05/var/log/kern.log": Origin(host="a100-05"),
+    "dmesg-iso.log.1": Origin(),
+    "dmesg-5.15.0.log": Origin(),
+    "dmesg-20260610T12.log": Origin(),
+    "kernel/6.log": Origin(),
+    "run-17/dmesg.txt": Origin(),
+    "2026-06-10/journalctl-k.log": Origin(),
+    "logs/dmesg.txt": Origin(),
+    "var/log/kern.log.1": Origin(),
+    "k8s/syslog": Origin(),
 }
 
 

@@ -77,3 +77,31 @@ def test_any_lines_give_a_table(lines: list[str]) -> None:
     table = detect_table(lines)
     for line in lines:
         assert line.endswith(parse_prefix(line, 2026, table).text) or "across cluster" in line
+
+
+def test_the_end_of_a_failed_mpi_job_hides_no_prefix() -> None:
+    """mpiexec writes a block for each rank, without a prefix, and there may be more of them than other lines."""
+    block = [
+        "=" * 83,
+        "=   BAD TERMINATION OF ONE OF YOUR",
+        "=   RANK 3 PID 412 RUNNING AT node1",
+        "=   EXIT STATUS: 1",
+    ]
+    lines = [f"[{rank}] step {step}" for step in range(3) for rank in (1, 0)]
+    assert parse_prefix("[1] step 3", 2026, detect_table(lines + block * 8)).origin.rank == 1
+    assert parse_prefix("[1] step 3", 2026, detect_table([*lines, *["a line of text"] * 32])).origin.rank is None
+
+
+@pytest.mark.parametrize(
+    ("forms", "rank"),
+    [
+        (("r37u114 {0}: step", "a4f8d4a434b6 {1}: step"), 1),
+        (("node1 {0}: step", "node2 {0}: step"), None),  # one number behind two names
+        (("train.py2 {0}: step", "epoch2 {1}: step"), None),
+        (("step {0}: loss", "done {1}: loss"), None),
+    ],
+)
+def test_a_host_and_a_rank_before_each_line(forms: tuple[str, ...], rank: int | None) -> None:
+    """Each rank has one host, which has a digit and is neither a file nor a counter."""
+    lines = [form.format(0, 1) for _ in range(4) for form in forms]
+    assert parse_prefix(lines[-1], 2026, detect_table(lines)).origin.rank == rank

@@ -271,3 +271,15 @@ def test_local_ranks_of_several_files_without_hosts_are_not_global_ranks() -> No
         job.resolve()
         assert job.complete(names[0], Origin(local_rank=1)).rank == rank
         assert [warning.code for warning in find_conflicts(job)] == ([] if rank else ["identity-unknown"])
+
+
+def test_a_launcher_s_host_of_a_pid_is_that_of_its_rank() -> None:
+    """It counts for a rank that names no host itself, if the pid is that of one rank."""
+    for lines, hosts in (
+        ((("a", Origin(rank=3, pid=412)),), {"node1"}),
+        ((("a", Origin(rank=3, pid=412)), ("b", Origin(rank=7, pid=412))), set()),
+        ((("a", Origin(rank=3, pid=412, host="node2")),), {"node2"}),
+    ):
+        job = job_of(*lines, ("mpirun.log", Origin(pid=412, host="node1")))
+        job.resolve()
+        assert job.hosts.get(3, set()) == hosts

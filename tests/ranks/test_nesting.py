@@ -78,3 +78,14 @@ def test_grammars_keep_their_order_when_labels_change() -> None:
     parsed = parse_prefix(data.split(b"\n")[0].decode(), table=detect_layout(data).table)
     assert parsed.text == "boom"
     assert (parsed.origin.rank, parsed.origin.local_rank) == (8, 0)
+
+
+def test_a_tee_without_a_role_is_a_local_rank_behind_a_replica() -> None:
+    """torchx starts torchrun on each replica without a role; elsewhere `[1]:` is a rank."""
+    lines = [f"{start}step {step}" for step in range(4) for start in ("trainer/0 [1]:", "trainer/1 [1]:")]
+    data = "\n".join(lines).encode()
+    assert parse_prefix("trainer/1 [1]:step 5", table=detect_layout(data).table).origin == Origin(
+        local_rank=1, host="trainer/1"
+    )
+    bare = b"\n".join(b"[%d]:step" % rank for rank in (0, 1, 1, 0) * 4)
+    assert parse_prefix("[1]:step 5", table=detect_layout(bare).table).origin == Origin(rank=1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from triage.ranks.grammars import BY_START
+from triage.ranks.layouts import Layout
 from triage.records.activity import PROGRESS, SILENCE, find_earlier_activity, find_silent_ranks, read_activity
 
 AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
@@ -16,6 +18,24 @@ def test_the_last_step_of_every_rank_is_read() -> None:
     activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026)
     assert {entry.origin.rank: entry.step for entry in activity} == dict.fromkeys(range(4), 49)
     assert {entry.origin.time for entry in activity} == {AT}
+
+
+def test_ranks_behind_the_prefix_of_one_writer_are_told_apart() -> None:
+    """A collector's prefix, the same before all lines, does not hide the last step of a rank."""
+    record = '{{"__REALTIME_TIMESTAMP":"1795230465000000","_HOSTNAME":"n1","_PID":"412","MESSAGE":"[rank {}] step {}"}}'
+    lines = [record.format(1, 7), *(record.format(0, step) for step in range(8, 300))]
+    layout = Layout(BY_START, wrapper="json")
+    activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026, layout)
+    assert {entry.origin.rank: entry.step for entry in activity} == {0: 299, 1: 7}
+
+
+def test_stamps_of_a_collector_do_not_make_a_stack_informative() -> None:
+    """Below a long traceback with a stamp on each line, the lines before it are still read."""
+    stamp = "2026-11-21T03:07:45.372001123Z "
+    lines = ["[rank0] saving model to /ckpt/a.pt", "[rank0]: Traceback (most recent call last):"]
+    lines += [f'[rank0]:   File "/a.py", line {number}, in f' for number in range(6)] + ["[rank0]:     f()"] * 2
+    activity = read_activity("".join(f"{stamp}{line}\n" for line in lines).encode(), 0, 2026)
+    assert "/ckpt/a.pt" in {entry.path for entry in activity}
 
 
 def test_the_last_step_of_a_silent_rank_is_read() -> None:
@@ -150,3 +170,32 @@ def test_earlier_activity_is_found(step: int, others: int) -> None:
 def test_the_path_that_a_rank_writes_is_parsed(line: str, path: str) -> None:
     """Only if the line says that something is written there."""
     assert [entry.path for entry in read_activity(line.encode() + b"\n", 0, 2026)] == [path]
+
+
+@pytest.mark.parametrize(
+    ("line", "rank"),
+    [
+        ("2026-11-19 01:26:11.398 | INFO     | trainer:train:88 | rank 9 | step 9 loss 3.0", 9),
+        ("step 9 of rank 3 was slow", None),
+    ],
+)
+def test_a_tag_behind_the_prefix_names_the_rank(line: str, rank: int | None) -> None:
+    """Formats of loggers may have the rank between their other columns; a rank in a sentence is no tag."""
+    (activity,) = read_activity(line.encode(), 0, 2026)
+    assert activity.origin.rank == rank
+
+
+@pytest.mark.parametrize(
+    ("line", "action"),
+    [
+        ("early stopping: loss is flat for 5 evaluations, stopping", "leaving"),
+        ("worker has nothing more to do", "leaving"),
+        ("INFO goodbye", "leaving"),
+        ("early stopping patience is 5", ""),
+        ("existing files are kept", ""),
+    ],
+)
+def test_lines_that_say_that_a_rank_leaves(line: str, action: str) -> None:
+    """Only a line that says that the program ends by its own will is such a line."""
+    (activity,) = read_activity(f"{line}\n".encode(), 0, 2026, one=True)
+    assert activity.action == action

@@ -231,6 +231,23 @@ def test_a_logged_exception_has_the_origin_of_its_record() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "prefix", "rank"),
+    [
+        ("[default1]:2026-11-21 03:07:45 [rank2] ERROR step failed", "[default1]:", 2),
+        ("[default1]:2026-11-21 03:07:45 [rank2] WARNING no index", "[default1]:", 2),
+        ("[default1]:2026-11-21 03:07:45 [rank2] INFO step 3", "[default1]:", None),
+        ("[default1]:2026-11-21 03:07:45 [rank2] ERROR step failed", "[default3]:", None),
+    ],
+)
+def test_a_logged_exception_has_the_origin_of_its_record_behind_a_prefix(
+    before: str, prefix: str, rank: int | None
+) -> None:
+    """A collector puts the same prefix before the record and the lines of its traceback."""
+    trace = (f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom")
+    assert block(f"{before}\n" + "".join(f"{prefix}{line}\n" for line in trace), HEADER).origin.rank == rank
+
+
+@pytest.mark.parametrize(
     ("prefix", "steps", "expected"),
     [("[default1]:", 1, True), ("[default1]:", 0, False), ("", 30, True), ("", 3, False)],
 )
@@ -239,6 +256,23 @@ def test_progress_afterwards_means_continued(prefix: str, steps: int, expected: 
     lines = [f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom", *(["step 4 loss 0.1"] * steps)]
     others = "[default2]:step 5\n" * 40
     assert block("".join(f"{prefix}{line}\n" for line in lines) + others, HEADER).continued is expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("03:07:46 INFO step 4", True),
+        ("03:07:45 INFO step 4", True),
+        ("03:07:44 INFO step 4", False),
+        ("03:07:46 INFO step 4 [repeated 3x across cluster]", False),
+    ],
+)
+def test_late_lines_are_no_progress(step: str, expected: bool) -> None:
+    """A step that is older than the exception above it, or that Ray printed for several workers, shows nothing."""
+    ray = "(RayTrainWorker pid=71) "
+    lines = ["2026-11-21 03:07:45 ERROR failed", f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom"]
+    text = "".join(f"{ray}{line}\n" for line in [*lines, f"2026-11-21 {step}"])
+    assert block(text, HEADER).continued is expected
 
 
 @pytest.mark.parametrize(("steps", "expected"), [(10, True), (3, False)])

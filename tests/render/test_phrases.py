@@ -151,3 +151,24 @@ def test_one_line_is_one_evidence() -> None:
     """The same line of a source is shown once."""
     first, other = evidence("x"), evidence("x", 2, line=62)
     assert phrases.distinct_evidence(replace(CAUSE, evidence=(first, evidence("x"), other))) == [first, other]
+
+
+def test_independent_failures_are_all_in_the_headline() -> None:
+    """Each has its rank and a short title; of many the first three are named."""
+    assert UNKNOWN_ROOT.root_cause is not None
+    others = tuple(
+        replace(UNKNOWN_ROOT.root_cause, cluster=f"u-{rank}", ranks=(rank,), title="x" * 80) for rank in (5, 6, 7)
+    )
+    root = replace(UNKNOWN_ROOT.root_cause, ranks=(3,), title="KeyError: 'a'", alongside=("u-5", "u-6", "u-7"))
+    text = phrases.headline(replace(UNKNOWN_ROOT, root_cause=root, unknown=others))
+    short = "x" * 59 + "…"
+    assert text == f"4 independent failures: rank 3: KeyError: 'a'; rank 5: {short}; rank 6: {short}; and 1 more"
+
+
+def test_the_owner_of_a_killed_process_is_in_the_location() -> None:
+    """Where only one rank is known, and by a process of its own; a reason of another kind is left to `why`."""
+    assert KNOWN.root_cause is not None
+    root = replace(KNOWN.root_cause, ranks=(3,), why=("Rank 3: its worker 5714 was killed",))
+    assert phrases.describe_line_origin(replace(KNOWN, root_cause=root)).endswith(" (its worker 5714 was killed)")
+    for other in (replace(root, ranks=(3, 4)), replace(root, why=("Rank 3: pid 413 belongs to it",))):
+        assert "(" not in phrases.describe_line_origin(replace(KNOWN, root_cause=other))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from triage.evidence.extraction import ExtractedJob, source_text
 from triage.evidence.settings import settings_in_line
 from triage.model.evidence import Evidence, Origin, Source
-from triage.records.text import split_line
+from triage.records.text import Line, Text
 from triage.scan.interface import ScanResult
 
 ReadBytes = Callable[[int, int], bytes]
@@ -21,28 +22,34 @@ _BY_NCCL = b" set by environment to "
 _STATES_SETTING = (
     rb"(?:NCCL_[A-Z0-9_]+ set to |[ot]rch[_-]?(?:npu)?(?:\.__version__)? ?(?:version)? ?[:=] ?\d|NCCL version 2"
     rb"|Driver Version: \d|CANN[ _-]?[Vv]?e?r?s?i?o?n? ?[:=] ?\d|CUDA used to build|environ\(?\{"
-    rb"|(?:^|[ \t\"'])(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|CUBLAS|ATB|ASCEND|GLOO|NVTE|FLASH|MASTER|WORLD|TASK|CLOSE)"
-    rb"_[A-Z0-9_]+=)"
+    rb"|deterministic|cudnn|cuDNN|allow_tf32|matmul_precision"
+    rb"|(?:orch|nccl|NCCL|cann|driver)(?: version)?[ :]{1,3}v?\d+\.\d"
+    rb"|(?:^|[ \t\"'])(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|CUBLAS|ATB|ASCEND|GLOO|NVTE|FLASH|MASTER|WORLD|TASK|CLOSE"
+    rb"|NVIDIA|CUDNN|TRITON|XLA|MKL|OMP)_[A-Z0-9_]+=|\bPYTHONHASHSEED=)"
 )
 
 
 def extract_logged_settings(
-    texts: Sequence[tuple[Source, ScanResult]], read_of: Callable[[Source, ScanResult], ReadBytes], year: int
+    texts: Sequence[tuple[Source, ScanResult]],
+    read_of: Callable[[Source, ScanResult], ReadBytes],
+    extracted: ExtractedJob,
 ) -> list[Evidence]:
     """One piece of evidence of kind `environment` for each writer in each text that states settings."""
     share = min(MAX_BYTES_PER_TEXT, MAX_TOTAL_BYTES // max(1, len(texts)))
     facts: list[Evidence] = []
     for source, scan in texts:
         data = scan.head
+        read = read_of(source, scan)
         if source.path is not None and len(data) < min(share, scan.size):
-            data = read_of(source, scan)(0, share)
-        facts += _settings_by_writer(source, data, year)
+            data = read(0, share)
+        if _BY_NCCL in data or _pattern().search(data):
+            facts += _settings_by_writer(source, data, source_text(source, scan, read, extracted))
     return facts
 
 
-def _settings_by_writer(source: Source, data: bytes, year: int) -> Iterator[Evidence]:
+def _settings_by_writer(source: Source, data: bytes, text: Text) -> Iterator[Evidence]:
     writers: dict[Origin, dict[str, tuple[str, int]]] = {}
-    for origin, offset, pairs in (*_settings_by_nccl(data, year), *_other_settings(data, year)):
+    for origin, offset, pairs in (*_settings_by_nccl(data, text), *_other_settings(data, text)):
         settings = writers.setdefault(Origin(origin.rank, origin.local_rank, origin.host, origin.pid), {})
         for name, value in pairs:
             settings.setdefault(name, (value, offset))
@@ -62,8 +69,10 @@ def _settings_by_writer(source: Source, data: bytes, year: int) -> Iterator[Evid
 StatedSettings = tuple[Origin, int, Sequence[tuple[str, str]]]
 
 
-def _settings_by_nccl(data: bytes, year: int) -> Iterator[StatedSettings]:
-    """The settings in NCCL's own lines. A rank writes dozens of them, so each different prefix is parsed once."""
+def _settings_by_nccl(data: bytes, text: Text) -> Iterator[StatedSettings]:
+    """The settings in NCCL's own lines. A rank writes dozens of them, so each different prefix is parsed once; a line
+    in JSON is parsed whole.
+    """
     origins: dict[bytes, Origin] = {}
     place = data.find(_BY_NCCL)
     for _ in range(MAX_LINES):
@@ -72,22 +81,29 @@ def _settings_by_nccl(data: bytes, year: int) -> Iterator[StatedSettings]:
         start = data.rfind(b"\n", 0, place) + 1
         end = data.find(b"\n", place)
         line = data[start : end if end >= 0 else len(data)]
-        prefix, marker, _ = line.partition(b"NCCL INFO ")
-        origin = origins.get(prefix)
-        if origin is None:
-            origin = origins[prefix] = split_line(prefix + marker, start, year)[-1].parsed.origin
-        pairs = settings_in_line(line[len(prefix) :].decode("utf-8", "replace"))
-        if pairs:
-            yield origin, start, pairs
+        if b'"' in line:
+            yield from _settings_in(text.parse_line(line, start))
+        else:
+            prefix, marker, _ = line.partition(b"NCCL INFO ")
+            if prefix not in origins:
+                parsed = text.parse_line(prefix + marker, start)
+                origins[prefix] = parsed[-1].parsed.origin if parsed else Origin()
+            pairs = settings_in_line(line[len(prefix) :].decode("utf-8", "replace"))
+            if pairs:
+                yield origins[prefix], start, pairs
         place = data.find(_BY_NCCL, place + 1)
 
 
-def _other_settings(data: bytes, year: int) -> Iterator[StatedSettings]:
+def _other_settings(data: bytes, text: Text) -> Iterator[StatedSettings]:
     for start, end in _candidate_lines(data):
-        for line in split_line(data[start:end], start, year):
-            pairs = settings_in_line(line.parsed.text)
-            if pairs:
-                yield line.parsed.origin, line.offset, pairs
+        yield from _settings_in(text.parse_line(data[start:end], start))
+
+
+def _settings_in(lines: Iterable[Line]) -> Iterator[StatedSettings]:
+    for line in lines:
+        pairs = settings_in_line(line.parsed.text)
+        if pairs:
+            yield line.parsed.origin, line.offset, pairs
 
 
 def _candidate_lines(data: bytes) -> Iterator[tuple[int, int]]:

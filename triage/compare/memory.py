@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triage.base.rank_ranges import format_ranks
-from triage.compare.divergence import ObservedValues, group_by_quantity, value_evidence
+from triage.compare.divergence import value_evidence
+from triage.compare.observed_values import ObservedValues, group_by_quantity
 from triage.compare.quantities import RankValue
 from triage.evidence.inference import make_inferences
 from triage.model.evidence import Evidence
@@ -49,8 +50,10 @@ def _plain_name(key: str) -> str:
 
 def _last_values(values: Sequence[RankValue]) -> dict[int, RankValue]:
     """The last value of each rank, at the last step that all ranks print if there is one."""
-    ranks = {value.rank for value in values}
-    shared = set.intersection(*({value.step for value in values if value.rank == rank} for rank in ranks)) - {None}
+    steps: dict[int | None, set[int | None]] = {}
+    for value in values:
+        steps.setdefault(value.rank, set()).add(value.step)
+    shared = set.intersection(*steps.values()) - {None}
     step = max((step for step in shared if step is not None), default=None)
     ordered = sorted(values, key=lambda value: (value.attempt, value.source, value.offset))
-    return {value.rank: value for value in ordered if step is None or value.step == step}
+    return {value.rank: value for value in ordered if value.rank is not None and (step is None or value.step == step)}

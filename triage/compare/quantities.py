@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from triage.base.lazy_re import lazy_re
+from triage.compare.log_steps import read_last_step, read_step
 from triage.compare.setting_rules import RulesError
 from triage.model.evidence import Origin, Source
-from triage.records.activity import STEP
 from triage.records.text import Line, Text
 
 FILE = Path(__file__).with_name("quantities.txt")
-Agreement = Literal["exact", "must", "maybe", "memory"]
+Agreement = Literal["exact", "must", "maybe", "fixed", "memory"]
+Writer = tuple[int, str]
+"""Rank (-1: unknown) and run; without a rank, also what else names the writer. Sorts by rank."""
 _NAME = lazy_re(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|nan|inf)"
+_GROUPED = r"\d{1,3}(?:,\d{3}){1,5}(?![\w.])"
+_SHAPE = r"(?:torch\.Size\()?[\[(]\d{1,12}(?:, ?\d{1,12}){0,7},?[\])]\)?"
+_RANK = r"(?:rank|worker|replica)[ _]?[(\[]?\d{1,6}[)\]]?"
 _UNIT = r"(?: ?(?P<unit>[KMGT]i?B))"
+# A number of one part of a model that is spread over ranks: it differs by design.
+_OF_MODEL_PART = lazy_re(r"(?i)model[_ -]parallel|pipeline|\bstage\b|\b[tpe]p[_ ]?rank\b|\bshard")
 _LOOK_BACK = 1 << 11  # bytes above a line that are searched for its step
 _SINGLE_LINES = 8  # lines for each wanted one that are searched one by one from the end
 # Bytes from the end that are searched next, the last as far as a tail can reach.
@@ -30,14 +37,15 @@ CompleteOrigin = Callable[[str, Origin], Origin]
 
 @dataclass(frozen=True, slots=True)
 class RankValue:
-    """The value of one quantity that one rank printed.
+    """The value of one quantity that one rank printed, or a process without a known rank.
 
-    `number` is None for values that are compared as text; memory is in bytes.
+    `number` is None for values that are compared as text; memory is in bytes. `run` names the run, where the files are
+    of several.
     """
 
     key: str
     agreement: Agreement
-    rank: int
+    rank: int | None
     attempt: int
     step: int | None
     text: str
@@ -46,6 +54,15 @@ class RankValue:
     offset: int
     origin: Origin
     line: str
+    run: str = ""
+
+    @property
+    def writer(self) -> Writer:
+        """Who printed it."""
+        if self.rank is not None:
+            return self.rank, self.run
+        place = self.origin.host or self.source
+        return -1, f"{self.run} {place} {'' if self.origin.local_rank is None else self.origin.local_rank}"
 
 
 def parse_quantities(text: str, path: str) -> dict[str, Agreement]:
@@ -57,7 +74,7 @@ def parse_quantities(text: str, path: str) -> dict[str, Agreement]:
         if not agreement or agreement.startswith("#"):
             continue
         if agreement not in get_args(Agreement) or not _NAME.fullmatch(name):
-            hint = "write exact, must, maybe or memory, and a name in small letters"
+            hint = "write exact, must, maybe, fixed or memory, and a name in small letters"
             raise RulesError(f"{row.strip()!r} is not a quantity", hint=hint, path=path, line=number)
         agreements[name] = cast(Agreement, agreement)
     return agreements
@@ -85,21 +102,30 @@ def _value_pattern(memory: bool) -> re.Pattern[str]:
     value = (
         f"(?P<value>{_NUMBER}){_UNIT}"
         if memory
-        else rf"(?P<value>0x[0-9a-f]{{4,64}}|[0-9a-f]{{8,64}}(?![\w.])|{_NUMBER})"
+        else rf"(?P<value>0x[0-9a-f]{{4,64}}|[0-9a-f]{{8,64}}(?![\w.])|{_SHAPE}|{_GROUPED}|{_NUMBER})"
     )
     label = r"(?:(?<![\w.])(?P<of>[^\W\d]\w*(?:\.\w+)+)[ :.'\"]{1,3})?"
     return re.compile(
-        rf"(?i){label}(?<![a-z0-9])(?P<name>{spelled})['\"]?(?: ?\(\w+\))?"
-        rf" ?(?:[:=]|is|->)? ?['\"]?{value}(?![\w.]*\w\()"
+        rf"(?i){label}(?<![a-z0-9])(?P<name>(?:[a-z0-9]{{1,16}}_){{0,3}}(?P<quantity>{spelled}))['\"]?"
+        rf"(?: ?[(\[][a-z][\w -]{{0,24}}[)\]]| on {_RANK})? ?(?:[:=]|is|->)? ?(?:tensor\()?['\"]?{value}(?![\w.]*\w\()"
     )
 
 
 @cache
 def quantity_pattern(memory: bool) -> Any:
     """A pattern of lines that may contain a quantity; over bytes, in time linear in them."""
+    return _compile_names(name for name, agreement in load_quantities().items() if memory or agreement != "memory")
+
+
+@cache
+def fixed_pattern() -> Any:
+    """A pattern of lines that may contain a quantity that is printed once."""
+    return _compile_names(name for name, agreement in load_quantities().items() if agreement == "fixed")
+
+
+def _compile_names(names: Iterable[str]) -> Any:
     import re2
 
-    names = [name for name, agreement in load_quantities().items() if memory or agreement != "memory"]
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.case_sensitive = False
@@ -169,20 +195,20 @@ def _line_values(
     if not matches:
         return
     origin = complete(source.name, line.parsed.origin)
-    if origin.rank is None:
-        return
-    steps = STEP.findall(text)[:1]
-    if not steps and line.parsed.origin.rank is None:  # the file is this rank's own: the step is some lines above
-        steps = STEP.findall(data[max(0, start - _LOOK_BACK) : start].decode("utf-8", "replace"))
+    step = read_step(text)
+    if step is None and line.parsed.origin.rank is None:  # the file is this rank's own: the step is some lines above
+        step = read_last_step(data[max(0, start - _LOOK_BACK) : start].decode("utf-8", "replace"))
     for match in matches:
-        agreement = _agreements()[re.sub(r"[ _-]+", "", match["name"].lower())]
+        agreement = _agreements()[re.sub(r"[ _-]+", "", match["quantity"].lower())]
+        if agreement == "fixed" and _OF_MODEL_PART.search(text):
+            continue
         unit = match["unit"] if agreement == "memory" else ""
         yield RankValue(
             key=f"{match['of']} {match['name']}" if match["of"] else match["name"],
             agreement=agreement,
             rank=origin.rank,
             attempt=origin.attempt,
-            step=int(steps[-1]) if steps else None,
+            step=None if agreement == "fixed" else step,
             text=match["value"] + (f" {unit}" if unit else ""),
             number=_parse_number(match["value"], agreement, unit),
             source=source.name,
@@ -193,10 +219,10 @@ def _line_values(
 
 
 def _parse_number(text: str, agreement: Agreement, unit: str) -> float | None:
-    if agreement == "exact":
+    if agreement in ("exact", "fixed"):
         return None
     try:
-        number = float(text)
+        number = float(text.replace(",", ""))
     except ValueError:
         return None
     size = 1024 if "i" in unit else 1000

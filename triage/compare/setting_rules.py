@@ -164,7 +164,7 @@ def _parse_conditions(texts: list[str]) -> tuple[Condition, ...]:
 def _parse_condition(text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     sign, name, operator, operand = match.groups("") if match else ("", "", "", "")
-    if not name or (operator == "=" and name.islower()) or (sign == "!" and operator):
+    if not name or (operator == "=" and name.islower() and "_" not in name) or (sign == "!" and operator):
         raise _InvalidRule(f"{text!r} is not a condition", "write NAME, !NAME, NAME=a|b, NAME>=OTHER or program==1.2")
     return Condition(name, operator, operand, must_be_unset=sign == "!", starts_group=sign != "+")
 

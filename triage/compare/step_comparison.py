@@ -1,4 +1,4 @@
-"""Compare one quantity of many ranks step by step: do they agree, which rank is odd, are they comparable?"""
+"""Compare one quantity of many writers step by step: do they agree, who is odd, did they agree before?"""
 
 from __future__ import annotations
 
@@ -7,108 +7,180 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from triage.compare.quantities import Agreement, RankValue
+from triage.base.lazy_re import lazy_re
+from triage.compare.quantities import Agreement, RankValue, Writer
 
 ROUNDING = 1e-5  # relative difference of printed numbers that may come from rounding
 MIN_DIGITS = 4  # a loss with fewer digits can be equal by chance
 # Other ranks are odd only if at least this share of at least this many ranks has the same value.
 MIN_RANKS, MAJORITY = 3, 2 / 3
 MIN_PRESENT = 0.8  # share of the ranks that must print a step for a comparison
+MIN_DIFFERING = 0.5  # share of the steps after the first differing one that must differ too
+_DECIMAL = lazy_re(r"[+-]?\d+(?:\.(?P<fraction>\d*))?(?:[eE](?P<exponent>[+-]?\d+))?")
+# Values that ranks with different shares of a model have in common as well: skipped steps, clipped norms.
+_COMMON_TO_ALL = (0.0, 1.0)
 
-Row = Mapping[int, RankValue]
+Row = Mapping[Writer, RankValue]
+Difference = Literal["drift", "odd", "none"]
+"""Writers agreed and then differ; a few always differ from all others; nothing that tells a fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepComparison:
-    """The values of all ranks at one step, compared.
+    """The values of all writers at one step, compared.
 
-    `outcome`: all equal, some ranks odd against a clear majority, or mixed without one. `usual` is the most frequent
-    value, `other` one that differs. `odd` is empty unless the outcome is odd.
+    `outcome`: all equal, some odd against a clear majority, or mixed without one. `groups` are the values that are
+    equal to each other, the largest group first, ordered by writer.
     """
 
     outcome: Literal["equal", "odd", "mixed"]
-    odd: tuple[int, ...] = ()
-    usual: RankValue | None = None
-    other: RankValue | None = None
-    ranks: tuple[int, ...] = ()
+    groups: tuple[tuple[RankValue, ...], ...] = ()
+
+    @property
+    def odd(self) -> tuple[RankValue, ...]:
+        """The values that differ from a clear majority, ordered by writer."""
+        if self.outcome != "odd":
+            return ()
+        return tuple(sorted((one for group in self.groups[1:] for one in group), key=lambda one: one.writer))
+
+    @property
+    def writers(self) -> tuple[frozenset[Writer], ...]:
+        """The writers of each group."""
+        return tuple(frozenset(value.writer for value in group) for group in self.groups)
 
 
-def group_by_step(values: Sequence[RankValue]) -> dict[int | None, dict[int, RankValue]]:
-    """Step to rank to value, of the last attempt only; a later line of the same step replaces an earlier one."""
+def group_by_step(values: Sequence[RankValue]) -> dict[int | None, dict[Writer, RankValue]]:
+    """Step to writer to value, of the last attempt only; a later line of the same step replaces an earlier one."""
     last = max((value.attempt for value in values), default=0)
-    table: dict[int | None, dict[int, RankValue]] = {}
+    table: dict[int | None, dict[Writer, RankValue]] = {}
     for value in sorted(values, key=lambda value: (value.source, value.offset)):
         if value.attempt == last:
-            table.setdefault(value.step, {})[value.rank] = value
+            table.setdefault(value.step, {})[value.writer] = value
     return table
 
 
 def list_common_steps(table: Mapping[int | None, Row]) -> Sequence[int | None]:
-    """The steps that (nearly) all ranks print, in order. Values without a step count only when no value has one."""
-    fewest = max(2, MIN_PRESENT * len({rank for row in table.values() for rank in row}))
+    """The steps that (nearly) all writers print, in order. Values without a step count only when no value has one."""
+    fewest = max(2, MIN_PRESENT * len({writer for row in table.values() for writer in row}))
     if any(step is not None for step in table):
         return sorted(step for step, row in table.items() if step is not None and len(row) >= fewest)
     return [None] if len(table.get(None, {})) >= fewest else []
 
 
 def compare_step(row: Row) -> StepComparison:
-    """Compare the values of the ranks at one step."""
-    usual = _most_frequent(list(row.values()))
-    odd = tuple(sorted(rank for rank, value in row.items() if not are_equal(value, usual)))
-    if not odd:
-        return StepComparison("equal", usual=usual)
-    other = row[odd[0]]
-    if len(row) >= MIN_RANKS and len(row) - len(odd) >= MAJORITY * len(row):
-        return StepComparison("odd", odd, usual, other, tuple(row))
-    return StepComparison("mixed", (), usual, other, tuple(row))
+    """Compare the values of the writers at one step."""
+    groups = _group_equal(list(row.values()))
+    if len(groups) == 1:
+        return StepComparison("equal", groups)
+    is_odd = len(row) >= MIN_RANKS and len(groups[0]) >= MAJORITY * len(row)
+    return StepComparison("odd" if is_odd else "mixed", groups)
 
 
-def _most_frequent(values: Sequence[RankValue]) -> RankValue:
-    """The value that most ranks have; of equally frequent ones that of the lowest rank."""
+def _group_equal(values: Sequence[RankValue]) -> tuple[tuple[RankValue, ...], ...]:
+    """Groups of equal values. A value joins the first group whose most frequent text it equals."""
     counts = Counter(value.text for value in values)
-    most = max(counts.values())
-    return min((value for value in values if counts[value.text] == most), key=lambda value: value.rank)
+    groups: list[list[RankValue]] = []
+    for value in sorted(values, key=lambda value: (-counts[value.text], value.writer)):
+        group = next((group for group in groups if are_equal(value, group[0])), None)
+        if group is None:
+            groups.append([value])
+        else:
+            group.append(value)
+    ordered = [tuple(sorted(group, key=lambda value: value.writer)) for group in groups]
+    return tuple(sorted(ordered, key=lambda group: (-len(group), group[0].writer)))
 
 
 def are_equal(one: RankValue, other: RankValue) -> bool:
-    """Equal, up to rounding where the quantity is a number."""
+    """Equal; numbers up to rounding, which may change the last printed digit by one."""
     if one.text.lower() == other.text.lower():
         return True
     if one.number is None or other.number is None:
         return False
     if one.number != one.number or other.number != other.number:
         return one.number != one.number and other.number != other.number
-    return abs(one.number - other.number) <= ROUNDING * max(abs(one.number), abs(other.number))
+    tolerance = ROUNDING * max(abs(one.number), abs(other.number))
+    last_digit = 1.001 * max(_last_digit(one.text), _last_digit(other.text))
+    return abs(one.number - other.number) <= max(tolerance, last_digit)
 
 
-def are_comparable(agreement: Agreement, rows: Mapping[int | None, Row]) -> bool:
-    """Whether the values show that these ranks should agree.
+def _last_digit(text: str) -> float:
+    """The worth of the last printed digit of a number with a fraction: 0.001 of `1.234`, 0 of an integer."""
+    match = _DECIMAL.match(text)
+    if match is None or not match["fraction"]:
+        return 0.0
+    exponent = max(-300, min(300, int(match["exponent"] or 0) - len(match["fraction"])))
+    return float(10.0**exponent)
 
-    Ranks that differ at every step, or in halves, have different values by design.
+
+def classify_difference(
+    agreement: Agreement, rows: Mapping[int | None, Row], compared: Mapping[int | None, StepComparison]
+) -> Difference:
+    """Whether the values show that these writers should agree, and do not.
+
+    Writers that differ at every step, or in halves, have different values by design. So have those that differ now in
+    one way and now in another, or only now and then.
     """
-    compared = [(row, compare_step(row)) for row in rows.values()]
-    equal_count = sum(one.outcome == "equal" for _, one in compared)
-    odd = [(one.odd, len(row) - len(one.odd)) for row, one in compared if one.outcome == "odd"]
-    if agreement != "maybe":
-        return bool(equal_count or odd) or agreement == "exact"
-    values = (value for row, _ in compared for value in row.values() if not _is_nan(value.number))
-    if not all(_count_digits(value.text) >= MIN_DIGITS for value in values):
+    steps = list(compared)
+    first = next((place for place, step in enumerate(steps) if compared[step].outcome != "equal"), None)
+    if first is None:
+        return "none"
+    since = [compared[step] for step in steps[first:]]
+    differing = [one for one in since if one.outcome != "equal"]
+    if len(differing) < MIN_DIFFERING * len(since) or not _are_consistent(differing):
+        return "none"
+    if agreement == "maybe" and not _have_enough_digits([rows[step] for step in steps]):
+        return "none"
+    agreed = _count_agreed(agreement, [compared[step] for step in steps[:first]])
+    if agreement != "fixed" and agreed >= (2 if agreement == "maybe" else 1):
+        return "drift"
+    return "odd" if _are_odd(agreement, differing) else "none"
+
+
+def _are_consistent(differing: Sequence[StepComparison]) -> bool:
+    """Whether the same writers differ at all these steps, or more and more of them."""
+    meet = [frozenset(writer for group in differing[0].writers for writer in group)]
+    for one in differing:
+        meet = [shared for part in meet for group in one.writers if (shared := part & group)]
+    return len(meet) <= max(len(one.groups) for one in differing)
+
+
+def _count_agreed(agreement: Agreement, equal: Sequence[StepComparison]) -> int:
+    """The number of different values on which all agreed; one that never changes shows nothing about numbers."""
+    values = [one.groups[0][0] for one in equal]
+    if agreement == "exact":
+        return len(values)
+    stated = [one for one in values if one.number is not None and _is_finite(one.number)]
+    texts = {one.text for one in stated if one.number not in _COMMON_TO_ALL}
+    return len(texts) if len(texts) > 1 or len(values) == 1 else 0
+
+
+def _are_odd(agreement: Agreement, differing: Sequence[StepComparison]) -> bool:
+    """Whether the same few writers differ from all others at all these steps."""
+    if any(one.outcome != "odd" for one in differing):
         return False
-    same_odd = len(odd) > 1 and len({ranks for ranks, _ in odd}) == 1
-    return equal_count > 1 or (same_odd and min(others for _, others in odd) >= MIN_RANKS)
+    if agreement != "maybe":
+        return True
+    odd = {frozenset(value.writer for value in one.odd) for one in differing}
+    fewest = min(len(one.groups[0]) for one in differing)
+    return len(differing) > 1 and len(odd) == 1 and fewest >= MIN_RANKS
 
 
-def _is_nan(number: float | None) -> bool:
-    return number is not None and number != number
+def _have_enough_digits(rows: Sequence[Row]) -> bool:
+    values = (value for row in rows for value in row.values())
+    return all(value.number is None or not _is_finite(value.number) or _has_digits(value.text) for value in values)
 
 
-def _count_digits(text: str) -> int:
-    return len(text.lower().partition("e")[0].replace(".", "").lstrip("+-0"))
+def _is_finite(number: float) -> bool:
+    return number - number == 0
+
+
+def _has_digits(text: str) -> bool:
+    return len(text.lower().partition("e")[0].replace(".", "").lstrip("+-0")) >= MIN_DIGITS
 
 
 def format_difference(usual: RankValue, other: RankValue) -> str:
     """` (60 % more)` or ` (3.1e-05 relative)`; empty if one value is no number, or the usual one is 0."""
-    if not usual.number or other.number is None or _is_nan(usual.number) or _is_nan(other.number):
+    if not usual.number or other.number is None or not _is_finite(usual.number) or not _is_finite(other.number):
         return ""
     share = (other.number - usual.number) / abs(usual.number)
     if abs(share) < 0.001:

@@ -1,8 +1,8 @@
 """Which attempt of a restarted job a fact belongs to: by its path, by the place of the launcher's restart line, by
 time, else the last.
 
-torchelastic prints `… will restart worker group`; Slurm appends to the same file after `DUE TO JOB REQUEUE` (also
-PREEMPTION, NODE FAILURE), which counts where training went on below it.
+torchelastic prints `… will restart worker group`. The announcements of Ray, of systemd and of training scripts, and
+Slurm's `DUE TO JOB REQUEUE` (also PREEMPTION, NODE FAILURE) count where training went on below them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from triage.diagnose.time_order import Clocks
 from triage.model.evidence import Evidence
 
 _RESTART = lazy_re(r"will restart worker group|restarting worker group")
+_ANNOUNCED = lazy_re(
+    r"(?:[Rr]estarting|[Rr]elaunching) (?:the )?(?:training|all (?:workers|processes|ranks))\b|FailureDecision\.RETRY"
+    r"|\[FailurePolicy\] RETRY|Attempting to restore trial|Scheduled restart job, restart counter"
+)
 _IN_PATH = lazy_re(r"attempt[_-]?\d")  # as ranks/file_names.py reads it
 _REQUEUE = lazy_re(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)")
 
@@ -42,10 +46,8 @@ def _restart_lines(facts: Sequence[Evidence], last_progress: Mapping[str, int]) 
     for fact in facts:
         if fact.kind not in ("message", "scheduler") or fact.origin.attempt:
             continue
-        if "worker group" not in fact.text and "DUE TO" not in fact.text:
-            continue
         went_on = last_progress.get(fact.source, -1) > fact.offset
-        if _RESTART.search(fact.text) or (went_on and _REQUEUE.search(fact.text)):
+        if _RESTART.search(fact.text) or (went_on and (_REQUEUE.search(fact.text) or _ANNOUNCED.search(fact.text))):
             restarts.setdefault(fact.source, []).append(fact)
     return {source: sorted(lines, key=lambda fact: fact.offset) for source, lines in restarts.items()}
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.memory_kills import by_memory_kill
+from triage.diagnose.srun_ends import killed_with_step, tasks_of_srun
+from triage.diagnose.stated_places import by_stated_rank, by_stated_tag, own_text, with_origin
 from triage.model import CrashDetail, Detail, Evidence, ExceptionDetail, ExitDetail, KernelDetail, Origin
-from triage.ranks.identity import JobMap
+from triage.ranks.identity import JobMap, short_host
 from triage.ranks.timestamps import ISO, epoch_seconds
 
 # Exceptions that only wrap or repeat another one, which is the failure.
@@ -32,8 +35,12 @@ _CANCELLED = lazy_re(rf"CANCELLED AT {ISO}")
 _EXIT_CODE = "exit code"
 # One process reports the end of another: kinds of facts, and how a pid is named in them.
 _REPORTS = frozenset(("exception", "message", "ending"))
-_STATED_PID = lazy_re(r"\b(?:pid|PID|process id)(?: ?[:=] ?| )(\d{2,7})\b")
-_LONGEST_REPORT = 4000
+_STATED_PID = lazy_re(
+    r"\b(?:pid|PID|Pid|process id)(?: ?[:=] ?| |\[)(\d{2,7})\b|\b(?:[Ss]ub)?[Pp]rocess (\d{3,7})\b(?! (?:of|out))"
+)
+_SEGFAULT = lazy_re(r"\]: segfault at [0-9a-f]+ ip |\bgeneral protection fault ip:")
+_STATED_ADDRESS = lazy_re(r"\b(?:ip|IP address)[=:] ?(\d{1,3}(?:\.\d{1,3}){3})\b")
+_MOST_RANKS = 1 << 17
 _place = operator.attrgetter("source", "offset", "kind", "text")
 
 
@@ -53,11 +60,6 @@ def attribute(
     return facts, frozenset(fired_rules)
 
 
-def with_origin(fact: Evidence, **parts: str | float | None) -> Evidence:
-    """Return the fact with these parts of its origin replaced."""
-    return dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, **parts))  # type: ignore[arg-type]
-
-
 def by_process_index(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """torch.multiprocessing.spawn names the process by its index, which is its local rank."""
     return [
@@ -70,10 +72,11 @@ def by_process_index(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """Pids, local ranks, hosts and file names join a line to its rank, where all files agree."""
-    origins = [job.with_corrected_time(job.complete(fact.source, fact.origin)) for fact in facts]
+    places = [job.place(fact.source, fact.origin) for fact in facts]
+    origins = [job.with_corrected_time(origin) for origin, _ in places]
     return [
-        fact if origin is fact.origin else dataclasses.replace(fact, origin=origin)
-        for fact, origin in zip(facts, origins, strict=True)
+        fact if origin is fact.origin else dataclasses.replace(fact, origin=origin, rank_basis=fact.rank_basis or basis)
+        for fact, origin, (_, basis) in zip(facts, origins, places, strict=True)
     ]
 
 
@@ -83,21 +86,23 @@ def by_stated_pid(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 
 def _of_stated_pid(fact: Evidence, job: JobMap) -> Evidence:
-    pids = {int(match[1]) for match in _STATED_PID.finditer(fact.text[:_LONGEST_REPORT])} - {fact.origin.pid}
-    ranks = {rank for pid in pids for rank in job.ranks_of_pid(fact.origin.host, pid)}
-    return with_origin(fact, rank=ranks.pop()) if len(ranks) == 1 else fact
+    pids = {int(match[1] or match[2]) for match in _STATED_PID.finditer(own_text(fact))} - {fact.origin.pid}
+    address = _STATED_ADDRESS.search(own_text(fact))
+    host = address[1] if address is not None else fact.origin.host
+    ranks = {rank for pid in pids for rank in job.ranks_of_pid(host, pid)}
+    return dataclasses.replace(with_origin(fact, rank=ranks.pop()), rank_basis="pid") if len(ranks) == 1 else fact
 
 
 def by_pci_address(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """A kernel line that names a GPU by its PCI address is about the rank that uses it."""
-    return [
-        with_origin(fact, rank=job.rank_of_gpu(fact.origin.host, fact.detail.pci_address))
-        if isinstance(fact.detail, KernelDetail)
-        and fact.origin.rank is None
-        and job.rank_of_gpu(fact.origin.host, fact.detail.pci_address) is not None
-        else fact
-        for fact in facts
-    ]
+    return [_at_pci_address(fact, job) for fact in facts]
+
+
+def _at_pci_address(fact: Evidence, job: JobMap) -> Evidence:
+    if not isinstance(fact.detail, KernelDetail) or fact.origin.rank is not None:
+        return fact
+    rank = job.rank_of_gpu(fact.origin.host, fact.detail.pci_address)
+    return fact if rank is None else dataclasses.replace(with_origin(fact, rank=rank), rank_basis="device")
 
 
 def by_stated_time(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -113,11 +118,10 @@ def _at_stated_time(fact: Evidence) -> Evidence:
 
 def stopped_by_agent(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """A process that the launcher stopped, by another of its lines, did not fail by itself."""
-    stopped = {
-        fact.origin.pid
-        for fact in facts
-        if isinstance(fact.detail, ExitDetail) and fact.detail.stopped_by_agent and fact.origin.pid is not None
-    }
+    stopped: dict[int, set[str | None]] = defaultdict(set)
+    for fact in facts:
+        if isinstance(fact.detail, ExitDetail) and fact.detail.stopped_by_agent and fact.origin.pid is not None:
+            stopped[fact.origin.pid].add(fact.origin.host)
     return [
         dataclasses.replace(
             fact,
@@ -125,12 +129,17 @@ def stopped_by_agent(facts: list[Evidence], job: JobMap) -> list[Evidence]:
             detail=dataclasses.replace(fact.detail, stopped_by_agent=True),
         )
         if isinstance(fact.detail, ExitDetail)
-        and fact.origin.pid in stopped
+        and _is_on_one_of(fact.origin.host, stopped.get(fact.origin.pid or 0, set()))
         and fact.detail.signal in ("SIGTERM", "SIGKILL")
         and not fact.detail.stopped_by_agent
         else fact
         for fact in facts
     ]
+
+
+def _is_on_one_of(host: str | None, hosts: Collection[str | None]) -> bool:
+    """Whether a process may have run on one of these hosts: pids of containers are the same on many."""
+    return any(host is None or other is None or _is_same_host(host, other) for other in hosts)
 
 
 def by_exit_status(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -150,7 +159,14 @@ def _of_dead_rank(fact: Evidence, died: Mapping[str, set[Origin]]) -> Evidence:
     owners = died.get(_signal_of(fact), set())
     if len({owner.rank for owner in owners}) != 1:
         return fact
+    if fact.kind == "kernel" and not any(_is_same_host(fact.origin.host, owner.host) for owner in owners):
+        return fact
     return _attributed(fact, min(owners, key=lambda origin: origin.host or ""))
+
+
+def _is_same_host(host: str | None, other: str | None) -> bool:
+    """Whether both are known and equal: the kernel of a machine says nothing of ranks on others."""
+    return host is not None and other is not None and short_host(host) == short_host(other)
 
 
 def _attributed(fact: Evidence, owner: Origin) -> Evidence:
@@ -172,6 +188,30 @@ def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     return [fact for fact in facts if id(fact) not in gone] + [
         _attributed(first, owner) for _, owner in sorted(owners.items())
     ]
+
+
+def on_every_rank(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """The same traceback without a rank, printed as often as the world has ranks, is that of every rank.
+
+    Each of them must have failed or been stopped: a rank that ended well printed none. A traceback that a logger
+    printed before has a time, and is not the same.
+    """
+    unplaced = [fact for fact in facts if is_final_exception(fact) and _has_no_rank(fact)]
+    size = job.world_size() or 0
+    if size < 2 or size > _MOST_RANKS or sum(fact.count for fact in unplaced) != size:
+        return facts
+    if len({(fact.excerpt, fact.inherits_time, fact.source, fact.origin.host) for fact in unplaced}) != 1:
+        return facts
+    ended = {fact.origin.rank for fact in facts if isinstance(fact.detail, ExitDetail) and _is_failed(fact.detail)}
+    if not set(range(size)) <= ended:
+        return facts
+    first = dataclasses.replace(unplaced[0], count=1, rank_basis="every rank")
+    gone = set(map(id, unplaced))
+    return [fact for fact in facts if id(fact) not in gone] + [with_origin(first, rank=rank) for rank in range(size)]
+
+
+def _is_failed(end: ExitDetail) -> bool:
+    return bool(end.signal or end.exit_code)
 
 
 def last_of_all(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -202,7 +242,8 @@ def _ended_with_code(facts: Iterable[Evidence]) -> dict[int, Origin]:
 def is_final_exception(fact: Evidence) -> bool:
     """Whether the fact is the last exception of its traceback, and does not only wrap another."""
     detail = fact.detail
-    return isinstance(detail, ExceptionDetail) and detail.chain == "final" and detail.type not in WRAPPERS
+    is_final = isinstance(detail, ExceptionDetail) and detail.chain == "final" and detail.type not in WRAPPERS
+    return is_final and not is_launcher_report(fact)
 
 
 def _has_no_rank(fact: Evidence) -> bool:
@@ -213,21 +254,29 @@ def _signal_of(fact: Evidence) -> str:
     """Return the signal by which a process that writes this must have died; `-` where it is not known."""
     if fact.kind == "fatal-python" and isinstance(fact.detail, CrashDetail):
         return fact.detail.signal or "-"
+    if fact.kind == "kernel" and _SEGFAULT.search(fact.text):
+        return "SIGSEGV"
     if fact.kind == "terminate" or (fact.kind == "message" and fact.component == "glibc"):
         return "SIGABRT"
     return "-"
 
 
+# The ladder: what a line says of its writer comes first, then what maps join, then what the text is about.
 PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
+    tasks_of_srun,
     by_process_index,
+    by_stated_tag,
     by_maps,
+    by_stated_rank,
     by_stated_pid,
     by_pci_address,
     by_stated_time,
     stopped_by_agent,
+    killed_with_step,
     by_exit_status,
     by_memory_kill,
     as_often_as_ranks,
+    on_every_rank,
     last_of_all,
 )
 

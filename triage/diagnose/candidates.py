@@ -14,8 +14,9 @@ from triage.catalog.match import Match
 from triage.catalog.model import Signature
 from triage.diagnose.phrases import agree
 from triage.diagnose.sequences import group_of
-from triage.diagnose.time_order import Clocks, StartTimes, find_start
+from triage.diagnose.time_order import Clocks, StartTimes, find_start, is_zone_apart
 from triage.model import EndingDetail, Evidence, InferenceDetail
+from triage.ranks.identity import short_host
 
 
 @dataclass
@@ -25,7 +26,8 @@ class Candidate:
     `suspects` are the ranks that it blames; None: those that show it. Reasoning fills in `why` (sentences),
     `explained_by` (ids of causes, in the order of the rules), `edge_reasons` (the sentence for each of them),
     `demotion_reason` (why it cannot be a root cause as its role says), `superseded` (why it is over), and `start`.
-    `similar` are the signatures that an unknown failure looks like a new wording of.
+    `similar` are the signatures that an unknown failure looks like a new wording of. `rank_hosts` has the hosts of all
+    ranks of the job.
     """
 
     signature: Signature | None
@@ -43,6 +45,7 @@ class Candidate:
     attempt: int = 0
     start: StartTimes = field(default_factory=StartTimes)
     clocks: Clocks = field(default_factory=Clocks)
+    rank_hosts: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -116,6 +119,30 @@ class Candidate:
         """The hosts that show it."""
         return tuple(sorted({fact.origin.host for fact in self.facts if fact.origin.host}))
 
+    @property
+    def rank_places(self) -> tuple[str, ...]:
+        """The hosts of the ranks that it is about; those that show it, where no file places these ranks.
+
+        A kernel states its own host, whatever else the files call that machine or the host of a collector.
+        """
+        blamed = {host for rank in self.suspects or () for host in self.rank_hosts.get(rank, ())}
+        machines = {fact.origin.host for fact in self.facts if fact.kind == "kernel" and fact.origin.host}
+        if machines and (not blamed or blamed & {short_host(host) for host in machines}):
+            return tuple(sorted(machines))
+        if blamed:
+            return tuple(sorted(blamed))
+        known = {host for rank in self.observed_ranks for host in self.rank_hosts.get(rank, ())}
+        return self.hosts or tuple(sorted(known))
+
+    @cached_property
+    def first_offsets(self) -> Mapping[str, int]:
+        """Where its first line is in each source, without what launchers report and what follows from comparing."""
+        offsets: dict[str, int] = {}
+        for fact in self.facts:
+            if fact.kind not in ("exit", "inference"):
+                offsets[fact.source] = min(fact.offset, offsets.get(fact.source, fact.offset))
+        return offsets
+
     @cached_property
     def first_time(self) -> float | None:
         """The earliest time of its lines, whatever their clocks."""
@@ -140,6 +167,15 @@ class Candidate:
             < others.earliest[clock] - self.clocks.uncertainty(mine.host.get(clock), others.host.get(clock))
             for clock in common
         )
+
+    def is_in_other_zone(self, effect: Candidate) -> bool:
+        """Whether only the zones of the kernel's log and another log part them: whole half hours, and a short delay."""
+        kinds = {fact.kind for fact in self.facts}
+        if "kernel" not in kinds or not kinds <= {"kernel", "scheduler"}:
+            return False
+        mine, theirs = self.start.first, effect.start.first
+        common = mine.keys() & theirs.keys()
+        return bool(common) and all(is_zone_apart(mine[clock], theirs[clock]) for clock in common)
 
 
 def known_candidates(
@@ -193,26 +229,75 @@ _RUNNING = lazy_re(
 # The second is all that torch before 2.9 prints.
 _WRONG_SIZE = ("Received data size doesn't match", "op.preamble.length <= op.nbytes")
 _SEQUENCE_NUMBER = lazy_re(r"SequenceNumber=\d+,? ?")
+# `Rank 2 has 315 params, while rank 1 has inconsistent 316 params`: ranks and the values that they have.
+_HAS_VALUE = lazy_re(
+    r"(?i)\brank (\d{1,6}) (?:has|had|reports?|uses|expects|holds) (?:inconsistent )?"
+    r"((?:[a-z]{1,20} ){0,2}[\w.+-]{0,40}\d[\w.+-]{0,40})"
+)
+# `local [8192], remote [4096]`, `local end 8192, remote end 4096`: a rank compares its own value with a neighbour's.
+_LOCAL_VALUE = lazy_re(
+    r"(?i)\blocal(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?(\d[\w.]{0,40}?)[\])]?[,;]? .{0,40}?"
+    r"\bremote(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?\d"
+)
+_LONGEST_COMPARISON = 4000
+# `torch.float64 if rank == 1 else torch.float32`, `dist.get_rank() == 0`
+_RANK_CONDITION = lazy_re(r"(?i)rank(?:\(\))? ?== ?(\d{1,6})\b")
 
 
 def minority(candidate: Candidate) -> None:
-    """TORCH_DISTRIBUTED_DEBUG=DETAIL prints the collective of each rank: the few that differ from most are at fault."""
-    running: dict[int, str] = {}
-    for fact in [fact for fact in candidate.facts if " is running " in fact.text]:
-        for match in _RUNNING.finditer(fact.text):
-            running[int(match[1])] = _SEQUENCE_NUMBER.sub("", match[2])
-    counts = Counter(running.values()).most_common()
-    if len(counts) < 2 or counts[0][1] == counts[1][1]:
+    """Messages compare the collectives or values of ranks: the few that differ from most are at fault, else all."""
+    values = _compared_values(candidate.facts)
+    counts = Counter(values.values()).most_common()
+    if len(counts) < 2:
         return
-    odd = sorted(rank for rank, text in running.items() if text != counts[0][0])
+    if counts[0][1] == counts[1][1]:
+        _blame_without_majority(candidate, sorted(values))
+        return
+    odd = sorted(rank for rank, text in values.items() if text != counts[0][0])
     candidate.suspects = tuple(odd)
-    candidate.why.append(f"{counts[0][1]} of {len(running)} ranks ran the same collective; {format_ranks(odd)} did not")
+    same = "ran the same collective" if _is_collective(counts[0][0]) else f"have the same value, {counts[0][0]}"
+    candidate.why.append(f"{counts[0][1]} of {len(values)} ranks {same}; {format_ranks(odd)} did not")
+
+
+def _blame_without_majority(candidate: Candidate, ranks: Sequence[int]) -> None:
+    """Blame the one rank for which the line that raised does something else, as the traceback quotes it, else all."""
+    code = [fact.fields["code"] for fact in candidate.facts if fact.fields.get("code")]
+    special = {int(number) for line in code for number in _RANK_CONDITION.findall(line)} & set(ranks)
+    if len(special) == 1:
+        candidate.suspects = tuple(special)
+        candidate.why.append(f"The line that raised does something else on {format_ranks(special)}")
+        return
+    candidate.suspects = tuple(ranks)
+    candidate.why.append(f"The messages compare {format_ranks(ranks)}; no value is that of most")
+
+
+def _compared_values(facts: Sequence[Evidence]) -> dict[int, str]:
+    """Return what messages that compare ranks say of each: its collective, or the value that it has."""
+    values: dict[int, str] = {}
+    for fact in facts:
+        if " is running " in fact.text:
+            values.update((int(one[1]), _SEQUENCE_NUMBER.sub("", one[2])) for one in _RUNNING.finditer(fact.text))
+        elif len(stated := dict(_HAS_VALUE.findall(fact.text[:_LONGEST_COMPARISON]))) > 1:
+            values.update((int(rank), value) for rank, value in stated.items())
+        elif fact.origin.rank is not None and (own := _LOCAL_VALUE.search(fact.text[:_LONGEST_COMPARISON])):
+            values[fact.origin.rank] = own[1]
+    return values
+
+
+def _is_collective(value: str) -> bool:
+    return "OpType" in value
 
 
 def receiver(candidate: Candidate) -> None:
     """Gloo notices a wrong size on the receiving rank, which aborts: the rank at fault is one that sends to it."""
-    receiving = {fact.origin.rank for text in _WRONG_SIZE for fact in candidate.facts if text in fact.text}
+    stated = [fact for fact in candidate.facts if fact.kind != "inference"]
+    receiving = {fact.origin.rank for text in _WRONG_SIZE for fact in stated if text in fact.text}
     if not receiving:
+        return
+    measured = [fact for fact in candidate.facts if fact.kind == "inference" and fact.origin.rank is not None]
+    if measured:
+        candidate.suspects = tuple(sorted({fact.origin.rank for fact in measured if fact.origin.rank is not None}))
+        candidate.why.append(measured[0].text)
         return
     others = tuple(rank for rank in candidate.observed_ranks if rank not in receiving)
     candidate.suspects = others if len(others) == 1 else ()  # among several the sender is not known
@@ -224,5 +309,22 @@ def receiver(candidate: Candidate) -> None:
         )
 
 
+_COMPARES_ALL = lazy_re(
+    r"(?i)\b(?:on|across|between|among) (?:all |the |[a-z-]{1,20} ){0,2}(?:ranks|replicas|workers)\b"
+    r"|\b(?:ranks|replicas|workers) (?:disagree|do not agree|don.t agree|are out of sync)\b"
+)
+
+
+def compares_all(candidate: Candidate) -> None:
+    """A check of the values of all ranks fails where it runs, on all ranks or on one: that is not the odd rank."""
+    blames_some = candidate.signature is not None and candidate.signature.blames == "ranks"
+    if not blames_some or candidate.is_inferred:
+        return
+    if all(
+        fact.kind == "inference" or _COMPARES_ALL.search(fact.text[:_LONGEST_COMPARISON]) for fact in candidate.facts
+    ):
+        candidate.suspects = ()
+
+
 # Rules that read from the text which rank is at fault, in this order: the last that finds one decides.
-READING: tuple[Callable[[Candidate], None], ...] = (receiver, minority, blamed)
+READING: tuple[Callable[[Candidate], None], ...] = (receiver, compares_all, minority, blamed)

@@ -12,17 +12,21 @@ from triage.diagnose.context import LONG_SILENCE, RuleContext
 from triage.diagnose.graph import EMPTY_CONTEXT, root_tier
 from triage.model.details import ExitDetail
 
+_TOGETHER = 1.0  # seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The chosen root, the other unexplained candidates, and the confidence in the choice.
 
-    `root` is None where nothing failed, or only symptoms were found.
+    `root` is None where nothing failed, or only symptoms were found. Of the others, those `alongside` began at the
+    same time on other ranks, with evidence as strong.
     """
 
     root: Candidate | None
     others: tuple[Candidate, ...]
     confidence: float
+    alongside: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,16 @@ def specific_first(contest: RootContest, one: Candidate) -> float:
     return -((2 if one.signature else 0) + (1 if one.role == "cause" else 0))
 
 
+def first_in_file(contest: RootContest, one: Candidate) -> float:
+    """Where no clock orders them: the failure that stands first in a file that has both."""
+    level, mine = root_tier(one), one.first_offsets
+    return any(
+        root_tier(other) == level
+        and any(other.first_offsets.get(source, start) < start for source, start in mine.items())
+        for other in contest.candidates
+    )
+
+
 def first_observed(contest: RootContest, one: Candidate) -> float:
     """Otherwise the one that torchelastic saw first. Its clock has whole seconds, so this says little."""
     return -any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
@@ -99,6 +113,7 @@ CHOOSING: tuple[Callable[[RootContest, Candidate], float], ...] = (
     stopped_first,
     ended_first,
     specific_first,
+    first_in_file,
     first_observed,
 )
 
@@ -119,6 +134,31 @@ def choose_root(
     for other in others:
         other.why.append(_why_lost(root, other, effects, context))
     return root, tuple(others)
+
+
+def began_together(root: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return the independent failures that began on other ranks within a second of the root, with as strong evidence.
+
+    Where no timestamps can be compared, nothing shows that one came first, so they count too.
+    """
+    return tuple(
+        other for other in others if _is_independent(root, other) and _seconds_between(root, other) <= _TOGETHER
+    )
+
+
+def _is_independent(one: Candidate, other: Candidate) -> bool:
+    """Whether both are stated failures of known, different ranks, none of them a lost peer, a stop or an ending."""
+    both = (one, other)
+    return (
+        root_tier(one) == root_tier(other)
+        and not any(each.indicates or each.is_inferred or each.is_exit_only or not each.ranks for each in both)
+        and not set(one.ranks) & set(other.ranks)
+    )
+
+
+def _seconds_between(one: Candidate, other: Candidate) -> float:
+    mine, theirs = one.start.first, other.start.first
+    return min((abs(mine[clock] - theirs[clock]) for clock in mine.keys() & theirs.keys()), default=0.0)
 
 
 def _failed_exits(context: RuleContext) -> frozenset[int]:

@@ -5,7 +5,7 @@ A line that says that something ended counts only if nothing trains after it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from triage.records.activity import Activity
 Trace = tuple[str, int | None]
 """Source and rank of lines; without a rank, all lines of a source that name none."""
 
+_FEWEST_RANKS = 2
 _MOST_LATER_STEPS = 1  # a single line with a smaller step after the end is a summary
 
 
@@ -23,7 +24,8 @@ class Completion:
     """What says that the job ended well.
 
     `lines` are the (source, activity) that count. `is_proved`: they cover every trace; `open_ranks` and `open_sources`
-    are those that they do not cover. `has_traces`: some rank or some training step is seen at all.
+    are those that they do not cover. `has_traces`: some rank or some training step is seen at all. `has_end_of_each`:
+    lines without a rank say the same end as often as there are ranks.
     """
 
     lines: tuple[tuple[str, Activity], ...] = ()
@@ -32,6 +34,7 @@ class Completion:
     open_sources: tuple[str, ...] = ()
     has_traces: bool = False
     finished: Mapping[int, float | None] = field(default_factory=dict)
+    has_end_of_each: bool = False
 
 
 def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> Completion:
@@ -43,6 +46,8 @@ def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> 
         if rank is not None:
             finished[rank] = max(finished.get(rank) or 0.0, activity.origin.time or 0.0) or None
     hosts, covers_all = _proved_hosts(lines, job)
+    has_end_of_each = _has_end_of_each(lines, job)
+    covers_all = covers_all or has_end_of_each
     traced = {each.origin.rank for _, each in activities if each.origin.rank is not None}
     # Ranks that left dumps but no line are covered by the log of the whole job.
     if not any(each.completion == "program" and each.origin.rank is None for _, each in lines):
@@ -59,6 +64,7 @@ def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> 
         tuple(sorted(open_sources)),
         bool(traced or unranked),
         finished,
+        has_end_of_each,
     )
 
 
@@ -97,6 +103,15 @@ def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[s
                 return hosts, True
             hosts.add(short_host(host))
     return hosts, False
+
+
+def _has_end_of_each(lines: Iterable[tuple[str, Activity]], job: JobMap) -> bool:
+    """Whether lines that name no rank say the same end as often as there are ranks."""
+    counts = Counter(
+        activity.end_text for _, activity in lines if activity.completion == "program" and activity.origin.rank is None
+    )
+    size = job.world_size()
+    return size is not None and max(counts.values(), default=0) >= max(size, _FEWEST_RANKS)
 
 
 def _is_on(rank: int, hosts: set[str], job: JobMap) -> bool:

@@ -21,7 +21,7 @@ LEAST, MOST = 0.1, 0.95
 SINGLE, SINGLE_MOST = 0.7, 0.79
 # By tier: a line that states a cause; a possible or measured one; an inference from absence; a stop from outside.
 _BASE = {1: 0.8, 2: 0.65, 3: 0.55, 4: 0.6}
-_SOURCE_BONUS, _RIVAL, _NO_RANK, _UNKNOWN, _CONTRADICTED = 0.05, 0.15, 0.05, 0.1, 0.1
+_SOURCE_BONUS, _RIVAL, _NO_RANK, _UNKNOWN, _CONTRADICTED = 0.05, 0.15, 0.15, 0.1, 0.1
 _WRITTEN = frozenset(("exception", "message", "terminate", "fatal-python"))
 _OTHER_RANKS = "the other ranks"
 

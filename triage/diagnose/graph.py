@@ -9,7 +9,9 @@ from triage.base.rank_ranges import format_ranks
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
+from triage.diagnose.launcher_reports import is_launcher_report
 from triage.model import EndingDetail, Evidence, ExceptionDetail
+from triage.ranks.identity import short_host
 
 EMPTY_CONTEXT = RuleContext((), {}, frozenset(), None, frozenset())
 NOT_A_ROOT = 9
@@ -34,6 +36,7 @@ class CausalGraph:
     def __post_init__(self) -> None:
         for candidate in self.candidates:
             candidate.set_clocks(self.context.clocks)
+            candidate.rank_hosts = self.context.hosts
         self.by_id = {candidate.id: candidate for candidate in self.candidates}
         self.ordered = sorted(self.candidates, key=lambda candidate: (sort_tier(candidate), candidate.id))
         self.effects = [candidate for candidate in self.ordered if candidate.signature is not None]
@@ -70,6 +73,8 @@ def root_tier(candidate: Candidate) -> int | None:
     if candidate.is_weak_ending:
         return 4 if all(map(is_status_ending, candidate.facts)) else 3
     if candidate.signature is None:
+        if all(map(is_launcher_report, candidate.facts)):
+            return 4
         return 2 if all(map(_has_no_message, candidate.facts)) else 1
     if candidate.role == "cause":
         return (2 if candidate.is_measured else 3) if candidate.is_inferred else 1
@@ -102,7 +107,11 @@ def sort_tier(candidate: Candidate) -> int:
 
 def edge_holds(edge: CausalEdge, cause: Candidate, effect: Candidate) -> bool:
     """Whether an edge of the catalog holds between these two, by its scope, its window and the order of time."""
-    if not _in_scope(edge.scope, cause, effect) or effect.clearly_before(cause):
+    if not _in_scope(edge.scope, cause, effect):
+        return False
+    if cause.is_in_other_zone(effect):
+        return True
+    if effect.clearly_before(cause):
         return False
     if edge.window is None:
         return True
@@ -119,12 +128,17 @@ def _in_scope(scope: str, cause: Candidate, effect: Candidate) -> bool:
     if scope == "other-ranks":
         return not theirs or not mine or bool(theirs - mine) or len(theirs) > 1
     if scope == "same-host":
-        return not cause.hosts or not effect.hosts or bool(set(cause.hosts) & set(effect.hosts))
+        return not cause.hosts or not effect.hosts or not _short(cause.hosts).isdisjoint(_short(effect.hosts))
     if scope == "same-group":
         return (
             not cause.process_groups or not effect.process_groups or bool(cause.process_groups & effect.process_groups)
         )
     return True
+
+
+def _short(hosts: Iterable[str]) -> set[str]:
+    """Return the names without domains: a kernel may write the whole name, a rank the first part."""
+    return {short_host(host) for host in hosts}
 
 
 def describe(candidate: Candidate) -> str:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.diagnose.time_order import MOST_ZONES, ZONE_STEP
 from triage.model import Evidence, ExitDetail, RankBasis
 from triage.ranks.identity import JobMap, short_host
 
@@ -23,6 +24,9 @@ _RANK = lazy_re(r"python[\d.]*$|pt_main_thread|ray::")
 # A launcher sees the end of a process at most so many seconds after the kernel killed it, by the clock of their host.
 _DELAY = (-2.0, 120.0)
 _SIGKILL = (-9, 137)
+# A parent names its child by the rank: `process 1 terminated with signal SIGKILL`.
+_CHILD_KILLED = lazy_re(r"\bprocess \d{1,6} (?:was )?(?:terminated|killed) (?:with|by) (?:signal )?(?:SIGKILL|9)\b")
+_LONGEST_TEXT = 4000
 
 
 def killed_process(fact: Evidence) -> tuple[str, str] | None:
@@ -39,11 +43,9 @@ def may_be_rank(name: str) -> bool:
 def was_killed(fact: Evidence) -> bool:
     """Whether the fact is an end by SIGKILL that did not come from the launcher."""
     end = fact.detail
-    return (
-        isinstance(end, ExitDetail)
-        and not end.stopped_by_agent
-        and (end.signal == "SIGKILL" or end.exit_code in _SIGKILL)
-    )
+    if not isinstance(end, ExitDetail):
+        return fact.origin.rank is not None and _CHILD_KILLED.search(fact.text[:_LONGEST_TEXT]) is not None
+    return not end.stopped_by_agent and (end.signal == "SIGKILL" or end.exit_code in _SIGKILL)
 
 
 def by_memory_kill(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -81,13 +83,15 @@ def _find_owner(
     if not host and (not all_placed or len(set().union(*job.hosts.values())) != 1):
         return None
     ends = [fact for fact in facts if isinstance(fact.detail, ExitDetail) and not fact.detail.stopped_by_agent]
-    kills = [fact for fact in ends if was_killed(fact) and _may_be_on(host, fact, job)]
+    kills = [fact for fact in facts if was_killed(fact) and _may_be_on(host, fact, job)]
     dead = {fact.origin.rank for fact in kills}
     here = {rank for rank, names in job.hosts.items() if not host or host in names}
     is_rank = may_be_rank(next(iter(killed))[1])
     alone = here - {fact.origin.rank for fact in ends} if all_placed and len(here) == 1 and is_rank else set()
     owners = dead or alone
-    rank = next(iter(owners)) if len(owners) == 1 and not any(_at_other_time(lines[0], end) for end in kills) else None
+    rank = (
+        next(iter(owners)) if len(owners) == 1 and not any(is_at_other_time(lines[0], end) for end in kills) else None
+    )
     if rank is None:
         return None
     if not _has_pid(rank, job.by_pid.values()):
@@ -101,11 +105,14 @@ def _has_pid(rank: int, ranks_by_pid: Collection[Collection[int]]) -> bool:
     return any(rank in ranks for ranks in ranks_by_pid)
 
 
-def _at_other_time(kill: Evidence, end: Evidence) -> bool:
-    """Whether the process ended before the kernel's line or long after it, as far as their times say."""
+def is_at_other_time(kill: Evidence, end: Evidence) -> bool:
+    """Whether the process ended before the kernel's line or long after it, whatever the time zones of both are."""
     if kill.origin.time is None or end.origin.time is None:
         return False
-    return not _DELAY[0] <= end.origin.time - kill.origin.time <= _DELAY[1]
+    delay = end.origin.time - kill.origin.time
+    if abs(delay) < MOST_ZONES:
+        delay = (delay - _DELAY[0]) % ZONE_STEP + _DELAY[0]
+    return not _DELAY[0] <= delay <= _DELAY[1]
 
 
 def _may_be_on(host: str, fact: Evidence, job: JobMap) -> bool:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.attribution import is_final_exception
 from triage.diagnose.completion import Completion, find_completion
-from triage.diagnose.survival import Progress, find_progress, why_survived
+from triage.diagnose.survival import Progress, find_progress, is_outlived, why_survived
+from triage.evidence.inference import LASTING
 from triage.model import EndingDetail, Evidence, ExceptionDetail, ExitDetail, Origin
 from triage.ranks.identity import JobMap
 from triage.records.activity import Activity
@@ -43,6 +44,7 @@ class Outcome:
     has_unlogged_exception: a process ended as by an exception, and no exception in the files can be its last
     completion: what says that the job ended well
     progress: the last steps of each writer
+    final_errors: what may have ended a process of the last attempt: exceptions and crashes of known ranks
     """
 
     finished: Mapping[int, float | None]
@@ -58,6 +60,7 @@ class Outcome:
     has_unlogged_exception: bool = False
     completion: Completion = field(default_factory=Completion)
     progress: Progress = field(default_factory=Progress)
+    final_errors: tuple[Evidence, ...] = ()
 
     @property
     def is_success(self) -> bool:
@@ -71,14 +74,19 @@ class Outcome:
         is_weak = isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong"
         if is_weak and self.is_success and not self._follows_end(fact):
             return "the job ended well, as other lines show"
-        if fact.origin.attempt == self.attempt and not self._ended_by_exception(fact.origin.rank):
-            survived = why_survived(fact, self.progress)
+        may_have_ended = self._ended_by_exception(fact.origin.rank)
+        if fact.origin.attempt == self.attempt:
+            if is_outlived(fact, self.final_errors, self.progress):
+                return "its rank made progress afterwards, and met another error"
+            survived = "" if may_have_ended else why_survived(fact, self.progress)
             if survived:
                 return survived
         if not ends and fact.kind != "kernel" and not detail.continued and not detail.nonfatal:
             return ""
         if fact.origin.attempt < self.attempt and ends:
             return "a later attempt finished"
+        if LASTING in fact.fields:
+            return ""
         if not self.died:
             if fact.source in ends and fact.offset < ends[fact.source]:
                 return "the job finished afterwards"
@@ -97,7 +105,7 @@ class Outcome:
             return "Python ignored it"
         if detail.nonfatal == "thread" and ends and not self.died:
             return "it ended only a thread, and the job finished"
-        if detail.continued and not self._ended_by_exception(fact.origin.rank):
+        if detail.continued and not may_have_ended:
             return "its rank made progress afterwards"
         return ""
 
@@ -162,14 +170,24 @@ def find_outcome(
         last_step=steps,
         last_time=times,
         died=_died(exits, ends),
-        everyone=bool(ends) and job.ranks <= finished.keys(),
+        everyone=bool(ends) and (job.ranks <= finished.keys() or completion.has_end_of_each),
         doing={rank: name for (_, rank), name in sorted(doing.items()) if name},
         spans=_time_spans(facts, activities),
         writes=_written_paths(activities),
         has_unlogged_exception=bool(exits) and _has_unlogged_exception(facts, exits),
         completion=completion,
         progress=find_progress(activities),
+        final_errors=tuple(fact for fact in facts if fact.origin.attempt == last and _may_end_process(fact)),
     )
+
+
+def _may_end_process(fact: Evidence) -> bool:
+    """Whether a process of a known rank may have ended by this error, and did not go on after it."""
+    if fact.origin.rank is None:
+        return False
+    if isinstance(fact.detail, ExceptionDetail):
+        return is_final_exception(fact) and not fact.detail.continued and not fact.detail.nonfatal
+    return fact.kind in ("terminate", "fatal-python", "crash")
 
 
 def _has_unlogged_exception(facts: Sequence[Evidence], exits: Sequence[Evidence]) -> bool:

@@ -19,11 +19,12 @@ from triage.diagnose.confidence import rate_confidence
 from triage.diagnose.context import RuleContext
 from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.graph import CausalGraph
+from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
 from triage.diagnose.time_order import Clocks, tie_clocks
 from triage.diagnose.unknown import group_unknown
-from triage.model import Evidence, InferenceDetail
+from triage.model import EndingDetail, Evidence, InferenceDetail
 from triage.ranks.identity import JobMap, short_host
 from triage.records.activity import Activity
 
@@ -157,9 +158,7 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     groups = group_unknown(facts, *_explained(job, matches, facts))
     context = _make_context(job, facts, matches, known)
     handed_in = [fact for fact in facts if fact.kind == "inference"]
-    has_cause = bool(groups) or any(
-        one.role == "cause" and one.indicates != "outside" and not one.is_inferred for one in known
-    )
+    has_cause = _states_cause(known, groups.values())
     has_measured = any(
         isinstance(fact.detail, InferenceDetail) and fact.detail.basis == "measured" for fact in handed_in
     )
@@ -179,7 +178,7 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     confidence = rate_confidence(root, rivals, graph.candidates, inferred.others) if root else 0.0
     for candidate in graph.candidates:
         candidate.attempt = number
-    verdict = causes.Verdict(root, rivals, confidence)
+    verdict = causes.Verdict(root, rivals, confidence, causes.began_together(root, rivals) if root else ())
     inferences = (*handed_in, *inferred.inferences) or tuple(fact for _, part in inferred.others[:1] for fact in part)
     return _AttemptResult(
         number,
@@ -191,6 +190,17 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
         fired_rules,
         session.list_timeouts(),
     )
+
+
+def _states_cause(known: Iterable[Candidate], groups: Iterable[Sequence[Evidence]]) -> bool:
+    """Whether a line states a cause: not only that a process ended, or a last line that says little."""
+    if any(not all(map(_says_little, facts)) for facts in groups):
+        return True
+    return any(one.role == "cause" and one.indicates != "outside" and not one.is_inferred for one in known)
+
+
+def _says_little(fact: Evidence) -> bool:
+    return is_launcher_report(fact) or (isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong")
 
 
 def _make_context(

@@ -19,6 +19,7 @@ from triage.diagnose.graph import root_tier, sort_tier
 from triage.diagnose.headline import choose_headline
 from triage.diagnose.live_processes import describe_live_processes
 from triage.diagnose.phrases import capitalise, join_names, shorten
+from triage.diagnose.placement_reasons import describe_rank_bases
 from triage.diagnose.reason import ReasoningResult
 from triage.diagnose.unknown_advice import advise_unknown
 from triage.model import Evidence, ExceptionDetail, Finding, FlightDetail, Moment, Verdict, Warning
@@ -33,11 +34,6 @@ _MOST_SILENT = 5
 _MOST_CAUSES = 5
 _MOST_PLACES = 3
 _LONGEST_QUOTE = 160
-_RANK_BASIS = {
-    "exit status": "The line names no rank; only this rank ended in that way",
-    "only rank on its host": "The line names no rank; only this rank ran on its host",
-    "another pid": "The files know this rank by another pid, as in a container; only it was killed on that host",
-}
 
 
 def build_findings(result: ReasoningResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
@@ -84,7 +80,7 @@ def _build_finding(candidate: Candidate, result: ReasoningResult, shown_sources:
         severity=signature.severity if signature else "fatal",
         confidence=result.verdict.confidence if is_root else _confidence_by_tier(candidate),
         ranks=candidate.ranks,
-        hosts=candidate.hosts,
+        hosts=candidate.rank_places,
         count=candidate.count,
         first_time=candidate.first_time,
         cluster=None if signature else candidate.cluster,
@@ -92,6 +88,7 @@ def _build_finding(candidate: Candidate, result: ReasoningResult, shown_sources:
         why=tuple(map(capitalise, (*candidate.why, *_reasons(candidate, result)))),
         evidence=evidence,
         similar=candidate.similar,
+        alongside=tuple(other.id for other in result.verdict.alongside) if is_root else (),
     )
     if signature is None:
         advice = advise_unknown(candidate.facts, candidate.ranks, candidate.cluster)
@@ -101,7 +98,7 @@ def _build_finding(candidate: Candidate, result: ReasoningResult, shown_sources:
         revision=signature.revision,
         fingerprint=signature.fingerprint,
         captures=dict(candidate.captures),
-        remediation=fill_remediation(signature, candidate.captures, candidate.ranks, candidate.hosts),
+        remediation=fill_remediation(signature, candidate.captures, candidate.ranks, candidate.rank_places),
     )
 
 
@@ -138,6 +135,7 @@ def with_surroundings(fact: Evidence, facts: Sequence[Evidence]) -> tuple[Eviden
         if is_stated_ending(other)
         and other is not fact
         and is_among(fact, other)
+        and (None in (ranks := {fact.origin.rank, other.origin.rank}) or len(ranks) == 1)
         and abs(other.offset - fact.offset) <= NEAR_BYTES
         and _first_line(other) not in fact.text
     ]
@@ -174,7 +172,7 @@ def _reasons(candidate: Candidate, result: ReasoningResult) -> Iterator[str]:
         )
     yield from sorted({fact.text for fact in candidate.facts if fact.kind == "inference"})
     yield from _places(candidate)
-    yield from sorted({_RANK_BASIS[fact.rank_basis] for fact in candidate.facts if fact.rank_basis})
+    yield from describe_rank_bases(candidate.facts)
     if any(isinstance(fact.detail, ExceptionDetail) and fact.detail.interleaved for fact in candidate.facts):
         yield "Tracebacks of several ranks are mixed without prefixes: they can be counted, not assigned to ranks"
 

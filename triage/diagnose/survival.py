@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, classify
 from triage.evidence.endings.logger_levels import read_level
-from triage.model.evidence import Evidence
+from triage.model import Evidence, ExceptionDetail
 from triage.records.activity import Activity
 
 FEWEST_STEPS = 2
@@ -68,6 +69,37 @@ def _is_older(fact: Evidence, progress: Progress) -> bool:
         return False
     later = [when for when, source in progress.times.get(rank, ()) if source != fact.source and when > time]
     return len(later) >= FEWEST_STEPS and max(later) - time >= WENT_ON and not may_be_time_zone(max(later) - time)
+
+
+def is_outlived(fact: Evidence, others: Iterable[Evidence], progress: Progress) -> bool:
+    """Whether steps of its rank follow an error, and then another of these errors of the same rank.
+
+    The rank may have ended by the other error, then. Steps in another file count by their timestamps. `others` are
+    errors behind which there is no progress.
+    """
+    rank, time = fact.origin.rank, fact.origin.time
+    later = [other for other in others if other.origin.rank == rank and _stands_behind(other, fact)]
+    if fact.kind != "exception" or rank is None or not later:
+        return False
+    last = max((other.offset for other in later if other.source == fact.source), default=0)
+    if last and isinstance(fact.detail, ExceptionDetail) and fact.detail.continued:
+        return True
+    if sum(fact.offset < offset < last for offset in progress.offsets.get((fact.source, rank), ())) >= FEWEST_STEPS:
+        return True
+    if time is None or fact.inherits_time:
+        return False
+    latest = max((own for other in later if (own := _own_time(other)) is not None), default=math.inf)
+    return sum(time < when <= latest for when, _ in progress.times.get(rank, ())) >= FEWEST_STEPS
+
+
+def _own_time(fact: Evidence) -> float | None:
+    return None if fact.inherits_time else fact.origin.time
+
+
+def _stands_behind(other: Evidence, fact: Evidence) -> bool:
+    if other.source == fact.source:
+        return other.offset > fact.offset
+    return other.origin.time is not None and fact.origin.time is not None and other.origin.time > fact.origin.time
 
 
 def may_be_time_zone(seconds: float) -> bool:

@@ -19,6 +19,11 @@ from triage.ranks.identity import short_host
 FINE_RESOLUTION = 0.2
 # An agent reports the end of a process when it polls, and may stop the others first: its time is the latest possible.
 EXIT_DELAY = 35.0
+# Kernels log local time and collectors UTC. Zones differ by whole half hours, at most by so much; what a failure of a
+# machine causes follows within the delay, which whole seconds and a late flush may turn round.
+ZONE_STEP = 1800.0
+MOST_ZONES = 26 * 3600.0
+_ZONE_DELAY = (-2.0, 120.0)
 
 Step = tuple[int, int]  # attempt and number
 
@@ -67,6 +72,13 @@ class Clocks:
         if host is None:
             return (f"source {source}" if origin.rank is None else f"rank {origin.rank}"), when
         return ("", when - self.offsets[host]) if host in self.offsets else (f"host {host}", when)
+
+
+def is_zone_apart(cause: float, effect: float) -> bool:
+    """Whether an effect follows its cause shortly if the two times are of zones that are whole half hours apart."""
+    delay = effect - cause
+    steps, rest = divmod(delay - _ZONE_DELAY[0], ZONE_STEP)
+    return steps != 0 and abs(delay) < MOST_ZONES and rest <= _ZONE_DELAY[1] - _ZONE_DELAY[0]
 
 
 def tie_clocks(

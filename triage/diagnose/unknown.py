@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.clusters import fingerprint
 from triage.clusters.fingerprint import cluster_id
 from triage.diagnose.attribution import WRAPPERS
@@ -17,6 +18,11 @@ from triage.model import CrashDetail, EndingDetail, Evidence, ExceptionDetail, E
 
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
 _ALL_KINDS = _KINDS | {"ending"}
+# A library's error whose reason stands in the lines behind it.
+_HEADS = lazy_re(r"(?i)\b(?:hccl|nccl|rccl|aclnn|acl|cann|mpi)\w{0,20} (?:function )?error\b")
+_LONGEST_HEAD = 1000
+_REACH = 600
+"""So many bytes behind the error its reason may begin, with the prefixes of collectors."""
 
 
 def group_unknown(
@@ -30,12 +36,14 @@ def group_unknown(
     if not [fact for index, fact in enumerate(facts) if fact.kind in _ALL_KINDS and index not in known]:
         return {}
     places = {_place(facts[index]) for index in known}
+    reasons = [facts[index] for index in known if facts[index].kind == "message"]
     erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"}
     erring |= {*explained_ranks} - {None}
     failures = [
         fact
         for index, fact in enumerate(facts)
         if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
+        if not has_known_reason(fact, reasons)
     ]
     endings = select_endings(facts, matched, failures)
     ended = {fact.origin.rank for fact in endings if not is_status_ending(fact)}
@@ -58,6 +66,18 @@ def _last_lines_beside(facts: Sequence[Evidence], members: Sequence[Evidence]) -
         return []
     endings = [fact for fact in facts if isinstance(fact.detail, EndingDetail) and fact.detail.strength != "unlike"]
     return [one for one in endings if one not in members and any(is_among(member, one) for member in members)]
+
+
+def has_known_reason(fact: Evidence, reasons: Sequence[Evidence]) -> bool:
+    """Whether an exception only heads a library's error, and a signature knows the reason in the lines behind it."""
+    if fact.kind != "exception" or not _HEADS.search(fact.text[:_LONGEST_HEAD]):
+        return False
+    return any(
+        reason.source == fact.source
+        and reason.origin.rank == fact.origin.rank
+        and 0 <= reason.offset - fact.end <= _REACH
+        for reason in reasons
+    )
 
 
 def _place(fact: Evidence) -> tuple[str, int, int]:

@@ -10,7 +10,7 @@ from triage.evidence.extractor import Extractor
 from triage.evidence.redact import redact_all
 from triage.model.evidence import Block, Evidence, Origin
 from triage.ranks.log_wrappers import with_json_forms
-from triage.records import identity_lines
+from triage.records import identity_lines, pairing_lines
 from triage.stacks import beginnings
 
 EXTRACTORS: tuple[Extractor, ...] = (
@@ -22,6 +22,21 @@ EXTRACTORS: tuple[Extractor, ...] = (
     message.extract,
 )  # message takes all other blocks: last
 
+# How launchers announce that they start all ranks again; diagnose/attempts.py reads the lines.
+RESTART_TRIGGERS: tuple[str, ...] = (
+    "restarting worker group",
+    "will restart worker group",
+    "estarting training",
+    "estarting the training",
+    "estarting all workers",
+    "estarting all processes",
+    "elaunching training",
+    "elaunching all ",
+    "FailureDecision.RETRY",
+    "[FailurePolicy] RETRY",
+    "Attempting to restore trial",
+    "Scheduled restart job, restart counter",
+)
 # What the scan looks for besides the catalog's literals: the ways in which any failure begins in a log.
 TRIGGERS: tuple[str, ...] = (
     "Traceback (most recent call last)",
@@ -40,8 +55,10 @@ TRIGGERS: tuple[str, ...] = (
     "died from signal ",
     " exited on signal ",
     " noticed that process rank ",
-    "Process name: [[",
+    "Process name: ",
+    " exit with status code ",
     "MPI_ABORT was invoked on rank ",
+    "BAD TERMINATION OF ONE OF YOUR APPLICATION",
     "MPI_Abort(MPI_COMM_WORLD, ",
     "SyntaxError: ",
     "IndentationError: ",
@@ -50,15 +67,14 @@ TRIGGERS: tuple[str, ...] = (
     "slurmstepd: error: ",
     "*** JOB ",
     "NVRM: Xid",
-    "restarting worker group",
-    "will restart worker group",
+    *RESTART_TRIGGERS,
     *beginnings.TRIGGERS,
     " short test summary info ",
 )
 # Ray prints one of many equal lines of several workers, with their number.
 REPEATED = "x across cluster]"
 # Lines that map pids and hosts to ranks, or state versions. They are no failures.
-MAP_TRIGGERS: tuple[str, ...] = (*identity_lines.TRIGGERS, "NCCL version 2", REPEATED)
+MAP_TRIGGERS: tuple[str, ...] = (*identity_lines.TRIGGERS, *pairing_lines.TRIGGERS, "NCCL version 2", REPEATED)
 
 
 def scan_literals(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

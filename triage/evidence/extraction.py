@@ -15,13 +15,14 @@ import msgspec
 from triage import evidence
 from triage.base.forks import map_forked
 from triage.base.lazy_re import lazy_re
+from triage.evidence import headings
 from triage.evidence.endings.extraction import find_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap
-from triage.ranks.file_names import is_process_snapshot, parse_file_name
+from triage.ranks.file_names import find_root, is_process_snapshot, parse_file_name
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.layouts import PLAIN, Layout, detect_layout
-from triage.records import deinterleave, headerless, identity_lines, line_cuts
+from triage.records import deinterleave, headerless, host_pairs, identity_lines, line_cuts, pairing_lines
 from triage.records.activity import Activity, find_earlier_activity, read_activity
 from triage.records.blocks import build_blocks
 from triage.records.text import Line, Text
@@ -66,12 +67,14 @@ _FILE = 5
 class SourceContext:
     """What is known of a source from its first lines: its layout, and the activity of its first writers.
 
-    It stays valid while the source grows. `year` is for timestamps without one.
+    It stays valid while the source grows. `year` is for timestamps without one. `has_one_writer`: its name is that of
+    a rank.
     """
 
     layout: Layout
     year: int
     head_activity: tuple[Activity, ...]
+    has_one_writer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ class ExtractedSource:
     """What one source gives without the others: the activity at its start and end, and its facts.
 
     `earlier` is the activity, further back, of writers that its end does not show. `lost` counts lines that Ray left
-    out. `is_wrapped`: its lines stand in log wrappers that other files have not.
+    out. `is_wrapped`: its lines stand in log wrappers that other files have not. `pairings` are what its lines join,
+    `host_pairs` the names of one host.
     """
 
     head: tuple[Activity, ...]
@@ -88,6 +92,8 @@ class ExtractedSource:
     facts: tuple[Evidence, ...]
     lost: int
     is_wrapped: bool
+    pairings: tuple[pairing_lines.Pairing, ...] = ()
+    host_pairs: tuple[host_pairs.HostPair, ...] = ()
 
 
 @dataclass
@@ -119,20 +125,23 @@ def extract_job(
     contexts: Mapping[str, SourceContext] = MappingProxyType({}),
     processes: int = 1,
     advance: Callable[[int], None] = lambda size: None,
+    paths: Sequence[str] = (),
 ) -> ExtractedJob:
     """Extract the facts of every source, in the order given (sorted by name).
 
     The evidence of `artifacts` helps to place ranks. `contexts` are those of sources that were read before. `advance`
-    is called with the size of each source when it is done.
+    is called with the size of each source when it is done. `paths` are those that the user gave: names above them say
+    nothing.
     """
     year = guess_year(scanned)
-    result = ExtractedJob(year=year)
+    root = find_root(paths, {source.name for source, _ in scanned})
+    result = ExtractedJob(year=year, job=JobMap(root=root))
     small = sum(scan.size for _, scan in scanned) <= headerless.SMALL
 
     def read(number: int) -> ExtractedSource:
         source, scan = scanned[number]
         known = contexts.get(source.name)
-        context = known if known is not None and known.year == year else make_context(source.name, scan, year)
+        context = known if known is not None and known.year == year else make_context(source.name, scan, year, root)
         return extract_source(source, scan, literals, read_of(source, scan), context, small=small)
 
     costs = sum(_FILE + len(scan.hits) for _, scan in scanned)
@@ -141,6 +150,7 @@ def extract_job(
     ):
         _add_source(result, source, scan, extracted)
         advance(scan.size)
+    result.job.unify_hosts()
     _compare_clocks(result)
     result.job.resolve()
     _learn_artifacts(result.job, artifacts)
@@ -170,12 +180,16 @@ def extract_source(
     hits = sorted([*hits, *endings.hits]) if endings.hits else hits
     facts: list[Evidence] = []
     for block, more in build_blocks(text, hits, tracebacks):
-        extracted = evidence.extract(block)
+        extracted = headings.extract_below_heading(block, text, read)
         if extracted and more:
             extracted[-1:] = [evidence.add_count(extracted[-1], more)]
         facts += extracted
     facts += endings.facts
-    return ExtractedSource(tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped)
+    ends = text, scan.head, scan.tail, scan.size - len(scan.tail)
+    return ExtractedSource(
+        tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped,
+        pairing_lines.find_pairings(*ends), host_pairs.find_host_pairs(*ends),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +227,10 @@ def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracte
     result.job.learn(source.name, Origin())
     for activity in (*extracted.head, *extracted.tail):
         result.job.learn(source.name, activity.origin)
+    for pairing in extracted.pairings:
+        pairing_lines.learn_pairing(result.job, source.name, pairing)
+    for pair in extracted.host_pairs:
+        host_pairs.learn_host_pair(result.job, source.name, pair)
     if not is_process_snapshot(source.name, scan.head or scan.tail):
         result.activity.extend((source.name, activity) for activity in (*extracted.earlier, *extracted.tail))
         result.head_activity.extend((source.name, activity) for activity in extracted.head)
@@ -281,13 +299,16 @@ def _count_repeats(hits: Sequence[Named], read: Read) -> tuple[list[Named], int]
     return counted, lost
 
 
-def make_context(name: str, scan: ScanResult, year: int) -> SourceContext:
-    """Return the layout of a source, from its first and last lines, and the activity in the first."""
+def make_context(name: str, scan: ScanResult, year: int, root: str = "") -> SourceContext:
+    """Return the layout of a source, from its first and last lines, and the activity in the first.
+
+    `root` is the start of the name that all sources share.
+    """
     head = scan.head[: max(0, scan.size - len(scan.tail))]  # of a small source the tail is the whole
     layout = detect_layout(head, scan.tail) if head else detect_layout(scan.tail)
-    has_one_writer = parse_file_name(name).rank is not None
+    has_one_writer = parse_file_name(name, root).rank is not None
     activity = read_activity(scan.head, 0, year, layout, one=has_one_writer)[:_READ_HEAD_LINES]
-    return SourceContext(layout, year, tuple(activity))
+    return SourceContext(layout, year, tuple(activity), has_one_writer)
 
 
 def source_text(source: Source, scan: ScanResult, read: Read, extracted: ExtractedJob) -> Text:
@@ -303,8 +324,7 @@ def _read_activity(
     """Return the activity at the start and the end of a source, and the earlier activity of writers whom its end does
     not show.
     """
-    layout, year = context.layout, context.year
-    has_one_writer = parse_file_name(source.name).rank is not None
+    layout, year, has_one_writer = context.layout, context.year, context.has_one_writer
     tail_start = scan.size - len(scan.tail)
     head = context.head_activity if tail_start > 0 else ()
     tail = read_activity(scan.tail, tail_start, year, layout, one=has_one_writer)
@@ -323,6 +343,9 @@ def _learn_addresses(job: JobMap, text: str) -> None:
 
 def _learn_from_fact(result: ExtractedJob, fact: Evidence) -> None:
     result.job.learn(fact.source, fact.origin)
+    if any(trigger in fact.text for trigger in pairing_lines.TRIGGERS):
+        for pairing in pairing_lines.read_pairings(fact.origin, fact.text):
+            pairing_lines.learn_pairing(result.job, fact.source, pairing)
     if any(trigger in fact.text for trigger in identity_lines.TRIGGERS):
         event = identity_lines.learn_from_line(result.job, fact.source, fact.origin, fact.text)
         result.shared_events += [(event, fact.source, fact.origin)] if event else []

@@ -42,6 +42,8 @@ _STALLED = frozenset(
 _SILENT = frozenset(("log-stopped", "left-first"))
 """Rules that name ranks whose logs stop before those of the others."""
 
+LASTING = "lasting"
+"""Field of an inference that still holds when the job ends: a good end of the job does not make up for it."""
 
 _SENTENCE_STARTS = ("rank ", "ranks ", "all ", "at ", "the ", "no ", "one ", "only ", "each ", "every ", "several ")
 

@@ -39,14 +39,27 @@ _OTHERS = lazy_re(
 _MPI = lazy_re(
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
 )
-_MPI_EXIT = lazy_re(r"Process name: \[\[\d+,\d+\],\s?(?P<rank>\d+)\] Exit code:\s+(?P<code>-?\d+)")
+_MPI_EXIT = lazy_re(r"Process name: \[(?:\[\d+,\d+\]|[\w.@-]{1,200}),\s?(?P<rank>\d+)\] Exit code:\s+(?P<code>-?\d+)")
+# Horovod names processes by rank, in elastic jobs by host and local rank; what ends by SIGTERM, it stopped itself.
+_HOROVOD = lazy_re(
+    r"^(?:Process name: |Process )(?:(?P<rank>\d{1,7})|(?P<host>[\w.-]{1,80})\[(?P<local>\d{1,4})\])"
+    r" (?:Exit code: {1,9}|exit with status code )(?P<code>-?\d{1,10})\b"
+)
 # Open MPI and its runtimes; MPICH, Intel MPI and MVAPICH.
 _MPI_ABORT = lazy_re(
     r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator MPI[_ ]COMM[_ ]WORLD\b"
     r"(?:.*?\b[Ee]rrorcode:? (?P<code>\d+))?"
     r"|MPI_Abort\(MPI_COMM_WORLD, (?P<argument>\d+)\) - process (?P<process>\d+)"
 )
-_NOTICES = ("notice", "abort", "process-name")
+# MPICH's hydra.
+_HYDRA = lazy_re(r"= +PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[\w.-]{1,80}) = +EXIT CODE: (?P<code>\d{1,5})\b")
+_INTEL = lazy_re(
+    r"= +RANK (?P<rank>\d{1,7}) PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[\w.-]{1,80}) = +"
+    r"(?:EXIT STATUS: (?P<code>\d{1,5})\b|KILLED BY SIGNAL: (?P<signal>\d{1,3})\b(?: \([^)]{0,80}\))?)"
+)
+# For a process that a signal ended, hydra prints the number of the signal as its exit code.
+_HYDRA_SIGNALS = frozenset((4, 6, 7, 8, 9, 11, 15))
+_NOTICES = ("notice", "abort", "process-name", "termination")
 _SIGNALS = {
     "Killed": "SIGKILL",
     "Terminated": "SIGTERM",
@@ -65,7 +78,7 @@ def extract(block: Block) -> list[Evidence]:
     if block.form not in ("line", "c10", *_NOTICES):
         return []
     # Open MPI wraps its notices at 72 columns.
-    text = " ".join(map(str.strip, block.lines)) if block.form in _NOTICES else block.lines[0]
+    text = " ".join(filter(None, map(str.strip, block.lines))) if block.form in _NOTICES else block.lines[0]
     for pattern, parse in _LINES:
         match = pattern.search(text)
         if match is not None:
@@ -181,8 +194,8 @@ def _parse_other(block: Block, match: re.Match[str]) -> list[Evidence]:
         if match["rank"]
         else block.origin
     )
-    if match["local"]:  # DeepSpeed's launcher shows the command line of the process
-        origin = dataclasses.replace(origin, local_rank=int(match["local"]))
+    if match["local"]:  # the command that DeepSpeed's launcher started last, whichever process failed
+        origin = dataclasses.replace(origin, local_rank=0 if int(match["local"]) == 0 else None)
     code = int(match["code"] or match["exit"] or (f"-{match['signal']}" if match["signal"] else 0))
     return [_make_exit(block, origin, code, text=match.string)]
 
@@ -201,11 +214,45 @@ def _parse_mpi_exit(block: Block, match: re.Match[str]) -> list[Evidence]:
     return [_make_exit(block, origin, code, first_observed=True)] if code else []
 
 
+def _parse_horovod(block: Block, match: re.Match[str]) -> list[Evidence]:
+    """Parse Horovod's `Process 3 exit with status code -9.`, or `Process name: 3` and `Exit code:    -9`."""
+    code, is_first = int(match["code"]), "Exit code" in match.group()
+    rank, local = (int(match[name]) if match[name] else None for name in ("rank", "local"))
+    origin = dataclasses.replace(block.origin, rank=rank, local_rank=local, host=match["host"] or block.origin.host)
+    if not code:
+        return []
+    is_stopped = _signal_name(code) == "SIGTERM" and not is_first
+    fact = _make_exit(block, origin, code, text=match.group(), first_observed=is_first, stopped_by_agent=is_stopped)
+    return [dataclasses.replace(fact, fields={**fact.fields, "by": "agent"}) if is_stopped else fact]
+
+
 def _parse_mpi_abort(block: Block, match: re.Match[str]) -> list[Evidence]:
     """Parse `MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD`: the rank that ended the job."""
     code = int(match["code"] or match["argument"] or 1)
     origin = dataclasses.replace(block.origin, rank=int(match["rank"] or match["process"]))
     return [_make_exit(block, origin, code, text=match.group(), first_observed=True)] if code else []
+
+
+def _parse_hydra(block: Block, match: re.Match[str]) -> list[Evidence]:
+    """Parse hydra's `PID 329 RUNNING AT node2` with `EXIT CODE: 9`: the first process that failed."""
+    code, pid = int(match["code"]), int(match["pid"])
+    code = -code if code in _HYDRA_SIGNALS else code
+    origin = dataclasses.replace(block.origin, host=match["host"], pid=pid)
+    return [_make_exit(block, origin, code, pid=pid, text=match.group(), first_observed=True)] if code else []
+
+
+def _parse_intel(block: Block, match: re.Match[str]) -> list[Evidence]:
+    """Parse Intel MPI's `RANK 3 PID 412 RUNNING AT node2`, which stands there once for each process that ended.
+
+    Those that mpiexec killed look like one that somebody else killed, so SIGKILL says nothing of a rank.
+    """
+    code = -int(match["signal"]) if match["signal"] else int(match["code"])
+    origin = dataclasses.replace(block.origin, rank=int(match["rank"]), host=match["host"], pid=int(match["pid"]))
+    if not code:
+        return []
+    is_stopped = code == -signals.SIGKILL
+    fact = _make_exit(block, origin, code, pid=origin.pid, text=match.group(), stopped_by_agent=is_stopped)
+    return [dataclasses.replace(fact, fields={**fact.fields, "by": "agent"}) if is_stopped else fact]
 
 
 _LINES = (
@@ -215,5 +262,8 @@ _LINES = (
     (_OTHERS, _parse_other),
     (_MPI, _parse_mpirun),
     (_MPI_EXIT, _parse_mpi_exit),
+    (_HOROVOD, _parse_horovod),
     (_MPI_ABORT, _parse_mpi_abort),
+    (_HYDRA, _parse_hydra),
+    (_INTEL, _parse_intel),
 )

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.extractor import make_evidence
-from triage.model import Block, Chain, Evidence, ExceptionDetail
+from triage.model import Block, Chain, Evidence, ExceptionDetail, Origin
+from triage.ranks.stated_ranks import read_stated_ranks
 from triage.records.pytests import FAILED, PLACE
 from triage.records.tracebacks import CHAINS, HEADER, is_exception
 
@@ -25,6 +26,11 @@ _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "funct
 # torch.distributed.checkpoint quotes the traceback of every failed rank: `Traceback (most recent call last): (RANK 0)`
 _NAMED = lazy_re(r"\(RANK (\d+)\)")
 _SPAWN = lazy_re(r"-- Process (\d+) terminated with the following error")
+# Ray raises the exception of a worker again in its driver; the line above says whose it was.
+_RAY_TASK = lazy_re(r"\bray::[^\n(]{1,120}\(\)? ?\(?pid=(?P<pid>\d{1,7})(?:, ip=(?P<ip>[\d.]{7,15}|[\da-f:]{3,39}))?")
+_RAY_ACTOR = lazy_re(
+    r"\bactor_id: \w+\s+pid: (?P<pid>\d{1,7})\s(?:[^\n]*\n){0,3}?\s*ip: (?P<ip>[\d.]{7,15}|[\da-f:]{3,39})"
+)
 # Errors of the compiler: the program never ran, so there is no traceback above the line.
 _COMPILER = lazy_re(r"(?:SyntaxError|IndentationError|TabError): ")
 # An exception group: its own traceback, then its members between lines, all behind bars.
@@ -71,6 +77,7 @@ def _parse_chain(block: Block) -> list[Evidence]:
     facts = []
     parts = list(_split_chain(block.lines))
     process = _SPAWN.search("\n".join(block.lines))
+    block = _with_origin_of_worker(block)
     for index, (lines, link) in enumerate(parts):
         # Without lines the block was cut behind the sentence that announces another exception.
         fact = (
@@ -78,12 +85,41 @@ def _parse_chain(block: Block) -> list[Evidence]:
         )
         if fact is None:
             continue
-        if named := _NAMED.search(lines[0]):
-            fact = dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, rank=int(named[1])))
+        named = _rank_of_heading(lines[0], parts[index - 1][0][-1:] if index else [])
+        if named is not None:
+            fact = dataclasses.replace(fact, origin=_origin_of_quoted(fact.origin, named))
         if process and index and isinstance(fact.detail, ExceptionDetail):
             fact = dataclasses.replace(fact, detail=dataclasses.replace(fact.detail, spawn_index=int(process[1])))
         facts.append(fact)
     return facts
+
+
+def _with_origin_of_worker(block: Block) -> Block:
+    """Return the block with pid and address of the worker whose exception Ray raises again."""
+    text = "\n".join(block.lines)
+    tasks = list(_RAY_TASK.finditer(text)) if "ray::" in text else []
+    worker = tasks[-1] if tasks else _RAY_ACTOR.search(text) if "actor_id: " in text else None
+    if worker is None or block.origin.rank is not None:
+        return block
+    origin = dataclasses.replace(block.origin, pid=int(worker["pid"]), host=worker["ip"] or block.origin.host)
+    return dataclasses.replace(block, origin=origin)
+
+
+def _origin_of_quoted(origin: Origin, rank: int) -> Origin:
+    """Return the origin of a traceback that one rank quotes of another: host and pid are those of the writer."""
+    if origin.rank == rank:
+        return origin
+    return dataclasses.replace(origin, rank=rank, local_rank=None, host=None, pid=None)
+
+
+def _rank_of_heading(header: str, before: list[str]) -> int | None:
+    """Return the rank whose traceback is quoted, as its header or the line before it says."""
+    named = _NAMED.search(header)
+    if named is not None:
+        return int(named[1])
+    stated = read_stated_ranks(before[0].strip()) if before and before[0].rstrip().endswith((":", "=", "-")) else None
+    is_one = stated is not None and stated.part == "rank" and len(stated.numbers) == 1
+    return stated.numbers[0] if is_one and stated is not None else None
 
 
 def _split_chain(lines: tuple[str, ...]) -> Iterator[tuple[list[str], str]]:

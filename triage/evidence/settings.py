@@ -54,6 +54,17 @@ _VERSIONS = (
     ("glibc", lazy_re(rf"^Libc version: glibc-{_VERSION}")),
     ("cudnn", lazy_re(rf"cuDNN version: \S*?{_VERSION}")),
 )
+# Switches that programs print, by torch's names: `cudnn.benchmark=False`, `use_deterministic_algorithms(True)`.
+_SWITCH = lazy_re(
+    r"(?i)(?<![\w`'.-])(?:torch\.)?(?:backends\.)?(?:cuda\.)?(?:matmul\.)?['\"]?(?:--)?(?P<name>use_deterministic_algorithms"
+    r"|deterministic(?:_algorithms)?|cudnn[._]deterministic|cudnn[._]benchmark|(?:cudnn[._])?allow_tf32"
+    r"|float32_matmul_precision)['\"]?(?: ?[:=(] ?| )['\"]?(?P<value>true|false|on|off|[01]\b|high(?:est)?|medium)"
+)
+# `torch 2.4.0+cu121, nccl 2.20.5`: a banner, where nothing but versions follows.
+_BANNER = lazy_re(
+    rf"(?i)(?<![\w-])(py)?(?P<name>torch|nccl|cudnn|cann|torch_npu|driver)(?: version)?[ :=]{{1,3}}"
+    rf"{_VERSION}(?=[,;|)]|\s*$)"
+)
 _PACKAGE = lazy_re(
     r"(?:\[(?:pip|conda)\d?\] )?([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,]+\])?(?:==|\s+)v?(\d[\w.!+-]*)(?:\s.*)?$"
 )
@@ -69,6 +80,7 @@ _PACKAGES = {
     "nvidia-nccl-cu13": "nccl",
     "torch_npu": "torch-npu",
 }
+_SWITCH_NAMES = {"deterministic_algorithms": "use_deterministic_algorithms"}
 
 Pair = tuple[str, str]
 
@@ -86,7 +98,16 @@ def settings_in_line(line: str) -> list[Pair]:
         return list(_relevant(pair for part in exported for pair in _pairs(part)))
     if mapping := _DICT.search(text):
         return list(_relevant(_DICT_PAIR.findall(mapping[1])))
-    return list(versions_in_line(text))
+    stated = dict(versions_in_line(text))
+    for match in _BANNER.finditer(text):
+        stated.setdefault(match["name"].lower().replace("_", "-"), _release(match[3]))
+    return [*stated.items(), *_switches(text)]
+
+
+def _switches(text: str) -> Iterator[Pair]:
+    for match in _SWITCH.finditer(text):
+        name = match["name"].lower().replace(".", "_")
+        yield _SWITCH_NAMES.get(name, name), match["value"].lower()
 
 
 def versions_in_line(text: str) -> Iterator[Pair]:

@@ -11,8 +11,20 @@ Chain = Literal["final", "cause", "context"]
 Basis = Literal["measured", "absence"]
 """What an inference rests on: a dump, a number or a stack, or only that somebody wrote nothing."""
 
-RankBasis = Literal["", "exit status", "only rank on its host", "another pid"]
-"""How a fact without a rank got one; empty: its own line, its file or the maps of the job say it."""
+RankBasis = Literal[
+    "",
+    "stated",
+    "pid",
+    "device",
+    "file name",
+    "same file",
+    "local rank",
+    "exit status",
+    "only rank on its host",
+    "another pid",
+    "every rank",
+]
+"""The step that gave a fact its rank, the most direct first; empty: the prefix of its own line. See docs/ranks.md."""
 
 
 class Detail:

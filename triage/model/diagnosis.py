@@ -35,7 +35,8 @@ class Remediation:
 class Finding:
     """A matched signature, or (`signature` None) a failure that no signature knows, with its evidence and reasons.
 
-    `similar` are the signatures that an unknown failure looks like a new wording of.
+    `similar` are the signatures that an unknown failure looks like a new wording of. `alongside` has, of a root cause,
+    the ids (signature or cluster) of independent failures that began on other ranks at the same time.
     """
 
     signature: str | None
@@ -57,6 +58,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     remediation: Remediation = Remediation()
     similar: tuple[str, ...] = ()
+    alongside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,15 @@ _OPTION = lazy_re(r"^\s{1,12}-{1,2}\w")
 _USAGE = lazy_re(r"(?i)^usage: ")
 _USAGE_ERROR = lazy_re(r"^\S{1,80}: error: ")
 # Keys of records and columns of tables: who wrote when, and what people collect to learn or to look up.
+# What `git log`, `git status` and `git diff` print, by its first line and by its other lines.
+_GIT_START = lazy_re(r"commit [0-9a-f]{40}\b|diff --git |On branch \S|HEAD detached (?:at|from) |[0-9a-f]{40}$")
+_GIT_LINE = lazy_re(
+    r"commit [0-9a-f]{40}\b|(?:Author|AuthorDate|Commit|CommitDate|Date|Merge|Refs?): |tag: | {4}|\t|"
+    r"[ MADRCU?!]{2} \S|(?:On branch|HEAD detached|Your branch|Changes |Untracked files:|nothing to commit|"
+    r"no changes) ?|diff --git |index [0-9a-f]{4,40}|(?:new|deleted) file mode |similarity index |rename |"
+    r"Binary files |[-+@ \\]|[0-9a-f]{40}$"
+)
+
 _LOG_KEYS = frozenset(
     (
         *("time", "timestamp", "ts", "@timestamp", "datetime", "date", "asctime", "created", "level", "levelname"),
@@ -104,6 +113,8 @@ def classify_text(data: bytes, *, is_named_document: bool = False) -> TextKind:
         return "unclear"
     if is_data(lines):
         return "data"
+    if _is_of_git(lines):
+        return "document"
     own = _without_quotes(lines)
     share = _count(own)
     if share.output >= max(OUTPUT_SHARE * share.lines, min(FEWEST_OUTPUT, share.lines), 1):
@@ -125,6 +136,12 @@ def _lines_of(data: bytes) -> list[str]:
     half = _MOST_LINES // 2
     chosen = lines if len(lines) <= _MOST_LINES else [*lines[:half], *lines[-half:]]
     return chosen if any(chosen) else []
+
+
+def _is_of_git(lines: Sequence[str]) -> bool:
+    """Whether each line is one of git's. A job may print a commit before its own lines."""
+    written = [line for line in lines if line]
+    return _GIT_START.match(written[0]) is not None and all(map(_GIT_LINE.match, written))
 
 
 def _without_quotes(lines: Iterable[str]) -> list[str]:

@@ -23,6 +23,8 @@ _WRITER_MARKS = lazy_re(
     rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+"
     rb"|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+"
 )
+# torch.distributed.checkpoint lets every rank quote the traceback of each rank that failed.
+_QUOTED_RANK = lazy_re(rb"call last\): (\(RANK \d{1,7}\))")
 
 
 # What only the state of an object of Kubernetes has, not what people write to create it.
@@ -37,7 +39,13 @@ _EDGE_BYTES = 1 << 16
 
 
 def writer_key(line: bytes) -> bytes:
-    """Return the part of a line that differs between writers; a storm keeps some lines of each. Must be cheap."""
+    """Return the part of a line that differs between writers; a storm keeps some lines of each. Must be cheap.
+
+    A traceback that others quote is that of the rank that its header names, whoever quotes it.
+    """
+    quoted = _QUOTED_RANK.search(line) if b"(RANK " in line else None
+    if quoted is not None:
+        return quoted[1]
     prefix = _LEADING_PREFIX.match(line)
     return prefix.group() if prefix else b"\0".join(_WRITER_MARKS.findall(line)[:3])
 

@@ -54,7 +54,7 @@ def analyse(
     done = advance(progress, sum(scan.size for _, scan in job.scanned), "read")
     dumps = artifacts.read_artifacts(intake.artifacts)
     extracted = extract_job(
-        job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.processes, done
+        job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.processes, done, paths
     )
     facts = [*dumps.evidence, *extracted.facts]
     stacks = artifacts.infer_from_stacks(facts, extracted.job.complete, extracted.activity)

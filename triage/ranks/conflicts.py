@@ -21,6 +21,8 @@ def find_conflicts(job: JobMap) -> list[Warning]:
             itertools.chain(_ranks_of_pids(job), _ranks_of_local_ranks(job)),
         ),
         ("identity-conflict", "file name and lines name different ranks, and the lines decide: ", _ranks_of_files(job)),
+        ("identity-conflict", "", _names_beyond_world(job)),
+        ("identity-conflict", "", _contradicted_texts(job)),
         ("identity-conflict", "", _world_sizes(job)),
         ("identity-unknown", "", _hostless_files(job)),
         ("missing-ranks", "", _missing_ranks(job)),
@@ -53,8 +55,20 @@ def _ranks_of_local_ranks(job: JobMap) -> Iterator[str]:
 def _ranks_of_files(job: JobMap) -> Iterator[str]:
     for source, ranks in sorted(job.by_source.items()):
         stated = job.sources[source].rank if source in job.sources else None
+        stated = job.names.doubtful.get(source, stated)
         if stated is not None and ranks and stated not in ranks:
             yield f"the lines of {source} are {format_ranks(ranks)}"
+
+
+def _names_beyond_world(job: JobMap) -> Iterator[str]:
+    for source, rank in sorted(job.names.doubtful.items()):
+        if not job.by_source.get(source):
+            yield f"{source} is named after rank {rank}, which no line knows, so its name is not used"
+
+
+def _contradicted_texts(job: JobMap) -> Iterator[str]:
+    for source, stated, mapped, basis in sorted(job.contradictions):
+        yield f"a text in {source} names rank {stated}, but its {basis} says rank {mapped}; the text decides"
 
 
 def _world_sizes(job: JobMap) -> Iterator[str]:

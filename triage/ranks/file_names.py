@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
@@ -32,8 +34,27 @@ TASK_NAMING = _file_naming(
     ("slurm-123_4.out", "logs/pretrain-123-4.err"),
     r"(?:^|/)[\w.-]*?\d{2,}[_.-](?P<task>\d{1,6})\.(?:out|err|log|txt)$",
 )
+# A machine's name has letters and digits. Runs, jobs and dates are called otherwise.
+_MACHINE = (
+    r"(?P<host>(?!(?i:run|job|case|attempt|incident|exp|test|step|day|boot|part|log|slurm|restart|k)s?[.-]?\d)"
+    r"(?:(?=[A-Za-z-]{1,60}\d)[A-Za-z][A-Za-z0-9.-]{1,90}?|[0-9a-f]{12}))"
+)
+_LOG_END = r"(?:\.(?:txt|log|out))?(?:\.\d{1,3})?(?:\.(?:gz|xz|zst|bz2))?$"
 # Where two give the same part, the first one counts.
 FILE_NAMINGS: tuple[FileNaming, ...] = (
+    _file_naming(
+        "kernel log of a host",
+        "habit",
+        ("dmesg-gpu017.log", "kernel/x1000c0s0b0n0.log", "kern-ip-10-0-3-4.ec2.internal.txt"),
+        rf"(?:^|/)(?:(?:dmesg|kern(?:el)?|journal(?:ctl)?)[-_.]|(?:kernel|dmesg)/){_MACHINE}(?=\.(?:txt|log|out)\b)"
+        rf"(?={_LOG_END})",
+    ),
+    _file_naming(
+        "folder of a kernel log",
+        "habit, sosreport",
+        ("gpu017/dmesg.txt", "logs/a100-05/var/log/kern.log", "x1000c0s0b0n0/journalctl-k.log"),
+        rf"(?:^|/){_MACHINE}(?=/(?:var/log/|kernel/)?(?:dmesg|kern|journalctl|messages|syslog)[-\w]{{0,20}}{_LOG_END})",
+    ),
     _file_naming(
         "torchrun log directory",
         "torch 1.9",
@@ -137,11 +158,26 @@ _PROC_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t|tid \d+ comm ")
 _NUMERIC_PARTS = ("rank", "local_rank", "pid", "attempt")
 
 
-def parse_file_name(name: str) -> Origin:
-    """Return what a path says about the writer: `node3/attempt_0/2/stderr.log`, `rank_12.log`."""
+def find_root(paths: Sequence[str], names: Collection[str]) -> str:
+    """Return what all given paths have in common: names of directories in it do not tell the files apart.
+
+    `names` are those of the sources: a given path among them is a file, whose own name counts.
+    """
+    directories = [os.path.dirname(path) if path in names else path.rstrip("/") for path in paths]
+    if not directories or any(os.path.isabs(path) != os.path.isabs(directories[0]) for path in directories):
+        return ""
+    return os.path.commonpath(directories) if len(directories) > 1 else directories[0]
+
+
+def parse_file_name(name: str, root: str = "") -> Origin:
+    """Return what a path says about the writer: `node3/attempt_0/2/stderr.log`, `rank_12.log`.
+
+    A name that ends within `root`, the start of the path that all files of the job share, says nothing.
+    """
+    above = len(root) if root and name.startswith(root) else 0
     parts: dict[str, str] = {}
     for naming in FILE_NAMINGS:
-        matches = list(naming.pattern.finditer(name))
+        matches = [match for match in naming.pattern.finditer(name) if match.end() > above]
         if matches:
             for key, value in matches[-1].groupdict().items():
                 if value is not None:

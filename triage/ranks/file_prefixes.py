@@ -27,6 +27,10 @@ _LABEL = lazy_re(r" {0,5}\d{1,6}: ")
 _LABEL_END = lazy_re(r"\d: ")  # a quick check
 _WITHOUT_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
 UNLABELLED = build_table(_WITHOUT_LABEL)
+# What launchers of MPI write at the end of a failed job, for every rank perhaps, and without the prefix of any.
+_BANNER = lazy_re(
+    r"(?:^|\s)(?:[=-]{20,}|=   (?:BAD TERM|RANK |PID |EXIT |KILLED |CLEANING |YOU CAN ).*|\[(?:proxy|mpiexec)[:@].*)$"
+)
 # Some file prefixes are more exact than these grammars, so they are also looked for with these layers left on. (PRRTE's
 # tag may contain another one.)
 _LESS_EXACT = (
@@ -65,6 +69,15 @@ def _host_names(values: Sequence[str], lines: Sequence[str]) -> bool:
         r"(?i)(?:gpu|cuda|step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+$"
     )
     return _few_values(values, lines) and all(re.search(r"\d", name) and not counter.match(name) for name in values)
+
+
+def _host_and_rank(values: Sequence[str], _: Sequence[str]) -> bool:
+    """Each number stands behind one host only, and the hosts have digits and are neither files nor counters."""
+    pairs = {tuple(value.rsplit(" ", 1)) for value in values}
+    hosts = [host for host, _ in pairs]
+    numbers = {number for _, number in pairs}
+    repeated = [host for host in hosts for _ in range(2)]
+    return len(numbers) == len(pairs) > 1 and _host_names(repeated, ()) and _not_source_files(hosts, ())
 
 
 def _inside_stack(values: Sequence[str], _: Sequence[str]) -> bool:
@@ -171,6 +184,26 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         r"\[(?P<host>[A-Za-z][\w.-]*):(?P<local_rank>\d{1,2})\](?: |$)",
         "host",
         _not_source_files,
+    ),
+    _file_prefix(
+        "numbers of lines",
+        "carrier",
+        "cat -n, nl",
+        "d _",
+        "\n".join(f"{number:6d}\tstep 3" for number in range(8, 14)),
+        r" {0,5}(?P<number>\d{1,9})\t",
+        "number",
+        _rising_counter,
+    ),
+    _file_prefix(
+        "host and rank",
+        "writer",
+        "HPE PALS 1 --label, where hosts have other names than Cray's",
+        "a d date",
+        _sample("node1 {}: step 3"),
+        r"(?P<who>(?P<host>(?=[\w-]*[A-Za-z])\w[\w.-]*\w) (?P<rank>\d{1,6})):(?: |$)",
+        "who",
+        _host_and_rank,
     ),
     _file_prefix(
         "CI line counter",
@@ -280,6 +313,7 @@ def detect_table(lines: Sequence[str]) -> Table:
     """Return the grammars of a file from a sample of its lines."""
     is_labelled = len(lines) < _ENOUGH_LINES or _is_labelled(lines) or _is_labelled([_label_text(x) for x in lines])
     table = BY_START if is_labelled else UNLABELLED
+    lines = [line for line in lines if not _BANNER.search(line)]
     if len(lines) < _FEWEST or not _may_have_file_prefix(lines[:: len(lines) // (2 * _FEWEST) or 1]):
         return table
     chosen: tuple[FilePrefix, ...] = ()

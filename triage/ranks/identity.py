@@ -10,39 +10,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
-from triage.base.lazy_re import lazy_re
+from triage.model.details import RankBasis
 from triage.model.evidence import Origin
 from triage.ranks.clocks import HostClocks
+from triage.ranks.communicators import CommunicatorMember
 from triage.ranks.file_names import TASK_NAMING, parse_file_name
+from triage.ranks.host_names import HostNames, Place
+from triage.ranks.name_evidence import NameEvidence
+from triage.ranks.node_layout import NodeLayout, find_pod_ordinal
+from triage.ranks.pci_addresses import read_nccl_address, read_pci_address
+from triage.ranks.places import RUN_DIRECTORY, UNKNOWN_HOST_OF, host_keys, is_address, short_host
+from triage.ranks.sole_ranks import find_files_of_one_rank, find_hosts_of_one_rank, name_process
 
 T = TypeVar("T")
 
-# Before the name of a source, in place of a host: the unknown host of its lines.
-UNKNOWN_HOST_OF = "\0"
-_RUN_DIRECTORY = lazy_re(r"(?P<run>.*?)/?attempt_\d+/\d+/")
-# How the names of one process's files differ: by stream, attempt, and the number of a rotated file.
-_PROCESS_VARIANTS = lazy_re(
-    r"(?i)std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|"
-    r"restart[_-]?\d+"
-)
-_PCI_ADDRESS = lazy_re(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.\d)?")
 # The missing ranks of a larger world are not listed.
 _LARGEST_WORLD = 1 << 17
-
-
-@dataclass(frozen=True, slots=True)
-class CommunicatorMember:
-    """A process with its rank in a communicator of `size`, which may be smaller than the job. `bus` is its GPU's."""
-
-    source: str
-    origin: Origin
-    rank: int
-    size: int
-    bus: str = ""
 
 
 @dataclass
@@ -51,8 +38,11 @@ class JobMap:
 
     `by_pid`, `by_local` (host and local rank), `by_source`, `by_bus` (host and PCI address) and `by_device` (IP address
     and device) give ranks. `hosts` gives the hosts of a rank, `addresses` those of an IP address. `sources` has what
-    the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks.
+    the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks. `root`
+    is the start that the names of all sources share; it says nothing. `nodes` says which node a place is.
     """
+
+    root: str = ""
 
     by_pid: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     by_local: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -67,7 +57,13 @@ class JobMap:
     clocks: HostClocks = field(default_factory=HostClocks)
     addresses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     by_device: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
-    _unplaced: set[tuple[str, str | None, int]] = field(default_factory=set)
+    nodes: NodeLayout = field(default_factory=NodeLayout)
+    names: NameEvidence = field(default_factory=NameEvidence)
+    host_names: HostNames = field(default_factory=HostNames)
+    # Source, rank that a text names, and what another map says, with its name.
+    contradictions: set[tuple[str, int, int, RankBasis]] = field(default_factory=set)
+    _unplaced: set[tuple[str, str | None, int, int | None]] = field(default_factory=set)
+    _hosts_of_pids: set[tuple[str, int]] = field(default_factory=set)
     # Summaries of the maps, kept because every line of a file without a host needs them.
     _known_hosts: set[str] = field(default_factory=set)
     _ranks_by_local: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -75,6 +71,13 @@ class JobMap:
     _local_ranks: set[int] = field(default_factory=set)
     # Local rank to the files with it that name no host.
     _hostless_files: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _by_writer: dict[tuple[str, str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    _stated_hosts: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    # The files of one process, such as those of its two streams, to its ranks.
+    _by_process: dict[str, set[int]] = field(default_factory=dict)
+    # Files and hosts of one rank each.
+    _sole_of_file: dict[str, int] = field(default_factory=dict)
+    _sole_of_host: dict[str, int] = field(default_factory=dict)
 
     def learn_member(self, member: CommunicatorMember) -> None:
         """Add a member of a communicator; it counts if that turns out to be the communicator of all ranks."""
@@ -85,6 +88,7 @@ class JobMap:
 
         Only the largest communicator has global ranks; a smaller one numbers its own members.
         """
+        self.unify_hosts()
         size = max(self.sizes | {member.size for member in self.members}, default=0)
         for member in self.members:
             if member.size == size:
@@ -94,12 +98,83 @@ class JobMap:
                     self._learn_gpu(member.origin.host, member.bus, member.rank)
         self.members.clear()
         self._resolve_tasks()
-        for source, host, local in sorted(self._unplaced, key=str):
+        self._forget_doubtful_names()
+        self._resolve_nodes()
+        for source, ranks in self.by_source.items():
+            self._by_process[name_process(source)] = self._by_process.get(name_process(source), set()) | ranks
+        self._sole_of_file = find_files_of_one_rank(self.by_source, self.sizes)
+        self._sole_of_host = find_hosts_of_one_rank(self.hosts, self.sizes)
+        for source, host, local, pid in sorted(self._unplaced, key=str):
             rank = self.complete(source, Origin(host=host, local_rank=local)).rank
             if rank is not None:
                 self.ranks.add(rank)
+                if pid is not None:
+                    self.by_pid[pid].add(rank)
         self._unplaced.clear()
+        self._place_pids()
         self.clocks.estimate()
+
+    def learn_same_host(self, source: str, outer: str, inner: str, *, is_stated: bool = False) -> None:
+        """Add two names that stand together before a line; without `outer`, that of the source stands outside.
+
+        `is_stated`: the second name stands in its text.
+        """
+        named = outer or self._stated(source).host
+        if named:
+            place: Place = "outer prefix" if outer else "file"
+            self.host_names.learn(short_host(named), place, short_host(inner), "text" if is_stated else "prefix")
+
+    def learn_writer(self, source: str, host: str, pid: int | None, rank: int | None) -> None:
+        """Add the rank of the process whose lines in a source have this pid and host in their prefix, if any."""
+        if pid is not None and rank is not None:
+            self._by_writer[(source, host, pid)].add(rank)
+
+    def learn_host_of_rank(self, rank: int, host: str) -> None:
+        """Add the host that a rank states in its text; that of a prefix is more direct."""
+        self._stated_hosts[rank].add(short_host(host))
+
+    def unify_hosts(self) -> None:
+        """Give each host one name in all maps, and forget those of collectors, which run none of the processes."""
+        self.host_names.resolve()
+        if self.host_names.canonical or self.host_names.gatherers:
+            self._rename_hosts(self.host_names.gatherers)
+        for rank, names in self._stated_hosts.items():
+            if not self.hosts.get(rank):
+                self.hosts[rank] = {self._name_host(name) for name in names}
+
+    def _rename_hosts(self, gatherers: Collection[str]) -> None:
+        for rank, names in self.hosts.items():
+            self.hosts[rank] = {self._name_host(name) for name in names}.difference(gatherers)
+        self._known_hosts = {self._name_host(name) for name in self._known_hosts}.difference(gatherers)
+        by_local, stated_nodes = dict(self.by_local), dict(self.nodes.stated)
+        self.by_local.clear()
+        self.nodes.stated.clear()
+        for (place, local), ranks in by_local.items():
+            self.by_local[(self._name_host(place), local)] |= ranks
+        for place, nodes in stated_nodes.items():
+            self.nodes.stated[self._name_host(place)] |= nodes
+        self._unplaced = {
+            (source, host and self._name_host(host), local, pid) for source, host, local, pid in self._unplaced
+        }
+        self.names.rename_hosts(self._name_host)
+        for source, stated in self.sources.items():
+            if stated.host is not None:
+                self.sources[source] = dataclasses.replace(stated, host=self._host_of(stated, stated))
+
+    def _name_host(self, host: str) -> str:
+        """Return the one name of a host in all maps; a place that is no host unchanged."""
+        if host.startswith(UNKNOWN_HOST_OF) or host.endswith("/"):
+            return host
+        name = short_host(host)
+        return self.host_names.canonical.get(name, name)
+
+    def _place_pids(self) -> None:
+        """Give ranks without a host the host on which a launcher lists their pid."""
+        for host, pid in sorted(self._hosts_of_pids):
+            ranks = self.ranks_of_pid(host, pid)
+            if len(ranks) == 1 and not self.hosts.get(next(iter(ranks))):
+                self.hosts[next(iter(ranks))].add(short_host(host))
+        self._hosts_of_pids.clear()
 
     def _resolve_tasks(self) -> None:
         """Take the number in `slurm-123_4.out` as a rank if there are as many tasks as the stated world size.
@@ -118,47 +193,123 @@ class JobMap:
                         if self.sources[source].rank is None:
                             self.sources[source] = dataclasses.replace(self.sources[source], rank=task)
 
+    def _forget_doubtful_names(self) -> None:
+        """Take back the ranks of file names whose lines show that they are not ranks of this job."""
+        for source in self.names.find_doubtful(self.sizes, self.by_source):
+            self.sources[source] = dataclasses.replace(self.sources[source], rank=None)
+        for kind, key, rank in self.names.take_back():
+            if kind == "rank":
+                self.ranks.discard(rank)
+            elif kind == "host":
+                self.hosts[rank].discard(cast("str", key))
+            elif kind == "pid":
+                self.by_pid[cast("int", key)].discard(rank)
+            else:
+                self.by_local[cast("tuple[str, int]", key)].discard(rank)
+
+    def _resolve_nodes(self) -> None:
+        """Find out which node each host, run directory or file without a host is."""
+        places = {key: key for _, host, _, _ in self._unplaced if host for key in (short_host(host),)}
+        for source, host, _, _ in self._unplaced:
+            places.update({key: source[len(self.root) :] for key in host_keys(source, host) if host is None})
+        for place, _ in self.by_local:
+            source = place.removeprefix(UNKNOWN_HOST_OF)
+            places.setdefault(place, source[len(self.root) :] if source != place else place)
+        pods = {machine: name for name, machine in self.host_names.canonical.items() if find_pod_ordinal(name)}
+        places = {place: pods.get(place, path) for place, path in places.items()}
+        pairs = {key: ranks for key, ranks in self.by_local.items() if ranks}
+        world = max(self.sizes, default=0)
+        # An operator numbers its pods in the order of the ranks; numbers of hosts alone show nothing.
+        if not world and all(map(find_pod_ordinal, places.values())):
+            world = self._count_processes(places)
+        self.nodes.resolve(world, places, self._local_ranks, pairs)
+
+    def _count_processes(self, places: Collection[str]) -> int:
+        """Return the number of ranks where no line states it, if all nodes show the same local ranks from 0; else 0."""
+        known: dict[str, set[int]] = defaultdict(set)
+        for place, local in self.by_local:
+            known[place].add(local)
+        for source, host, local, _ in self._unplaced:
+            for place in host_keys(source, host):
+                known[place].add(local)
+        size = len(self._local_ranks)
+        is_even = set(known) == set(places) and all(ranks == set(range(size)) for ranks in known.values())
+        return size * len(places) if is_even else 0
+
+    def learn_node(self, source: str, host: str | None, node: int, node_size: int, nodes: int) -> None:
+        """Add what a line says of its writer's node: its index, how many processes it has, how many nodes there are.
+
+        -1: it does not say so.
+        """
+        for number, known in ((node_size, self.nodes.sizes), (nodes, self.nodes.counts)):
+            if number > 0:
+                known.add(number)
+        if node >= 0:
+            for place in host_keys(source, host or self._stated(source).host):
+                self.nodes.stated[place].add(node)
+
+    def learn_process(self, source: str, origin: Origin) -> None:
+        """Add the local rank of a process that another one lists, as `ps` does."""
+        if origin.local_rank is not None:
+            host = origin.host or self._stated(source).host
+            self._unplaced.add((source, host, origin.local_rank, origin.pid))
+
     def learn(self, source: str, origin: Origin) -> None:
         """Add what one line says about its writer."""
         stated = self._stated(source)
         rank = _first(origin.rank, stated.rank)
         host = origin.host or stated.host
         local = _first(origin.local_rank, stated.local_rank)
+        if origin.host is not None and stated.host is not None:
+            self.host_names.learn(short_host(stated.host), "file", short_host(origin.host), "prefix")
+        host = host and self._name_host(host)
         if origin.host is not None and origin.local_rank is not None:
-            self._known_hosts.add(short_host(origin.host))
+            self._known_hosts.add(self._name_host(origin.host))
         if local is not None:
             self._local_ranks.add(local)
         if rank is None:
             if local is not None:
-                self._unplaced.add((source, host, local))
-                if host is None and not _RUN_DIRECTORY.match(source):
-                    self._hostless_files[local].add(_PROCESS_VARIANTS.sub("", source))
+                self._unplaced.add((source, host, local, _first(origin.pid, stated.pid)))
+                if host is None and not RUN_DIRECTORY.match(source):
+                    self._hostless_files[local].add(name_process(source))
+            elif origin.host is not None and origin.pid is not None:
+                self._hosts_of_pids.add((origin.host, origin.pid))
             return
         self.ranks.add(rank)
         if origin.rank is not None:
             self.by_source[source].add(rank)
+        joined: list[tuple[str, Any, int]] = [("rank", None, rank)]
         pid = _first(origin.pid, stated.pid)
         if pid is not None:
             self.by_pid[pid].add(rank)
+            joined.append(("pid", pid, rank))
         if local is not None:
-            for place in _host_keys(source, host):
+            for place in host_keys(source, host):
                 self.by_local[(place, local)].add(rank)
+                joined.append(("local", (place, local), rank))
             self._ranks_by_local[local].add(rank)
             self._local_is_rank &= local == rank
         if host is not None:
-            self.hosts[rank].add(short_host(host))
-            self._known_hosts.add(short_host(host))
+            self.hosts[rank].add(host)
+            self._known_hosts.add(host)
+            joined.append(("host", host, rank))
+        self.names.add(source, None if origin.rank is not None else rank, joined)
 
     def complete(self, source: str, origin: Origin) -> Origin:
         """Return `origin` with what the maps and the name of its source add."""
+        return self.place(source, origin)[0]
+
+    def place(self, source: str, origin: Origin) -> tuple[Origin, RankBasis]:
+        """Return `origin` with what the maps and the name of its source add, and which of them gave its rank."""
         stated = self._stated(source)
         local = _first(origin.local_rank, stated.local_rank)
-        host = origin.host or stated.host
+        host = self._host_of(origin, stated)
         rank = origin.rank
+        basis: RankBasis = ""
         if rank is None:
-            rank = self._rank_from_maps(source, stated, origin, host, local)
-        if host is None and rank is not None and len(self.hosts.get(rank, ())) == 1:
-            host = next(iter(self.hosts[rank]))
+            rank, basis = self._rank_from_maps(source, stated, origin, host, local)
+        if rank is not None and (host is None or is_address(host)):
+            host = self.host_of(rank) or host
         stream, attempt = origin.stream or stated.stream, origin.attempt or stated.attempt
         if (rank, local, host, stream, attempt) == (
             origin.rank,
@@ -167,26 +318,60 @@ class JobMap:
             origin.stream,
             origin.attempt,
         ):
-            return origin
-        return dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
+            return origin, basis
+        placed = dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
+        return placed, basis
+
+    def host_of(self, rank: int) -> str | None:
+        """Return the host of a rank: the only one, or the only one with a name where others are addresses."""
+        hosts = self.hosts.get(rank, set())
+        named = hosts if len(hosts) == 1 else {host for host in hosts if not is_address(host)}
+        return next(iter(named)) if len(named) == 1 else None
+
+    def _host_of(self, origin: Origin, stated: Origin) -> str | None:
+        """Return the host that a line or the name of its source states; not that of a collector."""
+        host = origin.host or stated.host
+        if host is None or not (self.host_names.canonical or self.host_names.gatherers):
+            return host
+        name = short_host(host)
+        return None if name in self.host_names.gatherers else self.host_names.canonical.get(name, host)
 
     def _rank_from_maps(
         self, source: str, stated: Origin, origin: Origin, host: str | None, local: int | None
-    ) -> int | None:
-        """Return the rank from the first map that gives exactly one."""
+    ) -> tuple[int | None, RankBasis]:
+        """Return the rank from the first map that gives exactly one, and how that map is called."""
         is_of_one_worker = stated.local_rank is not None or stated.pid is not None
-        lookups: tuple[Callable[[], set[int]], ...] = (
-            lambda: {stated.rank} if stated.rank is not None and not self.has_several_ranks(source) else set(),
-            lambda: self.ranks_of_pid(host, _first(origin.pid, stated.pid)),
-            lambda: self._ranks_of_local(source, host, local),
+        lookups: tuple[tuple[RankBasis, Callable[[], set[int]]], ...] = (
+            (
+                "file name",
+                lambda: {stated.rank} if stated.rank is not None and not self.has_several_ranks(source) else set(),
+            ),
+            (
+                "pid",
+                lambda: self._by_writer.get(
+                    (source, origin.host or "", -1 if origin.pid is None else origin.pid), set()
+                ),
+            ),
+            ("pid", lambda: self.ranks_of_pid(host, _first(origin.pid, stated.pid))),
+            ("local rank", lambda: self._ranks_of_local(source, host, local)),
             # In the file of one worker, a rank in any line holds for all lines.
-            lambda: self.by_source.get(source, set()) if is_of_one_worker else set(),
+            ("same file", lambda: self._by_process.get(name_process(source), set()) if is_of_one_worker else set()),
+            ("same file", lambda: self._sole_rank_of(source)),
+            ("only rank on its host", lambda: self._sole_rank_on(host)),
         )
-        for lookup in lookups:
+        for basis, lookup in lookups:
             ranks = lookup()
             if len(ranks) == 1:
-                return next(iter(ranks))
-        return None
+                return next(iter(ranks)), basis
+        return None, ""
+
+    def _sole_rank_of(self, source: str) -> set[int]:
+        process = name_process(source) if self._sole_of_file else ""
+        return {self._sole_of_file[process]} if process in self._sole_of_file else set()
+
+    def _sole_rank_on(self, host: str | None) -> set[int]:
+        name = self._name_host(host) if host is not None else ""
+        return {self._sole_of_host[name]} if name in self._sole_of_host else set()
 
     def has_several_ranks(self, source: str) -> bool:
         """Do its lines name other ranks than its file name? Then `rank_0/job.log` is named after a node, say."""
@@ -201,22 +386,16 @@ class JobMap:
         return dataclasses.replace(origin, time=origin.time - ahead) if ahead else origin
 
     def _learn_gpu(self, host: str, bus_id: str, rank: int) -> None:
-        """Add a GPU by NCCL's PCI address: one hexadecimal number of domain, bus, device (8 bits each) and function (4
-        bits).
-        """
-        number = int(bus_id, 16)
-        self.by_bus[(short_host(host), (number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF))].add(rank)
+        """Add a GPU by NCCL's PCI address."""
+        self.by_bus[(self._name_host(host), read_nccl_address(bus_id))].add(rank)
 
     def rank_of_gpu(self, host: str | None, bus_id: str) -> int | None:
         """Return the rank whose GPU is at `0000:9b:00` of the host; without a host, if only one host has one there."""
-        parts = _PCI_ADDRESS.fullmatch(bus_id)
-        if parts is None:
-            return None
-        address = (int(parts[1] or "0", 16), int(parts[2], 16), int(parts[3], 16))
+        address = read_pci_address(bus_id)
         users = {
             rank
             for (name, bus), ranks in self.by_bus.items()
-            if bus == address and (host is None or short_host(host) == name)
+            if bus == address and (host is None or self._name_host(host) == name)
             for rank in ranks
         }
         return next(iter(users)) if len(users) == 1 else None
@@ -243,9 +422,14 @@ class JobMap:
                 hosts[name].add(rank)
         return {name: tuple(sorted(ranks)) for name, ranks in sorted(hosts.items())}
 
+    def knows_local_ranks(self) -> bool:
+        """Does any line or file name pair a local rank with its rank?"""
+        return bool(self._ranks_by_local)
+
     def is_one_host(self) -> bool:
         """Is only one host known, are local ranks equal to ranks, and is the world not several such hosts?"""
-        return self._has_one_host() and self._local_is_rank and not self._is_part_of_world()
+        is_alone = self._has_one_host() and not self.nodes.has_other_nodes()
+        return is_alone and self._local_is_rank and not self._is_part_of_world()
 
     def _is_part_of_world(self) -> bool:
         """Is the stated world size a multiple of the local ranks, so that these are one node's of several?"""
@@ -263,20 +447,23 @@ class JobMap:
     def ranks_of_pid(self, host: str | None, pid: int | None) -> set[int]:
         """Return the ranks with this pid, except those on other hosts."""
         ranks = self.by_pid.get(pid, set()) if pid is not None else set()
-        return {rank for rank in ranks if host is None or not self._is_elsewhere(rank, short_host(host))}
+        return {rank for rank in ranks if host is None or not self._is_elsewhere(rank, self._name_host(host))}
 
     def _is_elsewhere(self, rank: int, host: str) -> bool:
         """Is the rank on another host? An address and a name may be the same host."""
         names = self.hosts.get(rank, set())
-        return bool(names) and host not in names and all(_is_address(name) == _is_address(host) for name in names)
+        return bool(names) and host not in names and all(is_address(name) == is_address(host) for name in names)
 
     def _ranks_of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
         if local is None:
             return set()
-        for key in _host_keys(source, host):
+        for key in host_keys(source, host):
             ranks = self.by_local.get((key, local))
             if ranks and (key[0] != UNKNOWN_HOST_OF or self._is_one_node(key)):
                 return ranks
+        rank = self.nodes.rank_of(host_keys(source, host), local)
+        if rank is not None:
+            return {rank}
         if self._has_one_host() and self._known_hosts | self.run_directories and local in self._ranks_by_local:
             return self._ranks_by_local[local]
         return {local} if self.is_one_host() else set()
@@ -290,30 +477,17 @@ class JobMap:
         """Return what the file name of the source states."""
         stated = self.sources.get(source)
         if stated is None:
-            stated = self.sources[source] = parse_file_name(source)
+            stated = self.sources[source] = parse_file_name(source, self.root)
             if stated.host is not None:
                 self._known_hosts.add(short_host(stated.host))
-            run = _RUN_DIRECTORY.match(source)
+            run = RUN_DIRECTORY.match(source)
             if run and stated.host is None:
                 self.run_directories.add(run["run"])
         return stated
-
-
-def short_host(host: str) -> str:
-    """Return the host without its domain, as NCCL writes it; an IP address unchanged."""
-    return host if _is_address(host) else host.split(".", 1)[0]
-
-
-def _is_address(host: str) -> bool:
-    return (host[:1].isdigit() and "." in host) or ":" in host
 
 
 def _first(value: T | None, other: T | None) -> T | None:
     return value if value is not None else other
 
 
-def _host_keys(source: str, host: str | None) -> tuple[str, ...]:
-    """Return what stands for the host of a line: its name, its run directory, or its source if neither is known."""
-    run = _RUN_DIRECTORY.match(source)
-    names = (*((short_host(host),) if host is not None else ()), *((f"{run['run']}/",) if run else ()))
-    return names or (UNKNOWN_HOST_OF + source,)
+__all__ = ["UNKNOWN_HOST_OF", "CommunicatorMember", "JobMap", "short_host"]

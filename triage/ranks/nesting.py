@@ -3,7 +3,8 @@
 `srun --label torchrun …` numbers nodes: `1: [default0]:` is local rank 0 of task 1. Without tee, torch's own tag shows
 it, or torchrun's own lines behind a label. `torchrun --role rank` (torchtitan's scripts) tags local ranks as torch tags
 ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. The name of a container or replica around a launcher's prefix,
-as in `trainer-1  | [default0]:`, stands for the host of the local rank.
+as in `trainer-1  | [default0]:`, stands for the host of the local rank. torchx starts torchrun without a role, whose
+tee is then `[0]:`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from triage.ranks.grammar import Grammar, Table, build_table, make_grammar
 from triage.ranks.grammars import GRAMMARS
 from triage.ranks.prefix import parse_prefix
 
-_TEE_LAYERS = (("torchrun tee",), ("torchrun tee with a host role",))
-_TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)[A-Za-z_][\w.-]*?:?\d{1,4}\]:")
+_REPLICA = "torchx and NeMo-Run"
+_BARE_TEE = make_grammar(
+    "torchrun tee without a role", "writer", "torch 1.9", "[d", "[0]:step 3", r"\[(?P<local_rank>\d{1,4})\]:"
+)
+_TEE_LAYERS = (("torchrun tee",), ("torchrun tee with a host role",), (_BARE_TEE.name,))
+_TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)(?:[A-Za-z_][\w.-]*?:?)?\d{1,4}\]:")
 _TEE_END = lazy_re(rb"\d\]:")  # a quick check
 _TWO_RANKS = lazy_re(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
 _MOST = 256
@@ -48,6 +53,8 @@ _ROLE_RANK = make_grammar(
 
 def resolve_labels(table: Table, data: bytes) -> Table:
     """Return the table for a source with the lines `data`, in which labels that cannot be ranks give none."""
+    if any(entry.name == _REPLICA for entry in table["a"]):
+        table = build_table((_BARE_TEE, *_in_order(table)))
     has_role_rank = b"[rank" in data and _TWO_RANKS.search(data) is not None
     heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _TEE_END.search(data) else []
     sampled = [head.decode("utf-8", "replace") for head in heads[:: len(heads) // _MOST + 1]]

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
-from triage.ranks.grammar import ORIGIN_PARTS, Table, start_class
+from triage.ranks.grammar import ORIGIN_PARTS, Grammar, Table, start_class
 from triage.ranks.grammars import BY_START
 from triage.ranks.timestamps import epoch_seconds, match_time_zone
 
 _MAX_LAYERS = 8
 # Behind another writer's prefix, `3: ` is not a label but text, such as an item of a numbered list.
 _ONLY_OUTERMOST = "srun --label"
-# Ray prints one of several equal lines of its workers, and counts the others.
+# Ray prints one of several equal lines of its workers, some time after they wrote it, and counts the others.
+REPEATED_LAYER = "repeated across cluster"
 REPEATED = lazy_re(r" \[repeated (\d+)x across cluster\](?: \(Ray deduplicates .*\))?$")
 
 
 @dataclass(slots=True, eq=False)  # not frozen, for speed: one is made for every line
 class ParsedLine:
-    """A line without its prefix: `writer` is the text of the writer layers, `layers` are the names of all layers."""
+    """A line without its prefix: `writer` is the text of the writer layers, `layers` are the names of all layers.
+
+    `outer_host` is the host that an outer layer names where an inner one names another.
+    """
 
     text: str
     writer: str
     opens_record: bool
     layers: tuple[str, ...]
     origin: Origin
+    outer_host: str = ""
 
 
 def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: ParsedLine | None = None) -> ParsedLine:
@@ -41,6 +47,7 @@ def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: Pa
     time: float | None = None
     zoned_time: float | None = None
     opens_record = False
+    outer_host = ""
     if outer is not None:
         writer, names, opens_record = outer.writer, list(outer.layers), outer.opens_record
         time = zoned_time = outer.origin.time
@@ -57,13 +64,11 @@ def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: Pa
             for key in grammar.origin_parts:
                 value = match[key]
                 if value:
+                    if key == "host":
+                        outer_host = parts.get(key, "")
                     parts[key] = value
             if grammar.has_time and match["h"]:
-                stamp = epoch_seconds(match, year)
-                if stamp is not None and grammar.has_zone and match["z"]:
-                    time = zoned_time = stamp
-                elif stamp is not None:
-                    time = stamp if zoned_time is None else match_time_zone(stamp, zoned_time)
+                time, zoned_time = _read_time(grammar, match, year, time, zoned_time)
             kind = grammar.kind
             if kind == "writer":
                 writer += match["who"] if grammar.has_writer_group else match.group()
@@ -77,13 +82,27 @@ def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: Pa
             break
         if is_empty:
             break
-    text = line[position:]
-    if "x across cluster]" in text:
-        text = REPEATED.sub("", text)
+    text, repeats = REPEATED.subn("", line[position:]) if "x across cluster]" in line else (line[position:], 0)
+    if repeats:
+        names.append(REPEATED_LAYER)
     origin = _origin(parts, time)
     if outer is not None:
+        outer_host = outer_host or outer.outer_host or outer.origin.host or ""
         origin = _with_outer(origin, outer.origin)
-    return ParsedLine(text, writer.rstrip(), opens_record, tuple(names), origin)
+    outer_host = "" if outer_host == origin.host else outer_host
+    return ParsedLine(text, writer.rstrip(), opens_record, tuple(names), origin, outer_host)
+
+
+def _read_time(
+    grammar: Grammar, match: re.Match[str], year: int, time: float | None, zoned_time: float | None
+) -> tuple[float | None, float | None]:
+    """Return the time of a stamp, and the last time with a zone; they stay as they are if it is no time."""
+    stamp = epoch_seconds(match, year)
+    if stamp is None:
+        return time, zoned_time
+    if grammar.has_zone and match["z"]:
+        return stamp, stamp
+    return stamp if zoned_time is None else match_time_zone(stamp, zoned_time), zoned_time
 
 
 def _origin(parts: dict[str, str], time: float | None) -> Origin:

@@ -10,6 +10,7 @@ from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import ParsedLine
+from triage.ranks.stated_ranks import read_stated_ranks
 from triage.records.completion import HINT, Scope, read_completion
 from triage.records.text import Line, Text, split_line
 
@@ -32,10 +33,24 @@ ACTIONS = (
         ),
     ),
     (
+        "saved",
+        lazy_re(
+            r"(?i)\bsaved\b.{0,60}\b(?:checkpoint|ckpt|state|model)|"
+            r"\b(?:checkpoint|ckpt|state)\b.{0,60}\b(?:(?:was|is|has been) (?:saved|written)|saved\b)"
+        ),
+    ),
+    (
         "saving",
         lazy_re(
             r"(?i)\b(?:sav(?:e|es|ing)|gathering|consolidating|writing)\b.{0,60}\b(?:checkpoint|ckpt|state[ _]?dict|"
             r"model)"
+        ),
+    ),
+    (
+        "leaving",
+        lazy_re(
+            r"(?i)\b(?:exiting|leaving|quitting|(?:good)?bye|nothing (?:left|more) to do|stopping training"
+            r"|early[ -]stop(?:ping|ped)?:? .{0,60}(?:exit|stop|leav)\w*)\b"
         ),
     ),
     (
@@ -54,14 +69,19 @@ _WRITTEN_PATH = lazy_re(
 # Parts of what ACTIONS and _WRITTEN_PATH match, in lower case. Most lines hold none.
 _ACTION_HINTS = (
     *("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ"),
+    *("exiting", "leaving", "quitting", "bye", "nothing ", "stop"),
     *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more"),
 )
 # How many lines are read of each writer, of lines without a writer, and of a source that one rank wrote.
 _PER_WRITER, _WITHOUT_WRITER, _OF_ONE_RANK = 3, 60, 8
 # Of the other lines, so many that may say that something ended are read, and so many that do are kept.
-_MOST_HINTS, _MOST_COMPLETIONS = 100, 8
+_MOST_HINTS, _MOST_COMPLETIONS = 200, 64
+_NUMBERS = lazy_re(r"\d+")
 _LONGEST_END = 400  # bytes of a line that are searched for it
+_LONGEST_TAG = 200
 _WRITER = lazy_re(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
+# Lines of a stack, which the stamps of a collector do not make informative.
+_STACK = lazy_re(rb"Traceback \(most recent call|  File \"|[\]:Z\d|>] {5,}\S")
 _INFORMATIVE = lazy_re(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
 
 
@@ -70,7 +90,8 @@ class Activity:
     """What one line near the end of a source says about its writer's progress.
 
     `finished`: the program or the job says that it ended well; `completion` says which, or that a process did.
-    `action` is a name in ACTIONS, `path` the file or directory that the line says is written.
+    `action` is a name in ACTIONS, `path` the file or directory that the line says is written. `end_text` is the text by
+    which a program says that it ended, without numbers: equal ones are of different ranks.
     """
 
     origin: Origin
@@ -81,6 +102,7 @@ class Activity:
     action: str = ""
     path: str = ""
     completion: Scope = ""
+    end_text: str = ""
 
 
 class _LineChoice:
@@ -95,7 +117,7 @@ class _LineChoice:
         """Return whether to read this line: of each writer the last and a few informative ones, and what ended well."""
         count = self._counts.get(writer, 0)
         most = _PER_WRITER if writer else self._without_writer
-        if data and count < most and (not count or _INFORMATIVE.search(data)):
+        if data and count < most and (not count or (_INFORMATIVE.search(data) and not _STACK.search(data))):
             self._counts[writer] = count + 1
             return True
         if self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS or not HINT.search(data):
@@ -179,15 +201,23 @@ def find_earlier_activity(
 
 
 def _writer_of(parsed: ParsedLine) -> str:
-    return parsed.writer or ("" if parsed.origin.rank is None else f"rank {parsed.origin.rank}")
+    return parsed.writer if parsed.origin.rank is None else f"{parsed.writer} rank {parsed.origin.rank}"
+
+
+def _rank_of_tag(text: str) -> int | None:
+    """Return the rank that a line has as a tag behind its prefix: `INFO | train:88 | rank 9 | step 3`."""
+    stated = read_stated_ranks(text[:_LONGEST_TAG])
+    return stated.numbers[0] if stated.is_tag and stated.part == "rank" and len(stated.numbers) == 1 else None
 
 
 def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
     step = STEP.search(parsed.text)
     number = int(step[1]) if step else None
     scope, rank = read_completion(parsed.text)
-    origin = parsed.origin if rank is None or parsed.origin.rank is not None else replace(parsed.origin, rank=rank)
     lower = parsed.text.lower()
+    if rank is None and parsed.origin.rank is None and "rank" in lower:
+        rank = _rank_of_tag(parsed.text)
+    origin = parsed.origin if rank is None or parsed.origin.rank is not None else replace(parsed.origin, rank=rank)
     path = action = None
     if any(hint in lower for hint in _ACTION_HINTS):
         path = _WRITTEN_PATH.search(parsed.text)
@@ -201,4 +231,5 @@ def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
         action or "",
         path[1].rstrip(".") if path else "",
         scope,
+        _NUMBERS.sub("", parsed.text[:_LONGEST_END]) if scope == "program" else "",
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.ranks.file_names import parse_file_name
+from triage.ranks.prefix import REPEATED_LAYER, ParsedLine
 from triage.records import backtraces, headerless, pytests, tracebacks
 from triage.records.activity import PROGRESS, STEP
 from triage.records.completion import read_completion
@@ -249,7 +250,16 @@ FORMS: tuple[BlockForm, ...] = (
     BlockForm(
         "abort", _matches("MPI_ABORT", r"MPI_ABORT was invoked on rank"), _collect_while(r"(?![-=*_]{5})\s*\S", 4)
     ),
-    BlockForm("process-name", _matches("Process name", r"\s*Process name: \[\["), _collect_while(r"\s*Exit code:", 2)),
+    BlockForm(
+        "termination",
+        _matches("BAD TERMINATION", r"= +BAD TERMINATION OF ONE OF YOUR APPLICATION"),
+        _collect_while(r"\s*$|= +(?:(?:RANK \d{1,7} )?PID \d|EXIT (?:CODE|STATUS): |KILLED BY SIGNAL: )", 5),
+    ),
+    BlockForm(
+        "process-name",
+        _matches("Process name", r"\s*Process name: \[{0,2}\w"),
+        _collect_while(r"\s*(?:Exit code:|$)", 3),
+    ),
     BlockForm("rendezvous", _contains("Rendezvous complete for workers"), _collect_rendezvous),
     BlockForm(
         "cann",
@@ -353,8 +363,7 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         lines_before = text.lines_before(first.offset, _STAMP_REACH)
         before = next((line for line in lines_before if line.parsed.writer == first.parsed.writer), None)
         nonfatal = _nonfatal_kind(before)
-        is_record = not first.parsed.layers and before is not None and before.parsed.opens_record
-        if before is not None and is_record and _LOGGED.search(before.parsed.text):
+        if before is not None and _is_record_of(before, first) and _LOGGED.search(before.parsed.text):
             # `logging.exception` writes its record, and directly after it the traceback without a prefix.
             origin = before.parsed.origin
     has_own_time = origin.time is not None
@@ -374,6 +383,12 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         has_own_time=has_own_time,
         continued=form == "traceback" and _went_on(text, collected.lines[-1], origin, first.parsed.writer),
     )
+
+
+def _is_record_of(before: Line, first: Line) -> bool:
+    """Whether the line before a traceback is a record of a logger, with the layers of its first line and its own."""
+    own, layers = first.parsed.layers, before.parsed.layers
+    return before.parsed.opens_record and not first.parsed.opens_record and layers[: len(own)] == own != layers
 
 
 def _nonfatal_kind(before: Line | None) -> str:
@@ -400,7 +415,11 @@ def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
             if origin.rank is not None and parsed.origin.rank is not None
             else parsed.writer == writer
         )
-        if is_same and (PROGRESS.search(parsed.text) or read_completion(parsed.text)[0] in ("program", "job")):
+        if (
+            is_same
+            and not _is_late(parsed, origin)
+            and (PROGRESS.search(parsed.text) or read_completion(parsed.text)[0] in ("program", "job"))
+        ):
             count += 1
             step = STEP.search(parsed.text)
             if step is not None:
@@ -408,6 +427,12 @@ def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
         if count >= enough or len(steps) >= _STEPS_OF_PROGRESS:
             return True
     return False
+
+
+def _is_late(parsed: ParsedLine, origin: Origin) -> bool:
+    """Whether a line below an exception may have been written before it: a collector delivered it late."""
+    is_older = parsed.origin.time is not None and origin.time is not None and parsed.origin.time < origin.time
+    return is_older or REPEATED_LAYER in parsed.layers
 
 
 def _others_went_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:

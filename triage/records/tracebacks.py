@@ -22,6 +22,9 @@ CHAINS = (
 # torch.multiprocessing.spawn quotes the traceback of the failed process behind
 # `-- Process 1 terminated with the following error:`.
 _SPAWNED = "-- Process "
+# `ray.exceptions.RayTaskError(ValueError): ray::Trainer.fit() (pid=412, ip=10.0.0.7)` stands between the frames of the
+# driver and those of the worker.
+_RAISED_AGAIN = "): ray::"
 # `pkg.mod.Type: message` or a bare `Type`; log levels such as `INFO:` are not exceptions.
 _EXCEPTION = lazy_re(
     r"(?:[\w.]+\.)?(?!INFO\b|WARNING\b|DEBUG\b|ERROR\b|CRITICAL\b)[A-Z]\w*(?:\[[\w., ]+\])?(?::(?: |$)|$)"
@@ -70,6 +73,8 @@ def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[li
                 lines.append(line)
                 headline, state, others = line, "message", 0
                 in_table = "ChildFailedError" in text
+            elif _RAISED_AGAIN in text and not _opens_record(line, first):
+                lines.append(line)
             elif text.strip() and (others := others + 1) > _OTHER_LINES:
                 break
         elif state == "message":

@@ -1,7 +1,8 @@
 """The diagnosis as JSON, schema "triage.diagnosis/2" of docs/json.md: keys in its order, times in ISO 8601 with Z.
 
 Equal diagnoses give equal bytes. `read` is the inverse, for a saved report. What the schema does not name (offsets,
-components, process ids) is not written; `local_rank` and `cluster` are written only where the schema wants them.
+components, process ids) is not written; `local_rank`, `cluster` and `alongside` are written only where the schema wants
+them.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def _job(job: Job) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     cluster = {} if finding.cluster is None else {"cluster": finding.cluster}
+    alongside = {"alongside": list(finding.alongside)} if finding.alongside else {}
     return {
         "signature": finding.signature,
         **cluster,
@@ -135,6 +137,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "count": finding.count,
         "first_time": _time(finding.first_time),
         "explained_by": list(finding.explained_by),
+        **alongside,
         "why": list(finding.why),
         "captures": dict(finding.captures),
         "evidence": [evidence(item) for item in finding.evidence],

@@ -27,6 +27,8 @@ _ONLY_SYMPTOMS = "only symptoms"  # a reason that the verdict repeats
 _LAST_LINE = lazy_re(r"(?i)(?:its )?last line\b")  # how the timeline names the last line of a silent rank
 _HANDLED = lazy_re(r"(?s)(.*) (did not end the job\b.*)")  # a warning about a failure that was handled
 
+_MOST_TITLES = 3  # of independent failures in one headline
+_SHORT_TITLE = 60
 STATE_MARKS = {"failed": "F", "killed": "K", "stalled": "S", "silent": "-", "unclear": "?", "ok": "."}
 
 
@@ -55,12 +57,27 @@ def headline(diagnosis: Diagnosis) -> str:
         return INCONCLUSIVE
     if root is None:
         return "the job failed; no line shows where it began"
+    ranks = format_ranks(root.ranks) if root.ranks else ""
+    if root.alongside:
+        return _headline_of_several(diagnosis, root)
     if kind == "ROOT CAUSE":
         return root.title
-    ranks = format_ranks(root.ranks) if root.ranks else ""
     if kind == "UNKNOWN FAILURE":
         return f"began on {ranks or 'an unknown rank'}: {root.title}"
     return f"suspects: {ranks}" if ranks else "these files show neither the cause nor the rank where it began"
+
+
+def _headline_of_several(diagnosis: Diagnosis, root: Finding) -> str:
+    """Return `2 independent failures: rank 3: …; rank 5: …`; of many the first ones."""
+    named = {finding.signature or finding.cluster: finding for finding in (*diagnosis.findings, *diagnosis.unknown)}
+    others = [named[name] for name in root.alongside if name in named]
+    titles = [f"{format_ranks(one.ranks)}: {_shorten_title(one.title)}" for one in (root, *others)]
+    more = f"; and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else ""
+    return f"{len(titles)} independent failures: {'; '.join(titles[:_MOST_TITLES])}{more}"
+
+
+def _shorten_title(title: str) -> str:
+    return title if len(title) <= _SHORT_TITLE else title[: _SHORT_TITLE - 1].rstrip() + "…"
 
 
 def describe_job(job: Job) -> str:
@@ -140,9 +157,16 @@ def describe_line_origin(diagnosis: Diagnosis) -> str:
     """Return whose line is quoted: where the failure began or, of mere symptoms, the rank that wrote the line."""
     root = diagnosis.root_cause
     if root is None or verdict_kind(diagnosis) != "SYMPTOMS ONLY" or not root.evidence:
-        return describe_location(root) if root is not None else ""
+        return describe_location(root) + _describe_owner(root) if root is not None else ""
     rank = root.evidence[0].origin.rank
     return "first symptom" + (f" on rank {rank}" if rank is not None else "")
+
+
+def _describe_owner(root: Finding) -> str:
+    """Return ` (its worker 5714 was killed)`, where that is how the only rank is known."""
+    start = f"Rank {root.ranks[0]}: its " if len(root.ranks) == 1 else ""
+    reasons = [reason.removeprefix(start) for reason in root.why if start and reason.startswith(start)]
+    return f" (its {reasons[0]})" if reasons else ""
 
 
 def to_datetime(seconds: float | None) -> datetime | None:

@@ -26,6 +26,7 @@ READERS: tuple[Reader, ...] = (
     LazyReader("triage.sources.decompress", "CompressedReader", frozenset({"gzip", "bzip2", "xz", "zstd", "lz4"})),
     LazyReader("triage.sources.tars", "TarReader", frozenset({"tar"})),
     LazyReader("triage.sources.zips", "ZipReader", frozenset({"zip"})),
+    LazyReader("triage.sources.joined", "JoinedReader", frozenset({"joined"})),
     UnsupportedReader(),  # last: what remains gets a warning
 )
 

@@ -6,7 +6,7 @@ import re
 
 from triage.base.lazy_re import lazy_re
 from triage.sources.environment_dumps import is_environment
-from triage.sources.interface import FileKind
+from triage.sources.interface import NUMBERED, FileKind
 
 SNIFF = 4 * 1024
 """Bytes that settle most files."""
@@ -81,13 +81,29 @@ def classify(head: bytes) -> tuple[FileKind, str | None]:
         return "environment", "utf-8"
     encoding = _wide_encoding(head)
     if encoding:
-        return "text", encoding
+        text = head.decode(encoding, "replace").removeprefix("\ufeff").replace("\r\n", "\n").encode()
+        return _text_or_environment(text, len(head) < HEAD), encoding
+    if _may_have_line_numbers(head):
+        from triage.sources.line_numbers import has_line_numbers, remove_line_numbers  # few files have them
+
+        if has_line_numbers(head):
+            return _text_or_environment(remove_line_numbers(head), len(head) < HEAD), NUMBERED
     return ("binary", None) if is_binary(head) else ("text", "utf-8")
+
+
+def _text_or_environment(text: bytes, whole: bool) -> FileKind:
+    """Return the kind of a file that holds this text in another encoding."""
+    return "environment" if whole and is_environment(text, whole=True) else "text"
 
 
 def needs_more(sniffed: bytes) -> bool:
     """Whether the first 4 KiB do not decide the kind, so that 64 KiB must be read."""
-    return sniffed.lstrip()[:1] in (b"{", b"\x80") or not _is_plain(sniffed) or is_environment(sniffed, whole=False)
+    return (
+        sniffed.lstrip()[:1] in (b"{", b"\x80")
+        or not _is_plain(sniffed)
+        or _may_be_joined(sniffed)
+        or is_environment(sniffed, whole=False)
+    )
 
 
 def is_binary(head: bytes) -> bool:
@@ -125,7 +141,20 @@ def _classify_by_magic(head: bytes) -> FileKind | None:
         return _classify_json(head.lstrip())
     if is_live_dump(head):
         return "live-stacks"
+    if _may_be_joined(head):
+        from triage.sources.joined import begins_with_heading  # few files are joined
+
+        if begins_with_heading(head):
+            return "joined"
     return "tar" if is_tar_header(head[:512]) else None
+
+
+def _may_have_line_numbers(head: bytes) -> bool:
+    return head[:1] in b" 123456789" and b"\t" in head[:14]
+
+
+def _may_be_joined(head: bytes) -> bool:
+    return b"==> " in head.partition(b"\n")[0]
 
 
 def _classify_json(head: bytes) -> FileKind | None:

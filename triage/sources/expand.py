@@ -14,6 +14,7 @@ from triage.sources.bytestream import ByteStream, Damage
 from triage.sources.classify import HEAD, classify
 from triage.sources.interface import (
     KINDS,
+    NUMBERED,
     File,
     FileKind,
     Limits,
@@ -181,7 +182,11 @@ class PlainReader:
 
         stream: ByteStream = CappedStream(item.stream, expansion.limits.max_member_bytes)
         size = item.size
-        if item.encoding and is_wide(item.encoding):
+        if item.encoding == NUMBERED:
+            from triage.sources.line_numbers import UnnumberedStream
+
+            stream, size = UnnumberedStream(stream), None
+        elif item.encoding and is_wide(item.encoding):
             stream, size = TranscodedStream(stream, item.encoding), None
         try:
             yield Source(item.name, KINDS[item.kind], size, None, item.mtime), cast(BinaryIO, stream)

@@ -13,7 +13,7 @@ from triage.sources.bytestream import ByteStream
 
 FileKind = Literal[
     "text", "environment", "core", "elf", "flight-recorder", "py-spy", "live-stacks", "error-file", "binary", "empty",
-    "gzip", "bzip2", "xz", "zstd", "lz4", "lz4-legacy", "compress", "tar", "zip", "7z", "rar", "journal",
+    "gzip", "bzip2", "xz", "zstd", "lz4", "lz4-legacy", "compress", "tar", "zip", "joined", "7z", "rar", "journal",
 ]  # fmt: skip
 
 Warn = Callable[[Warning], None]
@@ -54,7 +54,7 @@ class File:
 
     `name` is printable and is what the user would open, `path` is what the operating system opens (the two differ for
     standard input and for names that are not UTF-8). `size` is in bytes, `mtime` in seconds since the epoch.
-    `encoding` is set for text: utf-8, utf-16-le, utf-16-be, utf-32-le or utf-32-be.
+    `encoding` is set for text: utf-8, utf-16-le, utf-16-be, utf-32-le, utf-32-be, or NUMBERED.
     """
 
     name: str
@@ -110,6 +110,10 @@ def source_in_place(file: File) -> Source | None:
     if kind is None or is_wide(file.encoding):
         return None
     return Source(file.name, kind, file.size, file.path, file.mtime)
+
+
+NUMBERED = "utf-8-numbered"
+"""The encoding of text with a number before each line, as `cat -n` writes it."""
 
 
 def is_wide(encoding: str | None) -> bool:

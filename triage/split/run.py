@@ -17,7 +17,7 @@ from triage import sources
 from triage.base.errors import OptionError
 from triage.model.evidence import Origin, Source, Warning
 from triage.ranks import conflicts, layouts
-from triage.ranks.file_names import parse_file_name
+from triage.ranks.file_names import find_root, parse_file_name
 from triage.ranks.identity import JobMap
 from triage.records import identity_lines
 from triage.sources.interface import source_in_place
@@ -92,6 +92,7 @@ def split(
     try:
         logs = [file for file in files if not is_not_output(file.name)]
         run = _SplitRun(options, parts, _progress_counter(progress, sum(file.size for file in logs)), warnings)
+        run.job.root = find_root(paths, {file.name for file in files})
         run.read(logs)
         return run.finish(output, discovered.warnings, started)
     except OSError as error:

@@ -15,6 +15,7 @@ from triage.catalog.match import Match, Matcher
 from triage.catalog.model import Catalog, Signature
 from triage.diagnose import diagnose, report
 from triage.model import Diagnosis, Evidence, Finding, Inconclusive
+from triage.ranks.file_names import find_root
 from triage.ranks.identity import JobMap
 from triage.store import codec
 from triage.store.connection import Connections
@@ -143,7 +144,7 @@ class _Rediagnosis:
 
     def rediagnose(self, old: Diagnosis, facts: list[Evidence]) -> Diagnosis:
         """Return the diagnosis by this catalog, from the stored lines alone."""
-        job = JobMap()
+        job = JobMap(root=find_root([old.job.path], {fact.source for fact in facts}))
         for fact in facts:
             job.learn(fact.source, fact.origin)
         for host, ranks in old.job.hosts.items():

@@ -20,6 +20,7 @@ from triage.evidence.extraction import SourceContext, guess_year, make_context
 from triage.model.evidence import Source
 from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.results import ScannedJob
+from triage.ranks.file_names import find_root
 from triage.scan.interface import HEAD, TAIL, ScanResult
 from triage.scan.lines import Collector, merge_spans
 from triage.scan.literal_matcher import build
@@ -178,7 +179,7 @@ class Follower:
         if file.source_head is None or _is_stale(file):
             scan = ScanResult((), file.position, self._head(file), self.tail(file, TAIL))
             file.source_head, file.head_length = (
-                make_context(file.name, scan, guess_year([(file.source, scan)])),
+                make_context(file.name, scan, guess_year([(file.source, scan)]), find_root(self.paths, {file.name})),
                 file.position,
             )
         return file.source_head

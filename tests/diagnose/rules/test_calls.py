@@ -68,6 +68,16 @@ def test_a_tie_names_nobody() -> None:
     )
 
 
+def test_of_two_ranks_both_are_named() -> None:
+    """The only two ranks wait in different operations or sizes: nobody knows which is wrong."""
+    sizes = [timed_out(rank, numel=32 + rank) for rank in range(2)]
+    assert summary(calls.odd_operation(context(sizes, 2))) == ("shape-mismatch", [0, 1], "measured")
+    operations = [timed_out(rank, op=("BROADCAST", "ALLREDUCE")[rank]) for rank in range(2)]
+    assert summary(calls.odd_operation(context(operations, 2))) == ("divergent-call", [0, 1], "measured")
+    assert calls.odd_operation(context(sizes, 3)) == []  # the third rank may have another one
+    assert calls.odd_operation(context([timed_out(rank) for rank in range(2)], 2)) == []
+
+
 def test_the_wrong_group() -> None:
     """Rank 3 waits in a group in which nobody else is seen."""
     facts = [timed_out(rank, group="3 PG GUID 9(tp0)" if rank == 3 else "0 PG GUID 0(default_pg)") for rank in range(4)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diagnose.factories import candidate, decide, exited, explain, fact, unknown_failure
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
@@ -241,3 +243,61 @@ def test_the_rank_whose_heartbeat_was_lost() -> None:
     elsewhere = with_facts(lost, *lost.facts, peer=("10.0.0.9",), device=("1",))
     assert root(elsewhere, context=context) == "hccl.heartbeat-lost"
     assert elsewhere.suspects is None
+
+
+@pytest.mark.parametrize(("reporting", "suspects"), [((0, 1, 3), (2,)), ((0, 1), None), ((0, 1, 2, 3), None)])
+def test_the_only_rank_that_lost_no_heartbeat(reporting: tuple[int, ...], suspects: tuple[int, ...] | None) -> None:
+    """Where no line places the device that the messages name, the one rank that does not report it is the lost one."""
+    lost = with_facts(candidate("hccl.heartbeat-lost", "either", reporting), peer=("10.0.0.2",), device=("1",))
+    explain([lost], RuleContext((), {}, frozenset(range(4)), 4, frozenset()))
+    assert lost.suspects == suspects
+
+
+def test_one_report_of_two_is_enough_for_nobody() -> None:
+    """Of two ranks one reports: a report says which device is lost, but one alone may be wrong about who is."""
+    lost = with_facts(candidate("hccl.heartbeat-lost", "either", [0]), peer=("10.0.0.2",), device=("1",))
+    explain([lost], RuleContext((), {}, frozenset(range(2)), 2, frozenset()))
+    assert lost.suspects is None
+
+
+def test_a_stop_after_saving_says_so() -> None:
+    """Last lines about a saved checkpoint are mentioned with a stop from outside, and with no other failure."""
+    context = RuleContext((), {}, frozenset({0, 1}), 2, frozenset(), doing={0: "saved"}, last_step={0: 400, 1: 399})
+    stop = with_facts(candidate("slurm.preempted", "cause"), fact("PREEMPTION", kind="scheduler"))
+    own = unknown_failure("u-1", [1])
+    explain([stop, own], context)
+    assert stop.why == ["Stopped after saving at step 400, as the last lines of rank 0 show"]
+    assert own.why == []
+    other = with_facts(candidate("slurm.preempted", "cause"), fact("PREEMPTION", kind="scheduler"))
+    explain([other], RuleContext((), {}, frozenset({0}), 1, frozenset(), doing={0: "saving"}))
+    assert other.why == []
+
+
+def _measured_difference(rank: int, time: float | None = None) -> Candidate:
+    difference = fact("loss differs", rank, kind="inference", time=time, detail=InferenceDetail("value-diverged"))
+    return with_facts(candidate("numeric.rank-divergence"), difference)
+
+
+def _stated_failure(text: str, time: float | None = None) -> Candidate:
+    failure = unknown_failure("u-1", [0, 1, 2], time=time)
+    failure.facts = [fact(text, one.origin.rank, kind="exception", time=time) for one in failure.facts]
+    return failure
+
+
+def test_a_check_of_values_fails_because_they_differ() -> None:
+    """An exception that says that values are not the same follows from the difference that the values show."""
+    for text in (
+        "AssertionError: weights of replicas are not identical",
+        "RuntimeError: consistency check failed: loss",
+        "ValueError: gradients went out of sync",
+        "RuntimeError: hash mismatch: 0x12 != 0x13",
+    ):
+        assert root(_measured_difference(1), _stated_failure(text)) == "numeric.rank-divergence", text
+
+
+def test_another_exception_does_not_follow_from_differing_values() -> None:
+    """An exception about something else, or one before the values differ, keeps its own weight."""
+    assert root(_measured_difference(1), _stated_failure("RuntimeError: size mismatch for head.weight")) == "u-1"
+    assert root(_measured_difference(1), _stated_failure("KeyError: 'tokens'")) == "u-1"
+    early = _stated_failure("RuntimeError: hash mismatch: 0x12 != 0x13", 10.0)
+    assert root(_measured_difference(1, 100.0), early) == "u-1"

@@ -106,3 +106,13 @@ def test_the_handled_exception_is_quoted(tmp_path: Path) -> None:
 def test_a_cell_of_three_words_is_a_sentence(tmp_path: Path, line: str, verdict: str) -> None:
     """In a row of many columns a term of failing counts in a cell of three words, not in one of two."""
     assert diagnose(tmp_path, STEPS + line + "\n").verdict == verdict
+
+
+@pytest.mark.parametrize(("line", "is_failure"), [("overlayfs: not supported here", False), ("Kernel panic", True)])
+def test_the_last_lines_of_a_kernel_are_no_ends_of_the_job(tmp_path: Path, line: str, is_failure: bool) -> None:
+    """A kernel goes on, so only lines that always mean a failure count."""
+    times = "".join(f"[Sat Nov 21 03:0{n}:45 2026] eth{n}: link becomes ready\n" for n in range(1, 9))
+    (tmp_path / "kern.log").write_text(f"{times}[Sat Nov 21 03:09:45 2026] {line} - not syncing: fatal\n")
+    (tmp_path / "train.log").write_text(STEPS)
+    root = triage.ingest(tmp_path).root_cause
+    assert (root is not None) is is_failure

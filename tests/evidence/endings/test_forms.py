@@ -72,3 +72,10 @@ def test_long_lines_are_classified_quickly(unit: str) -> None:
     started = time.perf_counter()
     classify(unit * (LONGEST_LINE // len(unit) + 1))
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize(("level", "form"), [("error", "unlike"), ("fatal", "fatal level")])
+def test_an_error_that_is_tried_again_is_no_end(level: str, form: str) -> None:
+    """The level of its logger alone makes it no failure, unless the level is fatal."""
+    assert classify("metrics of the gateway, trying again in 30 s", level).name == form
+    assert classify("metrics of the gateway", "error").name == "error level"

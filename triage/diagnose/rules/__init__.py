@@ -17,7 +17,7 @@ from triage.diagnose.candidates import READING, Candidate
 from triage.diagnose.causes import CHOOSING
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
-from triage.diagnose.rules import absence, calls, chains, links, machines, placement
+from triage.diagnose.rules import absence, calls, chains, links, machines, placement, victims
 from triage.model.evidence import Evidence
 
 Infer = Callable[[RuleContext], list[Evidence]]
@@ -74,10 +74,14 @@ WEIGHING: tuple[Weigh, ...] = (
     machines.first_of_burst,
     links.dead_peer,
     chains.stopped_before,
+    chains.differing_values,
     chains.own_words,
     chains.symptoms_follow,
     chains.outside_after,
+    chains.saved_before_stop,
     machines.kill_confirmed,
+    victims.inherit_ranks,
+    victims.lost_by_all,
     machines.nameless_kill,
     links.living_peer,
     machines.all_ranks,

@@ -6,13 +6,22 @@ from collections.abc import Iterable, Set
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
-from triage.diagnose.context import LONG_SILENCE, RuleContext, ranks_of
+from triage.diagnose.context import LONG_SILENCE, SANE_WORLD, RuleContext, ranks_of
 from triage.diagnose.phrases import agree
 from triage.evidence.inference import make_inferences
 from triage.model import Evidence, ExitDetail, InferenceDetail
 
-_CLIENTS = lazy_re(r"(\d+)/(\d+) clients joined")
+_STORE_COUNT = lazy_re(
+    r"\b(?P<joined>\d{1,7})/(?P<size>\d{1,7}) clients joined"
+    r"|Timed out .{0,80}store based barrier.{0,60}_key:1 \(world_size=(?P<world>\d{1,7}), ?"
+    r"(?:worker_count|num_workers_joined)=(?P<workers>\d{1,7})\b"
+)
+_WAITS_AT_STORE = lazy_re(
+    r"clients joined|store based barrier on rank:? (?P<rank>\d{1,7})|\[(?P<fetching>\d{1,7})\] is setting up NCCL"
+    r"|wait timeout after|DistStoreError: Socket Timeout"
+)
 _STORE_KEY = lazy_re(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
+_LONGEST_TEXT = 4000  # characters of a text that are searched for what a store says
 
 
 def _infer(rule: str, ranks: Iterable[int], text: str, evidence: Evidence) -> list[Evidence]:
@@ -21,16 +30,10 @@ def _infer(rule: str, ranks: Iterable[int], text: str, evidence: Evidence) -> li
 
 def rank_absent(context: RuleContext) -> list[Evidence]:
     """The store counts fewer clients than ranks, or is asked for the address of a rank that left no trace."""
-    present = set(context.ranks)
-    for fact in context.facts_with("clients joined"):
-        clients = _CLIENTS.search(fact.text)
-        if clients and int(clients[1]) < int(clients[2]):
-            absent = set(range(int(clients[2]))) - present if len(present) == int(clients[1]) else set()
-            more = f"; no file is from {format_ranks(absent)}" if absent else ""
-            # With ranks beyond the absent ones the world is as large as the job was told.
-            is_between = bool(absent) and max(absent) < max(present, default=-1)
-            text = f"{clients[1]} of {clients[2]} ranks reached the store{more}"
-            return _infer("never-joined" if is_between else "rank-absent", absent, text, fact)
+    counts = (count for count in context.once(_store_counts) if count[0] < count[1])
+    if (fewest := min(counts, default=None, key=lambda count: count[:2])) is not None:
+        return _infer_from_count(context, *fewest)
+    present = context.ranks
     wanted = {int(match[2]): fact for fact in context.facts_with("//cpu//") if (match := _STORE_KEY.search(fact.text))}
     if len(wanted) == 1:
         rank, fact = next(iter(wanted.items()))
@@ -38,6 +41,39 @@ def rank_absent(context: RuleContext) -> list[Evidence]:
             text = f"every process waits for the address of rank {rank}, and no file is from rank {rank}"
             return _infer("rank-absent", {rank}, text, fact)
     return []
+
+
+def _store_counts(context: RuleContext) -> list[tuple[int, int, Evidence]]:
+    """Return (processes that joined, size of the world, fact) of all facts with the count of a store."""
+    counts = []
+    for fact in (*context.facts_with("clients joined"), *context.facts_with("store based barrier")):
+        match = _STORE_COUNT.search(fact.text[:_LONGEST_TEXT])
+        if match:
+            counts.append((int(match["joined"] or match["workers"]), int(match["size"] or match["world"]), fact))
+    return counts
+
+
+def _infer_from_count(context: RuleContext, joined: int, size: int, fact: Evidence) -> list[Evidence]:
+    present = context.ranks
+    known = next((ranks for ranks in (present, context.once(_ranks_at_store)) if len(ranks) == joined), None)
+    absent = set(range(min(size, SANE_WORLD))) - known if known is not None else set()
+    more = f"; no file is from {format_ranks(absent)}" if absent and not absent & present else ""
+    more = more or (f"; {format_ranks(absent)} did not" if absent else "")
+    # With ranks beyond the absent ones the world is as large as the job was told.
+    is_started = bool(absent) and (max(absent) < max(present, default=-1) or bool(absent & present))
+    text = f"{joined} of {size} ranks reached the store{more}"
+    return _infer("never-joined" if is_started else "rank-absent", absent, text, fact)
+
+
+def _ranks_at_store(context: RuleContext) -> frozenset[int]:
+    """Return the ranks that gave up waiting at the store, as their lines or their texts say."""
+    ranks = set()
+    for fact in context.facts:
+        match = _WAITS_AT_STORE.search(fact.text[:_LONGEST_TEXT]) if fact.kind != "inference" else None
+        if match:
+            stated = match["rank"] or match["fetching"]
+            ranks.add(int(stated) if stated else fact.origin.rank)
+    return frozenset(rank for rank in ranks if rank is not None)
 
 
 def left_early(context: RuleContext) -> list[Evidence]:
@@ -53,12 +89,13 @@ def left_early(context: RuleContext) -> list[Evidence]:
     listed = ranks_of(coded)
     waiting = context.ranks_with("waiting", "peer-lost")
     unlisted = context.all_ranks - listed if len(listed) > 1 and context.one_host else set()
-    left = (set(context.finished) | unlisted) - waiting - context.failed
+    leaving = {rank for rank in context.all_ranks if context.doing.get(rank) == "leaving"}
+    left = (set(context.finished) | unlisted | leaving) - waiting - context.failed
     if not left or not waiting - left - context.finished:
         return []
-    how = (
-        "finished" if left <= context.finished else "ended without an error, as the launcher's list of failures shows,"
-    )
+    how = "ended without an error, as the launcher's list of failures shows,"
+    if left <= context.finished | leaving:
+        how = "finished" if left <= context.finished else "left, as the last lines show,"
     text = f"{format_ranks(left)} {how} while {format_ranks(waiting)} still waited for {_them(left)} in a collective"
     return _infer("left-early", left, text, stuck[0])
 
@@ -76,7 +113,7 @@ def done_while_others_wait(context: RuleContext) -> list[Evidence]:
     return _infer("left-early", left, f"{format_ranks(left)} finished, while {need}", stuck[0])
 
 
-def _awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], Evidence | None]:
+def find_awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], Evidence | None]:
     """Return who timed out, the few others that printed no error of their own, and the evidence for that."""
     waiting = context.ranks_with("waiting")
     absent = context.all_ranks - waiting - context.ranks_with("peer-lost") - context.failed
@@ -87,7 +124,7 @@ def _awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], Evid
 
 def one_rank_diverged(context: RuleContext) -> list[Evidence]:
     """The ranks that did not come had caught an error before, and went on without the others."""
-    waiting, absent, timeout = context.once(_awaited)
+    waiting, absent, timeout = context.once(find_awaited)
     caught = [fact for fact in context.handled if fact.origin.rank in absent and fact.kind == "exception"]
     if timeout is None or not caught or ranks_of(caught) != absent:
         return []
@@ -98,7 +135,7 @@ def one_rank_diverged(context: RuleContext) -> list[Evidence]:
 
 def compile_skew(context: RuleContext) -> list[Evidence]:
     """The ranks that did not come were compiling, as their last lines say."""
-    waiting, absent, timeout = context.once(_awaited)
+    waiting, absent, timeout = context.once(find_awaited)
     if timeout is None or any(context.doing.get(rank) != "compiling" for rank in absent):
         return []
     compiling = f"{format_ranks(absent)} {agree(absent, 'was', 'were')} compiling, as the last lines show,"
@@ -111,7 +148,7 @@ def uneven_steps(context: RuleContext) -> list[Evidence]:
     """The ranks that did not come had finished their epoch, as their last lines say. Rank 0 alone may just have more to
     do.
     """
-    waiting, absent, timeout = context.once(_awaited)
+    waiting, absent, timeout = context.once(find_awaited)
     if timeout is None or absent == {0} or any(context.doing.get(rank) != "epoch-over" for rank in absent):
         return []
     if any(context.doing.get(rank) == "epoch-over" for rank in waiting):
@@ -135,7 +172,7 @@ def missed_barrier(context: RuleContext) -> list[Evidence]:
 
 def never_joined(context: RuleContext) -> list[Evidence]:
     """Some ranks timed out in a collective, the others show no error of their own: they are the ones waited for."""
-    waiting, absent, timeout = context.once(_awaited)
+    waiting, absent, timeout = context.once(find_awaited)
     if timeout is None:
         return []
     joined = f"{format_ranks(absent)} {_describe_silence(context, absent)}did not join it{_unseen(context, absent)}"

@@ -92,6 +92,8 @@ def odd_operation(context: RuleContext) -> list[Evidence]:
         number, _ = numbers.most_common(1)[0]
         here = [wait for wait in same if wait.seq == number]
         if len(here) < 3:
+            if {wait.rank for wait in here} == context.all_ranks and (pair := _infer_pair(here, number or 0)):
+                return pair
             continue
         odd = _minority({wait.rank: wait.op for wait in here})
         if odd:
@@ -101,6 +103,21 @@ def odd_operation(context: RuleContext) -> list[Evidence]:
         if odd:
             return _infer_odd("shape-mismatch", odd, here, "in {0.op} of {0.numel} elements", number or 0)
     return []
+
+
+def _infer_pair(here: Sequence[Wait], number: int) -> list[Evidence]:
+    """The two ranks of a job wait in different operations, or in one of different sizes: either can be wrong."""
+    if len(here) != 2:
+        return []
+    first, second = here
+    is_same = first.op == second.op
+    if is_same and (None in (first.numel, second.numel) or first.numel == second.numel or _UNEVEN.search(first.op)):
+        return []
+    form = "in {0.op} of {0.numel} elements" if is_same else "in {0.op}"
+    collective = f"collective {number} of {first.label or 'the group'}"
+    waits = f"rank {first.rank} waits {form.format(first)}, rank {second.rank} {form.format(second)}"
+    rule = "shape-mismatch" if is_same else "divergent-call"
+    return make_inferences(rule, {first.rank, second.rank}, f"at {collective}, {waits}", first.fact)
 
 
 def _infer_odd(rule: str, odd: set[int], here: Sequence[Wait], form: str, number: int) -> list[Evidence]:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import CausalGraph, edge_holds
+from triage.model import Evidence, InferenceDetail
 
 # More causes of one finding are not listed, even where thousands of failures are unknown.
 _MOST_CAUSES = 64
 # A failure that follows an outside stop within so many seconds comes from the stop.
 _STOP_EFFECT = 120.0
+# What programs print that compare the values of their ranks themselves.
+_REPORTS_DIFFERENCE = lazy_re(
+    r"(?i)\bdis(?:agree|crepanc)|\bdiffer(?:s|ed|ent|ing)?\b|\bdiverge|\bmis-?match|\bin-?consisten|\bconsistency\b"
+    r"|\bnot (?:all )?(?:the same|identical|equal|consistent|in sync)\b|\bde-?sync|\bout of sync"
+    r"|\bdo(?:es)?(?: not|n.t) match"
+)
+_OF_SHAPES = lazy_re(r"(?i)\b(?:size|shape|dtype|type|dimension|version|key|device)s? mis-?match|\bsizes? of\b")
+_LONGEST_REPORT = 2000
 
 
 def catalog_edges(graph: CausalGraph) -> None:
@@ -29,6 +40,16 @@ def stopped_before(graph: CausalGraph) -> None:
             is_failure = effect.role in ("cause", "either") and effect.indicates != "outside"
             if is_failure and _begins_soon_after(stop, effect):
                 graph.add_edge(stop, effect, "it began after the job was stopped")
+
+
+def differing_values(graph: CausalGraph) -> None:
+    """An exception that says that values are not the same follows from the difference that the logged values show."""
+    measured = [one for one in graph.candidates if any(map(_is_measured_difference, one.facts))]
+    for cause in measured:
+        for effect in graph.candidates:
+            is_check = effect.signature is None and any(_reports_difference(fact.text) for fact in effect.facts)
+            if is_check and not effect.clearly_before(cause):
+                graph.add_edge(cause, effect, "it reports that values differ, as the logged values show")
 
 
 def own_words(graph: CausalGraph) -> None:
@@ -70,6 +91,28 @@ def outside_after(graph: CausalGraph) -> None:
                 is_inside = cause.indicates != "outside" and (cause.role == "cause" or cause.indicates == "ending")
                 if is_inside and not cause.is_exit_only and not effect.clearly_before(cause):
                     graph.add_edge(cause, effect, "the job was stopped after this failure")
+
+
+def saved_before_stop(graph: CausalGraph) -> None:
+    """A job that was stopped from outside had saved its state, as last lines show: then little is lost."""
+    context = graph.context
+    savers = sorted(rank for rank, action in context.doing.items() if action == "saved")
+    steps = [context.last_step[rank] for rank in savers if rank in context.last_step]
+    if not savers:
+        return
+    for stop in graph.candidates:
+        if stop.indicates == "outside" or any(fact.kind == "scheduler" for fact in stop.facts):
+            step = f" at step {max(steps)}" if steps else ""
+            stop.why.append(f"Stopped after saving{step}, as the last lines of {format_ranks(savers)} show")
+
+
+def _is_measured_difference(fact: Evidence) -> bool:
+    return isinstance(fact.detail, InferenceDetail) and fact.detail.rule == "value-diverged"
+
+
+def _reports_difference(text: str) -> bool:
+    start = text[:_LONGEST_REPORT]
+    return _REPORTS_DIFFERENCE.search(start) is not None and _OF_SHAPES.search(start) is None
 
 
 def _begins_soon_after(stop: Candidate, effect: Candidate) -> bool:

@@ -8,6 +8,7 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph, root_tier
 from triage.diagnose.phrases import join_names
 
+_LEAST_REPORTS = 2  # ranks that must report a lost peer before the one that does not is that peer
 _ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
 
 
@@ -60,16 +61,23 @@ def heartbeat_location(graph: CausalGraph) -> None:
         peers, devices = candidate.values.get("peer", ()), candidate.values.get("device", ())
         if len(peers) != 1 or len(devices) != 1:
             continue
-        ranks = _ranks_at(graph.context, peers[0], int(devices[0]))
+        named = f"The message names device {devices[0]} of {peers[0]}"
+        ranks, why = _ranks_at(graph.context, peers[0], int(devices[0])), "which is rank {}"
+        if len(ranks) != 1:
+            ranks, why = _only_other(graph.context, candidate), "and rank {} is the only one that does not report it"
         if len(ranks) != 1:
             continue
         rank = next(iter(ranks))
-        graph.set_suspects(
-            candidate, ranks, f"The message names device {devices[0]} of {peers[0]}, which is rank {rank}"
-        )
+        graph.set_suspects(candidate, ranks, f"{named}, {why.format(rank)}")
         for cause in graph.ordered:
             if _is_failure_of(cause, rank, candidate) and not candidate.clearly_before(cause):
                 graph.add_edge(cause, candidate, f"rank {rank}, whose heartbeat was lost, had failed")
+
+
+def _only_other(context: RuleContext, lost: Candidate) -> set[int]:
+    """Return the one rank that does not report a peer that all others lost; empty where it is not one of many."""
+    others = set(context.all_ranks - lost.observed_rank_set)
+    return others if len(others) == 1 and len(lost.observed_rank_set) >= _LEAST_REPORTS else set()
 
 
 def _is_failure_of(cause: Candidate, rank: int, lost: Candidate) -> bool:

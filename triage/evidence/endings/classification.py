@@ -76,7 +76,7 @@ def classify(text: str, level: str = "") -> LineForm:
                 continue
             best = LineForm(form.name, form.runtime, form.strength, form.weight, form.points_to)
     by_level = _of_level(level)
-    if by_level.weight > best.weight:
+    if by_level.weight > best.weight and not (by_level.strength == "weak" and goes_on(line)):
         return by_level
     if best is UNLIKE and not (is_support or is_help or is_low) and (term := find_failure_term(line)):
         weight = STATEMENT if term[0].isalnum() else HINT

@@ -16,6 +16,8 @@ from triage.scan.interface import ScanResult
 
 Read = Callable[[int, int], bytes]
 _MOST_WRITERS = 4096
+# A kernel goes on when a job ends: its last lines are no ends of the job. Seconds in brackets may be a program's, too.
+_KERNEL_LAYERS = frozenset(("dmesg -T", "kernel in syslog", "kernel in a journal with ISO stamps"))
 _LONGEST_RECORD = 4000
 
 
@@ -48,7 +50,8 @@ def _make_ending(text: Text, group: LastLines) -> Evidence | None:
         lines += parsed
         level = read_level(physical.data[:_LONGEST_RECORD].decode("utf-8", "replace"))
         levels += [level or read_level(line.parsed.text) for line in parsed]
-    chosen = choose_line(lines, levels, strong_only=group.usual_behind > 0)
+    is_of_kernel = all(not _KERNEL_LAYERS.isdisjoint(line.parsed.layers) for line in lines)
+    chosen = choose_line(lines, levels, strong_only=is_of_kernel or group.usual_behind > 0)
     if chosen is None:
         return None
     form = chosen.form

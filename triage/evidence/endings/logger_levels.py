@@ -50,6 +50,8 @@ _JSON_LEVEL = lazy_re(
     r'"(?:level|levelname|lvl|severity|severityText|SeverityText|log\.level|@l|status|loglevel|priority)"\s*:\s*'
     rf'(?:\{{[^{{}}]{{0,80}}"name"\s*:\s*)?"(?i:(?P<fatal>{_FATAL_NAMES}|ERROR\+\d)|(?P<error>{_ERROR_NAMES}))"'
 )
+# CRI writes whether a line is full (F) before it: no level.
+_CRI = lazy_re(r"^\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP](?::\w{1,20})? ")
 _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 # Number of a level and the smallest and largest that mean an error, and a fatal one.
 _JSON_NUMBER = lazy_re(
@@ -60,7 +62,7 @@ _JSON_HEAD = 4000
 
 def read_level(raw: str) -> Level:
     """Return the level of a line with its prefix; empty where it states none."""
-    raw = _COLOUR.sub("", raw)
+    raw = _COLOUR.sub("", _CRI.sub("", raw))
     if '{"' in raw[:200] or '": ' in raw[:60]:
         return _read_json_level(raw[:_JSON_HEAD])
     head = raw[:_HEAD]

@@ -1,0 +1,78 @@
+"""What a launcher says about other processes is no failure of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import triage
+from triage.diagnose.attribution import attribute
+from triage.diagnose.launcher_reports import is_launcher_report
+
+from .factories import exited, fact, job_of, raised
+
+REPORTS = [
+    "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing an abort",
+    "Exception: Command '['python', 'train.py']' returned non-zero exit status 1.",
+    "LauncherError: 2 of 8 workers failed",
+    "RuntimeError: Distributed job exited with exception. Please check logs in directory: /scratch/logs.",
+    "ExecuteUserScriptError: ExitCode 1",
+    "RuntimeError: process 17 died unexpectedly",
+    "RuntimeError: The training job stopped: a worker exited with exception. See the logs in the directory: out",
+]
+
+
+@pytest.mark.parametrize("text", REPORTS)
+def test_an_exception_about_a_process_is_a_report(text: str) -> None:
+    """Without a rank it is the launcher's; a rank's own program may start processes too."""
+    assert is_launcher_report(raised(text, None))
+    assert not is_launcher_report(raised(text, 3))
+
+
+@pytest.mark.parametrize(("text", "rank"), [(REPORTS[0], None), ("ValueError: no tokens", 2)])
+def test_a_report_is_not_the_exception_of_the_only_rank_that_ended_with_a_code(text: str, rank: int | None) -> None:
+    """The last exception of the only file is that rank's own, unless the launcher raised it."""
+    facts, _ = attribute([exited(2, 1), raised(text, None, offset=9)], job_of(4))
+    assert [one.origin.rank for one in facts if one.kind == "exception"] == [rank]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ValueError: bad status in row 7",
+        "KeyError: 'exit'",
+        "RuntimeError: task 3 is empty",
+        "Exception: worker 3 failed with error: CUDA out of memory",
+    ],
+)
+def test_other_exceptions_are_no_reports(text: str) -> None:
+    """Words such as status or task alone do not make one."""
+    assert not is_launcher_report(raised(text, None))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("[proxy:0:1@node7] HYD_pmcd_pmip_control_cmd_cb (proxy/pmip_cb.c:480): assert (!closed) failed", True),
+        ("[mpiexec@node7] HYDT_bscu_wait_for_completion (tools/bootstrap/utils/bscu_wait.c:109): terminated", True),
+        ("proxy for mpiexec: assert (size > 0) failed", False),
+    ],
+)
+def test_lines_of_a_process_manager(line: str, expected: bool) -> None:
+    """Hydra's own assertions fail when a process is gone; a program's do not count as such."""
+    assert is_launcher_report(fact(line, kind="ending")) == expected
+
+
+def test_a_report_does_not_outweigh_what_the_ranks_show(tmp_path: Path) -> None:
+    """The ranks wait for one that never came; that the launcher then raises is no cause."""
+    waits = "torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 3/4 clients joined.\n"
+    head = "Traceback (most recent call last):\n"
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.log").write_text(f'{head}  File "a.py", line 3, in f\n    g()\n{waits}')
+    (tmp_path / "launcher.log").write_text(
+        f'{head}  File "/opt/bin/run", line 8, in <module>\n    go()\n{REPORTS[0]}\n'
+    )
+    cause = triage.ingest(tmp_path).root_cause
+    assert cause is not None
+    assert (cause.signature, cause.ranks) == ("launch.wrong-world-size", (3,))

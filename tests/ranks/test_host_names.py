@@ -1,0 +1,125 @@
+"""Several names of one host: what stands together is one host, unless a name stands with several."""
+
+from __future__ import annotations
+
+from triage.model.evidence import Origin
+from triage.ranks.host_names import HostNames
+from triage.ranks.identity import JobMap
+from triage.ranks.prefix import parse_prefix
+
+
+def test_two_names_that_stand_together_are_one_host() -> None:
+    """The pod in the prefix, and the machine that NCCL names behind it."""
+    names = HostNames()
+    names.learn("train-worker-0", "outer prefix", "gpu17", "prefix")
+    names.learn("train-worker-1", "outer prefix", "gpu18", "prefix")
+    names.resolve()
+    assert names.canonical == {"train-worker-0": "gpu17", "train-worker-1": "gpu18"}
+
+
+def test_the_innermost_of_three_names_counts() -> None:
+    """A collector's pod around the pod of a file around the machine."""
+    names = HostNames()
+    names.learn("outer-0-abcde", "outer prefix", "train-0", "prefix")
+    names.learn("train-0", "file", "gpu17", "text")
+    names.resolve()
+    assert names.canonical == {"outer-0-abcde": "gpu17", "train-0": "gpu17"}
+
+
+def test_a_name_before_the_lines_of_several_hosts_gathers_them() -> None:
+    """It is no host of these lines, and none of their names is its own."""
+    names = HostNames()
+    names.learn("console-pod", "outer prefix", "gpu17", "prefix")
+    names.learn("console-pod", "outer prefix", "gpu18", "prefix")
+    names.resolve()
+    assert names.gatherers == {"console-pod"}
+    assert names.canonical == {}
+
+
+def test_pods_on_one_machine_stay_apart() -> None:
+    """Each has a local rank 0 of its own."""
+    names = HostNames()
+    names.learn("train-0", "outer prefix", "gpu17", "prefix")
+    names.learn("train-1", "outer prefix", "gpu17", "prefix")
+    names.resolve()
+    assert names.canonical == {}
+
+
+def test_names_that_differ_in_numbers_only_are_two_machines() -> None:
+    """The directory of node30 may hold the console of node31."""
+    names = HostNames()
+    names.learn("node30", "file", "node31", "prefix")
+    names.resolve()
+    assert names.canonical == {}
+
+
+def test_the_log_of_the_machine_beside_does_not_hide_its_other_name() -> None:
+    """`node_1/` has the lines of node43, and `node43/` those of its kernel."""
+    names = HostNames()
+    names.learn("node_1", "file", "node43", "prefix")
+    names.learn("node43", "file", "node43", "prefix")
+    names.resolve()
+    assert names.canonical == {"node_1": "node43"}
+
+
+def test_a_host_whose_file_has_lines_of_others_stays_a_host() -> None:
+    """The first node's file is often the console of all."""
+    names = HostNames()
+    for host in ("node0", "node1", "node2"):
+        names.learn("node0", "file", host, "prefix")
+    names.resolve()
+    assert names.gatherers == set()
+
+
+def test_a_local_rank_is_joined_through_both_names() -> None:
+    """The table names the machine, the lines of the pod only the pod."""
+    job = JobMap()
+    job.learn("pods.log", Origin(local_rank=1, host="train-worker-3"))
+    job.learn("pods.log", Origin(rank=13, local_rank=1, host="gpu17"))
+    job.learn_same_host("pods.log", "train-worker-3", "gpu17", is_stated=True)
+    job.resolve()
+    origin = job.complete("pods.log", Origin(local_rank=1, host="train-worker-3"))
+    assert (origin.rank, origin.host) == (13, "gpu17")
+
+
+def test_the_host_of_a_collector_is_not_that_of_a_rank() -> None:
+    """Where its own lines name another."""
+    job = JobMap()
+    for rank in (0, 1):
+        job.learn("all.log", Origin(rank=rank, host=f"gpu{rank}"))
+        job.learn("all.log", Origin(rank=rank, host="console"))
+        job.learn_same_host("all.log", "console", f"gpu{rank}")
+    job.resolve()
+    assert job.complete("all.log", Origin(rank=1, host="console")).host == "gpu1"
+    assert job.ranks_by_host() == {"gpu0": (0,), "gpu1": (1,)}
+
+
+def test_a_stated_host_counts_where_no_prefix_names_one() -> None:
+    """`node7: rank 3 ready` on the driver's own node."""
+    job = JobMap()
+    job.learn("driver.log", Origin(rank=3, pid=81))
+    job.learn("driver.log", Origin(rank=4, host="node8"))
+    for rank in (3, 4):
+        job.learn_host_of_rank(rank, "node7")
+    job.resolve()
+    assert job.ranks_by_host() == {"node7": (3,), "node8": (4,)}
+
+
+def test_a_prefix_within_a_prefix_has_two_hosts() -> None:
+    """The inner one is that of the line, the outer one is remembered; equal ones are one."""
+    line = parse_prefix("[pod/train-0/main] node7:412:980 [0] NCCL INFO Bootstrap")
+    assert (line.origin.host, line.outer_host) == ("node7", "train-0")
+    assert parse_prefix("[pod/node7/main] node7:412:980 [0] NCCL INFO Bootstrap").outer_host == ""
+    assert parse_prefix("[pod/node7/main] step 3").outer_host == ""
+
+
+def test_a_name_is_better_than_an_address() -> None:
+    """Ray names the address of a worker, its directory the host."""
+    job = JobMap()
+    job.learn("a.log", Origin(rank=1, host="gpu17"))
+    job.learn("b.log", Origin(rank=1, host="10.0.0.8"))
+    job.learn("b.log", Origin(rank=2, host="10.0.0.9"))
+    job.resolve()
+    assert job.complete("b.log", Origin(rank=1, host="10.0.0.8")).host == "gpu17"
+    assert job.complete("b.log", Origin(rank=2, host="10.0.0.9")).host == "10.0.0.9"
+    assert job.complete("b.log", Origin(rank=2, host="gpu18")).host == "gpu18"

@@ -1,0 +1,135 @@
+"""triage.records.pairing_lines"""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.model.evidence import Origin
+from triage.ranks.layouts import detect_layout
+from triage.records.pairing_lines import Pairing, find_pairings
+from triage.records.text import Text
+
+
+def pairings(line: str) -> list[Pairing]:
+    """Return what one line joins."""
+    data = line.encode()
+    text = Text("job.log", lambda at, length: data[at : at + length], len(data), 1970, detect_layout(data))
+    return list(find_pairings(text, b"", data, 0))
+
+
+@pytest.mark.parametrize(
+    ("line", "origin"),
+    [
+        ("(Worker pid=403) [Rank 3] started", Origin(rank=3, pid=403)),
+        ("(TrainController pid=21) - (ip=10.0.0.1, pid=2395) world_rank=1, local_rank=1, node_rank=0", (1, 1, 2395)),
+        ("2026-11-21 03:07:45.372 | INFO     | train:main:30 - rank 2 | pid 402 | started", Origin(rank=2, pid=402)),
+        ("rank 3 pid 413 host node1", Origin(rank=3, pid=413)),
+        ("INFO [pid 413] Rank 3 ready", Origin(rank=3, pid=413)),
+        ("process 413 is rank 3", Origin(rank=3, pid=413)),
+        (
+            "node2:412:412 [1] NCCL INFO comm 0xa rank 5 nRanks 8 nNodes 2 localRanks 4 localRank 1 MNNVL 0",
+            (5, 1, None),
+        ),
+        ("root 413 0.0 python -u train.py --local_rank=3", Origin(local_rank=3, pid=413)),
+        ("process 413 spawned with command: ['python', '-u', 'train.py', '--local_rank=1']", (None, 1, 413)),
+    ],
+)
+def test_lines_that_pair_a_process_are_read(
+    line: str, origin: Origin | tuple[int | None, int | None, int | None]
+) -> None:
+    """Tags of workers, tables of launchers, NCCL's ranks, and lists of processes."""
+    (pairing,) = pairings(line)
+    wanted = origin if isinstance(origin, Origin) else Origin(rank=origin[0], local_rank=origin[1], pid=origin[2])
+    joined = pairing.origin
+    assert (joined.rank, joined.local_rank, joined.pid) == (wanted.rank, wanted.local_rank, wanted.pid)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[rank3]: DataLoader worker (pid 79527) is killed by signal: Killed.",
+        "rank 2 killed process 412, pid 412",
+        "pid 412 waits, rank 3 local loss 2",
+        "pid 412: connection closed by rank 3",
+        "rank 1 pid 411, rank 2 pid 412",
+    ],
+)
+def test_the_pid_of_another_process_is_not_joined(line: str) -> None:
+    """A rank that reports on another process is not that process; two pairs in a line are none."""
+    assert not [pairing for pairing in pairings(line) if None not in (pairing.origin.pid, pairing.origin.rank)]
+
+
+def test_the_world_of_deepspeed_gives_every_rank() -> None:
+    """Its launcher prints which hosts have which ranks."""
+    line = "[INFO] [launch.py:162:main] global_rank_mapping=defaultdict(<class 'list'>, {'n1': [0, 1], 'n2': [2, 3]})"
+    assert {(one.origin.host, one.origin.local_rank, one.origin.rank) for one in pairings(line + " nnodes=2")} == {
+        ("n1", 0, 0),
+        ("n1", 1, 1),
+        ("n2", 0, 2),
+        ("n2", 1, 3),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "node"),
+    [
+        ("+ torchrun --nnodes 2 --node_rank 1 --nproc_per_node 4 train.py", (1, 4, 2)),
+        ("+ accelerate launch --num_machines 2 --machine_rank 1 train.py", (1, -1, 2)),
+        ("SLURM_NODEID=1 SLURM_NNODES=2 SLURM_NTASKS_PER_NODE=4", (1, 4, 2)),
+        ("[INFO] [launch.py:145:main] nnodes=2, num_local_procs=2, node_rank=1", (1, 2, 2)),
+    ],
+)
+def test_commands_and_settings_state_the_node(line: str, node: tuple[int, int, int]) -> None:
+    """Index of the node, processes on it, number of nodes; -1 is unknown."""
+    (pairing,) = pairings(line)
+    assert (pairing.node, pairing.node_size, pairing.nodes) == node
+
+
+def test_an_agent_of_hccl_is_a_member_of_its_communicator() -> None:
+    """Its rank is one of the job only if no communicator is larger."""
+    (pairing,) = pairings(
+        "[INFO] HCCL(271,python):2026-11-21-03:07:45.372.001 [x.cc:1][4]SetupAgent, rankId[5], rankSize[8]"
+    )
+    assert (pairing.origin.rank, pairing.origin.pid, pairing.members) == (5, 271, 8)
+
+
+@pytest.mark.parametrize(
+    ("line", "pid"),
+    [
+        ("(RayTrainWorker pid=81) global rank 3 ready, local rank 1", 81),
+        ("(RayTrainWorker pid=81) local rank 1: rank 3 is up, world size 8", 81),
+        ("(RayTrainWorker pid=81) rank 3 died, local rank 1", None),  # about another, perhaps
+        ("Nov 21 03:07:45 node1 train[77]: global rank 3 ready, local rank 1", None),  # the pid of a collector
+    ],
+)
+def test_the_pid_of_a_worker_is_that_of_its_rank(line: str, pid: int | None) -> None:
+    """Where the line introduces its writer, and the prefix is that of a worker."""
+    (pairing,) = pairings(line)
+    assert (pairing.origin.rank, pairing.origin.local_rank, pairing.origin.pid) == (3, 1, pid)
+
+
+def test_a_prefix_with_a_local_rank_joins_a_rank_behind_it() -> None:
+    """torchrun's tee before the record of a logger."""
+    (pairing,) = pairings("[default1]:2026-06-28 06:36:54,319 [rank 9] INFO trainer: loading")
+    assert (pairing.origin.rank, pairing.origin.local_rank) == (9, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "joined"),
+    [
+        ("rank 3 of 8 on node1", Origin(rank=3, host="node1")),
+        ("[3]<stderr>:started, hostname: node1", Origin(rank=3, host="node1")),
+        ("rank 3 of 8 on node1, pid 412", Origin(rank=3, pid=412, host="node1")),
+        ("=   RANK 3 PID 412 RUNNING AT node1", Origin(rank=3, pid=412, host="node1")),
+        ("[node1:99] MCW rank 3 bound to socket 0", Origin(rank=3, host="node1")),
+    ],
+)
+def test_a_rank_is_joined_with_the_host_that_it_names(line: str, joined: Origin) -> None:
+    """A process introduces itself, or a launcher lists it."""
+    (pairing,) = pairings(line)
+    assert (pairing.origin.rank, pairing.origin.pid, pairing.origin.host) == (joined.rank, joined.pid, joined.host)
+
+
+def test_the_host_of_another_process_is_not_joined() -> None:
+    """A rank that connects to a store does not run there."""
+    assert not pairings("rank 3: connecting to the store, host: node1")

@@ -1,0 +1,35 @@
+"""Tell what a launcher says about other processes from failures: it repeats that one of them ended, and not why."""
+
+from __future__ import annotations
+
+from triage.base.lazy_re import lazy_re
+from triage.model import Evidence
+
+_PROCESS = (
+    r"(?:process(?:es)?|sub-?process(?:es)?|ranks?|workers?|tasks?|jobs?|child(?:ren)?|commands?|nodes?|containers?|pods?"
+    r"|actors?|scripts?|replicas?)"
+)
+_ENDED = (
+    r"(?:exit(?:s|ed)?|terminated?|die[sd]?|fail(?:s|ed)?|end(?:s|ed)?|return(?:s|ed)?|finish(?:es|ed)?|was killed)"
+)
+_REPORT = lazy_re(
+    rf"(?i)\b{_PROCESS}\b.{{0,300}}?\b{_ENDED}\b.{{0,40}}?\b(?:non-?zero|exit[ _-]?code|status|code|signal|unexpectedly"
+    rf"|with (?:an? )?(?:exception|errors?|failures?))\b(?! ?[:=] ?[A-Za-z])"
+    rf"|\b(?:one or more|some|\d{{1,7}}(?: of \d{{1,7}})?) (?:of the )?(?:remote |local |training )?{_PROCESS}"
+    rf" (?:have |has )?{_ENDED}\b|\bexit[ _]?code[ :=]{{1,3}}-?[1-9]"
+)
+# What MPI's process managers print themselves; an assertion there fails when a process is gone.
+_MANAGER = lazy_re(
+    r"^\W{0,4}\[?(?:proxy:\d{1,7}:\d{1,7}|mpiexec)@[^\]\s]{1,80}\]|^\W{0,4}(?:PMIU?|HYDU?|PRTE|ORTE)_\w{1,60} ?\("
+)
+_LONGEST_REPORT = 1000
+
+
+def is_launcher_report(fact: Evidence) -> bool:
+    """Whether a fact of no known rank says only that some process ended, or is of MPI's process manager."""
+    origin = fact.origin
+    if origin.rank is not None or origin.local_rank is not None:
+        return False
+    if fact.kind == "ending":
+        return _MANAGER.search(fact.text[:_LONGEST_REPORT]) is not None
+    return fact.kind == "exception" and _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None

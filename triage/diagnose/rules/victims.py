@@ -1,0 +1,145 @@
+"""A failure of a machine names no rank: the ranks of that machine that it hit directly are where the job failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from typing import NamedTuple
+
+from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_ranks
+from triage.diagnose.candidates import Candidate
+from triage.diagnose.context import RuleContext, ranks_of
+from triage.diagnose.graph import CausalGraph, root_tier
+from triage.diagnose.memory_kills import is_at_other_time, killed_process, may_be_rank
+from triage.diagnose.phrases import agree
+from triage.diagnose.rules.absence import find_awaited, left_first
+from triage.ranks.identity import short_host
+
+_LOGS = frozenset(("kernel", "scheduler"))
+# How a rank reports the end of a process that belongs to it, such as a worker of its DataLoader.
+_HELPER = lazy_re(
+    r"(?i)\b(?P<role>worker|child|subprocess|process|helper)\b[^\n]{0,40}?\bpid[ =:]{1,3}(?P<pid>\d{2,7})\b"
+    r"[^\n]{0,60}?\b(?P<end>kill|exit|die|terminat)"
+)
+# What ranks only suffer from others, and how the launcher or somebody outside ended them.
+_ECHOES = frozenset(("outside", "ending", "killed", "peer-lost", "waiting", "stopped-by-launcher", "stalled"))
+_LOCAL = frozenset(("same-rank", "same-host"))
+_LONGEST_TEXT = 4000
+
+
+class Victims(NamedTuple):
+    """The ranks that a failure of a machine hit directly, and how that is known."""
+
+    ranks: Set[int]
+    reason: str
+
+
+def inherit_ranks(graph: CausalGraph) -> None:
+    """A failure of a machine takes the ranks there that show its direct effect, or that alone fell silent."""
+    for cause in graph.candidates:
+        if _is_of_machine(cause):
+            effects = [one for one in graph.candidates if cause.id in one.explained_by]
+            answers = (find(graph.context, cause, effects) for find in _WAYS)
+            victims = next((one for one in answers if one is not None), None)
+            if victims is not None:
+                graph.set_suspects(cause, victims.ranks, victims.reason)
+
+
+def lost_by_all(graph: CausalGraph) -> None:
+    """The end that a launcher reports once, without a rank, is that of the only rank that lost no peer."""
+    ranks = ranks_of(left_first(graph.context))
+    if len(ranks) != 1:
+        return
+    for candidate in graph.candidates:
+        is_report = len(candidate.facts) == 1 and candidate.facts[0].kind == "exit" and candidate.facts[0].count == 1
+        if is_report and not candidate.observed_ranks and candidate.suspects is None:
+            graph.set_suspects(
+                candidate, ranks, f"{format_ranks(ranks)}: all other ranks lost the connection to a peer"
+            )
+
+
+def _is_of_machine(cause: Candidate) -> bool:
+    """Whether it is a cause that logs of machines state, without a rank."""
+    if cause.role != "cause" or cause.observed_ranks or cause.suspects is not None or cause.demotion_reason:
+        return False
+    return any(fact.kind in _LOGS for fact in cause.facts)
+
+
+def _find_owners(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
+    """Find the ranks that report the end of a process of theirs that the cause names."""
+    pids = {pid for fact in cause.facts if (pid := fact.fields.get("pid"))}
+    owners: dict[int, str] = {}
+    for fact in (fact for one in effects for fact in one.facts) if pids else ():
+        helper = _HELPER.search(fact.text[:_LONGEST_TEXT])
+        if helper and helper["pid"] in pids:
+            end = "was killed" if helper["end"].lower() == "kill" else "ended"
+            for rank in _choose_on_machine(context, cause, {fact.origin.rank}):
+                owners[rank] = f"{helper['role'].lower()} {helper['pid']} {end}"
+    ends = [f"{format_ranks([rank])}: its {end}" for rank, end in sorted(owners.items())]
+    return Victims(owners.keys(), "; ".join(ends[:4])) if owners else None
+
+
+def _find_direct_effect(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
+    """Find the ranks that show the most direct effect of the cause: signatures list their effects in this order."""
+    by_id = {effect.id: effect for effect in effects}
+    is_placed = _has_known_host(context, cause)
+    for edge in cause.signature.causal_edges if cause.signature else ():
+        effect = by_id.get(edge.signature)
+        if effect is None or effect.is_inferred or effect.indicates in _ECHOES or root_tier(effect) is None:
+            continue
+        ranks = _choose_on_machine(context, cause, effect.observed_ranks)
+        if ranks and (is_placed or (edge.scope in _LOCAL and len(ranks) == 1)):
+            shows = agree(ranks, "shows", "show")
+            return Victims(ranks, f"{format_ranks(ranks)} {shows} its direct effect, {effect.id}")
+    return None
+
+
+def _find_killed(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
+    """Find the only rank of the machine that was killed, where one process that may be a rank was killed."""
+    killed = {process: fact for fact in cause.facts if (process := killed_process(fact)) is not None}
+    if len({pid for pid, _ in killed}) != 1 or not cause.hosts or not all(may_be_rank(name) for _, name in killed):
+        return None
+    line = next(iter(killed.values()))
+    ends = [fact for one in effects if one.indicates == "killed" for fact in one.facts]
+    ranks = _choose_on_machine(context, cause, ranks_of(fact for fact in ends if not is_at_other_time(line, fact)))
+    if len(ranks) != 1 or ranks != _choose_on_machine(context, cause, ranks_of(ends)):
+        return None
+    return Victims(ranks, f"{format_ranks(ranks)}: the only rank there that was killed")
+
+
+def _find_silent(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
+    """Find the ranks of the machine for which all others waited in vain."""
+    waiting, absent, _ = context.once(find_awaited)
+    explains_wait = any(waiting & one.observed_rank_set for one in effects)
+    if not absent or not explains_wait or _choose_on_machine(context, cause, absent) != absent:
+        return None
+    return Victims(absent, f"{format_ranks(absent)} fell silent there; {format_ranks(waiting)} waited in vain")
+
+
+def _find_lost(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
+    """Find the only rank of the job to which no other rank's complaint of a lost peer is left."""
+    complaining = {rank for one in effects if one.indicates == "peer-lost" for rank in one.observed_ranks}
+    others = context.all_ranks - complaining - context.finished
+    if not complaining or len(others) != 1 or not cause.hosts:
+        return None
+    if _choose_on_machine(context, cause, others) != others:
+        return None
+    return Victims(others, f"{format_ranks(others)}: all other ranks lost the connection to a peer")
+
+
+_WAYS = (_find_owners, _find_direct_effect, _find_killed, _find_silent, _find_lost)
+
+
+def _choose_on_machine(context: RuleContext, cause: Candidate, ranks: Iterable[int | None]) -> set[int]:
+    """Return which of the ranks ran on the host of the cause; all of them, if no file says what ran on that host."""
+    known = {rank for rank in ranks if rank is not None}
+    if not _has_known_host(context, cause):
+        return known
+    hosts = {short_host(host) for host in cause.hosts}
+    return {rank for rank in known if hosts.intersection(context.hosts.get(rank, ()))}
+
+
+def _has_known_host(context: RuleContext, cause: Candidate) -> bool:
+    """Whether the files say of at least one rank that it ran on the host of the cause."""
+    hosts = {short_host(host) for host in cause.hosts}
+    return any(hosts.intersection(names) for names in context.hosts.values())

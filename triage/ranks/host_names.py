@@ -1,0 +1,80 @@
+"""Several names of one host: that of its pod, that of the machine, that of the file of its lines.
+
+Two names stand together where a prefix stands within another (`[pod/train-0/main] node7:412:980 [0] NCCL INFO`), where
+the lines of a file named after one name another, and where a process introduces itself behind a prefix. They are one
+host if each of them stands with one other only, and they do not look alike. A name that stands with several hosts
+gathers the lines of others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Literal
+
+from triage.base.lazy_re import lazy_re
+
+Place = Literal["file", "outer prefix", "prefix", "text"]
+_DIGITS = lazy_re(r"\d+")
+PLACES: tuple[Place, ...] = ("file", "outer prefix", "prefix", "text")
+
+
+@dataclass
+class HostNames:
+    """Which names stand together; after `resolve`, `canonical` and `gatherers`.
+
+    `canonical` gives for a name the one that stands innermost, that of the machine. `gatherers` are no hosts of the
+    lines that they stand before.
+    """
+
+    canonical: dict[str, str] = field(default_factory=dict)
+    gatherers: set[str] = field(default_factory=set)
+    _inner: dict[str, dict[Place, set[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
+    _outer: dict[str, dict[Place, set[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
+
+    def learn(self, outer: str, outer_place: Place, inner: str, inner_place: Place) -> None:
+        """Add two names that stand together, the outer one first."""
+        self._inner[outer][inner_place].add(inner)
+        self._outer[inner][outer_place].add(outer)
+
+    def resolve(self) -> None:
+        """Find out which names are one host."""
+        named_by_lines = {name for places in self._inner.values() for name in places.get("prefix", ())}
+        self.gatherers = {
+            name
+            for name, places in self._inner.items()
+            if len(places.get("prefix", ())) > 1 and name not in named_by_lines
+        }
+        unclear = {
+            name
+            for names in (self._inner, self._outer)
+            for name, places in names.items()
+            if self._has_several(name, places)
+        }
+        self.canonical = {}
+        for name in sorted(self._inner):
+            machine = self._innermost(name, unclear)
+            if machine != name:
+                self.canonical[name] = machine
+
+    def _has_several(self, name: str, places: dict[Place, set[str]]) -> bool:
+        return any(len(names - self.gatherers - {name}) > 1 for names in places.values())
+
+    def _innermost(self, name: str, unclear: set[str]) -> str:
+        """Return the name that stands innermost, as far as each step is to the only one."""
+        passed = {name}
+        while name not in unclear and name not in self.gatherers:
+            names = self._inner.get(name, {})
+            following = next(
+                (min(others) for place in reversed(PLACES) if (others := names.get(place, set()) - {name})), name
+            )
+            if following in passed or following in unclear or _look_alike(name, following):
+                break
+            passed.add(following)
+            name = following
+        return name
+
+
+def _look_alike(name: str, other: str) -> bool:
+    """Do names differ in their numbers only? Then they are two machines of one scheme."""
+    return _DIGITS.sub("#", name) == _DIGITS.sub("#", other)

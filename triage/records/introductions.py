@@ -1,0 +1,85 @@
+"""Read the host of a rank from a line in which a process introduces itself or a launcher lists it.
+
+`rank 3 of 8 on node1, pid 412`, `rank=3 hostname=node1`, `node1: rank 3 ready`, `MPI startup(): 3 412 node1 {0,1}`.
+The host of another process in such a line, as of the store that a rank connects to, is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.model.evidence import Origin
+
+LONGEST = 400
+# A host name: devices, models of GPUs, counters, and addresses are none.
+_NAME = (
+    r"(?P<host>(?!(?:cuda|[cgnx]pu|mlu|dev(?:ice)?|step|rank|epoch|iter(?:ation)?|batch|layer|stage|phase|seed|"
+    r"attempt|run|local|global|port|localhost)[_:.-]?\d{0,9}\b(?![.-]))(?!0x)(?!(?-i:[A-Z]{1,3}\d{2,4}[A-Za-z]{0,2})\b(?!-))"
+    r"(?=[\w.-]{0,60}[A-Za-z])[A-Za-z0-9][\w-]{2,62}(?:\.[\w-]{1,63}){0,6})(?=$|[ ,;'\")\]|]|[:.](?!\w))"
+)
+_WITH_DIGIT = r"(?=[\w.-]{0,60}\d)"
+_RANK = r"(?<![a-z_-])(?:(?:global|world|mpi|process)[ _-])?rank[ :=#]{0,2}\d{1,6}\b"
+_BETWEEN = (
+    r"(?:,? ?(?:/ ?\d{1,7}|\(?(?:pid|process)[ :=]{0,2}\d{1,7}\)?|\(?local[ _]rank[ :=]{1,2}\d{1,3}\)?|of \d{1,7}|"
+    r"\d{1,7}|out of \d{1,7}|with|is|was|up|now|runs|running|started|starts|starting|launched|placed|spawned|ready|"
+    r"alive|here|initiali[sz]ed|processes|ranks)){0,6}"
+)
+_PLACE = r"(?:(?:the )?(?:host|node|machine|processor)(?:[ _]?name)?[ :=]{0,2})?"
+_FORMS = (
+    # `rank 3/8 is up on node1`, `RANK 3 PID 412 RUNNING AT node1`, `process rank 3 with PID 412 on node node1`
+    lazy_re(rf"(?i){_RANK}{_BETWEEN} ?(?:\bon|\bat|@) ?{_PLACE}{_WITH_DIGIT}{_NAME}"),
+    # `node1: global rank 3 ready`
+    lazy_re(rf"(?i)^{_WITH_DIGIT}{_NAME}: {_RANK}"),
+)
+# The host stands apart from the rank: `initialised on host node1: RANK=3`, `rank=3 | node=node1`.
+_APART = (
+    lazy_re(
+        r"(?i)(?<![a-z._-])(?:slurmd_nodename|(?:host|node)[ _]?name|host|node|machine)['\"]? ?[:=] ?['\"]?"
+        rf"(?=[\w.-]{{0,60}}[A-Za-z]){_NAME}(?!:\d)"
+    ),
+    lazy_re(rf"(?i)(?:\b(?:on|from) |\()(?:host|node|machine|processor) {_WITH_DIGIT}{_NAME}"),
+)
+_OTHER_HOST = lazy_re(
+    r"(?i)\b(?:connect\w*|reach\w*|listen\w*|resolv\w*|receiv\w*|recv\w*|send\w*|sent|master\w*|rendezvous|rdzv\w*|server|"
+    r"store|peer|remote|leader|head|coordinator|endpoint|waiting|timed|lost|tcp)\b|://"
+)
+_STATED_RANK = lazy_re(rf"(?i){_RANK}")
+# Intel MPI with I_MPI_DEBUG=5: rank, pid, host, cores.
+_STARTUP = lazy_re(r"MPI startup\(\): +(?P<rank>\d{1,6}) +(?P<pid>\d{1,7}) +(?P<host>[\w.-]{1,80}) +[{\d]")
+_ENDED = lazy_re(r"^=? *(?:RANK (?P<rank>\d{1,6}) )?PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[A-Za-z0-9][\w.-]{0,80})$")
+# The line of a launcher's daemon, which runs on the same host.
+_BOUND = lazy_re(
+    r"(?i)^(?:\[(?P<host>[a-z][\w.-]{0,80}):\d{1,7}\] )?(?:MCW )?rank (?P<rank>\d{1,6}) (?:is )?(?:not )?bound\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """The rank and pid of a process where the line says them in a fixed form, and its host; "" where it says none."""
+
+    host: str = ""
+    rank: int | None = None
+    pid: int | None = None
+
+
+def read_introduction(origin: Origin, text: str) -> Introduction:
+    """Return the host that a line names for the rank that it is about; `origin` is what its prefix says."""
+    text = text[:LONGEST]
+    for form in (_STARTUP, _ENDED, _BOUND):
+        if (match := form.search(text)) is not None:
+            parts = match.groupdict()
+            rank, pid = parts.get("rank"), parts.get("pid")
+            host = parts.get("host") or origin.host or ""
+            return Introduction(host, int(rank) if rank else None, int(pid) if pid else None)
+    hosts = set(_hosts_in(text, has_rank=origin.rank is not None))
+    return Introduction(hosts.pop()) if len(hosts) == 1 else Introduction()
+
+
+def _hosts_in(text: str, *, has_rank: bool) -> Iterator[str]:
+    for form in _FORMS:
+        yield from (match["host"].rstrip(".") for match in form.finditer(text))
+    if (has_rank or _STATED_RANK.search(text)) and not _OTHER_HOST.search(text):
+        for form in _APART:
+            yield from (match["host"].rstrip(".") for match in form.finditer(text))

@@ -1,0 +1,46 @@
+"""The faults, in a fixed order: the cell of a job (fault, layout) does not depend on it."""
+
+from __future__ import annotations
+
+from triage.testing.composer.faults import (
+    checkpoints,
+    collectives,
+    crashes,
+    data,
+    device_errors,
+    gpus,
+    healthy,
+    machines,
+    mismatches,
+    model_errors,
+    network,
+    npus,
+    python,
+    rendezvous,
+    several_errors,
+    stops,
+    values,
+)
+from triage.testing.composer.faults.interface import Fault
+
+FAULTS: tuple[Fault, ...] = (
+    *python.FAULTS,
+    *model_errors.FAULTS,
+    *several_errors.FAULTS,
+    *data.FAULTS,
+    *checkpoints.FAULTS,
+    *device_errors.FAULTS,
+    *crashes.FAULTS,
+    *gpus.FAULTS,
+    *machines.FAULTS,
+    *network.FAULTS,
+    *npus.FAULTS,
+    *stops.FAULTS,
+    *collectives.FAULTS,
+    *mismatches.FAULTS,
+    *rendezvous.FAULTS,
+    *values.FAULTS,
+    *healthy.FAULTS,
+)
+
+__all__ = ["FAULTS", "Fault"]

@@ -1,0 +1,119 @@
+"""Faults with more than one exception, or with one that only the program's logger shows."""
+
+from __future__ import annotations
+
+import random
+
+from triage.testing.composer.faults.interface import Fault
+from triage.testing.composer.faults.python import program_error
+from triage.testing.composer.faults.uncaught import (
+    BACKENDS,
+    Call,
+    Prelude,
+    end_job,
+    format_traceback,
+    module_calls,
+    train_until,
+    training_calls,
+    uncaught,
+)
+from triage.testing.composer.model import Line, Story, World
+from triage.testing.composer.parts import record, steps
+
+_HANDLED = (
+    (
+        "step {step}: could not upload metrics, will retry",
+        ("report", "client.send(values)"),
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ),
+    (
+        "step {step}: no memory for the evaluation, batch skipped",
+        ("evaluate", "scores = model(batch)"),
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB. GPU 0 has a total capacity of "
+        "79.10 GiB of which 611.44 MiB is free.",
+    ),
+    (
+        "no cache on {host}, reading from the source",
+        ("open_cache", 'return open(path, "ab")'),
+        "PermissionError: [Errno 13] Permission denied: '/scratch/cache/index.bin'",
+    ),
+)
+
+
+def logged_error(world: World, rng: random.Random) -> Story:
+    """The program logs its exception through its logger and ends with exit code 1, on one rank."""
+    rank, before = rng.randrange(world.size), train_until(world, rng)
+    message = rng.choice(("training failed", "fatal: unhandled error in worker", f"aborting at step {before.step}"))
+    error = _log_exception(world, rank, before.at, message, program_error(world, rng), "ERROR")
+    cause = Line(
+        error.at, error.writer, error.text, is_cause=True, says_rank=world.log_style in ("ranked", "loguru")
+    )  # fmt: skip
+    return end_job(world, rng, before, [cause], [None])
+
+
+def _log_exception(world: World, rank: int, at: float, message: str, text: str, level: str) -> Line:
+    """Return the record of a logger about an exception; loguru parts the frames by empty lines."""
+    if world.log_style == "loguru":
+        head, *frames = text.replace("\n  File", "\n\n  File").split("\n")
+        text = "\n".join([head, *frames[:-1], "", frames[-1]])
+    return record(world, rank, at, f"{message}\n{text}", level, "stderr")
+
+
+def earlier_caught(world: World, rng: random.Random) -> Story:
+    """One rank logs an exception and goes on; several steps later another one ends the same or another rank."""
+    first, before = rng.randrange(world.size), train_until(world, rng)
+    count = rng.randrange(3, 9)
+    message, call, error = rng.choice(_HANDLED)
+    message = message.format(step=before.step, host=world.host(first))
+    text = format_traceback(world, [Call(world.script, rng.randrange(59, 140), *call)], error)
+    handled = _log_exception(world, first, before.at, message, text, "WARNING")
+    later = steps(world, rng, before.at + 0.6, count, number=before.step)
+    at = before.at + 1 + count
+    rank = rng.choice((first, first, rng.randrange(world.size)))
+    shape = rng.random() < 0.5
+    linear = module_calls(world, "linear.py", 125, "return F.linear(input, self.weight, self.bias)")
+    calls = training_calls(world, rng, "logits = model(tokens)", *linear)
+    error = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x1023 and 1024x4096)"
+    text = format_traceback(world, calls, error) if shape else program_error(world, rng)
+    root = "torch.tensor-shape-error" if shape else None
+    cause = uncaught(world, rank, at, text)
+    return end_job(world, rng, Prelude((*before.lines, handled, *later), at), [cause], [root])
+
+
+def two_user_errors(world: World, rng: random.Random) -> Story:
+    """Two ranks meet two different exceptions of the program within the same second."""
+    before = train_until(world, rng)
+    first, second = rng.sample(world.ranks, 2)
+    texts = [program_error(world, rng), program_error(world, rng)]
+    while texts[1].split("\n")[-1] == texts[0].split("\n")[-1]:
+        texts[1] = program_error(world, rng)
+    causes = [
+        uncaught(world, rank, before.at + rng.uniform(0, 0.3), text)
+        for rank, text in zip((first, second), texts, strict=True)
+    ]
+    return end_job(world, rng, before, causes, [None])
+
+
+def two_known_errors(world: World, rng: random.Random) -> Story:
+    """Within the same second one rank gets a wrong shape and another one mixes dtypes."""
+    before = train_until(world, rng)
+    first, second = rng.sample(world.ranks, 2)
+    linear = module_calls(world, "linear.py", 125, "return F.linear(input, self.weight, self.bias)")
+    errors = (
+        f"RuntimeError: mat1 and mat2 shapes cannot be multiplied ({rng.choice((8, 16))}x1000 and 1024x4096)",
+        "RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16",
+    )
+    calls = training_calls(world, rng, "logits = model(tokens)", *linear)
+    causes = [
+        uncaught(world, rank, before.at + rng.uniform(0, 0.3), format_traceback(world, calls, error))
+        for rank, error in zip((first, second), errors, strict=True)
+    ]
+    return end_job(world, rng, before, causes, ["torch.tensor-shape-error", "torch.dtype-error"])
+
+
+FAULTS = (
+    Fault("logged-error", logged_error, BACKENDS),
+    Fault("earlier-error-handled", earlier_caught),
+    Fault("two-user-errors", two_user_errors, BACKENDS),
+    Fault("two-known-errors", two_known_errors),
+)
