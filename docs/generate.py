@@ -1,9 +1,9 @@
 """Write the parts of the documents that are generated from the program; `make docs` runs it.
 
-These are the session in README.md, the outputs in docs/tutorial.md, docs/signature-index.md, docs/ranks.md, the
-addresses in docs/api.md, the settings in docs/operating.md, docs/signatures/, docs/img/architecture.svg, and
-signatures/lock.tsv, the record of revisions. tests/test_docs.py and tests/catalog/test_page_files.py fail when any of
-them is out of date.
+These are the session in README.md, the outputs in docs/tutorial.md, docs/signature-index.md, docs/signature-sources.md,
+docs/ranks.md, the addresses in docs/api.md, the settings in docs/operating.md, docs/signatures/,
+docs/img/architecture.svg, and signatures/lock.tsv, the record of revisions. tests/test_docs.py and
+tests/catalog/test_page_files.py fail when any of them is out of date.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import triage
 from triage.catalog import lock, page_files
+from triage.catalog.lint_advice import needs_reference
 from triage.catalog.load import load
 from triage.catalog.model import Signature
 from triage.catalog.signature_files import list_signature_files
@@ -43,6 +44,12 @@ INDEX_HEAD = """# Index of signatures
 
 Written by `make docs` from `signatures/`; do not edit. `triage catalog show ID` shows what a signature means, what to
 do and what it matches. [What the roles mean](signatures.md#roles).
+"""
+SOURCES_HEAD = """# Sources of the signatures
+
+Written by `make docs` from `signatures/`; do not edit. Each cause and each costly action (drain a node, reset a GPU,
+contact the vendor) should have a reference that says it: a page of the vendor, a source file, or a public thread. The
+page of each signature in the [index](signature-index.md) lists its references.
 """
 SETTINGS = "| setting | default | what it is |\n|---|---|---|"
 ADDRESSES = "## Every address of the API"
@@ -114,6 +121,23 @@ def index(shipped: Sequence[Signature]) -> str:
             if name.partition(".")[0] == domain
         ]
         parts.append(f"\n## {domain}\n\n| signature | role | title |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    return "".join(parts)
+
+
+def sources(shipped: Sequence[Signature]) -> str:
+    """Return how many claims have a reference, and a table of those without one."""
+    claims = {one.table or one.id: one for one in shipped if needs_reference(one)}
+    without = {name: one for name, one in sorted(claims.items()) if not one.references}
+    parts = [
+        SOURCES_HEAD,
+        f"\n{len(claims) - len(without)} of {len(claims)} such signatures and tables have a reference.\n",
+    ]
+    if without:
+        rows = [
+            f"| [`{name}`](signatures/{name}.md) | {one.role} | {one.action} | {_cell(one.title)} |\n"
+            for name, one in without.items()
+        ]
+        parts += ["\n## Without a reference\n\n| signature | role | action | title |\n|---|---|---|---|\n", *rows]
     return "".join(parts)
 
 
@@ -285,6 +309,7 @@ def main() -> None:
     record = ROOT / "signatures" / lock.LOCK
     record.write_text(lock.format_lock(shipped(), lock.read_lock(record.parent)), encoding="utf-8")
     (ROOT / "docs" / "signature-index.md").write_text(index(shipped()), encoding="utf-8")
+    (ROOT / "docs" / "signature-sources.md").write_text(sources(shipped()), encoding="utf-8")
     (ROOT / "docs" / "ranks.md").write_text(ranks(), encoding="utf-8")
     page_files.write_pages(ROOT / "docs" / "signatures", catalog_pages.render_pages(shipped()), catalog_pages.MARK)
 

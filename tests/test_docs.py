@@ -214,6 +214,14 @@ def test_signature_index_is_current() -> None:
     assert read(ROOT / "docs" / "signature-index.md") == module.index(module.shipped()), "run `make docs`"
 
 
+def test_the_list_of_sources_is_current() -> None:
+    """docs/signature-sources.md lists the causes and costly actions without a reference; `make docs` updates it."""
+    module = generator()
+    page = module.sources(module.shipped())
+    assert read(ROOT / "docs" / "signature-sources.md") == page, "run `make docs`"
+    assert "of 0 such" not in page
+
+
 def test_the_page_of_layouts_is_current() -> None:
     """docs/ranks.md has a row for every supported prefix, log wrapper and file naming."""
     assert read(ROOT / "docs" / "ranks.md") == generator().ranks(), "run `make docs`"

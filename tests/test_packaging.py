@@ -42,7 +42,10 @@ def test_wheel_holds_every_signature(wheel: zipfile.ZipFile) -> None:
     in_checkout = {path.relative_to(ROOT / "signatures").as_posix() for path in (ROOT / "signatures").rglob("*.yaml")}
     prefix = "triage/_signatures/"
     shipped = {name.removeprefix(prefix) for name in wheel.namelist() if name.startswith(prefix)}
-    assert in_checkout | {"healthy.txt", "schema.json", "table.schema.json", "lock.tsv", "retired.tsv"} == shipped
+    assert (
+        in_checkout | {"everyday.txt", "healthy.txt", "schema.json", "table.schema.json", "lock.tsv", "retired.tsv"}
+        == shipped
+    )
     assert len(in_checkout) > 100
 
 

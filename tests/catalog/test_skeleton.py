@@ -26,12 +26,22 @@ def test_a_skeleton_can_be_read(tmp_path: Path, role: Role) -> None:
 
 
 def test_check_reports_what_a_skeleton_lacks(tmp_path: Path) -> None:
-    """The missing action and samples are errors, each at its line."""
+    """The title, the pattern, the summary and the samples that are still missing are errors, each at its line."""
     path = write_skeleton("my.mode", tmp_path, ())
     errors = [problem for problem in check_files([path]) if problem.severity == "error"]
-    assert [problem.message for problem in errors] == ["remediation.summary is missing", "samples.match is missing"]
+    assert [problem.message for problem in errors] == [
+        "the title is still that of `triage catalog new`",
+        "the pattern is still that of `triage catalog new`: put the words of the message here",
+        "remediation.summary is missing",
+        "samples.match is missing",
+    ]
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert [lines[(problem.line or 0) - 1].split(":")[0] for problem in errors] == ["remediation", "samples"]
+    assert [lines[(problem.line or 0) - 1].split(":")[0] for problem in errors] == [
+        "title",
+        "match",
+        "remediation",
+        "samples",
+    ]
 
 
 def test_the_modeline_names_the_schema(tmp_path: Path) -> None:

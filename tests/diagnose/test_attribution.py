@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.diagnose.attribution import attribute, merge_copies
+from triage.diagnose.attribution import attribute, by_stated_pid, merge_copies
 from triage.model.details import ExitDetail
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
@@ -80,6 +80,13 @@ def test_as_many_exceptions_as_failed_ranks_are_theirs() -> None:
         for one in settle([raised("ValueError: x", count=3), *codes], job_of(4))
         if one.kind == "exception"
     } == {None}
+
+
+def test_a_rank_with_an_exception_of_its_own_gets_no_other() -> None:
+    """Rank 1 printed why it ended; the exception without a rank was caught by somebody else."""
+    facts = [raised("ValueError: x"), raised("TimeoutError: y", 1, offset=50), exited(1, 1, offset=100)]
+    assert {one.text: one.origin.rank for one in settle(facts, job_of(2))}["ValueError: x"] is None
+    assert {one.text: one.origin.rank for one in settle([facts[0], facts[2]], job_of(2))}["ValueError: x"] == 1
 
 
 def test_a_process_that_the_agent_stopped_did_not_fail_by_itself() -> None:
@@ -234,3 +241,12 @@ def test_a_pid_stopped_on_one_host_is_no_process_of_another(host: str | None, *,
     end = exited(None, -9, signal="SIGKILL", host=host, pid=84, offset=500)
     facts = attribute([signal, end], job_of(4))[0]
     assert [isinstance(one.detail, ExitDetail) and one.detail.stopped_by_agent for one in facts] == [True, stopped]
+
+
+@pytest.mark.parametrize(("text", "rank"), [("Process 412 has 57.35 GiB memory in use", None), ("process 412 died", 3)])
+def test_the_user_of_a_gpu_did_not_write_who_lists_it(text: str, rank: int | None) -> None:
+    """A text about the end of a process is about it; a list of the users of a GPU is about the rank without memory."""
+    job = JobMap()
+    job.learn("a", Origin(rank=3, pid=412))
+    (placed,) = by_stated_pid([fact(text, kind="exception")], job)
+    assert placed.origin.rank == rank

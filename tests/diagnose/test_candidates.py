@@ -61,6 +61,8 @@ def test_without_a_majority_the_line_that_raised_may_name_the_odd_rank() -> None
         ("if dist.get_rank() == 0: dist.broadcast(t)", (0,)),
         ("x if rank == 0 else y if rank == 1 else z", (0, 1)),
         ("if rank == 7: dist.broadcast(t)", (0, 1)),
+        ("if local_rank == 0: dist.broadcast(t)", (0, 1)),
+        ("if node_rank == 1 or group.rank() == 1: dist.broadcast(t)", (0, 1)),
     ):
         candidate = Candidate(signature, None, [raised(text, 0, code=code)])
         for refine in READING:

@@ -97,3 +97,32 @@ def test_ends_without_ranks_count_once_for_each_rank(texts: list[str], is_proved
     for rank in (0, 2):
         job.learn("a", Origin(rank=rank))
     assert find_completion(activities, job).is_proved is is_proved
+
+
+@pytest.mark.parametrize(
+    ("sources", "is_proved"),
+    [
+        ({"console.log": (None, (0, 1, 2, 3)), "copy.log": (None, (0, 1, 2, 3))}, False),
+        ({"console.log": (None, (0, 1, 2, 3)), "copy.log": (None, (0, 1, 2))}, False),
+        ({"console.log": ("node1", ()), "copy.log": ("node1", (0, 1, 2, 3))}, False),
+        ({"console.log": (None, ()), "copy.log": ("node1", (0, 1, 2, 3))}, False),
+        ({"one.log": (None, (0, 1)), "other.log": (None, (2, 3))}, True),
+        ({"one.log": ("node1", (0, 1)), "other.log": ("node1", (2, 3))}, True),
+        ({"one.log": ("node1", ()), "other.log": ("node2", (0, 1, 2, 3))}, True),
+    ],
+)
+def test_ends_in_copies_of_a_file_count_once(
+    sources: dict[str, tuple[str | None, tuple[int, ...]]], is_proved: bool
+) -> None:
+    """Two of four ranks finished, and a second file says it again; files of other ranks or hosts are no copies."""
+    activities = make_activities(*((source, rank, 9, "") for source, (_, ranks) in sources.items() for rank in ranks))
+    activities += [
+        (source, Activity(Origin(host=host), 90 + number, "", None, True, completion="program", end_text="finished"))
+        for source, (host, _) in sources.items()
+        for number in range(2)
+    ]
+    job = JobMap()
+    job.sizes.add(4)
+    for source, activity in activities:
+        job.learn(source, activity.origin)
+    assert find_completion(activities, job).is_proved is is_proved

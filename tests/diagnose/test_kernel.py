@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import triage
+from diagnose.factories import fact
+from triage.diagnose.memory_kills import is_at_other_time
 from triage.testing.jobs import JobBuilder
 
 JOB = Path(__file__).parents[2] / "samples/jobs/sigkill_redirects/job"
@@ -127,3 +129,21 @@ def test_a_kernel_in_another_zone_still_comes_first(tmp_path: Path, minute: str,
     findings = {finding.signature: finding for finding in triage.ingest(tmp_path).findings}
     assert findings["host.oom-killer"].ranks == ((1,) if explains else ())
     assert findings["host.sigkill"].explained_by == (("host.oom-killer",) if explains else ())
+
+
+@pytest.mark.parametrize(
+    ("end", "inherits_time", "is_other"),
+    [
+        (99.0, False, False),
+        (97.0, False, True),
+        (219.0, False, False),
+        (221.0, False, True),
+        (-199.0, True, False),
+        (-201.0, True, True),
+        (100.0 + 5400 + 30, False, False),
+    ],
+)
+def test_a_launcher_sees_the_end_of_a_killed_process_soon(end: float, inherits_time: bool, is_other: bool) -> None:
+    """In another time zone too; a line without a timestamp of its own may be minutes later than the line before it."""
+    kill = fact("Out of memory: Killed process 7 (python)", kind="kernel", time=100.0)
+    assert is_at_other_time(kill, fact("x", 0, time=end, inherits_time=inherits_time)) == is_other

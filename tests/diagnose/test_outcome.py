@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 import triage
+from triage.diagnose.outcome import find_outcome
+from triage.model.evidence import Origin
+from triage.records.activity import Activity
 from triage.testing.jobs import JobBuilder, Layout
+
+from .factories import job_of
 
 LAYOUTS: tuple[Layout, ...] = ("tee", "redirects", "perrank", "plain")
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
@@ -174,3 +179,25 @@ def test_killed_and_silent(tmp_path: Path) -> None:
     assert (diagnosis.root_cause.signature, diagnosis.root_cause.ranks) == ("host.sigkill", (2,))
     assert [rank.state for rank in diagnosis.ranks] == ["unclear", "unclear", "killed", "unclear"]
     assert diagnosis.ranks[0].last_step == 5
+
+
+def logged(text: str, step: int | None = None, action: str = "", rank: int | None = None) -> tuple[str, Activity]:
+    """Return the activity of a line."""
+    return "job.log", Activity(Origin(rank=rank), 0, "", step, finished=False, action=action, is_of_runtime=text == "-")
+
+
+@pytest.mark.parametrize(
+    ("lines", "doing", "unplaced"),
+    [
+        ([logged("compiling", action="compiling", rank=1), logged("-", rank=1)], {1: "compiling"}, {}),
+        ([logged("compiling", action="compiling", rank=1), logged("x", rank=1)], {}, {}),
+        ([logged("step", 3), logged("autotune", action="compiling")], {}, {"compiling": 1}),
+        ([logged("autotune", action="compiling"), logged("step", 3, rank=0)], {}, {}),
+    ],
+)
+def test_what_the_runtime_prints_does_not_hide_what_a_rank_did(
+    lines: list[tuple[str, Activity]], doing: dict[int, str], unplaced: dict[str, int]
+) -> None:
+    """Its last line of its program counts; of lines without a rank those after the last step of all."""
+    outcome = find_outcome([], lines, job_of(2))
+    assert (outcome.doing, outcome.unplaced) == (doing, unplaced)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,6 +11,7 @@ from hypothesis import given, strategies as st
 from triage.catalog.model import Catalog
 from triage.diagnose import ReasoningResult, explain, rank_states, report
 from triage.evidence.inference import make_inferences
+from triage.model.details import EndingDetail, ExceptionDetail
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence
 
@@ -156,3 +158,17 @@ def test_the_timeline_is_in_order_and_bounded(catalog: Catalog) -> None:
     assert len(moments) <= report.MOST_MOMENTS
     assert moments[0].signature == "cuda.out-of-memory"
     assert [moment.time for moment in moments] == sorted(moment.time or 0.0 for moment in moments)
+
+
+@pytest.mark.parametrize(("end", "signature"), [(200, "torch.one-rank-diverged"), (140, None)])
+def test_the_last_lines_of_a_caught_exception_are_caught_with_it(
+    catalog: Catalog, end: int, signature: str | None
+) -> None:
+    """A last line inside the exception that its rank survived is no cause; one behind it is."""
+    caught = replace(raised("ValueError: x", 2, offset=100), end=end)
+    assert isinstance(caught.detail, ExceptionDetail)
+    caught = replace(caught, detail=replace(caught.detail, continued=True))
+    detail = EndingDetail("message", "python", "strong")
+    ending = replace(fact("ValueError: x", 2, kind="ending", offset=150, detail=detail), end=170)
+    _, finding = root(solve([caught, ending, *(raised(TIMEOUT, rank) for rank in (0, 1, 3))], catalog))
+    assert finding.signature == signature

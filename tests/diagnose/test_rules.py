@@ -71,6 +71,7 @@ def test_never_joined_counts_ranks_that_left_no_trace() -> None:
     [
         pytest.param(context(*waiting(0, 1, 2, 3)), id="all wait"),
         pytest.param(context(*waiting(0)), id="one of four says too little"),
+        pytest.param(context(*waiting(1), size=2, present=(1,)), id="only the log of one rank is there"),
         pytest.param(context(*waiting(0, 1, 3), failed=(2,)), id="the silent one failed by itself"),
         pytest.param(context([], {}), id="nobody waits"),
         pytest.param(context(*losing(0, 1, 3)), id="nobody waits, some lost a peer"),
@@ -95,10 +96,16 @@ def test_left_first_is_silent_beside_a_timeout() -> None:
 
 @pytest.mark.parametrize(
     "quiet",
-    [context(*losing(0, 1, 2, 3)), context(*losing(0)), context(*losing(0, 1, 3), failed=(2,)), context([], {})],
+    [
+        context(*losing(0, 1, 2, 3)),
+        context(*losing(0)),
+        context(*losing(0, 1, 3), failed=(2,)),
+        context(*losing(1), size=2, present=(1,)),
+        context([], {}),
+    ],
 )
 def test_left_first_is_silent(quiet: RuleContext) -> None:
-    """All complain, few complain, or the one that does not has failed by itself."""
+    """All complain, few complain, the one that does not has failed by itself, or only one rank's log is there."""
     assert ranks_named_by(left_first, quiet) == []
 
 
@@ -145,6 +152,22 @@ def test_left_early_names_a_rank_that_the_launcher_does_not_list() -> None:
 def test_left_early_is_silent(quiet: RuleContext) -> None:
     """Nobody waits, or the one that was done waits as well or failed."""
     assert ranks_named_by(left_early, quiet) == []
+
+
+@pytest.mark.parametrize(
+    ("rank", "pid", "named"),
+    [(2, 12, []), (None, 12, []), (None, 11, [2]), (1, 11, [2])],
+)
+def test_left_early_does_not_name_a_rank_that_the_launcher_stopped(
+    rank: int | None, pid: int, named: list[int]
+) -> None:
+    """Rank 2, or a process that is none of the listed ranks, ran until the launcher stopped it."""
+    facts, matched = waiting(0, 1, 3)
+    facts += [exited(failed, 1, pid=10 + failed) for failed in (0, 1, 3)]
+    facts.append(exited(rank, -15, signal="SIGTERM", by_agent=True, pid=pid))
+    stopped = facts[-1]
+    facts[-1] = replace(stopped, detail=replace(stopped.detail, exit_code=None))  # type: ignore[type-var]
+    assert ranks_named_by(left_early, context(facts, matched, one_host=True)) == named
 
 
 @pytest.mark.parametrize(("doing", "named"), [("leaving", [2]), ("saving", []), ("", [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given, strategies as st
 
 from triage.diagnose import sequences
@@ -84,6 +85,27 @@ def test_nothing_is_said_without_a_majority_or_with_ranks_missing() -> None:
     assert conclude(dict.fromkeys(range(3), (100, 99))) is None
 
 
+def test_of_two_ranks_at_different_places_both_are_named() -> None:
+    """A world of two has no majority; of a larger world two reports are too few."""
+    assert conclude({0: (100, 99), 1: (98, 97)}, 2) == ("lagging-rank", frozenset({0, 1}))
+    assert conclude({0: (100, 99), 1: (98, 97)}, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ("[PG 1 (undefined) Rank 0] x", "[PG 2 (undefined) Rank 1] x", False),
+        ("[PG 1 (dp) Rank 0] x", "[PG 2 (dp) Rank 1] x", False),
+        ("[PG 1 (dp) Rank 0] x", "[PG 1 (dp) Rank 1] x", True),
+        ("[PG ID 1 PG GUID 5(dp) Rank 0] x", "[PG ID 3 PG GUID 5(dp) Rank 1] x", True),
+        ("[PG 1 Rank 0] x", "[PG 2 Rank 0] x", False),
+    ],
+)
+def test_the_key_of_a_group_has_what_is_equal_on_all_ranks(first: str, second: str, *, is_same: bool) -> None:
+    """The GUID and the description; where there is no GUID, the number, which a group without description needs."""
+    assert (sequences.group_of(first)[0] == sequences.group_of(second)[0]) == is_same
+
+
 def test_uninitialised_numbers_are_not_known() -> None:
     """What torch 2.3 prints before anything completed is no number."""
     assert conclude({0: (100, 76280750235782912), 1: (100, 99)}, 2) is None
@@ -118,3 +140,17 @@ def test_the_order_of_the_lines_does_not_matter(progress: dict[int, tuple[int, i
         again and (again.rule, again.ranks, again.text)
     )
     assert conclusion is None or conclusion.ranks <= set(progress)
+
+
+def test_an_unused_group_does_not_hide_a_pending_collective() -> None:
+    """A group that never worked shows -1 on all ranks; the default group waits in a collective."""
+    unused = "[PG ID 3 PG GUID 9(aux) Rank {local}] Last enqueued NCCL work: {e}, last completed NCCL work: {c}."
+    idle = dict.fromkeys(range(4), (-1, -1))
+    pending = dict.fromkeys(range(4), (512, 511))
+    for first, second in (((idle, unused), (pending, NEW)), ((pending, NEW), (idle, unused))):
+        conclusion = sequences.compare_progress([*facts(*first), *facts(*second)], frozenset(range(4)))
+        assert conclusion is not None
+        assert conclusion.rule == "stuck-in-collective"
+    conclusion = sequences.compare_progress(facts(idle, unused), frozenset(range(4)))
+    assert conclusion is not None
+    assert conclusion.rule == "outside-collectives"

@@ -75,6 +75,15 @@ def test_what_srun_killed_after_the_first_failure_is_a_victim(
     assert ends[1].stopped_by_agent == is_stopped
 
 
+@pytest.mark.parametrize(("first", "is_stopped"), [("SIGABRT", True), ("SIGKILL", False)])
+def test_the_end_of_the_step_may_stand_in_another_file(first: str, *, is_stopped: bool) -> None:
+    """slurmstepd writes it to the file of a task: who is killed after a task failed by itself is a victim."""
+    facts = [ended(0, signal=first, offset=1), ended(1, signal="SIGKILL", offset=9)]
+    facts.append(fact(CANCELLED, kind="scheduler", source="task_0.out", offset=3))
+    ends = {one.origin.rank: one.detail for one in attribute(facts, job_of(2))[0] if isinstance(one.detail, ExitDetail)}
+    assert ends[1].stopped_by_agent == is_stopped
+
+
 def test_a_victim_of_srun_is_not_the_root(tmp_path: Path) -> None:
     """Task 1 aborted first; task 2 was killed when srun ended the step."""
     lines = ["step 1", "step 2", "terminate called after throwing an instance of 'std::bad_alloc'"]

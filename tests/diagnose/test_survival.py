@@ -8,17 +8,21 @@ from pathlib import Path
 import pytest
 
 import triage
-from tests.diagnose.factories import fact
+from tests.diagnose.factories import candidate, decide, fact
+from triage.diagnose.confidence import UNCERTAIN
 from triage.diagnose.survival import (
     FEWEST_STEPS,
     WENT_ON,
     Progress,
+    find_progress,
     is_outlived,
     is_quoted,
+    is_uncertain,
     may_be_time_zone,
     why_survived,
 )
-from triage.model import ExceptionDetail
+from triage.model import ExceptionDetail, Origin
+from triage.records.activity import Activity
 
 QUOTING = "prediction | 'BUG: soft lockup - CPU#12 stuck for 26s!' -> kernel (0.98)"
 
@@ -62,6 +66,22 @@ def test_an_error_is_survived_when_later_steps_stand_in_another_file(seconds: fl
     assert not why_survived(inherited, Progress(times=times))
 
 
+@pytest.mark.parametrize(
+    ("stdout", "local", "is_over"),
+    [("1/stdout.log", 1, True), ("2/stdout.log", 1, False), ("1/stdout.log", None, False)],
+)
+def test_without_a_rank_the_two_streams_of_a_process_tell(stdout: str, local: int | None, is_over: bool) -> None:
+    """Where the files' names show that one process wrote both, and it is one local rank's."""
+    error = replace(
+        fact("ValueError: x", kind="exception", source="1/stderr.log"), origin=Origin(local_rank=local, time=1000.0)
+    )
+    steps = [
+        (stdout, Activity(Origin(local_rank=local, time=1000.0 + seconds), seconds, "", seconds, False))
+        for seconds in (10, 20)
+    ]
+    assert bool(why_survived(error, find_progress(steps))) is is_over
+
+
 @pytest.mark.parametrize(("seconds", "may_be"), [(1099.0, False), (1100.0, True), (1860.0, True), (1861.0, False)])
 def test_half_hours_may_be_time_zones(seconds: float, may_be: bool) -> None:
     """Less the time that a rank may wait between its last step and its error."""
@@ -102,3 +122,29 @@ def test_an_error_is_outlived_by_steps_and_another_error(steps: int, is_over: bo
     assert not is_outlived(handled, [], Progress())
     timed = fact("KeyError: y", 3, kind="exception", offset=500, time=1000.4)
     assert not is_outlived(first, [first, timed], Progress(times=times))
+
+
+@pytest.mark.parametrize(
+    ("text", "uncertain"),
+    [
+        ("read of shard 4 failed: [Errno 5] Input/output error (attempt 1/5), retrying", True),
+        ("read of shard 4 failed: [Errno 5] Input/output error (attempt 5/5), giving up", False),
+        ("pip cache: [Errno 28] No space left on device - entry skipped", True),
+        ("[Errno 28] No space left on device", False),
+        ("If you see [Errno 24] Too many open files, raise the limit", True),
+        ("it prints 'BUG: soft lockup - CPU#12 stuck for 26s!' when it hangs", True),
+        ("max retries exceeded, skipping the file", False),
+        ("maximum recursion depth exceeded, falling back to a loop", True),
+    ],
+)
+def test_a_line_may_say_that_its_program_goes_on(text: str, uncertain: bool) -> None:
+    """Then it is no sure cause; an exception that left its program did not go on, whatever its text."""
+    assert is_uncertain(fact(text)) is uncertain
+    assert not is_uncertain(fact(text, kind="exception"))
+
+
+@pytest.mark.parametrize(("behind", "is_sure"), [("", True), (", retrying", False)])
+def test_a_cause_that_may_not_have_ended_anything_is_not_sure(behind: str, is_sure: bool) -> None:
+    """One line that does not say so is enough."""
+    one = candidate(f"the disk is full{behind}", "cause", [0])
+    assert (decide([one]).confidence > UNCERTAIN) is is_sure

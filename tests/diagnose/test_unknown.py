@@ -111,7 +111,9 @@ def test_messages_alone_are_no_failures() -> None:
     ],
 )
 def test_the_reason_of_a_library_error_stands_behind_it(text: str, rank: int, distance: int, is_known: bool) -> None:
-    """In lines of the same rank; an error of the program is a failure of its own, whatever follows."""
+    """In lines of the same rank or of no known rank; an error of the program is a failure of its own."""
     error = replace(raised(text, rank), offset=1000, end=1100)
     reason = replace(fact("EI0006: Getting socket times out.", 3), offset=1100 + distance)
     assert has_known_reason(error, [reason]) is is_known
+    unplaced = replace(reason, origin=replace(reason.origin, rank=None))
+    assert has_known_reason(error, [unplaced]) is (is_known or rank == 4)

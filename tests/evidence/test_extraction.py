@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
+import pytest
+
+import triage
 from triage.evidence import extract_text
-from triage.evidence.extraction import ExtractedSource, pack, unpack
+from triage.evidence.extraction import ExtractedSource, _is_identity_line, pack, unpack
 from triage.evidence.inference import make_inferences
 from triage.model.details import ExceptionDetail, ExitDetail, InferenceDetail, KernelDetail
 
@@ -29,3 +33,63 @@ def test_details_survive_the_way_between_processes() -> None:
     for name in ("detail", "inherits_time", "rank_basis"):
         assert [getattr(fact, name) for fact in again] == [getattr(fact, name) for fact in facts]
     assert [type(fact.detail) for fact in again[:4]] == [ExceptionDetail, KernelDetail, ExitDetail, InferenceDetail]
+
+
+@pytest.mark.parametrize(
+    ("line", "states_only_a_version"),
+    [
+        ("NCCL version 2.21.5+cuda12.4", True),
+        ("node1:311:402 [0] NCCL INFO NCCL version 2.21.5+cuda12.4", True),
+        ("torch 2.6.0, CUDA 12.4, NCCL version 2.21.5", True),
+        ("NCCL error: remote process exited or there was a network error, NCCL version 2.21.5", False),
+        ("NCCL error in: ProcessGroupNCCL.cpp:1275, invalid usage, NCCL version 2.18.6", False),
+    ],
+)
+def test_errors_that_end_with_the_version_are_facts(line: str, states_only_a_version: bool) -> None:
+    """torch ends each error of NCCL with the version of NCCL, which alone is no failure."""
+    assert [_is_identity_line(fact) for fact in extract_text(line)] == [states_only_a_version]
+
+
+@pytest.mark.parametrize("lines", [10, 400])
+def test_what_a_rank_did_before_reports_that_fill_the_end_of_a_file_is_read(lines: int, tmp_path: Path) -> None:
+    """The reports of the other ranks are longer than the end of a file that is read; or all is."""
+    report = "[{0}]:RuntimeError: [unbound_buffer.cc:78] Timed out waiting 30000ms for recv operation to complete"
+    head = [f"[{rank}]:rank {rank} of 4" for rank in range(4)] + ["[3]:step 1", "[3]:compiling the graph"]
+    more = [f"[{number % 3}]:frame {number} {'x' * 90}" for number in range(lines)]
+    (tmp_path / "job.log").write_text("\n".join([*head, *(report.format(rank) for rank in range(3)), *more]) + "\n")
+    diagnosis = triage.ingest(tmp_path)
+    assert diagnosis.root_cause is not None
+    assert (diagnosis.root_cause.signature, diagnosis.root_cause.ranks) == ("torch.compile-skew", (3,))
+
+
+@pytest.mark.parametrize(("lines", "is_joined"), [(500, True), (900, False)])
+def test_ranks_that_introduce_themselves_behind_the_start_are_read(lines: int, is_joined: bool, tmp_path: Path) -> None:
+    """In a file of several ranks, within 64 KiB."""
+    noise = [f"[rank{line % 2}]: " + "loading weights and building the model " * 2 for line in range(lines)]
+    hosts = ["[rank0]: rank 0 of 2 is up on node1", "[rank1]: rank 1 of 2 is up on node2"]
+    (tmp_path / "job.log").write_text("\n".join([*noise, *hosts, *noise, "[rank1]: ValueError: boom"]) + "\n")
+    assert triage.ingest(tmp_path).job.hosts == ({"node1": (0,), "node2": (1,)} if is_joined else {})
+
+
+def test_the_host_of_a_task_counts_only_where_its_rank_names_none(tmp_path: Path) -> None:
+    """A task of srun may be a launcher with ranks of its own."""
+    lines = ["[rank1]: Initializing: rank: 1, world_size: 4, hostname: node1, pid: 412", "[rank0]: ValueError: boom"]
+    ends = [f"srun: error: node{task + 1}: task {task}: Exited with exit code 1" for task in (1, 3)]
+    (tmp_path / "job.log").write_text("\n".join([*lines, *ends]) + "\n")
+    assert triage.ingest(tmp_path).job.hosts == {"node1": (1,), "node4": (3,)}
+
+
+def test_the_file_of_a_rank_says_nothing_of_the_host_of_a_rank_that_it_quotes(tmp_path: Path) -> None:
+    """Each rank prints the traceback of the one that failed."""
+    quote = [
+        "CheckpointException: CheckpointException ranks:dict_keys([1])",
+        "Traceback (most recent call last): (RANK 1)",
+    ]
+    error = ['  File "/app/train.py", line 9, in load', "    load()", "FileNotFoundError: no such file: x"]
+    for host, rank in (("node1", 0), ("node2", 1)):
+        lines = [f"rank {rank} of 2 is up on {host}", "Traceback (most recent call last):", *error[:2], *quote, *error]
+        (tmp_path / f"{host}.log").write_text("\n".join(lines) + "\n")
+    diagnosis = triage.ingest(tmp_path)
+    assert diagnosis.job.hosts == {"node1": (0,), "node2": (1,)}
+    assert diagnosis.root_cause is not None
+    assert (diagnosis.root_cause.ranks, diagnosis.root_cause.hosts) == ((1,), ("node2",))

@@ -38,6 +38,14 @@ def test_deep_recursion_is_seen() -> None:
     assert endless.fields["depth"] == "100"
 
 
+def test_nested_modules_are_no_recursion() -> None:
+    """The stack of a model repeats the frames of torch.nn.Module, and each layer stands once."""
+    call = '  File "/venv/torch/nn/modules/module.py", line 1751 in _call_impl\n'
+    layers = "".join(f'  File "/w/layers_{n}.py", line {n} in forward\n{call}' for n in range(50))
+    (nested,) = extract_text(f"{DEEP}{layers}  ...\n")
+    assert "repeated" not in nested.fields
+
+
 def test_an_uncaught_cpp_exception() -> None:
     """Its type and what(), and the stack behind it in its text."""
     (fact,) = extract_text(

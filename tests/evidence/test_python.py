@@ -39,6 +39,24 @@ def test_a_plain_exception_has_type_message_and_place() -> None:
     }
 
 
+def test_innermost_frame_may_be_of_a_library() -> None:
+    """`innermost` is where it was raised; file and function stay those of the user's code."""
+    (fact,) = exceptions(
+        """\
+Traceback (most recent call last):
+  File "/w/train.py", line 3, in main
+    queue = mp.Queue()
+  File "/usr/lib/python3.11/multiprocessing/synchronize.py", line 57, in __init__
+    sl = _multiprocessing.SemLock(
+OSError: [Errno 28] No space left on device
+"""
+    )
+    assert fact.fields["function"] == "main"
+    assert fact.fields["innermost"] == (
+        "/usr/lib/python3.11/multiprocessing/synchronize.py:__init__: sl = _multiprocessing.SemLock("
+    )
+
+
 def test_chained_exceptions_are_told_apart() -> None:
     """Each exception of a chain is a fact: what caused it, what was being handled, and the final one last."""
     caused, handled, final = exceptions(

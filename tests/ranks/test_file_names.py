@@ -26,6 +26,8 @@ CASES = {
     "attempt_1/2/error.json": Origin(local_rank=2, attempt=1),
     "job.tar.gz!/node-02/rank_7.log": Origin(rank=7, host="node-02"),
     "rank_12.log": Origin(rank=12),
+    "node3.log.gz": Origin(host="node3"),
+    "node1/dmesg.txt.xz": Origin(host="node1"),
     "rank12.log": Origin(rank=12),
     "rank-3.err": Origin(rank=3),
     "logs/train_rank0.log": Origin(rank=0),
@@ -101,7 +103,7 @@ def test_the_samples_of_a_naming_are_parsed(naming: FileNaming) -> None:
         for key, value in match.groupdict().items():
             assert (
                 value is None
-                or key == "task"
+                or key in ("job", "task")
                 or str(getattr(origin, key)) == value.lstrip("0")
                 or getattr(origin, key) in (value, 0)
             )

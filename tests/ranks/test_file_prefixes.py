@@ -30,6 +30,7 @@ def test_names_are_unique_among_all_layouts() -> None:
 ORDINARY = [
     ["loading: a", "saving: b", "epoch3: c", "epoch3: d", "epoch3: e", "epoch3: f"],
     ["gpu0: 61 C", "gpu1: 60 C", "gpu0: 62 C", "gpu1: 61 C"],
+    [f"gpu-{number % 2 + 14} {number % 2}: {number} C" for number in range(6)],
     [f"{number}: a line of a listing" for number in range(1, 40)],
     [f"[{number}] reference" for number in range(4)],
     ["the quick brown fox", "the quick red fox", "the quick brown dog", "the quick red dog"],
@@ -37,6 +38,12 @@ ORDINARY = [
     [f"[rank3]:[E1121 02:38:00.123456789 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog {n}" for n in range(6)],
     ["name  | a", "size  | b", "depth | c", "width | d", "heads | e"],
 ]
+
+
+def test_a_host_that_is_named_after_its_gpus() -> None:
+    """`gpu-064` is a host, since no node has over 16 GPUs."""
+    table = detect_table([f"gpu-{number % 2 + 64} {number % 2}: step {number}" for number in range(6)])
+    assert table not in (BY_START, UNLABELLED)
 
 
 @pytest.mark.parametrize("lines", ORDINARY, ids=lambda lines: lines[0][:30])
@@ -105,3 +112,30 @@ def test_a_host_and_a_rank_before_each_line(forms: tuple[str, ...], rank: int | 
     """Each rank has one host, which has a digit and is neither a file nor a counter."""
     lines = [form.format(0, 1) for _ in range(4) for form in forms]
     assert parse_prefix(lines[-1], 2026, detect_table(lines)).origin.rank == rank
+
+
+REPLICAS = [f"trainer/{node} [{local}]:step 3" for node in (0, 1) for local in (0, 1)] * 3
+FRAME = 'trainer/1 [1]:  File "/work/train.py", line 9, in <module>'
+
+
+@pytest.mark.parametrize(
+    ("inner", "is_collected"),
+    [
+        (FRAME, True),
+        ("trainer/0 [2026-07-28 18:21:57,576] torch.distributed.run: [WARNING] boom", True),
+        ("trainer/0 [0]:Traceback (most recent call last):", True),
+        ("trainer/0 [0]:the run began long before 2026-07-28 18:21:57 on this node", False),
+        ("trainer/0 [0]:step 4", False),
+    ],
+)
+def test_a_stamp_before_every_line_is_a_collectors(inner: str, is_collected: bool) -> None:
+    """No program stamps the frames of its tracebacks, or a record twice."""
+    table = detect_table([f"2026-07-28 18:21:57 {line}" for line in (*REPLICAS, inner)])
+    layers = parse_prefix(f"2026-07-28 18:21:58 {FRAME}", 2026, table).layers
+    assert ("torchx and NeMo-Run" in layers) is is_collected
+
+
+def test_a_stamp_before_some_lines_is_a_programs() -> None:
+    """One line without it is enough: what follows a program's stamp may look like a launcher's prefix."""
+    lines = [f"2026-07-28 18:21:57 {line}" for line in (*REPLICAS, FRAME)]
+    assert detect_table([*lines, "  File"]) in (BY_START, UNLABELLED)

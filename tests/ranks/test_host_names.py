@@ -123,3 +123,30 @@ def test_a_name_is_better_than_an_address() -> None:
     assert job.complete("b.log", Origin(rank=1, host="10.0.0.8")).host == "gpu17"
     assert job.complete("b.log", Origin(rank=2, host="10.0.0.9")).host == "10.0.0.9"
     assert job.complete("b.log", Origin(rank=2, host="gpu18")).host == "gpu18"
+
+
+def test_numbers_filled_with_zeros_are_of_another_scheme() -> None:
+    """`node0/` has the lines of node036; node999 and node1000 are of one scheme."""
+    for outer, inner, is_same in (
+        ("node0", "node036", True),
+        ("node12", "node012", True),
+        ("node999", "node1000", False),
+    ):
+        names = HostNames()
+        names.learn(outer, "file", inner, "text")
+        names.resolve()
+        assert names.canonical == ({outer: inner} if is_same else {})
+
+
+def test_nodes_that_are_numbered_anew() -> None:
+    """Each directory stands with one machine of its own; not where directories have the lines of their neighbours."""
+    for pairs, is_same in (
+        ([("node0", "node36"), ("node1", "node37")], True),
+        ([("node1", "node2"), ("node2", "node3")], False),
+        ([("node0", "node36"), ("node1", "node36")], False),
+    ):
+        names = HostNames()
+        for outer, inner in pairs:
+            names.learn(outer, "file", inner, "text")
+        names.resolve()
+        assert names.canonical == (dict(pairs) if is_same else {})

@@ -283,3 +283,12 @@ def test_a_launcher_s_host_of_a_pid_is_that_of_its_rank() -> None:
         job = job_of(*lines, ("mpirun.log", Origin(pid=412, host="node1")))
         job.resolve()
         assert job.hosts.get(3, set()) == hosts
+
+
+def test_the_known_address_of_a_host_tells_its_processes_apart() -> None:
+    """Ray's prefix names another address with the same pid: that rank is on another host."""
+    job = job_of(("x", Origin(rank=0, pid=93, host="node1")), ("x", Origin(rank=3, pid=93, host="10.0.1.11")))
+    job.learn_same_host("x", "10.0.1.11", "node2", is_stated=True)
+    job.resolve()
+    assert job.complete("x", Origin(pid=93, host="10.0.1.10")).rank == 0
+    assert job.complete("x", Origin(pid=93, host="10.0.1.11")).rank == 3

@@ -140,3 +140,26 @@ def test_pieces_of_two_streams_are_joined(lines: list[tuple[str, str]], data: st
         [whole_line] = text.lines_at(at, at + len(piece))
         assert (whole_line.parsed.origin.stream, whole_line.parsed.text) in lines
         at += len(piece) + 1
+
+
+def test_messages_of_json_with_a_field_a_line_have_their_prefixes() -> None:
+    """The other fields around each message do not hide what most messages begin with."""
+    messages = [f"trainer/{node} [1]:step {step}" for step in range(6) for node in (0, 1)]
+    events = [{"timestamp": 1795230465123, "message": message, "ingestionTime": 1795230465124} for message in messages]
+    parsed = [line.parsed for line in lines_of(json.dumps({"events": events}, indent=4).encode())]
+    assert [one.text for one in parsed][:2] == ["step 0", "step 0"]
+    assert (parsed[1].origin.host, parsed[1].origin.local_rank) == ("trainer/1", 1)
+
+
+@pytest.mark.parametrize("records", range(20, 420, 20))
+def test_one_field_a_line_is_seen_whatever_the_number_of_records(records: int) -> None:
+    """The sampled lines fall on each of the four lines of a record."""
+    record = '    {\n        "timestamp": 1795230465123,\n        "message": "step 3"\n    },\n'
+    assert detect_layout(f'{{\n    "events": [\n{record * records}'.encode()).wrapper == "json-lines"
+
+
+@pytest.mark.parametrize(("lines", "is_json"), [(54, True), (60, False)])
+def test_a_log_that_prints_a_few_objects_is_not_wrapped(lines: int, is_json: bool) -> None:
+    """Of twenty lines, one at least is a message."""
+    data = '    "message": "step 3"\n' * 3 + "step 3\n" * lines
+    assert (detect_layout(data.encode()).wrapper == "json-lines") is is_json

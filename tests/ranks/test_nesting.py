@@ -89,3 +89,14 @@ def test_a_tee_without_a_role_is_a_local_rank_behind_a_replica() -> None:
     )
     bare = b"\n".join(b"[%d]:step" % rank for rank in (0, 1, 1, 0) * 4)
     assert parse_prefix("[1]:step 5", table=detect_layout(bare).table).origin == Origin(rank=1)
+
+
+def test_a_bare_number_before_lines_that_state_other_ranks_is_a_local_rank() -> None:
+    """`torchrun --role ''` writes `[1]:` before rank 5 of the second node; a template with the rank agrees with it."""
+    steps = "".join(f"[{number}]:step {step}\n" for step in range(4) for number in (0, 1))
+    for stated in ("[1]:[rank5]: boom", "[1]:node2:82:293 [1] NCCL INFO comm 0x55 rank 5 nranks 8", "[1]:rank 5 of 8"):
+        data = f"{steps}{stated}\n".encode()
+        origin = parse_prefix("[1]:step 5", table=detect_layout(data).table).origin
+        assert (origin.rank, origin.local_rank) == (None, 1)
+    agreeing = f"{steps}[1]:[rank1]: boom\n[0]:rank 5 of 8 is lost\n".encode()
+    assert parse_prefix("[1]:step 5", table=detect_layout(agreeing).table).origin == Origin(rank=1)

@@ -14,6 +14,7 @@ CASES = [
     ("[rank3]: Traceback", "Traceback", "[rank3]:", False, Origin(rank=3)),
     ("[rank3]:", "", "[rank3]:", False, Origin(rank=3)),
     ("[default2]:[rank10]: boom", "boom", "[default2]:[rank10]:", False, Origin(rank=10, local_rank=2)),
+    ("\ufeff[trainer12]:boom", "boom", "[trainer12]:", False, Origin(local_rank=12)),
     ("[trainer12]:boom", "boom", "[trainer12]:", False, Origin(local_rank=12)),
     ("[node1:0]:boom", "boom", "[node1:0]:", False, Origin(local_rank=0, host="node1")),
     ("12: [rank12]: boom", "boom", "12: [rank12]:", False, Origin(rank=12)),

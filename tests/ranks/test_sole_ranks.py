@@ -59,3 +59,13 @@ def test_the_streams_of_one_worker_are_of_one_rank() -> None:
         job.learn(f"{host}/worker-{rank}f-01000000-81.err", Origin())
     job.resolve()
     assert job.complete("b1/worker-1f-01000000-81.err", Origin()).rank == 1
+
+
+def test_streams_may_begin_the_name_of_a_file() -> None:
+    """NeMo's launcher writes `log-…` and `error-…`."""
+    job = JobMap()
+    for rank in (0, 1):
+        job.learn(f"job/log-train_7_{rank}.out", Origin(rank=rank))
+    job.resolve()
+    assert job.complete("job/error-train_7_1.out", Origin()).rank == 1
+    assert job.complete("job/logic-train_7_1.out", Origin()).rank is None

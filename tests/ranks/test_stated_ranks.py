@@ -28,6 +28,9 @@ def test_a_peer_is_never_the_subject(example: str) -> None:
     ("text", "ranks"),
     [
         ("Rank 3 timed out waiting for rank 5", (3,)),
+        ("INFO hello from rank 5 of 12 (host node1)", (5,)),
+        ("Hello world from rank 3, received a greeting from rank 2", (3,)),
+        ("received a message from rank 5", ()),
         ("[Rank 3] waiting for rank 5", (3,)),
         ("rank 1 received 3 bytes from rank 2", (1,)),
         ("send to rank 3 failed on rank 1", (1,)),

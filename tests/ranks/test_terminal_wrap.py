@@ -61,6 +61,19 @@ def test_a_broken_literal_is_matched(tmp_path: Path) -> None:
     assert triage.ingest([str(tmp_path)]).verdict == "known"
 
 
+def test_a_line_of_another_writer_continues_nothing() -> None:
+    """Three long lines that end in a pid have the same length, and another container's line follows each."""
+    full = [
+        f"trainer-{name}-x7 | rank {rank} of 8 is ready on node{rank}, and its pid is 3047{rank}33"
+        for name, rank in (("ab", 1), ("cd", 2), ("ab", 3))
+    ]
+    other = ["trainer-cd-x7 | step 1", "trainer-ab-x7 | step 1"]
+    lines = [*other, full[0], other[0], full[1], other[1], full[2], other[0], "done"]
+    assert detect_width("\n".join(lines).encode()) == 0
+    broken = [line if line in full else line.partition("| ")[2] + str(index) for index, line in enumerate(lines)]
+    assert detect_width("\n".join(["start", *broken[2:]]).encode()) == len(full[0])
+
+
 def test_lines_of_equal_length_are_not_broken() -> None:
     """Columns of progress, rulers, and logs with longer lines are not broken lines."""
     assert (

@@ -38,6 +38,14 @@ def test_stamps_of_a_collector_do_not_make_a_stack_informative() -> None:
     assert "/ckpt/a.pt" in {entry.path for entry in activity}
 
 
+def test_a_line_that_says_what_is_saved_is_read_without_a_time() -> None:
+    """In the JSON of a collector the stamp is not in the text; another line above the last is not read."""
+    record = '{{"__REALTIME_TIMESTAMP":"1795230465000000","_HOSTNAME":"n1","_PID":"412","MESSAGE":"{}"}}'
+    lines = [record.format(text) for text in ("warm", "saving to /ckpt/a.pt", "slurmstepd: error: CANCELLED")]
+    activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026, Layout(BY_START, wrapper="json"))
+    assert [entry.path for entry in activity] == ["/ckpt/a.pt", ""]
+
+
 def test_the_last_step_of_a_silent_rank_is_read() -> None:
     """Later lines of other ranks do not hide it."""
     lines = ["[rank1]: step 7", *(f"[rank0]: step {step}" for step in range(8, 300))]
@@ -191,6 +199,9 @@ def test_a_tag_behind_the_prefix_names_the_rank(line: str, rank: int | None) -> 
         ("early stopping: loss is flat for 5 evaluations, stopping", "leaving"),
         ("worker has nothing more to do", "leaving"),
         ("INFO goodbye", "leaving"),
+        ("summoning the full parameters, this may take a while", "saving"),
+        ("collecting full model weights", "saving"),
+        ("collecting full coverage", ""),
         ("early stopping patience is 5", ""),
         ("existing files are kept", ""),
     ],
@@ -199,3 +210,53 @@ def test_lines_that_say_that_a_rank_leaves(line: str, action: str) -> None:
     """Only a line that says that the program ends by its own will is such a line."""
     (activity,) = read_activity(f"{line}\n".encode(), 0, 2026, one=True)
     assert activity.action == action
+
+
+@pytest.mark.parametrize(
+    ("line", "action"),
+    [
+        ("AUTOTUNE mm(8192x4096, 4096x4096)", "compiling"),
+        ("V1104 09:00:01.001 700 torch/_dynamo/guards.py:2997] [0/1] [__recompiles] Recompiling f", "compiling"),
+        ("INFO compiling the forward graph", "compiling"),
+        ("Compilation of the model took 31 s", ""),
+        ("compiling the forward graph ... done", ""),
+        ("[2/3] /usr/local/cuda/bin/nvcc -c multi_tensor.cu -o multi_tensor.o", "compiling"),
+        ("inductor FX graph cache miss", "compiling"),
+        ("page cache miss rate 3 %", ""),
+        ("the iterator is exhausted", "epoch-over"),
+        ("rank 3 ran out of batches", "epoch-over"),
+        ("retries exhausted", ""),
+        ("out of patience", ""),
+    ],
+)
+def test_lines_that_say_why_a_rank_does_not_come(line: str, action: str) -> None:
+    """A build that runs and data that ended, not a build that is done."""
+    (activity,) = read_activity(f"{line}\n".encode(), 0, 2026, one=True)
+    assert activity.action == action
+
+
+@pytest.mark.parametrize(
+    ("line", "is_of_runtime"),
+    [
+        ("[rank3]:[E1104 09:00:01.1 ProcessGroupNCCL.cpp:629] [Rank 3] Watchdog caught collective operation", True),
+        ("[PG ID 0 PG GUID 0(default_pg) Rank 8] Observed flight recorder dump signal from another rank", True),
+        ("slurmstepd: error: *** STEP 794497.0 ON r8u56 CANCELLED AT 2026-11-03T18:20:36 ***", True),
+        ("To avoid data inconsistency, we are taking the entire process down.", True),
+        ("[rank3]:", True),
+        ("step 7 loss 0.1", False),
+        ("rank 3 watches step 7", False),
+    ],
+)
+def test_lines_of_the_runtime_show_nothing_of_the_program(line: str, *, is_of_runtime: bool) -> None:
+    """A watchdog, the C++ runtime or srun wrote them, whatever the program does; a number in them is no step."""
+    (activity,) = read_activity(line.encode(), 0, 2026, one=True)
+    assert activity.is_of_runtime == is_of_runtime
+    assert activity.step == (7 if "step 7" in line else None)
+
+
+@pytest.mark.parametrize("prefix", ["[1,{0}]<stdout>:", "2026-11-21T03:07:45.372001123Z [{0}] ", "[{0}]<stderr>:"])
+def test_writers_behind_stamps_and_streams_are_told_apart(prefix: str) -> None:
+    """The steps of rank 1 do not hide what rank 0 did last."""
+    lines = [prefix.format(0) + "compiling the graph", *(prefix.format(1) + f"step {step}" for step in range(100))]
+    activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026)
+    assert "compiling" in {entry.action for entry in activity}

@@ -230,6 +230,14 @@ def test_a_logged_exception_has_the_origin_of_its_record() -> None:
     assert (result.origin.rank, result.origin.time) == (2, pytest.approx(1_795_230_465.372))
 
 
+@pytest.mark.parametrize(("between", "is_own"), [("", True), ("retry loop\n", False), ("[rank1]: step 3\n", True)])
+def test_a_record_farther_above_does_not_date_a_traceback(between: str, is_own: bool) -> None:
+    """An earlier warning of the same rank is no record of the exception where an unprefixed line stands between."""
+    warning = "[rank2]:[W1121 03:07:45.372000000 Utils.hpp:164] Warning: ASYNC_ERROR is deprecated\n"
+    trace = f'[rank2]: {HEADER}:\n[rank2]:   File "a.py", line 1, in f\n[rank2]: RuntimeError: boom\n'
+    assert block(warning + between + trace, HEADER).has_own_time is is_own
+
+
 @pytest.mark.parametrize(
     ("before", "prefix", "rank"),
     [

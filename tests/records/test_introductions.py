@@ -22,6 +22,7 @@ from triage.records.introductions import LONGEST, Introduction, read_introductio
         "init done | rank=3 | world=8 | node=node1 | device=cuda:1",
         "node1: global rank 3 ready, local rank 1",
         "node1: rank 3 died from signal 11",
+        "[412] INFO node1: global rank 3 ready, local rank 1",
         "Group ready on host node1: RANK=3 LOCAL_RANK=1 PID=412",
         "Hello world from processor node1, rank 3 out of 8 processors",
         "SLURMD_NODENAME=node1 SLURM_PROCID=3 RANK=3",
@@ -88,3 +89,28 @@ def test_only_the_start_of_a_long_line_is_read() -> None:
     introduction = "rank 3 of 8 on node1"
     assert read_introduction(Origin(), ("x " * LONGEST)[: LONGEST - len(introduction)] + introduction).host == "node1"
     assert not read_introduction(Origin(), ("x " * LONGEST)[: LONGEST - len(introduction) + 1] + introduction).host
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("rank 3 on gpu-070", "gpu-070"),
+        ("rank 3 on gpu114", "gpu114"),
+        ("rank 3 on gpu12", ""),
+        ("rank 3 on gpu-1.cluster.local", "gpu-1.cluster.local"),
+        ("rank=3 | node=gpu-7 | device=cuda:1", "gpu-7"),
+        ("rank=3 | node=gpu", ""),
+        ("rank=3 host=gpu:3", ""),
+    ],
+)
+def test_hosts_may_be_called_after_their_gpus(text: str, host: str) -> None:
+    """Devices have one or two digits and no zero before them; what is called a host has any number."""
+    assert read_introduction(Origin(), text).host == host
+
+
+def test_an_introduction_stands_behind_the_name_of_a_logger() -> None:
+    """Only where it goes on as one: the name of a module may have a digit too."""
+    assert (
+        read_introduction(Origin(), "INFO trainer: pool-x7k47: global rank 4 ready, local rank 1").host == "pool-x7k47"
+    )
+    assert read_introduction(Origin(), "INFO trainer: llama3: rank 4 ready").host == ""

@@ -52,6 +52,7 @@ def test_lines_that_pair_a_process_are_read(
         "pid 412 waits, rank 3 local loss 2",
         "pid 412: connection closed by rank 3",
         "rank 1 pid 411, rank 2 pid 412",
+        "[pid 412] Traceback (most recent call last): (RANK 2)",
     ],
 )
 def test_the_pid_of_another_process_is_not_joined(line: str) -> None:
@@ -76,6 +77,11 @@ def test_the_world_of_deepspeed_gives_every_rank() -> None:
         ("+ torchrun --nnodes 2 --node_rank 1 --nproc_per_node 4 train.py", (1, 4, 2)),
         ("+ accelerate launch --num_machines 2 --machine_rank 1 train.py", (1, -1, 2)),
         ("SLURM_NODEID=1 SLURM_NNODES=2 SLURM_NTASKS_PER_NODE=4", (1, 4, 2)),
+        ("I0831 15:26:16.482000 69 torch/distributed/elastic/agent/server/api.py:525]   group_rank=1", (1, -1, -1)),
+        (
+            "[2026-07-28 18:21:58,076] torch.distributed.elastic.agent.server.api: [INFO]   group_world_size=2",
+            (-1, -1, 2),
+        ),
         ("[INFO] [launch.py:145:main] nnodes=2, num_local_procs=2, node_rank=1", (1, 2, 2)),
     ],
 )
@@ -133,3 +139,24 @@ def test_a_rank_is_joined_with_the_host_that_it_names(line: str, joined: Origin)
 def test_the_host_of_another_process_is_not_joined() -> None:
     """A rank that connects to a store does not run there."""
     assert not pairings("rank 3: connecting to the store, host: node1")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[rank3]: CUDA out of memory. GPU 0 is full. Process 412 has 57.35 GiB memory in use.",
+        "[rank3]: pid 412 has 12 GiB on this GPU",
+        "[rank3]: pid: 412 uses 4000 MiB",
+    ],
+)
+def test_a_process_of_which_a_rank_says_how_much_memory_it_has_is_another(line: str) -> None:
+    """The lists of the users of a GPU name all processes there."""
+    assert not [pairing for pairing in pairings(line) if None not in (pairing.origin.pid, pairing.origin.rank)]
+
+
+def test_lines_of_places_do_not_crowd_out_those_of_processes() -> None:
+    """Many ranks write warnings that name a place; a pid stands between them."""
+    noise = b"[1,mpirank:3,algo-1]<stderr>:weights are read at once\n" * 200
+    data = noise + b"[1,mpirank:3,algo-1]<stdout>:[rank 3] pid=412 ready\n" + noise
+    text = Text("job.log", lambda at, length: data[at : at + length], len(data), 1970, detect_layout(data))
+    assert 412 in {pairing.origin.pid for pairing in find_pairings(text, b"", data, 0)}

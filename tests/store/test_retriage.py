@@ -70,7 +70,7 @@ def test_promoted_signatures_explain_stored_incidents(tmp_path: Path, command: C
     text = made.read_text(encoding="utf-8")
     assert "TODO" in text
     assert "tokenizer vocabulary is empty" in text.partition("no_match:")[2]
-    made.write_text(re.sub(r'"TODO: [^"]*"', '"Write shard {shard} again."', text), encoding="utf-8")
+    made.write_text(re.sub(r'"TODO: [^"]*"', '"Write the shard again ({shard})."', text), encoding="utf-8")
     assert [str(problem) for problem in check_files([made]) if problem.severity != "info"] == []
 
     status, out, err = command("retriage", "--catalog", mine, "--dry-run", "--store", path)
@@ -85,7 +85,7 @@ def test_promoted_signatures_explain_stored_incidents(tmp_path: Path, command: C
         root = details.diagnosis.root_cause
         assert root is not None
         assert (root.signature, root.title) == ("data.torn-shard", "A tokenizer shard is torn")
-        assert root.remediation.summary == f"Write shard {root.captures['shard']} again."
+        assert root.remediation.summary == f"Write the shard again ({root.captures['shard']})."
         assert root.evidence[0].line is not None
         assert [(change.old, change.new, change.reason) for change in details.history] == [
             (cluster.id, "data.torn-shard", "retriage")

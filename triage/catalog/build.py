@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from triage import evidence
-from triage.catalog import literal_selection, read, signature_files
+from triage.catalog import edge_groups, literal_selection, read, signature_files
 from triage.catalog.model import Catalog, Signature
 from triage.catalog.problems import SKIPPED, WEAK, Problem
 from triage.model.evidence import Warning as Note
@@ -21,10 +21,10 @@ def build_catalog(roots: Sequence[tuple[Path, Sequence[str]]], base: Path | None
     """Compile these directories with their files, later ones over earlier ones. A bad file becomes a warning."""
     by_id: dict[str, Signature] = {}
     warnings: list[Note] = []
-    for _, paths in roots:
+    for root, paths in roots:
         signatures, problems = read_directory(path for path in paths if signature_files.is_signature_file(path))
         by_id |= signatures
-        warnings += map(to_warning, problems)
+        warnings += map(to_warning, [*edge_groups.read_groups(root / signature_files.GROUPS)[1], *problems])
     healthy = read_healthy_lines(base)
     ordered = [by_id[identifier] for identifier in sorted(by_id)]
     equipped, literals, weak = literal_selection.assign_literals(ordered, healthy)
@@ -59,6 +59,12 @@ def to_warning(problem: Problem) -> Note:
 def read_healthy_lines(base: Path | None) -> str:
     """Lines of healthy jobs, against which literals are chosen; empty if the directory has none."""
     return _read_start(base / signature_files.HEALTHY) if base else ""
+
+
+def read_everyday_lines(base: Path | None) -> list[str]:
+    """Lines of healthy programs that no cause may match; none if the directory has no such file."""
+    lines = _read_start(base / signature_files.EVERYDAY).splitlines() if base else []
+    return [line for number, line in enumerate(lines) if line.strip() and not (number == 0 and line.startswith("#"))]
 
 
 def read_version(base: Path | None) -> str:

@@ -13,13 +13,14 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from triage.catalog.model import Catalog
 from triage.catalog.signature_files import Stamp
 
-FORMAT_VERSION = 7  # raised when the same files compile to something else
+_Cached = TypeVar("_Cached")
+FORMAT_VERSION = 8  # raised when the same files compile to something else
 MAX_BYTES = 64 * 1024 * 1024
 # Modules besides this package that a compiled catalog depends on.
 COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))
@@ -66,17 +67,17 @@ class _CacheFile(msgspec.Struct):
     catalog: msgspec.Raw
 
 
-def read_cache(path: Path, expected: str) -> Catalog | None:
-    """Read the catalog if the file is this user's, complete and has the key `expected`; otherwise None."""
+def read_cache(path: Path, expected: str, of_type: type[_Cached]) -> _Cached | None:
+    """Read the value if the file is this user's, complete and has the key `expected`; otherwise None."""
     try:
         file = msgspec.json.decode(_read_private_file(path) or b"", type=_CacheFile)
-        return msgspec.json.decode(file.catalog, type=Catalog) if file.key == expected else None
+        return msgspec.json.decode(file.catalog, type=of_type) if file.key == expected else None
     except (OSError, ValueError, RecursionError):
         return None
 
 
-def write_cache(path: Path, expected: str, catalog: Catalog) -> None:
-    """Write the catalog atomically, readable by the user alone. Do nothing if that is not possible."""
+def write_cache(path: Path, expected: str, catalog: object) -> None:
+    """Write a catalog, or a part of one, atomically, readable by the user alone. Do nothing if that is impossible."""
     import tempfile  # slow to import, and a cache hit does not write
 
     temporary = ""

@@ -14,6 +14,10 @@ from triage.catalog.check_context import (
     load_context,
     read_sample,
 )
+from triage.catalog.lint_advice import check_advice
+from triage.catalog.lint_captures import check_captures
+from triage.catalog.lint_tables import check_rows
+from triage.catalog.lint_text import TextRules
 from triage.catalog.match import Matcher, evaluate_signature
 from triage.catalog.model import Catalog, Sample, Signature
 from triage.catalog.problems import Problem, Remark
@@ -37,7 +41,9 @@ def check_files(
     problems += lint.lint_signatures(context.checked.values(), merged, context.documents)
     problems += _check_patterns(context)
     problems += _check_lock(context)
-    problems += _check_samples(context, to_evidence or default_reader())
+    reader = to_evidence or default_reader()
+    problems += _check_samples(context, reader)
+    problems += _check_claims(context, reader)
     return sort_problems(problems)
 
 
@@ -100,6 +106,23 @@ def _check_samples(context: CheckContext, to_evidence: EvidenceReader) -> Iterat
                 messages += _check_other_matches(equipped, sample, name, others)
             for message, hint in messages:
                 yield _to_problem(context, signature, ("error", key_path, message, hint))
+
+
+def _check_claims(context: CheckContext, to_evidence: EvidenceReader) -> Iterator[Problem]:
+    """Whether each signature claims no more than its evidence shows."""
+    rules = TextRules(to_evidence, context.everyday_lines)
+    tables: set[str] = set()
+    too_broad = {weak.signature for weak in context.weak_patterns}
+    for identifier, signature in context.checked.items():
+        remarks = [*check_advice(signature), *check_captures(signature, to_evidence)]
+        if identifier not in too_broad and (signature.table not in tables or not signature.table):
+            remarks += rules.check(context.all_signatures[identifier])
+        if signature.role == "cause":
+            tables.add(signature.table)
+        for remark in remarks:
+            yield _to_problem(context, signature, remark)
+    for identifier, remark in check_rows(context.all_signatures, context.checked, to_evidence):
+        yield _to_problem(context, context.checked[identifier], remark)
 
 
 def _check_own_match(

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from triage.catalog import build, literal_selection, read, signature_files
+from triage.catalog import build, edge_groups, literal_selection, read, signature_files
+from triage.catalog.compiled_files import read_compiled_files
 from triage.catalog.model import Sample, Signature
 from triage.catalog.problems import Problem
 from triage.catalog.yaml_document import KeyPath, YamlDocument
@@ -30,6 +31,7 @@ class CheckContext:
     documents: Mapping[str, YamlDocument]
     weak_patterns: Sequence[literal_selection.WeakPattern]
     healthy_text: str
+    everyday_lines: Sequence[str]
     roots: tuple[Path, ...]
 
 
@@ -45,14 +47,17 @@ def load_context(paths: Sequence[str | Path], shipped: Path | None) -> tuple[Che
     checked, file_problems = build.read_directory(
         os.path.relpath(path) if path.startswith(here) else path for path in absolute
     )
-    unchecked = _read_shipped(base, set(absolute))
+    unchecked = _load_shipped(base, set(absolute)) if checked else {}  # else there is nothing to check
     merged = {**unchecked, **checked}
     healthy = build.read_healthy_lines(base)
-    equipped, _, weak = literal_selection.assign_literals([merged[one] for one in sorted(merged)], healthy)
+    equipped, _, weak = literal_selection.assign_literals([checked[one] for one in sorted(checked)], healthy)
     documents = {path: read.read_document(path) for path in {signature.path for signature in checked.values()}}
-    by_id = {signature.id: signature for signature in equipped}
-    context = CheckContext(checked, unchecked, by_id, documents, weak, healthy, tuple(roots))
-    return context, [*problems, *file_problems]
+    by_id = dict(sorted({**unchecked, **{signature.id: signature for signature in equipped}}.items()))
+    context = CheckContext(
+        checked, unchecked, by_id, documents, weak, healthy, build.read_everyday_lines(base), tuple(roots)
+    )
+    group_problems = [problem for root in roots for problem in edge_groups.check_groups(root, merged)]
+    return context, [*problems, *group_problems, *file_problems]
 
 
 def list_samples(signature: Signature) -> Iterator[tuple[KeyPath, Sample]]:
@@ -77,9 +82,11 @@ def default_reader() -> EvidenceReader:
     return extract_text
 
 
-def _read_shipped(base: Path | None, without: set[str]) -> dict[str, Signature]:
-    """The shipped signatures other than the checked ones; their own problems do not matter here."""
+def _load_shipped(base: Path | None, without: set[str]) -> dict[str, Signature]:
+    """The shipped signatures other than the checked ones, with literals; their own problems do not matter here.
+
+    They come from a cache; only files that changed are read again.
+    """
     if base is None:
         return {}
-    paths = map(str, signature_files.list_signature_files(base))
-    return build.read_directory(path for path in paths if os.path.abspath(path) not in without)[0]
+    return {one.id: one for one in read_compiled_files(base) if os.path.abspath(one.path) not in without}

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from triage.catalog import schema
+from triage.catalog.edge_groups import Groups, expand_edges
 from triage.catalog.fingerprint import compute_fingerprint
 from triage.catalog.model import CausalEdge, Leaf, Sample, Signature
 from triage.catalog.regex import list_named_groups
@@ -110,9 +111,9 @@ def json_schema() -> dict[str, Any]:
     return schema.to_draft_seven(TableFile)
 
 
-def expand_table(file: TableFile, path: str) -> list[Signature]:
+def expand_table(file: TableFile, path: str, groups: Groups) -> list[Signature]:
     """The signatures of the rows. A row whose id is the id of one of its own `signature` is left out."""
-    edges = schema.to_edges(file.leads_to)
+    edges = expand_edges(file.leads_to, groups)
     no_match = tuple(Sample(sample.text, why=sample.why) for sample in file.no_match)
     signatures = []
     for index, row in enumerate(file.rows):

@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
+from triage.catalog import skeleton
 from triage.catalog.backtracking import list_group_names
+from triage.catalog.graph import WEAK_SCOPE
 from triage.catalog.match import all_leaves, positive_leaves
 from triage.catalog.model import Leaf, Signature
 from triage.catalog.problems import Problem, Remark
@@ -26,15 +28,15 @@ def lint_signatures(
     duplicates = _find_duplicates(all_signatures)
     problems = []
     for signature in signatures:
+        document = documents.get(signature.path, YamlDocument())
         remarks = [
             *_check_texts(signature),
             *_check_path(signature),
             *_check_patterns(signature),
-            *_check_edges(signature, all_signatures, cycles.get(signature.id, ())),
+            *_check_edges(signature, all_signatures, cycles.get(signature.id, ()), document),
             *_check_samples(signature),
             *duplicates.get(signature.id, ()),
         ]
-        document = documents.get(signature.path, YamlDocument())
         problems += [
             Problem(severity, signature.path, *locate(document, signature, key_path), message, hint)
             for severity, key_path, message, hint in remarks
@@ -57,19 +59,27 @@ def _list_leaf_captures(leaf: Leaf) -> Iterator[str]:
 
 
 def find_cycles(signatures: Mapping[str, Signature]) -> dict[str, list[str]]:
-    """The signatures that cause themselves through others on one rank, with the shortest path back to each.
+    """The signatures that cause themselves, with the shortest path back to each.
 
-    Edges to other ranks do not count: two ranks may well complain about each other.
+    Two that lead to each other are a cycle unless one edge stays on the rank and the other leaves it. Otherwise both
+    can hold for the same ranks, and the diagnosis would drop one of them by the order of the ids. In a longer path,
+    edges to other ranks do not count: there the order of time decides.
     """
-    edges = {
-        identifier: [
-            edge.signature
-            for edge in signature.causal_edges
-            if edge.scope != "other-ranks" and edge.signature in signatures
-        ]
+    scopes = {
+        (identifier, edge.signature): edge.scope
         for identifier, signature in signatures.items()
+        for edge in signature.causal_edges
+        if edge.signature in signatures
     }
-    return {identifier: path for identifier in signatures if (path := _find_path_back(identifier, edges))}
+    strong: dict[str, list[str]] = {identifier: [] for identifier in signatures}
+    direct: dict[str, list[str]] = {}
+    for (cause, effect), scope in scopes.items():
+        if scope != WEAK_SCOPE:
+            strong[cause].append(effect)
+        back = scopes.get((effect, cause))
+        if cause != effect and back is not None and {scope, back} != {"same-rank", WEAK_SCOPE}:
+            direct.setdefault(cause, [effect, cause])
+    return {identifier: path for identifier in signatures if (path := _find_path_back(identifier, strong))} | direct
 
 
 def locate(document: YamlDocument, signature: Signature, key_path: KeyPath) -> Position:
@@ -102,6 +112,8 @@ def _check_texts(signature: Signature) -> Iterator[Remark]:
     if len(signature.title) > MAX_TITLE:
         message = f"the title has {len(signature.title)} characters; at most {MAX_TITLE} fit"
         yield "error", ("title",), message, "shorten it"
+    if signature.title == skeleton.PLACEHOLDER:
+        yield "error", ("title",), "the title is still that of `triage catalog new`", "write what happened"
     if not signature.summary and signature.role != "noise":
         yield "error", ("remediation",), "remediation.summary is missing", "write one sentence that says what to do"
     if not signature.meaning and signature.role != "noise":
@@ -128,6 +140,9 @@ def _check_path(signature: Signature) -> Iterator[Remark]:
 
 def _check_patterns(signature: Signature) -> Iterator[Remark]:
     for leaf in positive_leaves(signature.match):
+        if leaf.text == skeleton.PATTERN:
+            hint = "write the words of the message, as the log has them"
+            yield "error", ("match",), f"the pattern is still that of `triage catalog new`: {leaf.text}", hint
         if leaf.text and "(?i" in leaf.text:
             yield "warning", ("match",), f"the pattern ignores case: {leaf.text}", "write the text as the log has it"
     yield from _check_engines(signature)
@@ -159,18 +174,26 @@ def _is_for_re2(pattern: str) -> bool:
     return True
 
 
-def _check_edges(signature: Signature, known: Collection[str], cycle: Sequence[str]) -> Iterator[Remark]:
-    for index, edge in enumerate(signature.causal_edges):
+def _check_edges(
+    signature: Signature, known: Collection[str], cycle: Sequence[str], document: YamlDocument
+) -> Iterator[Remark]:
+    for edge in signature.causal_edges:
+        place = _find_edge(document, edge.signature)
         if edge.signature == signature.id:
-            yield "error", ("leads_to", index), "a signature cannot lead to itself", "remove this edge"
-        elif edge.signature not in known:
-            place = ("leads_to", index, "signature")
-            yield "warning", place, f"no signature has the id {edge.signature}", "fix the id, or add the file"
+            yield "error", place, "a signature cannot lead to itself", "remove this edge"
+        elif edge.signature not in known and len(place) > 1:  # an unknown member of a group is an error of its file
+            yield "error", (*place, "signature"), f"no signature has the id {edge.signature}", "fix it, or add the file"
     if len(cycle) > 1:
-        hint = "remove the weaker edge, or set its scope to other-ranks"
-        index = next(index for index, edge in enumerate(signature.causal_edges) if edge.signature == cycle[0])
+        hint = "remove the weaker edge; or give one the scope same-rank and the other other-ranks, if both are true"
         message = f"the signature explains itself: {' -> '.join((signature.id, *cycle))}"
-        yield "error", ("leads_to", index), message, hint
+        yield "error", _find_edge(document, cycle[0]), message, hint
+
+
+def _find_edge(document: YamlDocument, effect: str) -> KeyPath:
+    """Where the edge to this signature is written; the place of all edges if a group brings it."""
+    edges = document.value.get("leads_to") if isinstance(document.value, dict) else None
+    named = [edge.get("signature") if isinstance(edge, dict) else None for edge in edges or ()]
+    return ("leads_to", named.index(effect)) if effect in named else ("leads_to",)
 
 
 def _check_samples(signature: Signature) -> Iterator[Remark]:

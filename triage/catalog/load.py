@@ -52,7 +52,7 @@ def _read_or_build(roots: Sequence[Path], base: Path | None, cache_dir: Path | N
     key = cache.compute_key([*((source, -1, -1) for source in sources), *chain.from_iterable(stamps)])
     directory = cache.choose_directory(cache_dir)
     path = cache.name_file(directory, sources) if directory else None
-    catalog = cache.read_cache(path, key) if path else None
+    catalog = cache.read_cache(path, key, Catalog) if path else None
     if catalog is None:
         from triage.catalog import build
 

@@ -1,7 +1,8 @@
 """The lock file: revision and fingerprint of every signature that ever shipped, and the retired ids.
 
 `lock.tsv` beside the signatures holds id, revision, fingerprint of `match` and fingerprint of `leads_to`. A change of
-`match` without a new revision is refused: a stored finding then always shows whether today's signature still matches
+`match` without a new revision is refused (the rows of a table share its revision, so that some rows get a new one
+without a new `match`): a stored finding then always shows whether today's signature still matches
 the same. Removed ids are listed in `retired.tsv` with a reason and are never used again.
 """
 
@@ -69,7 +70,7 @@ def check_signature(
     elif new.revision < old.revision:
         message = f"the revision was already {old.revision}"
         yield "error", ("revision",), message, f"set `revision: {old.revision + 1}`"
-    elif new.match == old.match and new.revision != old.revision:
+    elif new.match == old.match and new.revision != old.revision and not signature.table:
         message = "the revision is higher, but `match` is the same"
         yield "error", ("revision",), message, f"set `revision: {old.revision}`"
     else:
@@ -88,7 +89,9 @@ def format_lock(signatures: Iterable[Signature], recorded: Mapping[str, LockEntr
     for signature in signatures:
         old, new = recorded.get(signature.id), make_entry(signature)
         if old is not None and (
-            (old.match != new.match) != (old.revision != new.revision) or new.revision < old.revision
+            (old.match != new.match and old.revision == new.revision)
+            or (old.match == new.match and old.revision != new.revision and not signature.table)
+            or new.revision < old.revision
         ):
             hint = "run `triage catalog check` to see which one to fix"
             raise ValueError(f"{signature.id}: `match` and `revision` must change together; {hint}")

@@ -17,6 +17,7 @@ from triage.catalog import digit_masking, regex
 from triage.catalog.backtracking import BacktrackingSearches
 from triage.catalog.distinct_evidence import NO_CAPTURES, Captures, DistinctEvidence, add_evidence, group_evidence
 from triage.catalog.leaf_group import LeafGroup
+from triage.catalog.mentions import ROLES, is_mention
 from triage.catalog.model import Catalog, Clause, Leaf, Signature
 from triage.model.evidence import Evidence
 
@@ -118,6 +119,15 @@ def positive_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
             yield from positive_leaves(part)
 
 
+def _lone_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
+    """The leaves that need no other evidence: those that are not under `all`."""
+    if isinstance(match, Leaf):
+        yield match
+    elif match is not None and match.op == "any":
+        for part in match.parts:
+            yield from _lone_leaves(part)
+
+
 def all_leaves(match: Clause | Leaf | None) -> Iterator[Leaf]:
     """All leaves, also those under `none`."""
     if isinstance(match, Leaf):
@@ -150,8 +160,12 @@ class MatchPlan:
         self._leaves: list[tuple[int, Leaf]] = []  # with the number of the signature
         by_literal: dict[str, list[int]] = {}
         self._by_kind: dict[str | None, list[int]] = {}
+        self._claims: set[int] = set()  # leaves that state a cause without other evidence
         for owner, signature in enumerate(self._signatures):
+            alone = set(map(id, _lone_leaves(signature.match))) if signature.role in ROLES else set[int]()
             for leaf in positive_leaves(signature.match):
+                if id(leaf) in alone:
+                    self._claims.add(len(self._leaves))
                 for literal in leaf.literals:
                     by_literal.setdefault(literal, []).append(len(self._leaves))
                 if not leaf.literals:
@@ -221,9 +235,12 @@ class MatchPlan:
     def _test_shape(self, group: DistinctEvidence, masked: bytes) -> _Shape:
         """Test the leaves that ignore digits, and collect the others that may match."""
         matches, digit_leaves = [], []
+        excluded = self._claims if is_mention(group) else set[int]()
         for number in sorted(self._candidates(masked, group.kind)):
             owner, leaf = self._leaves[number]
             if leaf.kind not in (None, group.kind) or leaf.component not in (None, group.component):
+                continue
+            if number in excluded:
                 continue
             if number not in self._ignores_digits:
                 digit_leaves.append(number)

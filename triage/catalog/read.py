@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from triage.catalog import code_tables, schema, yaml_document
+from triage.catalog.edge_groups import Groups, expand_edges, find_groups, list_unknown_groups
 from triage.catalog.fingerprint import compute_fingerprint
 from triage.catalog.model import Clause, Leaf, Sample, Signature
 from triage.catalog.problems import Problem
@@ -21,6 +22,7 @@ _FORM_HINTS = {
     schema.BOUNDS: 'write bounds such as ">=2.4, <3"',
     schema.NAME: "use letters, digits and _, and no digit at the start",
     schema.URL: "write a full address, https://…",
+    schema.GROUP: "write small letters, digits and -",
     schema.WINDOW: "write a number and a unit, such as 90s, 30m, 2h or 1d",
 }
 # Errors of pydantic about the type of a value, and what the author of a file should write.
@@ -63,10 +65,11 @@ def parse_signatures(text: str, name: str) -> tuple[list[Signature], list[Proble
     if not isinstance(document.value, dict):
         return [], [*problems, Problem("error", name, 1, 1, "the file is not a mapping", "start with `id:`")]
     try:
-        if code_tables.KEY in document.value:
-            signatures = code_tables.expand_table(code_tables.TableFile.model_validate(document.value), name)
-        else:
-            signatures = [_to_signature(schema.SignatureFile.model_validate(document.value), name)]
+        signatures, unknown = _expand(document.value, name)
+        problems += [
+            Problem("error", name, *document.locate(("leads_to", index, "group")), message, hint)
+            for index, message, hint in unknown
+        ]
     except ValidationError as error:
         problems += [_to_problem(detail, document, name) for detail in error.errors(include_url=False)]
         return [], sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
@@ -144,7 +147,17 @@ def _suggest_key(key: str) -> str:
     return f"did you mean `{close[0]}`?" if close else "remove it; the keys are in signatures/schema.json"
 
 
-def _to_signature(file: schema.SignatureFile, name: str) -> Signature:
+def _expand(value: dict[str, Any], name: str) -> tuple[list[Signature], list[tuple[int, str, str]]]:
+    """The signatures of a file, and (index, message, hint) of each unknown group in `leads_to`."""
+    groups = find_groups(name) if value.get("leads_to") else {}
+    if code_tables.KEY in value:
+        table = code_tables.TableFile.model_validate(value)
+        return code_tables.expand_table(table, name, groups), list_unknown_groups(table.leads_to, groups)
+    file = schema.SignatureFile.model_validate(value)
+    return [_to_signature(file, name, groups)], list_unknown_groups(file.leads_to, groups)
+
+
+def _to_signature(file: schema.SignatureFile, name: str, groups: Groups) -> Signature:
     match = _to_condition(file.match) if file.match else None
     return Signature(
         id=file.id,
@@ -156,7 +169,7 @@ def _to_signature(file: schema.SignatureFile, name: str) -> Signature:
         match=match,
         path=name,
         blames=file.blames,
-        causal_edges=schema.to_edges(file.leads_to),
+        causal_edges=expand_edges(file.leads_to, groups, file.id),
         indicates=file.indicates,
         applies_to=dict(file.applies_to),
         meaning=file.meaning.strip(),

@@ -12,12 +12,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 from pydantic_core import PydanticCustomError
 
 from triage.catalog import backtracking, regex
-from triage.catalog.model import CausalEdge, Engine
+from triage.catalog.model import Engine
 
 ID = r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9]+(-[a-z0-9]+)*$"
 BOUNDS = r"^(==|!=|<=|>=|<|>)\s*\d+(\.\d+)*(\s*,\s*(==|!=|<=|>=|<|>)\s*\d+(\.\d+)*)*$"
 NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 URL = r"^https?://\S+$"
+GROUP = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 WINDOW = r"^[1-9]\d{0,5}(s|m|h|d)$"
 MAX_TITLE = 80
 
@@ -134,20 +135,28 @@ class Condition(Leaf):
 
 
 class Edge(Strict):
-    """A signature that follows from this one."""
+    """A signature that follows from this one, or a group of them."""
 
-    signature: Id
-    scope: Scope = "any-rank"
+    signature: Id | None = Field(None, description="The signature that follows")
+    group: Annotated[str, Field(pattern=GROUP)] | None = Field(
+        None, description="Instead of `signature`: all members of a group of groups.yaml"
+    )
+    scope: Scope | None = Field(None, description="On which ranks it follows; any-rank by default")
     window: Annotated[str, Field(pattern=WINDOW)] | None = Field(
         None, description="How long after this one the other may begin: 90s, 30m, 2h, 1d"
     )
 
+    @model_validator(mode="after")
+    def _names_one(self) -> Edge:
+        if (self.signature is None) == (self.group is None):
+            raise make_error("give either `signature` or `group`", "- {signature: ID}, or - {group: NAME}")
+        return self
 
-def to_edges(edges: list[Edge]) -> tuple[CausalEdge, ...]:
-    """The edges of a file as they are in the catalog, with windows in seconds."""
+
+def parse_window(text: str | None) -> float | None:
+    """The seconds of a window such as 90s; None without one."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    windows = (float(int(edge.window[:-1]) * units[edge.window[-1]]) if edge.window else None for edge in edges)
-    return tuple(CausalEdge(edge.signature, edge.scope, window) for edge, window in zip(edges, windows, strict=True))
+    return float(int(text[:-1]) * units[text[-1]]) if text else None
 
 
 class Remediation(Strict):

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ABOUT = "catalog.yaml"  # in the shipped directory: the catalog's version
+GROUPS = "groups.yaml"  # beside it: groups of edges, which signatures of the directory may name in `leads_to`
 HEALTHY = "healthy.txt"  # beside it: lines of healthy jobs, at which the scan should not stop
+EVERYDAY = "everyday.txt"  # beside it: lines of healthy programs that no cause may match
 MAX_FILES = 10_000
 
 Stamp = tuple[str, int, int]  # path, size, mtime in nanoseconds
@@ -29,7 +31,7 @@ def list_signature_files(root: Path) -> list[Path]:
 
 def is_signature_file(path: str) -> bool:
     """Whether the name is that of a signature file."""
-    return path.endswith((".yaml", ".yml")) and os.path.basename(path) != ABOUT
+    return path.endswith((".yaml", ".yml")) and os.path.basename(path) not in (ABOUT, GROUPS)
 
 
 def list_stamps(root: Path) -> Iterator[Stamp]:
@@ -40,6 +42,9 @@ def list_stamps(root: Path) -> Iterator[Stamp]:
         else:
             status = root.stat()
             yield os.fspath(root), status.st_size, status.st_mtime_ns
+            groups = root.absolute().parent.parent / GROUPS
+            if groups.is_file():
+                yield os.fspath(groups), groups.stat().st_size, groups.stat().st_mtime_ns
     except OSError:
         return
 

@@ -13,6 +13,7 @@ from triage.catalog.schema import ID, MAX_TITLE, json_schema
 from triage.model.diagnosis import Role
 
 SCHEMA = "schema.json"
+PATTERN = "put the words of the message here"
 PLACEHOLDER = "Describe in one line what happened"
 _SEVERITY: dict[str, str] = {
     "cause": "fatal",
@@ -40,7 +41,7 @@ match:
     # The words of the message without what differs from job to job.
     # (?P<name>…) captures a part; use it as {{name}} below.
     # The scan looks for four letters or more in a row, which must be rare in healthy logs.
-    - text: 'put the words of the message here'
+    - text: '{pattern}'
   # none:                  # lines that match one of these are ignored
   #   - text: 'retrying'
 # blames: rank             # the capture that names the rank at fault, if the message names it
@@ -113,7 +114,7 @@ def format_skeleton(identifier: str, path: Path, title: str = PLACEHOLDER, role:
         severity=_SEVERITY.get(role, "info"),
     )
     matching = role != "guide"
-    return head + (_MATCH.format() if matching else "") + _TEXTS + (_SAMPLES if matching else "")
+    return head + (_MATCH.format(pattern=PATTERN) if matching else "") + _TEXTS + (_SAMPLES if matching else "")
 
 
 def _check_id_and_title(identifier: str, known: Collection[str], title: str | None) -> None:

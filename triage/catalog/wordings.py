@@ -12,7 +12,7 @@ from triage.base.lazy_re import lazy_re
 from triage.catalog.pattern_tree import Branch, Characters, Node, Repeat, Sequence, parse_pattern
 
 MOST_WORDINGS = 12  # of one pattern with alternatives
-_GAP = "\0"
+GAP = "\0"
 # White space is a blank; `.*` and `[^:]*` may match whole words, and so stand by themselves.
 _SPACES = lazy_re(
     r"(\[\^?\]?(?:\\.|[^\]\\])*\](?:[+*?]|\{\d*,?\d*\})?\??)|\\s(?:[+*?]|\{\d*,?\d*\})?\??|(\.(?:[+*]|\{\d*,?\d*\})\??)|(\\.)",
@@ -35,10 +35,15 @@ class Wording:
 def list_wordings(pattern: str) -> tuple[Wording, ...]:
     """The wordings of a pattern: one, or several where it has alternatives. Empty if the pattern is not understood."""
     try:
-        tree = parse_pattern(_SPACES.sub(_write_space, pattern))
+        tree = parse_pattern(mark_spaces(pattern))
     except (ValueError, RecursionError):
         return ()
-    return tuple(dict.fromkeys(map(_to_wording, _spell(tree))))
+    return tuple(dict.fromkeys(map(_to_wording, spell_texts(tree))))
+
+
+def mark_spaces(pattern: str) -> str:
+    """The pattern with white space as blanks, and repeats of any text as words of their own."""
+    return _SPACES.sub(_write_space, pattern)
 
 
 def split_words(text: str) -> list[str]:
@@ -53,30 +58,30 @@ def _write_space(match: re.Match[str]) -> str:
     return group or match[3] or " "
 
 
-def _spell(node: Node) -> list[str]:
+def spell_texts(node: Node) -> list[str]:
     """The texts that a node stands for, gaps marked; at most MOST_WORDINGS."""
     if isinstance(node, Characters):
         return [_spell_characters(node.choices or frozenset())]
     if isinstance(node, Branch):
-        return _limit(itertools.chain.from_iterable(map(_spell, node.alternatives)))
+        return _limit(itertools.chain.from_iterable(map(spell_texts, node.alternatives)))
     if isinstance(node, Repeat):
-        texts = _spell(node.item)
+        texts = spell_texts(node.item)
         if node.low == 0:
-            return _limit([*texts, ""]) if node.high == 1 else [_GAP]
-        return texts if node.high == 1 else [f"{text}{_GAP}" for text in texts]
+            return _limit([*texts, ""]) if node.high == 1 else [GAP]
+        return texts if node.high == 1 else [f"{text}{GAP}" for text in texts]
     return _spell_sequence(node)
 
 
 def _spell_characters(choices: frozenset[str]) -> str:
     if len({choice.lower() for choice in choices}) == 1:
         return min(choices)
-    return " " if choices and not any(map(str.isalnum, choices)) else _GAP
+    return " " if choices and not any(map(str.isalnum, choices)) else GAP
 
 
 def _spell_sequence(node: Sequence) -> list[str]:
     texts = [""]
     for item in node.items:
-        texts = _limit(before + after for before in texts for after in _spell(item))
+        texts = _limit(before + after for before in texts for after in spell_texts(item))
     return texts
 
 
@@ -102,4 +107,4 @@ def _to_wording(text: str) -> Wording:
 def _parts(text: str) -> Iterable[tuple[str, bool]]:
     """Words of a text in order, and (text, False) where there is a gap or only a part of a word is known."""
     for match in _PART.finditer(text):
-        yield match[0], _GAP not in match[0]
+        yield match[0], GAP not in match[0]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from triage import pipeline
 from triage.catalog import check, lint, signature_files
 from triage.catalog.check_context import CheckContext, load_context
+from triage.catalog.lock import LOCK
 from triage.catalog.match import positive_leaves
 from triage.catalog.model import Signature
 from triage.catalog.problems import Problem
@@ -25,7 +26,7 @@ def check_everything(paths: Sequence[Path]) -> list[Problem]:
     corpus = base.parent / "samples" / "clean" if base else None
     problems = [*problems, *_check_pages(context)]
     if corpus is not None and corpus.is_dir():
-        problems += _check_healthy_jobs(context, corpus, [path for path in paths if path.exists()])
+        problems += _check_healthy_jobs(context, corpus, paths, _list_faulty_files(problems))
     return check.sort_problems(problems)
 
 
@@ -48,10 +49,22 @@ def _check_pages(context: CheckContext) -> Iterator[Problem]:
             yield Problem("error", checked.path, 1, 1, message, "report this as a bug of triage")
 
 
-def _check_healthy_jobs(context: CheckContext, corpus: Path, paths: Sequence[Path]) -> Iterator[Problem]:
-    """Yield a problem for each cause or symptom found in a healthy job."""
+def _list_faulty_files(problems: Iterable[Problem]) -> set[str]:
+    """Return the files with an error other than of the lock file: the rest of their check can wait."""
+    return {one.path for one in problems if one.severity == "error" and LOCK not in one.message}
+
+
+def _check_healthy_jobs(
+    context: CheckContext, corpus: Path, paths: Sequence[Path], without: Collection[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each cause or symptom found in a healthy job.
+
+    Signatures of the files `without` are left out: a pattern that is too broad would match every job, slowly.
+    """
     gaps = known_false_alarms(corpus)
-    checked = {item.id: item for item in context.checked.values() if item.role in ("cause", "symptom")}
+    failures = (item for item in context.checked.values() if item.role in ("cause", "symptom"))
+    checked = {item.id: item for item in failures if item.path not in without}
+    paths = [path for path in paths if path.exists()]
     for job in sorted(corpus.iterdir()):
         if job.stem in gaps or not _may_match(job, context.all_signatures, checked):
             continue

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.diagnose.evicted_pods import on_evicted_pod
 from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.memory_kills import by_memory_kill
 from triage.diagnose.srun_ends import killed_with_step, tasks_of_srun
@@ -36,7 +37,8 @@ _EXIT_CODE = "exit code"
 # One process reports the end of another: kinds of facts, and how a pid is named in them.
 _REPORTS = frozenset(("exception", "message", "ending"))
 _STATED_PID = lazy_re(
-    r"\b(?:pid|PID|Pid|process id)(?: ?[:=] ?| |\[)(\d{2,7})\b|\b(?:[Ss]ub)?[Pp]rocess (\d{3,7})\b(?! (?:of|out))"
+    r"\b(?:pid|PID|Pid|process id)(?: ?[:=] ?| |\[)(\d{2,7})\b"
+    r"|\b(?:[Ss]ub)?[Pp]rocess (\d{3,7})\b(?! (?:of|out|(?:has|uses) \d))"
 )
 _SEGFAULT = lazy_re(r"\]: segfault at [0-9a-f]+ ip |\bgeneral protection fault ip:")
 _STATED_ADDRESS = lazy_re(r"\b(?:ip|IP address)[=:] ?(\d{1,3}(?:\.\d{1,3}){3})\b")
@@ -72,12 +74,20 @@ def by_process_index(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """Pids, local ranks, hosts and file names join a line to its rank, where all files agree."""
-    places = [job.place(fact.source, fact.origin) for fact in facts]
+    places = [job.place(fact.source, _with_stated_host(fact, job)) for fact in facts]
     origins = [job.with_corrected_time(origin) for origin, _ in places]
     return [
         fact if origin is fact.origin else dataclasses.replace(fact, origin=origin, rank_basis=fact.rank_basis or basis)
         for fact, origin, (_, basis) in zip(facts, origins, places, strict=True)
     ]
+
+
+def _with_stated_host(fact: Evidence, job: JobMap) -> Origin:
+    """Return the origin of a fact; where its text names its rank, with the host of that rank, not of the source."""
+    origin = fact.origin
+    if fact.rank_basis != "stated" or origin.rank is None or origin.host is not None:
+        return origin
+    return dataclasses.replace(origin, host=job.host_of(origin.rank))
 
 
 def by_stated_pid(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -178,7 +188,7 @@ def _attributed(fact: Evidence, owner: Origin) -> Evidence:
 def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """An exception without a rank, printed as often as ranks ended with an exit code, is that of each of them."""
     unplaced = [fact for fact in facts if is_final_exception(fact) and _has_no_rank(fact)]
-    owners = _ended_with_code(facts)
+    owners = _without_own_exception(_ended_with_code(facts), facts)
     if not unplaced or len({fact.text for fact in unplaced}) != 1:
         return facts
     if sum(fact.count for fact in unplaced) != len(owners):
@@ -212,6 +222,12 @@ def on_every_rank(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 def _is_failed(end: ExitDetail) -> bool:
     return bool(end.signal or end.exit_code)
+
+
+def _without_own_exception(owners: Mapping[int, Origin], facts: Iterable[Evidence]) -> dict[int, Origin]:
+    """Return the ranks of which no exception is known, so that one without a rank may be theirs."""
+    known = {fact.origin.rank for fact in facts if is_final_exception(fact)}
+    return {rank: origin for rank, origin in owners.items() if rank not in known}
 
 
 def last_of_all(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -267,6 +283,7 @@ PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
     by_process_index,
     by_stated_tag,
     by_maps,
+    on_evicted_pod,
     by_stated_rank,
     by_stated_pid,
     by_pci_address,

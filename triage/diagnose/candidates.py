@@ -15,7 +15,7 @@ from triage.catalog.model import Signature
 from triage.diagnose.phrases import agree
 from triage.diagnose.sequences import group_of
 from triage.diagnose.time_order import Clocks, StartTimes, find_start, is_zone_apart
-from triage.model import EndingDetail, Evidence, InferenceDetail
+from triage.model import EndingDetail, Evidence, ExceptionDetail, InferenceDetail
 from triage.ranks.identity import short_host
 
 
@@ -120,11 +120,18 @@ class Candidate:
         return tuple(sorted({fact.origin.host for fact in self.facts if fact.origin.host}))
 
     @property
+    def is_stop_of_job(self) -> bool:
+        """Whether somebody outside stopped the whole job, so that no rank and no host is at fault."""
+        return self.suspects == () and is_stop(self)
+
+    @property
     def rank_places(self) -> tuple[str, ...]:
         """The hosts of the ranks that it is about; those that show it, where no file places these ranks.
 
         A kernel states its own host, whatever else the files call that machine or the host of a collector.
         """
+        if self.is_stop_of_job:
+            return ()
         blamed = {host for rank in self.suspects or () for host in self.rank_hosts.get(rank, ())}
         machines = {fact.origin.host for fact in self.facts if fact.kind == "kernel" and fact.origin.host}
         if machines and (not blamed or blamed & {short_host(host) for host in machines}):
@@ -240,8 +247,13 @@ _LOCAL_VALUE = lazy_re(
     r"\bremote(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?\d"
 )
 _LONGEST_COMPARISON = 4000
-# `torch.float64 if rank == 1 else torch.float32`, `dist.get_rank() == 0`
-_RANK_CONDITION = lazy_re(r"(?i)rank(?:\(\))? ?== ?(\d{1,6})\b")
+_INTERRUPT = "KeyboardInterrupt"
+# Slurm's reasons for ending a job that did not fail.
+_CANCELLED = lazy_re(r"\bCANCELLED AT [^\n]{0,80}?\bDUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
+# `torch.float64 if rank == 1 else torch.float32`, `dist.get_rank() == 0`; not `local_rank == 1`, nor of another group.
+_RANK_CONDITION = lazy_re(
+    r"(?i)(?<![a-z_.])(?:(?:self|args|cfg|config)\.|(?:dist\.)?get_|global_|world_)?rank(?:\(\))? ?== ?(\d{1,6})\b"
+)
 
 
 def minority(candidate: Candidate) -> None:
@@ -309,22 +321,26 @@ def receiver(candidate: Candidate) -> None:
         )
 
 
-_COMPARES_ALL = lazy_re(
-    r"(?i)\b(?:on|across|between|among) (?:all |the |[a-z-]{1,20} ){0,2}(?:ranks|replicas|workers)\b"
-    r"|\b(?:ranks|replicas|workers) (?:disagree|do not agree|don.t agree|are out of sync)\b"
-)
+def is_stop(candidate: Candidate) -> bool:
+    """Whether somebody or something outside stopped the job, or one of its processes."""
+    return candidate.indicates == "outside" or any(
+        fact.kind == "scheduler" and _CANCELLED.search(fact.text[:_LONGEST_COMPARISON]) for fact in candidate.facts
+    )
 
 
-def compares_all(candidate: Candidate) -> None:
-    """A check of the values of all ranks fails where it runs, on all ranks or on one: that is not the odd rank."""
-    blames_some = candidate.signature is not None and candidate.signature.blames == "ranks"
-    if not blames_some or candidate.is_inferred:
+def stop_of_job(candidate: Candidate) -> None:
+    """Ctrl-C reaches all processes of a terminal, and a scheduler cancels whole jobs: no rank is at fault."""
+    if not is_stop(candidate):
         return
-    if all(
-        fact.kind == "inference" or _COMPARES_ALL.search(fact.text[:_LONGEST_COMPARISON]) for fact in candidate.facts
-    ):
+    by_ranks = [fact for fact in candidate.facts if fact.origin.rank is not None and fact.kind != "scheduler"]
+    is_interrupt = all(isinstance(one.detail, ExceptionDetail) and one.detail.type == _INTERRUPT for one in by_ranks)
+    is_cancelled = candidate.domain == "slurm" and not by_ranks
+    # Of many like lines of one file the scan keeps a few: the ranks of the others are not known.
+    is_incomplete = candidate.count > len(by_ranks) == len(candidate.observed_rank_set) > 1
+    if is_cancelled or is_incomplete or (by_ranks and is_interrupt):
         candidate.suspects = ()
+        candidate.why.append("Somebody or something outside stopped the whole job, so no rank is at fault")
 
 
 # Rules that read from the text which rank is at fault, in this order: the last that finds one decides.
-READING: tuple[Callable[[Candidate], None], ...] = (receiver, compares_all, minority, blamed)
+READING: tuple[Callable[[Candidate], None], ...] = (stop_of_job, receiver, minority, blamed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,13 +30,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RootContest:
-    """What the rules of the choice look at.
-
-    `effects` counts by id the findings that each candidate explains; `failed_exits` are ranks whose processes failed.
-    """
+    """What the rules of the choice look at. `failed_exits` are the ranks whose processes failed."""
 
     candidates: Sequence[Candidate]
-    effects: Counter[str]
     context: RuleContext
     failed_exits: frozenset[int] = frozenset()
 
@@ -51,11 +46,6 @@ def earlier_first(contest: RootContest, one: Candidate) -> float:
     """What began later for sure than another of the same strength is not the root."""
     level = root_tier(one)
     return any(root_tier(other) == level and other.clearly_before(one) for other in contest.candidates)
-
-
-def explains_most(contest: RootContest, one: Candidate) -> float:
-    """What explains more of the other findings comes first."""
-    return -contest.effects[one.id]
 
 
 def stopped_first(contest: RootContest, one: Candidate) -> float:
@@ -109,7 +99,6 @@ def first_observed(contest: RootContest, one: Candidate) -> float:
 CHOOSING: tuple[Callable[[RootContest, Candidate], float], ...] = (
     stated_first,
     earlier_first,
-    explains_most,
     stopped_first,
     ended_first,
     specific_first,
@@ -123,8 +112,7 @@ def choose_root(
 ) -> tuple[Candidate | None, tuple[Candidate, ...]]:
     """Return the root among the unexplained candidates and the others, best first; each loser's `why` says why."""
     unexplained = [one for one in candidates if not one.explained_by and root_tier(one) is not None]
-    effects = Counter(name for candidate in candidates for name in candidate.explained_by)
-    contest = RootContest(_earliest_of_many(unexplained), effects, context, _failed_exits(context))
+    contest = RootContest(_earliest_of_many(unexplained), context, _failed_exits(context))
     rules = [rule for rule in CHOOSING if rule.__name__.replace("_", "-") not in without]
     keys = {candidate.id: tuple(rule(contest, candidate) for rule in rules) for candidate in unexplained}
     ordered = sorted(unexplained, key=lambda candidate: (*keys[candidate.id], candidate.id))
@@ -132,7 +120,7 @@ def choose_root(
         return None, ()
     root, *others = ordered
     for other in others:
-        other.why.append(_why_lost(root, other, effects, context))
+        other.why.append(_why_lost(root, other, context))
     return root, tuple(others)
 
 
@@ -183,15 +171,13 @@ def _earliest_of_many(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
     return list({one.id: one for one in earliest.values()}.values())
 
 
-def _why_lost(root: Candidate, other: Candidate, effects: Counter[str], context: RuleContext) -> str:
+def _why_lost(root: Candidate, other: Candidate, context: RuleContext) -> str:
     if (root_tier(other) or 0) > (root_tier(root) or 0):
         return other.demotion_reason or f"Also unexplained; {root.id} is the more likely start"
     if root.clearly_before(other):
         mine, theirs = root.start.first, other.start.first
         delays = [theirs[clock] - mine[clock] for clock in mine.keys() & theirs.keys()]
         return f"Began {min(delays):.0f} s after {root.id}" if delays else f"Began after {root.id}"
-    if effects[other.id] < effects[root.id]:
-        return f"Also unexplained; {root.id} explains more findings ({effects[root.id]}, this one {effects[other.id]})"
     if _stopped_before(context, root, other):
         ranks = format_ranks(other.ranks)
         return f"{ranks} went on for more than {LONG_SILENCE:.0f} s after the last line of {format_ranks(root.ranks)}"

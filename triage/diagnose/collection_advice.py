@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_ranks
 from triage.model.evidence import Evidence
 
 _GLOO = lazy_re(r"gloo|unbound_buffer\.cc|\bpair\.cc", re.I)
@@ -102,9 +103,11 @@ def advise_machine_logs(data: AvailableData) -> str:
 def advise_rank_logs(data: AvailableData) -> str:
     """Return how to know which rank wrote which line."""
     ranks = [fact.origin.rank for fact in data.facts if fact.kind not in ("kernel", "scheduler", "inference")]
-    if data.absent or ranks.count(None) * 4 > len(ranks):
-        return "keep one log per rank, or label the lines (torchrun --log-dir DIR --redirects 3 --tee 3, srun --label)"
-    return ""
+    if not data.absent and ranks.count(None) * 4 <= len(ranks):
+        return ""
+    missing = f" (no line is from {format_ranks(data.absent)})" if data.absent else ""
+    label = "label the lines (torchrun --log-dir DIR --redirects 3 --tee 3, srun --label)"
+    return f"keep one log per rank{missing}, or {label}"
 
 
 def advise_timestamps(data: AvailableData) -> str:

@@ -6,8 +6,9 @@ A line that says that something ended counts only if nothing trains after it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from triage.ranks.identity import JobMap, short_host
 from triage.records.activity import Activity
@@ -37,6 +38,13 @@ class Completion:
     has_end_of_each: bool = False
 
 
+class _Places(NamedTuple):
+    """The ranks and hosts that the last lines of a source name."""
+
+    ranks: Set[int]
+    hosts: Set[str]
+
+
 def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> Completion:
     """Return what the last lines of all sources, in file order, prove about the end of the job."""
     lines = tuple(_valid_completions(activities))
@@ -46,7 +54,7 @@ def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> 
         if rank is not None:
             finished[rank] = max(finished.get(rank) or 0.0, activity.origin.time or 0.0) or None
     hosts, covers_all = _proved_hosts(lines, job)
-    has_end_of_each = _has_end_of_each(lines, job)
+    has_end_of_each = _has_end_of_each(lines, activities, job)
     covers_all = covers_all or has_end_of_each
     traced = {each.origin.rank for _, each in activities if each.origin.rank is not None}
     # Ranks that left dumps but no line are covered by the log of the whole job.
@@ -105,13 +113,40 @@ def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[s
     return hosts, False
 
 
-def _has_end_of_each(lines: Iterable[tuple[str, Activity]], job: JobMap) -> bool:
-    """Whether lines that name no rank say the same end as often as there are ranks."""
-    counts = Counter(
-        activity.end_text for _, activity in lines if activity.completion == "program" and activity.origin.rank is None
-    )
+def _has_end_of_each(
+    lines: Iterable[tuple[str, Activity]], activities: Iterable[tuple[str, Activity]], job: JobMap
+) -> bool:
+    """Whether lines that name no rank say the same end as often as there are ranks; copies of a file do not count."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for source, activity in lines:
+        if activity.completion == "program" and activity.origin.rank is None:
+            counts[activity.end_text][source] += 1
+    ranks: dict[str, set[int]] = defaultdict(set)
+    hosts: dict[str, set[str]] = defaultdict(set)
+    for source, activity in activities:
+        if activity.origin.rank is not None:
+            ranks[source].add(activity.origin.rank)
+        if host := activity.origin.host or _host_of(source, job):
+            hosts[source].add(short_host(host))
+    places = {source: _Places(ranks[source], hosts[source]) for by_source in counts.values() for source in by_source}
     size = job.world_size()
-    return size is not None and max(counts.values(), default=0) >= max(size, _FEWEST_RANKS)
+    most = max((_count_without_copies(by_source, places) for by_source in counts.values()), default=0)
+    return size is not None and most >= max(size, _FEWEST_RANKS)
+
+
+def _count_without_copies(by_source: Counter[str], places: Mapping[str, _Places]) -> int:
+    """Sum the counts of sources of different ranks, or else of different hosts; of the others the largest counts."""
+    counted: list[str] = []
+    for source, _ in sorted(by_source.items(), key=lambda entry: (-entry[1], entry[0])):
+        if all(_are_apart(places[source], places[other]) for other in counted):
+            counted.append(source)
+    return sum(by_source[source] for source in counted)
+
+
+def _are_apart(one: _Places, other: _Places) -> bool:
+    if one.ranks and other.ranks:
+        return one.ranks.isdisjoint(other.ranks)
+    return bool(one.hosts and other.hosts) and one.hosts.isdisjoint(other.hosts)
 
 
 def _is_on(rank: int, hosts: set[str], job: JobMap) -> bool:

@@ -13,12 +13,15 @@ from triage.diagnose.calibration import calibrate
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import root_tier
 from triage.diagnose.phrases import join_names
+from triage.diagnose.survival import is_uncertain
 from triage.model import Evidence, ExitDetail, InferenceDetail
 
 LEAST, MOST = 0.1, 0.95
 # High confidence begins at 0.8 and needs two independent sources: of a single source, all above the first number is
 # squeezed up to the second.
 SINGLE, SINGLE_MOST = 0.7, 0.79
+UNCERTAIN = 0.45
+"""The most for a failure of which each line says that the program goes on."""
 # By tier: a line that states a cause; a possible or measured one; an inference from absence; a stop from outside.
 _BASE = {1: 0.8, 2: 0.65, 3: 0.55, 4: 0.6}
 _SOURCE_BONUS, _RIVAL, _NO_RANK, _UNKNOWN, _CONTRADICTED = 0.05, 0.15, 0.15, 0.1, 0.1
@@ -45,7 +48,7 @@ def rate_confidence(
         root.why.append(f"Confirmed by {join_names(sources)}")
     score += _SOURCE_BONUS * min(3, len(sources) - 1) if sources else 0.0
     score -= _RIVAL * min(2, sum(root_tier(other) == level for other in others))
-    score -= 0.0 if root.ranks else _NO_RANK
+    score -= 0.0 if root.ranks or root.is_stop_of_job else _NO_RANK
     for _, inferences in further:
         named = {fact.origin.rank for fact in inferences if fact.origin.rank is not None}
         if root.is_inferred and named and root.ranks and not named & set(root.ranks):
@@ -56,6 +59,9 @@ def rate_confidence(
         if share > SINGLE_MOST:
             root.why.append("Only one source shows this")
         share = min(SINGLE_MOST, SINGLE + (share - SINGLE) * (SINGLE_MOST - SINGLE) / (MOST - SINGLE))
+    if share > UNCERTAIN and all(is_uncertain(fact) for fact in root.facts):
+        root.why.append("Its line only speaks of this, or says that the program goes on")
+        share = UNCERTAIN
     return round(max(LEAST, min(MOST, share)), 2)
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from triage.diagnose.time_order import Clocks
 from triage.model.evidence import Evidence
+from triage.ranks.separate_groups import Stated
 
 T = TypeVar("T")
 SANE_WORLD = 1 << 20  # a larger size was misread
@@ -22,11 +23,13 @@ class RuleContext:
     matched: by what signatures indicate (their `tells`), the indices of the facts that they match
     ranks: those that left a trace; `failed`: with a failure of their own; `complaining`: that show any failure;
       `finished`: that said that they were done
-    last_step, last_time, doing: of the last line of each rank; `doing` is a name of `records.activity`
+    last_step, last_time, doing: of the last line of each rank; `doing` is a name of `records.activity`,
+      and `unplaced` has those names in last lines without a rank, with the number of these lines
     hosts: rank to its hosts; `devices`: GPU (host and PCI address, as text) to its ranks
     handled: facts that did not end the job; `files`: host to the sources that are named after it
     addresses: IP address to hosts; `local`: host and local rank to ranks; `pids`: process id to ranks
-    writes: path to the ranks that say that they write it
+    writes: path to the ranks that say that they write it; `writers`: to who says so, as `list_writers` has them
+    memberships: which rank of how many processes say that they are; `host_names`: name of a host to its one name
     """
 
     facts: Sequence[Evidence]
@@ -39,6 +42,7 @@ class RuleContext:
     last_step: Mapping[int, int] = field(default_factory=dict)
     last_time: Mapping[int, tuple[str, float]] = field(default_factory=dict)
     doing: Mapping[int, str] = field(default_factory=dict)
+    unplaced: Mapping[str, int] = field(default_factory=dict)
     hosts: Mapping[int, Sequence[str]] = field(default_factory=dict)
     devices: Mapping[str, Sequence[int]] = field(default_factory=dict)
     clocks: Clocks = field(default_factory=Clocks)
@@ -49,6 +53,9 @@ class RuleContext:
     pids: Mapping[int, Collection[int]] = field(default_factory=dict)
     writes: Mapping[str, Collection[int]] = field(default_factory=dict)
     complaining: frozenset[int] = frozenset()
+    memberships: Sequence[Stated] = ()
+    writers: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    host_names: Mapping[str, str] = field(default_factory=dict)
 
     def evidence_of(self, *indicates: str) -> Sequence[Evidence]:
         """Return the facts whose signatures indicate one of these."""

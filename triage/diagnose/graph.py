@@ -79,7 +79,7 @@ def root_tier(candidate: Candidate) -> int | None:
     if candidate.role == "cause":
         return (2 if candidate.is_measured else 3) if candidate.is_inferred else 1
     if candidate.role == "confirmation":
-        return 2
+        return 2 if candidate.signature.severity in ("error", "fatal") else None  # a warning is no failure of its own
     if candidate.role == "either":
         return 3 if candidate.is_inferred else 2
     # A symptom that follows from nothing in the files, but is a failure of this very rank and not of a peer.

@@ -23,6 +23,8 @@ _KILL = lazy_re(
 _RANK = lazy_re(r"python[\d.]*$|pt_main_thread|ray::")
 # A launcher sees the end of a process at most so many seconds after the kernel killed it, by the clock of their host.
 _DELAY = (-2.0, 120.0)
+# A line without a timestamp of its own has that of an earlier line, which may be older by so many seconds.
+_OLDEST_STAMP = 300.0
 _SIGKILL = (-9, 137)
 # A parent names its child by the rank: `process 1 terminated with signal SIGKILL`.
 _CHILD_KILLED = lazy_re(r"\bprocess \d{1,6} (?:was )?(?:terminated|killed) (?:with|by) (?:signal )?(?:SIGKILL|9)\b")
@@ -110,9 +112,10 @@ def is_at_other_time(kill: Evidence, end: Evidence) -> bool:
     if kill.origin.time is None or end.origin.time is None:
         return False
     delay = end.origin.time - kill.origin.time
+    least = -_OLDEST_STAMP if end.inherits_time else _DELAY[0]
     if abs(delay) < MOST_ZONES:
-        delay = (delay - _DELAY[0]) % ZONE_STEP + _DELAY[0]
-    return not _DELAY[0] <= delay <= _DELAY[1]
+        delay = (delay - least) % ZONE_STEP + least
+    return not least <= delay <= _DELAY[1]
 
 
 def _may_be_on(host: str, fact: Evidence, job: JobMap) -> bool:

@@ -5,6 +5,7 @@ Such failures were handled, or belong to an attempt that was repeated.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,9 @@ from triage.diagnose.survival import Progress, find_progress, is_outlived, why_s
 from triage.evidence.inference import LASTING
 from triage.model import EndingDetail, Evidence, ExceptionDetail, ExitDetail, Origin
 from triage.ranks.identity import JobMap
+from triage.ranks.sole_ranks import name_process
 from triage.records.activity import Activity
+from triage.records.memberships import remove_own_tags
 
 # Seconds: logs without a time zone may be so far apart, and a node may log about the job so late.
 _TIME_ZONES = 15 * 3600.0
@@ -39,8 +42,10 @@ class Outcome:
     finish_offsets: source to the offset of its last such line
     attempt: the last attempt; `died`: ranks of it whose processes failed by themselves (-1: of no known rank)
     last_step, last_time, doing: of the last line of each rank; `doing` is a name of `records.activity`
+    unplaced: the same of lines that name no rank, with their number since the last step in their file
     spans: host (None: any) to the first and last time of what ranks wrote there
-    writes: path to the ranks whose last lines say that they write it
+    writes: path to the ranks whose last lines say that they write it; `writers`: to who says so, as
+      `list_writers` has them
     has_unlogged_exception: a process ended as by an exception, and no exception in the files can be its last
     completion: what says that the job ended well
     progress: the last steps of each writer
@@ -55,8 +60,10 @@ class Outcome:
     died: frozenset[int]
     everyone: bool = False
     doing: Mapping[int, str] = field(default_factory=dict)
+    unplaced: Mapping[str, int] = field(default_factory=dict)
     spans: Mapping[str | None, tuple[float, float]] = field(default_factory=dict)
     writes: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    writers: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     has_unlogged_exception: bool = False
     completion: Completion = field(default_factory=Completion)
     progress: Progress = field(default_factory=Progress)
@@ -151,7 +158,8 @@ def find_outcome(
         rank, time = activity.origin.rank, activity.origin.time
         if rank is None:
             continue
-        doing[(source, rank)] = activity.action
+        if not activity.is_of_runtime:
+            doing[(source, rank)] = activity.action
         if activity.step is not None:
             steps[rank] = max(steps.get(rank, 0), activity.step)
         if time is not None:
@@ -172,13 +180,26 @@ def find_outcome(
         died=_died(exits, ends),
         everyone=bool(ends) and (job.ranks <= finished.keys() or completion.has_end_of_each),
         doing={rank: name for (_, rank), name in sorted(doing.items()) if name},
+        unplaced=_count_unplaced_actions(activities),
         spans=_time_spans(facts, activities),
         writes=_written_paths(activities),
+        writers=list_writers(activities),
         has_unlogged_exception=bool(exits) and _has_unlogged_exception(facts, exits),
         completion=completion,
         progress=find_progress(activities),
         final_errors=tuple(fact for fact in facts if fact.origin.attempt == last and _may_end_process(fact)),
     )
+
+
+def _count_unplaced_actions(activities: Sequence[tuple[str, Activity]]) -> dict[str, int]:
+    """Return the actions in the last lines of each source that name no rank, with their numbers."""
+    last: dict[str, Counter[str]] = {}
+    for source, activity in activities:
+        if activity.step is not None and not activity.action:
+            last[source] = Counter()
+        elif activity.origin.rank is None and activity.action and not activity.is_of_runtime:
+            last.setdefault(source, Counter())[activity.action] += 1
+    return dict(sum(last.values(), Counter()))
 
 
 def _may_end_process(fact: Evidence) -> bool:
@@ -208,6 +229,15 @@ def _written_paths(activities: Sequence[tuple[str, Activity]]) -> dict[str, froz
         if activity.path and activity.origin.rank is not None:
             writers.setdefault(activity.path, set()).add(activity.origin.rank)
     return {path: frozenset(ranks) for path, ranks in writers.items()}
+
+
+def list_writers(activities: Sequence[tuple[str, Activity]]) -> dict[str, list[tuple[str, str]]]:
+    """Return path to (source, launcher's prefix) of each last line that says that it is written."""
+    writers: dict[str, list[tuple[str, str]]] = {}
+    for source, activity in activities:
+        if activity.path:
+            writers.setdefault(activity.path, []).append((name_process(source), remove_own_tags(activity.writer)))
+    return writers
 
 
 def _time_spans(

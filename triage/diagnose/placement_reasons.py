@@ -21,6 +21,7 @@ REASONS: Mapping[RankBasis, str] = MappingProxyType(
         "local rank": "local rank {local_rank}{host} belongs to it",
         "exit status": "the line names no rank; only this rank ended in that way",
         "only rank on its host": "the line names no rank; only this rank ran on its host",
+        "ranks of its pod": "the line names no rank; it ran in the pod whose status the line shows",
         "another pid": "the files know it by another pid, as in a container; only it was killed on that host",
         "every rank": "the same traceback stands there once for each rank, and each of them failed or was stopped",
     }

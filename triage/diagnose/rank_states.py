@@ -146,7 +146,7 @@ def _failure_signs(one: Candidate) -> Iterator[tuple[Sign, Iterable[int]]]:
     showing = {fact.origin.rank for fact in one.facts if fact.kind not in silent_kinds and fact.origin.rank is not None}
     blamed = showing if one.suspects is None else set(one.suspects)
     yield sign, showing & blamed
-    yield (sign if sign == "gave up waiting" else "consequence"), showing - blamed
+    yield (sign if sign == "gave up waiting" or one.is_stop_of_job else "consequence"), showing - blamed
     yield _BLAMED_SIGN.get(one.indicates, "log stopped"), blamed.difference(one.observed_ranks)
 
 
@@ -165,7 +165,7 @@ def _stopped_with_job(root: Candidate, job: JobMap) -> set[int]:
         return set(job.ranks)
     if root.ranks or (root.indicates != "outside" and root.domain != "slurm"):
         return set()
-    hosts = set(root.hosts)
+    hosts = set() if root.is_stop_of_job else set(root.hosts)
     return {rank for rank in job.ranks if not hosts or hosts & job.hosts.get(rank, set())}
 
 

@@ -102,7 +102,7 @@ def diagnose(
     numbered, last = attempts.assign_attempts(attributed, last_progress, clocks)
     facts = attribution.merge_copies(numbered)
     outcome = find_outcome(facts, activities, job, last)
-    left_out = tuple((fact, why) for fact in facts if (why := outcome.why_over(fact)))
+    left_out = _with_their_endings([(fact, why) for fact in facts if (why := outcome.why_over(fact))], facts)
     gone = {id(fact) for fact, _ in left_out}
     remaining = [fact for fact in facts if id(fact) not in gone] if gone else facts
     shared = _JobContext(
@@ -120,6 +120,21 @@ def diagnose(
     result = _combine(solved, superseded, outcome)
     fired_rules = attributing_rules | result.fired_rules
     return dataclasses.replace(result, left_out=left_out, fired_rules=fired_rules, absent=job.missing_ranks())
+
+
+def _with_their_endings(
+    left_out: list[tuple[Evidence, str]], facts: Sequence[Evidence]
+) -> tuple[tuple[Evidence, str], ...]:
+    """Return the facts that did not end the job, with last lines that are lines of them."""
+    gone = {id(fact) for fact, _ in left_out}
+    places = [(fact.source, fact.offset, fact.end, why) for fact, why in left_out if fact.kind == "exception"]
+    endings = [fact for fact in facts if fact.kind == "ending" and id(fact) not in gone] if places else []
+    for ending in endings:
+        for source, start, end, why in places:
+            if ending.source == source and start <= ending.offset < end:
+                left_out.append((ending, why))
+                break
+    return tuple(left_out)
 
 
 def _tie_clocks(activities: Sequence[tuple[str, Activity]], job: JobMap) -> Clocks:
@@ -224,6 +239,7 @@ def _make_context(
         last_step=job.outcome.last_step,
         last_time=job.last_time,
         doing=job.outcome.doing,
+        unplaced=job.outcome.unplaced,
         hosts={rank: sorted(hosts) for rank, hosts in sorted(job.map.hosts.items())},
         devices={
             f"{bus[0]:x}:{bus[1]:02x}:{bus[2]:02x} of {host}": sorted(ranks)
@@ -236,6 +252,9 @@ def _make_context(
         local={**job.map.by_local, **job.map.by_device},
         pids=job.map.by_pid,
         writes=job.outcome.writes,
+        writers=job.outcome.writers,
+        memberships=job.map.memberships,
+        host_names=job.map.host_names.canonical,
     )
 
 

@@ -17,8 +17,12 @@ from triage.model.evidence import Evidence
 
 _GROUP = lazy_re(r"\[PG (?:ID )?(\d+)(?: PG GUID (\w+))?(?: ?\(([^)]*)\))? Rank \d+\]")
 _WORK = lazy_re(r"[Ll]ast enqueued (?:[NH]CCL )?work: (-?\d+), last completed (?:[NH]CCL )?work: (-?\d+)")
+_NO_DESCRIPTION = "undefined"
 PROGRESS_HINT = "ast enqueued"  # with a large L where the watchdog of another rank asked for a dump
 _LARGEST = 1 << 40
+_PAIR = 2
+# Numbers of one group that are so many times apart are rather those of two groups, which the lines do not name.
+_OTHER_GROUP_FACTOR = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,12 @@ class GroupProgress:
 
 
 def group_of(text: str) -> tuple[str, str]:
-    """Return a line's process group: key (GUID and description; before torch 2.5 the number) and name, or empty."""
+    """Return a line's process group: key (GUID, before torch 2.5 the number, and description) and name, or empty."""
     group = _GROUP.search(text) if "[PG " in text else None
     if group is None:
         return "", ""
-    return f"{group[2] or ''}({group[3] or ''})" if group[2] or group[3] else group[1], group[3] or group[2] or group[1]
+    number, description = group[2] or group[1], group[3] if group[3] != _NO_DESCRIPTION else ""
+    return f"{number}({description})" if description else number, description or number
 
 
 def progress_by_group(facts: Iterable[Evidence]) -> dict[str, list[GroupProgress]]:
@@ -66,14 +71,40 @@ class Conclusion:
 
 
 def compare_progress(facts: Sequence[Evidence], all_ranks: frozenset[int]) -> Conclusion | None:
-    """Return what the first group with a conclusion says; None where none has (too few ranks, no majority)."""
-    for ranks in progress_by_group(facts).values():
+    """Return what the first group with a conclusion says; None where none has (too few ranks, no majority).
+
+    A group without pending work says that the hang is outside of collectives only if no group has pending work.
+    """
+    groups = progress_by_group(facts)
+    has_pending = any(rank.enqueued != rank.completed for ranks in groups.values() for rank in ranks)
+    for ranks in groups.values():
         if len(ranks) >= 2:
             name = group_of(ranks[0].fact.text)[1] or "the process group"
             conclusion = _compare_group(name, ranks, all_ranks)
-            if conclusion is not None:
+            if conclusion is not None and not (has_pending and conclusion.rule == "outside-collectives"):
                 return conclusion
     return None
+
+
+def compare_waits(waits: Sequence[GroupProgress], all_ranks: frozenset[int]) -> Conclusion | None:
+    """Return who waits in another collective than most, by numbers in lines that name no process group.
+
+    Every rank must wait: where one does not, the others wait for that one.
+    """
+    if {wait.rank for wait in waits} != all_ranks or len({wait.enqueued for wait in waits}) < 2:
+        return None
+    conclusion = _compare_group("a process group without a name", waits, all_ranks)
+    if conclusion is None:
+        return None
+    (usual, most), *others = Counter(wait.enqueued for wait in waits).most_common()
+    if all(max(usual, number) < _OTHER_GROUP_FACTOR * min(usual, number) for number, _ in others):
+        return conclusion
+    odd = [wait for wait in waits if wait.rank in conclusion.ranks]
+    if len(odd) == len(waits):
+        return _conclude("divergent-call", odd, f"wait in collectives {_list(odd)}, perhaps of two process groups")
+    text = f"waits in collective {_span(odd)}" if len(odd) == 1 else f"wait in collectives {_span(odd)}"
+    text += f" while {most} ranks wait in {usual}, perhaps of another process group"
+    return _conclude("divergent-call", odd, text)
 
 
 def _compare_group(name: str, ranks: Sequence[GroupProgress], all_ranks: frozenset[int]) -> Conclusion | None:
@@ -87,6 +118,9 @@ def _compare_group(name: str, ranks: Sequence[GroupProgress], all_ranks: frozens
         ahead = [rank for rank in ranks if rank.enqueued > usual]
         text = f"enqueued work {_span(ahead)} of {name}; {most} ranks went only to {usual}"
         return _conclude("extra-collective", ahead, text)
+    if others and all_ranks == {rank.rank for rank in ranks} and len(ranks) == _PAIR:
+        text = f"enqueued work {_list(ranks)} of {name}; two ranks have no majority, so either may be wrong"
+        return _conclude("lagging-rank", ranks, text)
     if others or not all_ranks <= {rank.rank for rank in ranks}:
         return None
     completed = {rank.completed for rank in ranks}
@@ -101,6 +135,10 @@ def _compare_group(name: str, ranks: Sequence[GroupProgress], all_ranks: frozens
 
 def _conclude(rule: str, ranks: Sequence[GroupProgress], text: str) -> Conclusion:
     return Conclusion(rule, frozenset(rank.rank for rank in ranks), text, ranks[0].fact)
+
+
+def _list(ranks: Sequence[GroupProgress]) -> str:
+    return " and ".join(str(rank.enqueued) for rank in ranks)
 
 
 def _span(ranks: Sequence[GroupProgress]) -> str:

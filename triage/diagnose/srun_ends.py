@@ -37,6 +37,11 @@ def killed_with_step(facts: list[Evidence], job: JobMap) -> list[Evidence]:
         key = (fact.source, fact.origin.attempt)
         if fact.kind == "scheduler" and _STEP_END.search(fact.text[:_LONGEST_TEXT]):
             step_ends[key] = min(fact.offset, step_ends.get(key, fact.offset))
+    for fact in facts if step_ends else ():
+        key = (fact.source, fact.origin.attempt)
+        is_own = isinstance(fact.detail, ExitDetail) and fact.detail.signal not in _STOPPING
+        if _is_end_of_task(fact) and is_own and fact.origin.attempt in {attempt for _, attempt in step_ends}:
+            step_ends.setdefault(key, fact.offset + 1)  # the end of the step stands in another file
     victims = {id(fact) for fact in _victims(facts, step_ends)}
     return [_as_stopped(fact) if id(fact) in victims else fact for fact in facts] if victims else facts
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, classify
 from triage.evidence.endings.logger_levels import read_level
-from triage.model import Evidence, ExceptionDetail
+from triage.model import Evidence, ExceptionDetail, Origin
+from triage.ranks.sole_ranks import name_process
 from triage.records.activity import Activity
 
 FEWEST_STEPS = 2
@@ -23,6 +24,16 @@ _QUOTED = lazy_re(
     r"(?<!\w)'[^'\n]{8,800}'(?!\w)|\"[^\"\n]{8,800}\"|`[^`\n]{8,800}`|“[^”\n]{8,800}”|«[^»\n]{8,800}»|"
     r"^(?:> |\| )[^\n]{8,800}"
 )
+# What a program says that goes on after a failure, or only speaks of one; and what it says where it does not go on.
+_GOES_ON = lazy_re(
+    r"(?i)\b(?:retrying|(?:will|going to) (?:retry|try again)|retry needed|trying again|skipp(?:ed|ing)|"
+    r"attempt \d{1,3} ?(?:/|of) ?\d{1,3}|falling back|fell back|continuing|entering retry loop|(?:is|as) expected)\b|"
+    r"\bexpected[,)]|\bif you (?:see|get|hit|encounter)\b|\b(?:usually|often) means\b"
+)
+_GIVES_UP = lazy_re(
+    r"(?i)\b(?:giv(?:e|es|ing|en) up|not retrying|no more|exhausted|last attempt|aborting|"
+    r"retr(?:y|ies)\b[^\n]{0,30}exceeded)\b"
+)
 # Facts that quote lines of a log; others come from statuses, dumps or reasoning.
 _STATED = frozenset(("message", "kernel", "native", "exception", "ending", "scheduler"))
 _WITH_TIME = frozenset(("exception", "ending"))
@@ -30,26 +41,33 @@ _WITH_TIME = frozenset(("exception", "ending"))
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last steps of each writer: offsets by source and rank, and (time, source) by rank."""
+    """The last steps of each writer: offsets by source and rank, and (time, source) by rank or process."""
 
     offsets: Mapping[tuple[str, int | None], tuple[int, ...]] = field(default_factory=dict)
-    times: Mapping[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
+    times: Mapping[Hashable, tuple[tuple[float, str], ...]] = field(default_factory=dict)
 
 
 def find_progress(activities: Iterable[tuple[str, Activity]]) -> Progress:
     """Return the steps in the last lines of all writers."""
     offsets: dict[tuple[str, int | None], list[int]] = {}
-    times: dict[int, list[tuple[float, str]]] = {}
+    times: dict[Hashable, list[tuple[float, str]]] = {}
     for source, activity in activities:
         rank, time = activity.origin.rank, activity.origin.time
         if activity.step is None:
             continue
         offsets.setdefault((source, rank), []).append(activity.offset)
-        if rank is not None and time is not None:
-            times.setdefault(rank, []).append((time, source))
+        if (writer := _name_writer(source, activity.origin)) is not None and time is not None:
+            times.setdefault(writer, []).append((time, source))
     return Progress(
         {key: tuple(values) for key, values in offsets.items()}, {key: tuple(values) for key, values in times.items()}
     )
+
+
+def _name_writer(source: str, origin: Origin) -> Hashable:
+    """Return the rank, or else the process that the names of its files show; None if the file may be of several."""
+    if origin.rank is not None:
+        return origin.rank
+    return None if origin.local_rank is None else (name_process(source), origin.local_rank)
 
 
 def why_survived(fact: Evidence, progress: Progress) -> str:
@@ -64,10 +82,10 @@ def why_survived(fact: Evidence, progress: Progress) -> str:
 
 def _is_older(fact: Evidence, progress: Progress) -> bool:
     """Whether the timestamps of its rank's steps in other files are later than a timestamped error."""
-    rank, time = fact.origin.rank, fact.origin.time
-    if fact.kind not in _WITH_TIME or rank is None or time is None or fact.inherits_time:
+    writer, time = _name_writer(fact.source, fact.origin), fact.origin.time
+    if fact.kind not in _WITH_TIME or writer is None or time is None or fact.inherits_time:
         return False
-    later = [when for when, source in progress.times.get(rank, ()) if source != fact.source and when > time]
+    later = [when for when, source in progress.times.get(writer, ()) if source != fact.source and when > time]
     return len(later) >= FEWEST_STEPS and max(later) - time >= WENT_ON and not may_be_time_zone(max(later) - time)
 
 
@@ -105,6 +123,14 @@ def _stands_behind(other: Evidence, fact: Evidence) -> bool:
 def may_be_time_zone(seconds: float) -> bool:
     """Whether two logs may be so far apart because they are in different time zones, at about the same moment."""
     return seconds + _TIMEOUT >= _ZONE and (seconds + _TIMEOUT) % _ZONE <= _TIMEOUT + _TOLERANCE
+
+
+def is_uncertain(fact: Evidence) -> bool:
+    """Whether a line only speaks of a failure, or says that its program goes on: it may not have ended anything."""
+    line = fact.text.split("\n", 1)[0][:_LONGEST]
+    if fact.kind != "message":
+        return False
+    return is_quoted(fact.text) or (_GOES_ON.search(line) is not None and _GIVES_UP.search(line) is None)
 
 
 def is_quoted(text: str) -> bool:

@@ -74,7 +74,7 @@ def has_known_reason(fact: Evidence, reasons: Sequence[Evidence]) -> bool:
         return False
     return any(
         reason.source == fact.source
-        and reason.origin.rank == fact.origin.rank
+        and reason.origin.rank in (fact.origin.rank, None)
         and 0 <= reason.offset - fact.end <= _REACH
         for reason in reasons
     )

@@ -15,16 +15,19 @@ import msgspec
 from triage import evidence
 from triage.base.forks import map_forked
 from triage.base.lazy_re import lazy_re
-from triage.evidence import headings
+from triage.evidence import described_pods, headings
 from triage.evidence.endings.extraction import find_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap
 from triage.ranks.file_names import find_root, is_process_snapshot, parse_file_name
+from triage.ranks.host_orders import HostOrder
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.layouts import PLAIN, Layout, detect_layout
-from triage.records import deinterleave, headerless, host_pairs, identity_lines, line_cuts, pairing_lines
+from triage.ranks.separate_groups import Membership
+from triage.records import deinterleave, headerless, host_pairs, identity_lines, line_cuts, memberships, pairing_lines
 from triage.records.activity import Activity, find_earlier_activity, read_activity
 from triage.records.blocks import build_blocks
+from triage.records.host_order_lines import find_host_orders
 from triage.records.text import Line, Text
 from triage.records.tracebacks import HEADER
 from triage.scan.interface import Hit, ScanResult
@@ -56,8 +59,12 @@ _VERSIONS = (
     ("cann", ("cann",), lazy_re(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
     ("slurm", ("slurm",), lazy_re(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
 )
+# torch ends the text of an error of NCCL with the version.
+_VERSION_OF_ERROR = lazy_re(r"(?i)\b(?:error|exited|invalid (?:argument|usage))\b[^\n]*, NCCL version 2")
 _REPEATED = lazy_re(rb"\[repeated (\d{1,7})x across cluster\]")
 _READ_HEAD_LINES = 60
+_SHARED_START = 1 << 16
+_REPORTS_OF_WAITING = frozenset(("Watchdog caught collective operation timeout", "Timed out waiting"))
 # From so many hits on, of which a file costs some, several processes are faster than one.
 _WORTH_FORKING = 400
 _FILE = 5
@@ -94,6 +101,8 @@ class ExtractedSource:
     is_wrapped: bool
     pairings: tuple[pairing_lines.Pairing, ...] = ()
     host_pairs: tuple[host_pairs.HostPair, ...] = ()
+    host_orders: tuple[HostOrder, ...] = ()
+    memberships: tuple[Membership, ...] = ()
 
 
 @dataclass
@@ -170,7 +179,7 @@ def extract_source(
 ) -> ExtractedSource:
     """Extract everything that one source gives without the others. `small`: all are, so that it may be read whole."""
     layout = context.layout
-    head, tail, earlier = _read_activity(source, scan, read, context)
+    head, tail, earlier = _read_activity(source, scan, literals, read, context)
     text = Text(source.name, read, scan.size, context.year, layout)
     hits, lost = _count_repeats(_with_literals(scan.hits, literals), read)
     if layout.width or len(scan.tail) == scan.size:  # it is small: the tail is all of it
@@ -185,10 +194,12 @@ def extract_source(
             extracted[-1:] = [evidence.add_count(extracted[-1], more)]
         facts += extracted
     facts += endings.facts
-    ends = text, scan.head, scan.tail, scan.size - len(scan.tail)
+    facts = described_pods.place_on_nodes(facts, text, read)
+    ends = text, _read_start(source, scan, read, context), scan.tail, scan.size - len(scan.tail)
     return ExtractedSource(
         tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped,
         pairing_lines.find_pairings(*ends), host_pairs.find_host_pairs(*ends),
+        find_host_orders(*ends), _find_memberships(source, scan, read, text),
     )  # fmt: skip
 
 
@@ -231,6 +242,8 @@ def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracte
         pairing_lines.learn_pairing(result.job, source.name, pairing)
     for pair in extracted.host_pairs:
         host_pairs.learn_host_pair(result.job, source.name, pair)
+    result.job.orders.update(extracted.host_orders)
+    result.job.memberships.extend((source.name, one) for one in extracted.memberships)
     if not is_process_snapshot(source.name, scan.head or scan.tail):
         result.activity.extend((source.name, activity) for activity in (*extracted.earlier, *extracted.tail))
         result.head_activity.extend((source.name, activity) for activity in extracted.head)
@@ -242,6 +255,15 @@ def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracte
     result.facts.extend(fact for fact in extracted.facts if not _is_identity_line(fact))
     result.wrapped_sources |= {source.name} if extracted.is_wrapped else set()
     result.warnings.extend(_warnings(source, scan, extracted.lost))
+
+
+def _find_memberships(source: Source, scan: ScanResult, read: Read, text: Text) -> tuple[Membership, ...]:
+    """Return which ranks of how many the processes of a source say that they are."""
+    if is_process_snapshot(source.name, scan.head or scan.tail):
+        return ()
+    tail_offset = scan.size - len(scan.tail)
+    start = read(0, min(tail_offset, memberships.START_BYTES)) if tail_offset and source.path else scan.head
+    return memberships.find_memberships(text, start, scan.tail, tail_offset)
 
 
 def _find_headerless(source: Source, scan: ScanResult, read: Read, context: SourceContext) -> list[list[Line]]:
@@ -319,18 +341,35 @@ def source_text(source: Source, scan: ScanResult, read: Read, extracted: Extract
 
 
 def _read_activity(
-    source: Source, scan: ScanResult, read: Read, context: SourceContext
+    source: Source, scan: ScanResult, literals: Sequence[str], read: Read, context: SourceContext
 ) -> tuple[Sequence[Activity], Sequence[Activity], Sequence[Activity]]:
     """Return the activity at the start and the end of a source, and the earlier activity of writers whom its end does
-    not show.
+    not show: those that wrote long ago, and those before the reports of ranks that gave up waiting.
     """
     layout, year, has_one_writer = context.layout, context.year, context.has_one_writer
     tail_start = scan.size - len(scan.tail)
     head = context.head_activity if tail_start > 0 else ()
     tail = read_activity(scan.tail, tail_start, year, layout, one=has_one_writer)
     absent = set() if has_one_writer else {each.writer for each in head} - {each.writer for each in tail}
-    earlier = find_earlier_activity(read, tail_start, sorted(absent), year, layout) if absent else ()
+    earlier = find_earlier_activity(read, tail_start, sorted(absent), year, layout) if absent else []
+    end = min(_start_of_reports(scan, literals), tail_start)
+    if end > 0 and not has_one_writer:
+        start = max(0, end - len(scan.tail))
+        before = read_activity(read(start, end - start), start, year, layout)
+        earlier = sorted([*before, *earlier], key=lambda activity: activity.offset)
     return head, tail, earlier
+
+
+def _read_start(source: Source, scan: ScanResult, read: Read, context: SourceContext) -> bytes:
+    """Return the start of a source; where several ranks write, more of it, because each introduces itself."""
+    is_of_worker = context.has_one_writer or parse_file_name(source.name, "").local_rank is not None
+    return scan.head if is_of_worker or source.path is None else read(0, min(scan.size, _SHARED_START))
+
+
+def _start_of_reports(scan: ScanResult, literals: Sequence[str]) -> int:
+    """Return the offset of the first report of a rank that gave up waiting, which may fill the end of a source."""
+    reports = {index for index, literal in enumerate(literals) if literal.strip() in _REPORTS_OF_WAITING}
+    return min((hit.start for hit in scan.hits if not reports.isdisjoint(hit.literals)), default=0)
 
 
 def _learn_addresses(job: JobMap, text: str) -> None:
@@ -342,7 +381,15 @@ def _learn_addresses(job: JobMap, text: str) -> None:
 
 
 def _learn_from_fact(result: ExtractedJob, fact: Evidence) -> None:
-    result.job.learn(fact.source, fact.origin)
+    origin = fact.origin
+    if fact.kind == "exit" and fact.component == "slurm" and origin.rank is not None and origin.host is not None:
+        # A task of srun may be a launcher, which is no rank: what ranks say of their hosts is more direct.
+        result.job.learn_host_of_rank(origin.rank, origin.host)
+        origin = replace(origin, host=None)
+    if fact.rank_basis == "stated" and origin.rank is not None:
+        result.job.ranks.add(origin.rank)  # another rank quotes it: the source says nothing of its host
+    else:
+        result.job.learn(fact.source, origin)
     if any(trigger in fact.text for trigger in pairing_lines.TRIGGERS):
         for pairing in pairing_lines.read_pairings(fact.origin, fact.text):
             pairing_lines.learn_pairing(result.job, fact.source, pairing)
@@ -387,9 +434,9 @@ def _compare_clocks(result: ExtractedJob) -> None:
 def _is_identity_line(fact: Evidence) -> bool:
     triggers = (trigger for trigger in evidence.MAP_TRIGGERS if trigger != evidence.REPEATED)
     # When each rank asked for a group of HCCL is a fact of its own.
-    return (
-        fact.kind == "message" and "Entry-Hccl" not in fact.text and any(trigger in fact.text for trigger in triggers)
-    )
+    if fact.kind != "message" or "Entry-Hccl" in fact.text:
+        return False
+    return any(trigger in fact.text for trigger in triggers) and not _VERSION_OF_ERROR.search(fact.text)
 
 
 def _warnings(source: Source, scan: ScanResult, lost: int) -> Iterator[Warning]:

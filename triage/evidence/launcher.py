@@ -32,7 +32,7 @@ _SRUN = lazy_re(
     r"|(?P<how>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory)(?= \(|$))"
 )
 _OTHERS = lazy_re(
-    r"(?:--local_rank=(?P<local>\d+)\b.*)?exits? with return code = (?P<code>-?\d+)"
+    r"(?:--local_rank=(?P<local>\d+)\b.*|\blaunch\.py:\d+.*)exits? with return code = (?P<code>-?\d+)"
     r"|(?P<host>\S+): rank (?P<rank>\d+) "
     r"(?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
 )

@@ -50,9 +50,9 @@ _FIELDS = (
     lazy_re(r"(?P<file>\w[\w/.]*\.(?:cc|cu|h|cpp)):(?P<line>\d+)"),
     lazy_re(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d+)"),
     lazy_re(r"\[(?P<pid>\d+)\](?:: segfault at| general protection fault| trap )"),
-    lazy_re(r"\btask [^\s:]+:(?P<pid>\d+) blocked for more than"),
+    lazy_re(r"\btask [^\n]{1,40}?:(?P<pid>\d+) blocked for more than"),
     lazy_re(r"[Nn]ode failure on (?P<node>[\w.\[\],-]*[\w\]])|(?P<down>\S+) not responding, setting DOWN"),
-    lazy_re(r"soft lockup.*\[[^\]:]+:(?P<pid>\d+)\]"),
+    lazy_re(r"soft lockup.*\[[^\]]+:(?P<pid>\d+)\]"),
 )
 _CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d+)")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.backtraces import crash_fields, find_crash
@@ -18,8 +20,10 @@ _SIGNALS = {
     "Illegal instruction": "SIGILL",
     "Floating-point exception": "SIGFPE",
 }
-# So many frames with so few different functions: a function that calls itself without end.
-_DEEP, _FEW = 40, 6
+# So many frames with so few different functions, and one place so often: a function that calls itself without end.
+_DEEP, _FEW, _OFTEN = 40, 6, 8
+# Modules within modules repeat these frames in every stack of a model.
+_MODULE = "torch/nn/modules/"
 
 
 def extract(block: Block) -> list[Evidence]:
@@ -42,7 +46,6 @@ def _terminate(block: Block) -> list[Evidence]:
 def _fatal(block: Block) -> list[Evidence]:
     head = block.lines[0].removeprefix("Fatal Python error: ").strip()
     frames = _current_thread(block.lines)
-    functions = {frame["function"] for frame in frames}
     own = next(
         (frame for frame in frames if "site-packages" not in frame["file"] and "/lib/python" not in frame["file"]), None
     )
@@ -58,10 +61,18 @@ def _fatal(block: Block) -> list[Evidence]:
             CrashDetail(signal, crash.get("crash_kind", "")),
             signal=signal,
             depth=str(len(frames)),
-            repeated="yes" if len(frames) >= _DEEP and len(functions) <= _FEW else "",
+            repeated="yes" if _is_endless(frames) else "",
             **{**crash, **place},
         )
     ]
+
+
+def _is_endless(frames: Sequence[re.Match[str]]) -> bool:
+    """Whether a few functions call each other again and again."""
+    if len(frames) < _DEEP or len({frame["function"] for frame in frames}) > _FEW:
+        return False
+    places = Counter(frame.group("file", "line") for frame in frames if _MODULE not in frame["file"])
+    return max(places.values(), default=0) >= _OFTEN
 
 
 def _crash_point(block: Block) -> dict[str, str]:

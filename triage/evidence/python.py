@@ -1,7 +1,8 @@
 """Python exceptions of traceback blocks: each of a chain, the one that was raised last at the end.
 
 Fields: type (last part of the name), message, chain (final, cause, context), and of the innermost frame of the user's
-own code file, line, function and code; op is the torch.distributed function that the frames pass through.
+own code file, line, function and code; op is the torch.distributed function that the frames pass through, and innermost
+the innermost frame of all, libraries included (`path:function: code`).
 
 Also failed tests, from the summary and the sections of pytest, with the further field `test`.
 """
@@ -87,7 +88,8 @@ def _parse_chain(block: Block) -> list[Evidence]:
             continue
         named = _rank_of_heading(lines[0], parts[index - 1][0][-1:] if index else [])
         if named is not None:
-            fact = dataclasses.replace(fact, origin=_origin_of_quoted(fact.origin, named))
+            origin = _origin_of_quoted(fact.origin, named)
+            fact = dataclasses.replace(fact, origin=origin, rank_basis="" if origin is fact.origin else "stated")
         if process and index and isinstance(fact.detail, ExceptionDetail):
             fact = dataclasses.replace(fact, detail=dataclasses.replace(fact.detail, spawn_index=int(process[1])))
         facts.append(fact)
@@ -175,7 +177,9 @@ def _innermost_frame(lines: list[str]) -> dict[str, str]:
         elif match["file"].endswith(_COLLECTIVE_FILES) and match["function"]:
             place = {**place, "op": match["function"]}
         inner = frame
-    return place or inner
+    if not inner:
+        return {}
+    return {**(place or inner), "innermost": f"{inner['file']}:{inner['function']}: {inner['code']}"}
 
 
 def _parse_group(block: Block) -> list[Evidence]:

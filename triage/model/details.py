@@ -21,6 +21,7 @@ RankBasis = Literal[
     "local rank",
     "exit status",
     "only rank on its host",
+    "ranks of its pod",
     "another pid",
     "every rank",
 ]

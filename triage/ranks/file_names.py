@@ -15,7 +15,7 @@ from triage.model.evidence import Origin
 class FileNaming:
     """A naming convention of files or folders. The last match in the path counts.
 
-    Groups of the pattern: rank, local_rank, host, pid, stream, attempt, task. `since` is the first program version.
+    Groups of the pattern: rank, local_rank, host, pid, stream, attempt, job, task. `since`: the first program version.
     """
 
     name: str
@@ -32,7 +32,7 @@ TASK_NAMING = _file_naming(
     "task in the name",
     "Slurm, where there are as many such files as ranks",
     ("slurm-123_4.out", "logs/pretrain-123-4.err"),
-    r"(?:^|/)[\w.-]*?\d{2,}[_.-](?P<task>\d{1,6})\.(?:out|err|log|txt)$",
+    r"(?:^|/)[\w.-]*?(?P<job>\d{2,})[_.-](?P<task>\d{1,6})\.(?:out|err|log|txt)$",
 )
 # A machine's name has letters and digits. Runs, jobs and dates are called otherwise.
 _MACHINE = (
@@ -134,8 +134,16 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
     _file_naming(
         "file of a host",
         "habit",
-        ("node3.log", "nid004123.out"),
-        r"(?:^|/)(?P<host>(?i:(?:node|host|nid|compute|n)[-_]?\d[\w-]*))(?=\.[a-z]{1,4}$|$)",
+        ("node3.log", "nid004123.out", "gpu-054.log", "ip-10-0-1-12.out"),
+        r"(?:^|/)(?P<host>(?i:(?:node|host|nid|compute|n)[-_]?\d[\w-]*|gpu[-_]?(?:0\d|\d{3})\d*|ip(?:-\d{1,3}){4}))"
+        r"(?=\.[a-z]{1,4}$|$)",
+    ),
+    _file_naming(
+        "file of a host with its domain",
+        "habit",
+        ("gpu-054.cluster.local.log", "ip-10-0-1-12.eu-west-1.compute.internal.out"),
+        r"(?:^|/)(?P<host>[a-z][a-z0-9-]*\d[a-z0-9-]*(?:\.[a-z0-9-]{1,40}){0,4}\.(?:local|localdomain|lan|internal))"
+        r"(?=\.[a-z]{1,4}$|$)",
     ),
     _file_naming(
         "folder or file of a pod",
@@ -155,6 +163,7 @@ _SNAPSHOT = lazy_re(
     r"limits|ps|pstack|top|dmesg|\w+-smi)\.txt$|\d[/._-]status\.txt$"
 )
 _PROC_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t|tid \d+ comm ")
+_COMPRESSED = lazy_re(r"\.(?:gz|xz|zst|bz2)$")
 _NUMERIC_PARTS = ("rank", "local_rank", "pid", "attempt")
 
 
@@ -175,6 +184,7 @@ def parse_file_name(name: str, root: str = "") -> Origin:
     A name that ends within `root`, the start of the path that all files of the job share, says nothing.
     """
     above = len(root) if root and name.startswith(root) else 0
+    name = remove_compression(name)
     parts: dict[str, str] = {}
     for naming in FILE_NAMINGS:
         matches = [match for match in naming.pattern.finditer(name) if match.end() > above]
@@ -191,6 +201,11 @@ def parse_file_name(name: str, root: str = "") -> Origin:
         stream=parts.get("stream"),
         attempt=numbers.get("attempt", 0),
     )
+
+
+def remove_compression(name: str) -> str:
+    """Return the name of a compressed file without the end that its compression gave it."""
+    return _COMPRESSED.sub("", name)
 
 
 def is_process_snapshot(name: str, head: bytes) -> bool:

@@ -15,7 +15,7 @@ from triage.base.lazy_re import lazy_re
 from triage.ranks.grammar import Grammar, Kind, Table, build_table, make_grammar
 from triage.ranks.grammars import BY_START, GRAMMARS
 from triage.ranks.prefix import parse_prefix
-from triage.ranks.timestamps import SYSLOG, TIME
+from triage.ranks.timestamps import ISO, SYSLOG, TIME
 
 # How many lines of a file are sampled, and how many of them must have a file prefix.
 SAMPLED_LINES = 48
@@ -40,6 +40,12 @@ _LESS_EXACT = (
 )
 _MORE_LEFT = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _LESS_EXACT)
 _MOST_FILE_PREFIXES = 3
+# A stamp of a collector, such as `ts`: it stands before lines that no program stamps so.
+_STAMP = lazy_re(rf"\[?{ISO}\]?:? ")
+_STAMPED_AGAIN = lazy_re(
+    r"(?:[^ \n]{1,60} ){0,3}(?:[^ \n]{0,40}\]:)?(?:\[?(?:\d{4}[-/]\d\d[-/]\d\d[ T_-]|[IWEFCD]\d{4} )\d\d:\d\d:\d\d\b|"
+    r'\s+File "[^"\n]{1,300}", line \d|Traceback \(most recent call last\):)'
+)
 
 Check = Callable[[Sequence[str], Sequence[str]], bool]
 """Takes the values of the checked group (in file order) and all sampled lines: is it a prefix?"""
@@ -64,9 +70,10 @@ def _few_values(values: Sequence[str], _: Sequence[str]) -> bool:
 
 
 def _host_names(values: Sequence[str], lines: Sequence[str]) -> bool:
-    """Few names that look like hosts: with a digit, and none that counts something else."""
+    """Few names that look like hosts: with a digit, and none that counts something else. No node has over 16 GPUs."""
     counter = re.compile(
-        r"(?i)(?:gpu|cuda|step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+$"
+        r"(?i)(?:(?:gpu|cuda)[_-]?(?:\d|1[0-5])|"
+        r"(?:step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+)$"
     )
     return _few_values(values, lines) and all(re.search(r"\d", name) and not counter.match(name) for name in values)
 
@@ -319,7 +326,8 @@ def detect_table(lines: Sequence[str]) -> Table:
     chosen: tuple[FilePrefix, ...] = ()
     while len(chosen) < _MOST_FILE_PREFIXES:
         inner = _remove_prefixes(lines, table)
-        views = [inner, lines, *(_remove_prefixes(lines, _table_with(chosen, rest)) for rest in _MORE_LEFT)]
+        left = (_remove_prefixes(lines, _table_with(chosen, rest)) for rest in _MORE_LEFT)
+        views = [inner, lines, *left, _remove_prefixes(_remove_collector_stamps(lines), table)]
         file_prefix = next(
             (
                 entry
@@ -343,6 +351,18 @@ def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:
     return [parsed.text for parsed in (parse_prefix(line, 1970, table) for line in lines) if not parsed.opens_record]
 
 
+def _remove_collector_stamps(lines: Sequence[str]) -> list[str]:
+    """Return the lines without the stamp that a collector wrote before each; none where it may be the programs' own."""
+    rests = _remove_stamps(lines)
+    return rests if len(rests) == len(lines) and any(_STAMPED_AGAIN.match(rest) for rest in rests) else []
+
+
+def _remove_stamps(lines: Sequence[str]) -> list[str]:
+    """Return the lines that begin with a stamp, without it."""
+    matches = [(line, _STAMP.match(line)) for line in lines]
+    return [line[match.end() :] for line, match in matches if match is not None]
+
+
 def _label_text(line: str) -> str:
     """Return the line without its prefixes if it may have a label, else ""."""
     return parse_prefix(line, 1970, UNLABELLED).text if _LABEL_END.search(line) else ""
@@ -354,7 +374,8 @@ def _is_labelled(texts: Sequence[str]) -> bool:
 
 def _may_have_file_prefix(some: Sequence[str]) -> bool:
     """Quick check of a few lines: does any file prefix match a third of them? In most files none does."""
-    views = (_remove_prefixes(some, BY_START), some, *(_remove_prefixes(some, _table_with((), x)) for x in _MORE_LEFT))
+    left = (_remove_prefixes(some, _table_with((), rest)) for rest in _MORE_LEFT)
+    views = (_remove_prefixes(some, BY_START), some, *left, _remove_stamps(some))
     return any(
         3 * sum(entry.grammar.pattern.match(text) is not None for text in texts) >= len(texts) > 0
         for texts in views

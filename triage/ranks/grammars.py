@@ -20,6 +20,7 @@ _HOST = r"(?P<host>(?=[\d.-]*[A-Za-z-])\w[\w.-]*)"
 _NAME = r"(?P<host>[A-Za-z][\w.-]*)"
 
 GRAMMARS: tuple[Grammar, ...] = (
+    make_grammar("byte order mark", "carrier", "GitHub Actions", "_", "\ufeffstep 3", "\ufeff"),
     # Launchers: torchrun, torch's tags, kubectl, MPI, srun, PALS and Ray.
     make_grammar(
         "torchrun tee with the role rank",

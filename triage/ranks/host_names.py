@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from triage.base.lazy_re import lazy_re
+from triage.ranks.places import is_address
 
 Place = Literal["file", "outer prefix", "prefix", "text"]
 _DIGITS = lazy_re(r"\d+")
@@ -24,11 +25,13 @@ class HostNames:
     """Which names stand together; after `resolve`, `canonical` and `gatherers`.
 
     `canonical` gives for a name the one that stands innermost, that of the machine. `gatherers` are no hosts of the
-    lines that they stand before.
+    lines that they stand before. `aliases` gives for the name of a machine its other names.
     """
 
     canonical: dict[str, str] = field(default_factory=dict)
     gatherers: set[str] = field(default_factory=set)
+    aliases: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _renumbered: dict[str, bool] = field(default_factory=dict)
     _inner: dict[str, dict[Place, set[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
     _outer: dict[str, dict[Place, set[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
 
@@ -52,13 +55,40 @@ class HostNames:
             if self._has_several(name, places)
         }
         self.canonical = {}
+        self._renumbered.clear()
         for name in sorted(self._inner):
             machine = self._innermost(name, unclear)
             if machine != name:
                 self.canonical[name] = machine
+                self.aliases[machine].add(name)
+
+    def has_like(self, name: str, other: str) -> bool:
+        """Is this name or another one of its host of the same kind as `other`, an address or none?"""
+        return any(is_address(one) == is_address(other) for one in (name, *self.aliases.get(name, ())))
 
     def _has_several(self, name: str, places: dict[Place, set[str]]) -> bool:
         return any(len(names - self.gatherers - {name}) > 1 for names in places.values())
+
+    def _is_beside(self, name: str, other: str) -> bool:
+        """Do names differ in their numbers only? Then they are two machines of one scheme, unless one numbers anew."""
+        scheme = _scheme(name)
+        if scheme != _scheme(other) or _fills_with_zeros(name, other):
+            return False
+        if scheme not in self._renumbered:
+            self._renumbered[scheme] = self._is_renumbered(scheme)
+        return not self._renumbered[scheme]
+
+    def _is_renumbered(self, scheme: str) -> bool:
+        """Does each of several names stand with one of the scheme: `node0` with node36, `node1` with node37?"""
+        pairs: list[set[str]] = []
+        outer = set()
+        for name, places in self._inner.items():
+            others = {other for names in places.values() for other in names if other != name}
+            if _scheme(name) == scheme and any(_scheme(other) == scheme for other in others):
+                outer.add(name)
+                pairs.append(others)
+        inner = set().union(*pairs)
+        return len(pairs) > 1 and len(inner) == len(pairs) == sum(map(len, pairs)) and inner.isdisjoint(outer)
 
     def _innermost(self, name: str, unclear: set[str]) -> str:
         """Return the name that stands innermost, as far as each step is to the only one."""
@@ -68,13 +98,18 @@ class HostNames:
             following = next(
                 (min(others) for place in reversed(PLACES) if (others := names.get(place, set()) - {name})), name
             )
-            if following in passed or following in unclear or _look_alike(name, following):
+            if following in passed or following in unclear or self._is_beside(name, following):
                 break
             passed.add(following)
             name = following
         return name
 
 
-def _look_alike(name: str, other: str) -> bool:
-    """Do names differ in their numbers only? Then they are two machines of one scheme."""
-    return _DIGITS.sub("#", name) == _DIGITS.sub("#", other)
+def _scheme(name: str) -> str:
+    return _DIGITS.sub("#", name)
+
+
+def _fills_with_zeros(name: str, other: str) -> bool:
+    """Are numbers of one of them filled with zeros to more digits than the other has? Then their schemes differ."""
+    numbers = zip(_DIGITS.findall(name), _DIGITS.findall(other), strict=True)
+    return any(len(one) != len(two) and max(one, two, key=len).startswith("0") for one, two in numbers)

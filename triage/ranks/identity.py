@@ -18,13 +18,16 @@ from triage.model.details import RankBasis
 from triage.model.evidence import Origin
 from triage.ranks.clocks import HostClocks
 from triage.ranks.communicators import CommunicatorMember
-from triage.ranks.file_names import TASK_NAMING, parse_file_name
+from triage.ranks.file_names import parse_file_name
 from triage.ranks.host_names import HostNames, Place
+from triage.ranks.host_orders import HostOrder, place_ranks
 from triage.ranks.name_evidence import NameEvidence
 from triage.ranks.node_layout import NodeLayout, find_pod_ordinal
 from triage.ranks.pci_addresses import read_nccl_address, read_pci_address
 from triage.ranks.places import RUN_DIRECTORY, UNKNOWN_HOST_OF, host_keys, is_address, short_host
+from triage.ranks.separate_groups import Stated
 from triage.ranks.sole_ranks import find_files_of_one_rank, find_hosts_of_one_rank, name_process
+from triage.ranks.task_files import find_ranks_of_tasks
 
 T = TypeVar("T")
 
@@ -39,7 +42,8 @@ class JobMap:
     `by_pid`, `by_local` (host and local rank), `by_source`, `by_bus` (host and PCI address) and `by_device` (IP address
     and device) give ranks. `hosts` gives the hosts of a rank, `addresses` those of an IP address. `sources` has what
     the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks. `root`
-    is the start that the names of all sources share; it says nothing. `nodes` says which node a place is.
+    is the start that the names of all sources share; it says nothing. `nodes` says which node a place is, `orders`
+    which hosts launchers were given, `memberships` which rank of how many processes say that they are.
     """
 
     root: str = ""
@@ -58,6 +62,8 @@ class JobMap:
     addresses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     by_device: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     nodes: NodeLayout = field(default_factory=NodeLayout)
+    orders: set[HostOrder] = field(default_factory=set)
+    memberships: list[Stated] = field(default_factory=list)
     names: NameEvidence = field(default_factory=NameEvidence)
     host_names: HostNames = field(default_factory=HostNames)
     # Source, rank that a text names, and what another map says, with its name.
@@ -99,6 +105,7 @@ class JobMap:
         self.members.clear()
         self._resolve_tasks()
         self._forget_doubtful_names()
+        self._place_in_order()
         self._resolve_nodes()
         for source, ranks in self.by_source.items():
             self._by_process[name_process(source)] = self._by_process.get(name_process(source), set()) | ranks
@@ -177,21 +184,18 @@ class JobMap:
         self._hosts_of_pids.clear()
 
     def _resolve_tasks(self) -> None:
-        """Take the number in `slurm-123_4.out` as a rank if there are as many tasks as the stated world size.
+        """Take the number in `slurm-123_4.out` as a rank where it is one."""
+        for source, task in find_ranks_of_tasks(self.sources, self.by_source, self.sizes).items():
+            self.ranks.add(task)
+            if self.sources[source].rank is None:
+                self.sources[source] = dataclasses.replace(self.sources[source], rank=task)
 
-        Otherwise it is the number of an array job.
-        """
-        tasks: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        for source in self.sources:
-            if match := TASK_NAMING.pattern.search(source):
-                tasks[source[: match.start("task")]][int(match["task"])].append(source)
-        for by_number in tasks.values():
-            if set(by_number) == set(range(max(self.sizes, default=0))):
-                for task, sources in by_number.items():
-                    self.ranks.add(task)
-                    for source in sources:
-                        if self.sources[source].rank is None:
-                            self.sources[source] = dataclasses.replace(self.sources[source], rank=task)
+    def _place_in_order(self) -> None:
+        """Give ranks the hosts of the order in which a launcher filled them. It does not say that they began."""
+        for rank, (name, local) in place_ranks(self.orders, self.sizes, self.hosts).items():
+            host = self._name_host(name)
+            self.hosts[rank].add(host)
+            self.by_local[(host, local)].add(rank)
 
     def _forget_doubtful_names(self) -> None:
         """Take back the ranks of file names whose lines show that they are not ranks of this job."""
@@ -450,9 +454,9 @@ class JobMap:
         return {rank for rank in ranks if host is None or not self._is_elsewhere(rank, self._name_host(host))}
 
     def _is_elsewhere(self, rank: int, host: str) -> bool:
-        """Is the rank on another host? An address and a name may be the same host."""
+        """Is the rank on another host? An address and a name may be the same host, unless its address is known."""
         names = self.hosts.get(rank, set())
-        return bool(names) and host not in names and all(is_address(name) == is_address(host) for name in names)
+        return bool(names) and host not in names and all(self.host_names.has_like(name, host) for name in names)
 
     def _ranks_of_local(self, source: str, host: str | None, local: int | None) -> set[int]:
         if local is None:

@@ -9,7 +9,7 @@ from triage.base.lazy_re import lazy_re
 from triage.ranks.file_prefixes import SAMPLED_LINES, UNLABELLED, detect_table
 from triage.ranks.grammar import Table
 from triage.ranks.grammars import BY_START
-from triage.ranks.log_wrappers import WrapperKind, detect_wrapper, is_journal_export, unwrap_json
+from triage.ranks.log_wrappers import WrapperKind, detect_wrapper, is_journal_export, read_message_fields, unwrap_json
 from triage.ranks.nesting import resolve_labels
 from triage.ranks.prefix import parse_prefix
 from triage.ranks.terminal_wrap import detect_width
@@ -65,10 +65,13 @@ def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
     half = SAMPLED_LINES // 2
     lines = _sample(head, half) + _sample(tail[tail.find(b"\n") + 1 :], half)
     table = resolve_labels(detect_table(lines), head + b"\n" + tail)
-    wrapper = detect_wrapper(lines, table)
+    wrapper = detect_wrapper(lines, table, head + b"\n" + tail)
     if wrapper == "json":
         messages = [message for line in lines for message in _json_messages(line, table)]
         table = resolve_labels(detect_table(messages), "\n".join(messages).encode("utf-8", "replace"))
+    elif wrapper == "json-lines":
+        unwrapped = "\n".join(read_message_fields(head + b"\n" + tail)).encode("utf-8", "replace")
+        table = resolve_labels(detect_table(_sample(unwrapped, SAMPLED_LINES)), unwrapped)
     if wrapper:
         return Layout(table, wrapper)
     longest = max(len(line) for data in (head, tail) for line in data.split(b"\n"))
@@ -109,13 +112,13 @@ def _json_messages(line: str, table: Table) -> list[str]:
 def _sample(data: bytes, most: int) -> list[str]:
     """Return at most `most` lines, spread over `data`. A last line that is cut off is left out if there are others.
 
-    The distances between them vary, so that each line of a record of several lines is sampled.
+    The distances between them vary, so that more than one of the lines of a record of several lines is sampled.
     """
     lines = data.split(b"\n")
     lines = (lines[:-1] or lines) if lines[-1] else lines
     full = [line for line in lines if line.strip()]
     step = max(1, len(full) // most)
     return [
-        _COLOUR.sub("", line[: 1 << 11].replace(b"\0", b"").decode("utf-8", "replace"))
+        _COLOUR.sub("", line[: 1 << 11].replace(b"\0", b"").decode("utf-8", "replace").removeprefix("\ufeff"))
         for line in (full[number * step + number * number % step] for number in range(len(full) // step))
     ][:most]

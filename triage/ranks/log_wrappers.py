@@ -65,6 +65,8 @@ _ISO = lazy_re(ISO)
 _STAMP_ONLY = lazy_re(rf"\s*\[?{ISO}\]?\s*$")
 _FEWEST = 3
 _MESSAGE_FIELD = lazy_re(r'\s+"(?:message|textPayload|log)": *"')
+_MESSAGE_LINE = lazy_re(rb'(?m)^[ \t]+"(?:message|textPayload|log)": *"')
+_MOST_FIELDS = 20  # lines of one object around a message
 _OTHER_FIELD = lazy_re(r'\s*(?:"[^"]+" *: .*|[\[\]{}]+,?)\s*$')
 _FIELD = lazy_re(rb"[A-Z_][A-Z0-9_]*=")
 _LOG = b'{"log":"'
@@ -153,11 +155,15 @@ def is_journal_export(data: bytes) -> bool:
     return any(data.startswith(mark) or b"\n" + mark in data for mark in (b"__REALTIME_TIMESTAMP=", b"__CURSOR="))
 
 
-def detect_wrapper(lines: Sequence[str], table: Table) -> WrapperKind:
-    """Return how the lines of a source are wrapped, from some of them. The export format is not detected here."""
+def detect_wrapper(lines: Sequence[str], table: Table, data: bytes) -> WrapperKind:
+    """Return how the lines of a source are wrapped, from some of them, and of JSON with a field a line from all `data`.
+
+    The export format is not detected here.
+    """
     if any(unwrap_json(parse_prefix(line, 1970, table), 1970) for line in lines if "{" in line and '"' in line):
         return "json"
-    if sum(_MESSAGE_FIELD.match(line) is not None for line in lines) >= _FEWEST:
+    fields = len(_MESSAGE_LINE.findall(data)) if b'":' in data else 0
+    if fields >= _FEWEST and fields * _MOST_FIELDS >= data.count(b"\n"):
         return "json-lines"
     is_stamp = [bool(_STAMP_ONLY.match(line)) for line in lines if line.strip()]
     if sum(is_stamp) >= _FEWEST and sum(is_stamp) * 3 >= len(is_stamp) and not all(is_stamp):
@@ -303,6 +309,13 @@ def _unwrap_json_field(raw: str, offset: int, length: int, year: int, read: Read
     after = read(offset + length, _NEAR_BYTES).decode("utf-8", "replace")
     around = "{" + before[before.rfind("{") + 1 :] + raw + after[: after.find("}") if "}" in after else None]
     return unwrap_json(ParsedLine(around, "", False, (), Origin()), year)
+
+
+def read_message_fields(data: bytes) -> list[str]:
+    """Return the lines of the messages in JSON with one field per line, whose first and last line may be cut off."""
+    fields = [line for line in data.decode("utf-8", "replace").split("\n") if _MESSAGE_FIELD.match(line)]
+    texts = [match["text"] for line in fields if (match := _PAIR.search(line)) and match["text"] is not None]
+    return [line for text in texts for line in unescape_json(text).rstrip("\n").split("\n") if line.strip()]
 
 
 def _unwrap_export(raw: str, data: bytes, offset: int, read: Read) -> list[Message] | None:

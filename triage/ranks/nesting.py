@@ -4,7 +4,7 @@
 it, or torchrun's own lines behind a label. `torchrun --role rank` (torchtitan's scripts) tags local ranks as torch tags
 ranks: `[rank0]:[rank8]: ` is local rank 0 of its node. The name of a container or replica around a launcher's prefix,
 as in `trainer-1  | [default0]:`, stands for the host of the local rank. torchx starts torchrun without a role, whose
-tee is then `[0]:`.
+tee is then `[0]:`, as that of the template `[${rank}]:` is: where the ranks that lines state are others, it is local.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from triage.ranks.grammars import GRAMMARS
 from triage.ranks.prefix import parse_prefix
 
 _REPLICA = "torchx and NeMo-Run"
+_TEMPLATE = "torchrun template with a rank"
 _BARE_TEE = make_grammar(
     "torchrun tee without a role", "writer", "torch 1.9", "[d", "[0]:step 3", r"\[(?P<local_rank>\d{1,4})\]:"
 )
@@ -27,6 +28,10 @@ _TEE_LAYERS = (("torchrun tee",), ("torchrun tee with a host role",), (_BARE_TEE
 _TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)(?:[A-Za-z_][\w.-]*?:?)?\d{1,4}\]:")
 _TEE_END = lazy_re(rb"\d\]:")  # a quick check
 _TWO_RANKS = lazy_re(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
+# Behind a bare number: the rank as torch tags it, as NCCL's Init lines state it, or as a greeting of the program.
+_STATED = lazy_re(
+    rb"(?m)^[^\n]{0,120}?\[(\d{1,4})\]:(?:\[rank(\d{1,6})\]:|[^\n]{0,160}?\b[Rr]ank (\d{1,6}) (?:nranks|of) \d)"
+)
 _MOST = 256
 # Behind a label: torch's tag, or a program that starts the processes of a node.
 _TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d+)\]:")
@@ -55,6 +60,8 @@ def resolve_labels(table: Table, data: bytes) -> Table:
     """Return the table for a source with the lines `data`, in which labels that cannot be ranks give none."""
     if any(entry.name == _REPLICA for entry in table["a"]):
         table = build_table((_BARE_TEE, *_in_order(table)))
+    elif any(entry.name == _TEMPLATE for entry in table["[d"]) and _are_local_ranks(data):
+        table = build_table(tuple(_BARE_TEE if entry.name == _TEMPLATE else entry for entry in _in_order(table)))
     has_role_rank = b"[rank" in data and _TWO_RANKS.search(data) is not None
     heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _TEE_END.search(data) else []
     sampled = [head.decode("utf-8", "replace") for head in heads[:: len(heads) // _MOST + 1]]
@@ -63,6 +70,13 @@ def resolve_labels(table: Table, data: bytes) -> Table:
     if not (has_role_rank or labels_nodes or names_hosts):
         return table
     return _changed(_in_order(table), has_role_rank, labels_nodes, names_hosts)
+
+
+def _are_local_ranks(data: bytes) -> bool:
+    """Do bare numbers stand before lines that state another rank, and none but 0 before one that states the same?"""
+    stated = itertools.islice(_STATED.finditer(data), _MOST)
+    pairs = {(int(match[1]), int(match[2] or match[3])) for match in stated}
+    return any(number != rank for number, rank in pairs) and not any(number == rank for number, rank in pairs if number)
 
 
 def _label_differs(head: str, table: Table) -> bool:

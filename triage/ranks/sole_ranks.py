@@ -14,7 +14,7 @@ from triage.base.lazy_re import lazy_re
 _FEWEST = 2  # of a single file nobody knows whether other ranks write to it
 # How the names of one process's files differ: by stream, attempt, and the number of a rotated file.
 _VARIANTS = lazy_re(
-    r"(?i)std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|"
+    r"(?i)(?:(?<=/)|^)(?:logs?|out(?:put)?|err(?:or)?s?)(?=[._-])|std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|"
     r"restart[_-]?\d+"
 )
 

@@ -65,7 +65,8 @@ PEERS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "behind a preposition",
         ("from rank 13", "to ranks [2, 3]", "waiting for rank 5", "closed by rank 4", "between rank 1 and rank 2"),
         lazy_re(
-            r"(?i)(?:\b(?:from|to|towards?|with|for|by|via|between|against|than|as|until|unlike|except|versus|vs\.?|contact|"
+            r"(?i)(?:(?<!hello )(?<!world )(?<!hi )(?<!greetings )\b"
+            r"(?:from|to|towards?|with|for|by|via|between|against|than|as|until|unlike|except|versus|vs\.?|contact|"
             r"await(?:s|ing)?|reach(?:es|ing)?|check|see|ask(?:s|ing)?|connect(?:s|ing)?)|->|=>)\s"
             r"(?:the\s)?(?:(?:source|src|dst|destination|remote|peer|global|local|world|other|lost|missing)[ _])*"
             rf"rank(?:s|\(s\))?{_TO_NUMBER}[\[({{]?{_LIST}(?:'s)?[\])}}]?(?: and rank \d+)?"
@@ -172,6 +173,19 @@ SUBJECTS: tuple[StatedForm, ...] = (
         ),
         rf"\[(?:[^\[\]\n]{{0,60}} )?{_RANK}{_TO_NUMBER}{_NUMBERS}\]|\({_RANK}{_TO_NUMBER}(?P<number>\d{{1,6}})\)"
         rf"|\|\s{{0,4}}{_RANK}{_TO_NUMBER}(?P<piped>\d{{1,6}})\s{{0,4}}\||{_RANK}\[(?P<indexed>\d{{1,6}})\]",
+    ),
+    _form(
+        "greeting",
+        "rank",
+        True,
+        (
+            "hello from rank 5 of 12",
+            "Hello, world from rank 3",
+            "Hi from process rank 2 on node1",
+            "hello, rank 4 here",
+        ),
+        r"(?i:\b(?:hello|hi|greetings)(?:,? world)?[,!:]? (?:(?:this is|i am|from) )?(?:the )?(?:process |worker )?)"
+        rf"{_RANK}{_TO_NUMBER}{_NUMBERS}",
     ),
     _form(
         "heading of a report",

@@ -1,12 +1,13 @@
 """Pastes from a terminal that broke long lines at its width: join the pieces again.
 
 The text alone shows it: no line is longer than the width, several are exactly that long, most of these break off within
-a word, and what follows them does not look like the start of a line, nor like the line itself, as in a log whose lines
-have the same length. Only small sources are checked.
+a word, and what follows them does not look like the start of a line, nor begin as other lines do, as in a log whose
+lines have the same length. Only small sources are checked.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from triage.base.lazy_re import lazy_re
@@ -20,6 +21,7 @@ _MOST_PIECES = 200
 _LINE_START = lazy_re(
     r'\s+File "|Traceback \(|\[|\(\w+ pid=|\d{4}-\d\d-\d\d[T ]|\s*\d{1,5}: |[\w.-]+:\d+:\d+ \[|[-=*#]{8}|[IWEF]\d{4} '
 )
+_NUMBER = lazy_re(r"\d+")
 _WORD_CHARACTER = lazy_re(r"[\w./]")
 
 
@@ -38,13 +40,15 @@ def detect_width(data: bytes) -> int:
         for index in full
     )
     new_lines = sum(_LINE_START.match(line) is not None or not line for line in following)
-    alike = sum(_first_word(lines[index]) == _first_word(lines[index + 1]) for index in full)
+    whole = {_first_word(after) for line, after in itertools.pairwise(lines) if len(line) < width}
+    alike = sum(_first_word(line) in whole or _first_word(line) == _first_word(lines[0]) for line in following)
     is_broken = within_word * 2 >= len(full) and new_lines * 10 <= len(full) and alike * 2 <= len(full)
     return width if is_broken else 0
 
 
 def _first_word(line: str) -> str:
-    return line.split(maxsplit=1)[0] if line.strip() else ""
+    """Return the first word of a line without its numbers: prefixes of two writers are alike."""
+    return _NUMBER.sub("#", line.split(maxsplit=1)[0]) if line.strip() else ""
 
 
 def join_pieces(width: int, data: bytes, offset: int, size: int, read: Read) -> tuple[bytes, int, int] | None:

@@ -29,7 +29,11 @@ ACTIONS = (
     (
         "compiling",
         lazy_re(
-            r"(?i)torch\._(?:inductor|dynamo)|\bcompiling\b|\bautotun|\btorch\.compile\b|building extension module"
+            r"(?i)torch[./]_(?:inductor|dynamo)|\bautotun|\btorch\.compile\b|\brecompil(?:e|es|ing)\b"
+            r"|\b(?:compiling|compilation)\b(?!.{0,80}\b(?:done|finished|completed?|took|succeeded|disabled)\b)"
+            r"|\bbuilding (?:extension module|engine|(?:\w+ )?kernels?)\b"
+            r"|^\[\d+/\d+\] .{0,80}\b(?:nvcc|hipcc|c\+\+|g\+\+) "
+            r"|\b(?:triton|kernel|inductor|xla|jit|compilation)\b.{0,60}\bcache miss\b"
         ),
     ),
     (
@@ -43,7 +47,7 @@ ACTIONS = (
         "saving",
         lazy_re(
             r"(?i)\b(?:sav(?:e|es|ing)|gathering|consolidating|writing)\b.{0,60}\b(?:checkpoint|ckpt|state[ _]?dict|"
-            r"model)"
+            r"model)|\b(?:gather|collect|summon|consolidat|unshard)ing\b.{0,40}\bfull\b.{0,20}\b(?:state|model|weights|param)"
         ),
     ),
     (
@@ -57,7 +61,8 @@ ACTIONS = (
         "epoch-over",
         lazy_re(
             r"(?i)\bepoch \d+ (?:done|finished|complete)|\bvalidat(?:e|ing|ion)\b|\bevaluating\b|end of (?:data|epoch)"
-            r"|no more batches"
+            r"|no more batches|\b(?:(?:data)?loader|iterator|sampler|dataset|data) (?:is |was )?(?:exhausted|drained)\b"
+            r"|\b(?:ran|running|is|are) out of (?:data|batches|samples)\b|\bfinished epoch \d"
         ),
     ),
 )
@@ -69,8 +74,10 @@ _WRITTEN_PATH = lazy_re(
 # Parts of what ACTIONS and _WRITTEN_PATH match, in lower case. Most lines hold none.
 _ACTION_HINTS = (
     *("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ"),
+    *("collecting", "summoning", "unsharding"),
     *("exiting", "leaving", "quitting", "bye", "nothing ", "stop"),
-    *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more"),
+    *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more", "exhausted", "drained", "out of"),
+    *("/_inductor", "/_dynamo", "cache miss", "nvcc", "hipcc", "c++", "g++", "building"),
 )
 # How many lines are read of each writer, of lines without a writer, and of a source that one rank wrote.
 _PER_WRITER, _WITHOUT_WRITER, _OF_ONE_RANK = 3, 60, 8
@@ -79,10 +86,21 @@ _MOST_HINTS, _MOST_COMPLETIONS = 200, 64
 _NUMBERS = lazy_re(r"\d+")
 _LONGEST_END = 400  # bytes of a line that are searched for it
 _LONGEST_TAG = 200
-_WRITER = lazy_re(rb"\[[Rr]ank ?\d+\]|^\[[^\]]{1,40}\]:|^ *\d+: ")
+_WRITER = lazy_re(
+    rb"(?P<rank>\[[Rr]ank ?\d+\])|^(?:20\d\d-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?"
+    rb"(?P<label>\[[^\]]{1,40}\](?:<std(?:out|err)>)?:|\[\d{1,6}\] | *\d+: )"
+)
 # Lines of a stack, which the stamps of a collector do not make informative.
-_STACK = lazy_re(rb"Traceback \(most recent call|  File \"|[\]:Z\d|>] {5,}\S")
-_INFORMATIVE = lazy_re(rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|\d\d:\d\d:\d\d")
+_STACK = lazy_re(rb"Traceback \(most recent call|  File \"|[\]:Z\d|>] {5,}\S|ProcessGroup[A-Z][A-Za-z]{2,8}\.cpp:")
+_INFORMATIVE = lazy_re(
+    rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|compil|autotun|exhaust|sav(?:ed|ing)\b|writing|wrote|\d\d:\d\d:\d\d"
+)
+# What the runtime prints for a process, whatever its program does: watchdogs, the C++ runtime, the launcher's agent.
+_OF_RUNTIME = lazy_re(
+    r"^\s*$|ProcessGroup[A-Z][A-Za-z]{2,8}\.cpp:|^\[(?:PG |Rank )[^\]]{1,80}\] |^terminate called|^ *what\(\):"
+    r"|torch/distributed/(?:elastic|run\.py)|^(?:slurmstepd|srun): |^Some \w+ operations have failed or timed out"
+    r"|^To avoid data inconsistency, "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +109,8 @@ class Activity:
 
     `finished`: the program or the job says that it ended well; `completion` says which, or that a process did.
     `action` is a name in ACTIONS, `path` the file or directory that the line says is written. `end_text` is the text by
-    which a program says that it ended, without numbers: equal ones are of different ranks.
+    which a program says that it ended, without numbers: equal ones are of different ranks. `is_of_runtime`: the line
+    is empty or a watchdog's or launcher's, and shows nothing of what the program does.
     """
 
     origin: Origin
@@ -103,6 +122,7 @@ class Activity:
     path: str = ""
     completion: Scope = ""
     end_text: str = ""
+    is_of_runtime: bool = False
 
 
 class _LineChoice:
@@ -153,7 +173,7 @@ def read_activity(
             data = line.parsed.text.encode("utf-8", "replace") if line else b""
         else:
             match = _WRITER.search(data[:96])
-            writer = match.group() if match else b""
+            writer = (match["rank"] or match["label"]) if match else b""
         if choice.takes(writer, data):
             line = line or split_line(data, end, year, layout.table)[-1]
             activity.append(_activity_of(line.parsed, line.offset))
@@ -201,7 +221,10 @@ def find_earlier_activity(
 
 
 def _writer_of(parsed: ParsedLine) -> str:
-    return parsed.writer if parsed.origin.rank is None else f"{parsed.writer} rank {parsed.origin.rank}"
+    rank = parsed.origin.rank
+    if rank is None and "rank" in parsed.text[:_LONGEST_TAG].lower():
+        rank = _rank_of_tag(parsed.text)
+    return parsed.writer if rank is None else f"{parsed.writer} rank {rank}"
 
 
 def _rank_of_tag(text: str) -> int | None:
@@ -211,7 +234,8 @@ def _rank_of_tag(text: str) -> int | None:
 
 
 def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
-    step = STEP.search(parsed.text)
+    is_of_runtime = bool(_OF_RUNTIME.search(parsed.text[:_LONGEST_END]))
+    step = None if is_of_runtime else STEP.search(parsed.text)
     number = int(step[1]) if step else None
     scope, rank = read_completion(parsed.text)
     lower = parsed.text.lower()
@@ -232,4 +256,5 @@ def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
         path[1].rstrip(".") if path else "",
         scope,
         _NUMBERS.sub("", parsed.text[:_LONGEST_END]) if scope == "program" else "",
+        is_of_runtime,
     )

@@ -360,10 +360,9 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
     origin = first.parsed.origin
     nonfatal = ""
     if form == "traceback":
-        lines_before = text.lines_before(first.offset, _STAMP_REACH)
-        before = next((line for line in lines_before if line.parsed.writer == first.parsed.writer), None)
+        before, is_next = _line_before(text, first)
         nonfatal = _nonfatal_kind(before)
-        if before is not None and _is_record_of(before, first) and _LOGGED.search(before.parsed.text):
+        if before is not None and is_next and _is_record_of(before, first) and _LOGGED.search(before.parsed.text):
             # `logging.exception` writes its record, and directly after it the traceback without a prefix.
             origin = before.parsed.origin
     has_own_time = origin.time is not None
@@ -383,6 +382,16 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         has_own_time=has_own_time,
         continued=form == "traceback" and _went_on(text, collected.lines[-1], origin, first.parsed.writer),
     )
+
+
+def _line_before(text: Text, first: Line) -> tuple[Line | None, bool]:
+    """Return the line before a block by its writer, and whether no line that may be of this writer stands between."""
+    is_next = True
+    for line in text.lines_before(first.offset, _STAMP_REACH):
+        if line.parsed.writer == first.parsed.writer:
+            return line, is_next
+        is_next = is_next and bool(line.parsed.writer)
+    return None, False
 
 
 def _is_record_of(before: Line, first: Line) -> bool:

@@ -1,4 +1,4 @@
-"""Find the names of one host that stand together in lines: in two prefixes, or in a prefix and the text behind it."""
+"""Find names of one host that stand together: in two prefixes, in a prefix and its text, or in what kubectl lists."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 from triage.ranks.identity import JobMap
+from triage.records.described_pods import find_described_pods
 from triage.records.introductions import read_introduction
 from triage.records.text import Line, Text
 
@@ -38,6 +39,8 @@ def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> t
         for start, end in _hinted_lines(data):
             for line in text.parse_line(data[start:end], offset + start):
                 pairs.update(dict.fromkeys(_read(line)))
+        pods = find_described_pods(text, data, offset)
+        pairs.update({HostPair(pod.name, pod.node, True): None for pod in pods})
     return tuple(pairs)
 
 

@@ -23,6 +23,7 @@ _NCCL_INIT = lazy_re(
     r"(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?"
 )
 _HCCL_INIT = lazy_re(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d+)\], rank\[(\d+)\]")
+_WORLD_OF_WORKERS = lazy_re(r"\bglobal_world_sizes=\[(\d{1,7})\b")
 _WORKERS = lazy_re(
     r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]", re.S
 )
@@ -30,8 +31,15 @@ _WORKERS = lazy_re(
 _ENVIRONMENT = lazy_re(
     r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b"
 )
-_WORLD_SIZE = lazy_re(r"(?i)\bworld[_ ]?size[ =:]+(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined")
-_HINTS = ("world", "nranks", "clients joined", "rank=", "rank:", "slurm_procid")
+WORLD_SIZE = lazy_re(
+    r"(?i)\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined"
+)
+# `rank 3 of 12`, behind no word that makes it the rank in a group or on a node.
+RANK_OF_WORLD = lazy_re(
+    r"(?im)(?:^|[:|,\]] ?|\b(?:process|worker|from|is|i am|global|world|as|info|initiali[sz]ed|started|mpi) )"
+    r"rank[ :=]{0,2}(\d{1,6})(?: ?/ ?| out of | of )(\d{1,7})\b(?! ?%)"
+)
+_HINTS = ("world", "nranks", "rank ", "clients joined", "rank=", "rank:", "slurm_procid")
 _HEAD = 1 << 13
 _MOST_LINES = 1 << 14
 
@@ -50,6 +58,8 @@ def learn_from_line(job: JobMap, source: str, origin: Origin, text: str) -> str 
     elif (workers := _WORKERS.search(text)) is not None:
         for local, rank in zip(workers[2].split(","), workers[3].split(","), strict=False):
             job.learn(source, Origin(rank=int(rank), local_rank=int(local), host=origin.host))
+        if (world := _WORLD_OF_WORKERS.search(text)) is not None:
+            job.sizes.add(int(world[1]))
         return f"rendezvous {workers[1]}"
     return None
 
@@ -62,8 +72,11 @@ def learn_from_text(job: JobMap, source: str, text: str) -> None:
         for line, lower in zip(text.split("\n"), text.lower().split("\n"), strict=True)
         if any(hint in lower for hint in _HINTS)
     )
-    for match in _WORLD_SIZE.finditer(hinted):
+    for match in WORLD_SIZE.finditer(hinted):
         job.sizes.add(int(match[1] or match[2] or match[3]))
+    for match in RANK_OF_WORLD.finditer(hinted):
+        if int(match[1]) < int(match[2]):
+            job.sizes.add(int(match[2]))
     for match in _ENVIRONMENT.finditer(hinted):
         job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
 

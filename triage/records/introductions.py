@@ -14,11 +14,14 @@ from triage.model.evidence import Origin
 
 LONGEST = 400
 # A host name: devices, models of GPUs, counters, and addresses are none.
-_NAME = (
-    r"(?P<host>(?!(?:cuda|[cgnx]pu|mlu|dev(?:ice)?|step|rank|epoch|iter(?:ation)?|batch|layer|stage|phase|seed|"
-    r"attempt|run|local|global|port|localhost)[_:.-]?\d{0,9}\b(?![.-]))(?!0x)(?!(?-i:[A-Z]{1,3}\d{2,4}[A-Za-z]{0,2})\b(?!-))"
+_NAME_OF_HOST = (
+    r"(?!(?:cuda|cpu|dev(?:ice)?|step|rank|epoch|iter(?:ation)?|batch|layer|stage|phase|seed|attempt|run|local|global|"
+    r"port|localhost)[_:.-]?\d{0,9}\b(?![.-]))(?!0x)(?!(?-i:[A-Z]{1,3}\d{2,4}[A-Za-z]{0,2})\b(?!-))"
     r"(?=[\w.-]{0,60}[A-Za-z])[A-Za-z0-9][\w-]{2,62}(?:\.[\w-]{1,63}){0,6})(?=$|[ ,;'\")\]|]|[:.](?!\w))"
 )
+# `gpu-1` is a device; `gpu-01`, `gpu114` and `gpu-1.cluster` are hosts, and so is any of them that is called a host.
+_NAME = rf"(?P<host>(?!(?:[gnx]pu|mlu)[_:.-]?(?:0|[1-9]\d?)?(?![\w.-])){_NAME_OF_HOST}"
+_CALLED_HOST = rf"(?P<host>(?!(?:[gnx]pu|mlu)(?:[:.]|(?![\w.-]))){_NAME_OF_HOST}"
 _WITH_DIGIT = r"(?=[\w.-]{0,60}\d)"
 _RANK = r"(?<![a-z_-])(?:(?:global|world|mpi|process)[ _-])?rank[ :=#]{0,2}\d{1,6}\b"
 _BETWEEN = (
@@ -30,14 +33,16 @@ _PLACE = r"(?:(?:the )?(?:host|node|machine|processor)(?:[ _]?name)?[ :=]{0,2})?
 _FORMS = (
     # `rank 3/8 is up on node1`, `RANK 3 PID 412 RUNNING AT node1`, `process rank 3 with PID 412 on node node1`
     lazy_re(rf"(?i){_RANK}{_BETWEEN} ?(?:\bon|\bat|@) ?{_PLACE}{_WITH_DIGIT}{_NAME}"),
-    # `node1: global rank 3 ready`
-    lazy_re(rf"(?i)^{_WITH_DIGIT}{_NAME}: {_RANK}"),
+    # `node1: global rank 3 ready`, also behind the level of a logger
+    lazy_re(rf"(?i)(?:^|\b(?-i:INFO|DEBUG):? |[|\]] ){_WITH_DIGIT}{_NAME}: {_RANK}"),
+    # The same behind the name of a logger, where it goes on as an introduction.
+    lazy_re(rf"(?i): {_WITH_DIGIT}{_NAME}: {_RANK}(?=.{{0,40}}(?:\blocal[ _]rank\b|\bworld[ _]size\b| of \d))"),
 )
 # The host stands apart from the rank: `initialised on host node1: RANK=3`, `rank=3 | node=node1`.
 _APART = (
     lazy_re(
         r"(?i)(?<![a-z._-])(?:slurmd_nodename|(?:host|node)[ _]?name|host|node|machine)['\"]? ?[:=] ?['\"]?"
-        rf"(?=[\w.-]{{0,60}}[A-Za-z]){_NAME}(?!:\d)"
+        rf"(?=[\w.-]{{0,60}}[A-Za-z]){_CALLED_HOST}(?!:\d)"
     ),
     lazy_re(rf"(?i)(?:\b(?:on|from) |\()(?:host|node|machine|processor) {_WITH_DIGIT}{_NAME}"),
 )

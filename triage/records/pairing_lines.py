@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,12 +14,22 @@ from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.stated_ranks import read_stated_ranks, remove_peers
+from triage.records import launcher_worlds
 from triage.records.introductions import read_introduction
 from triage.records.text import Text
+from triage.records.tracebacks import HEADER
 
 # The literals of such lines that can stand in the middle of a large file.
-TRIGGERS = (") world_rank=", "global_rank_mapping=", " spawned with command: [")
+TRIGGERS = (
+    ") world_rank=",
+    "global_rank_mapping=",
+    "--world_info",
+    "WORLD INFO DICT: ",
+    " spawned with command: [",
+)
 _HINTS = (
+    *launcher_worlds.HINTS,
+    b"group_world",
     b"SetupAgent",
     b"rank",
     b"Rank",
@@ -37,7 +47,21 @@ _HINTS = (
     b"MPI startup(): ",
     b" RUNNING AT ",
 )
-_JOINED = (b"pid", b"process", b"local", b"node", b"machine", b"nproc", b"num_local_procs", b"setupagent", b"comm 0x")
+_JOINED = (
+    b"pid",
+    b"process",
+    b"local",
+    b"node",
+    b"machine",
+    b"nproc",
+    b"num_local_procs",
+    b"setupagent",
+    b"comm 0x",
+    b"world_info",
+    b"group_rank",
+    b"group_world",
+    b"world info",
+)
 _PLACED = lazy_re(
     rb"(?i)host|startup\(\):|rank[ :=#]{0,2}\d{1,6}\b.{0,80}?(?: on | at |@| bound )|: (?:global )?rank \d"
 )
@@ -46,9 +70,12 @@ _TAGGED = lazy_re(rb"\[(?!(?i:rank))[A-Za-z_.-]+\d{1,3}\]:.{0,80}?(?i:rank)[ _=:
 # The grammar whose pid is that of a worker, not that of a collector.
 _WORKER_LAYER = "Ray and vLLM workers"
 _OF_WORLD = lazy_re(r"(?i)\bworld[_ ]?size\b|\brank[ :=]{0,2}\d{1,6} ?(?:of|/) ?\d")
-_MOST = 64  # lines at the start, and as many at the end
+_MOST = 64  # lines of a kind at the start, and as many at the end
 _LONGEST = 2000
-_PID = lazy_re(r"(?i)\b(?:pid|process[_ ]id)[ :=]{1,3}(\d{2,7})\b|\bprocess (\d{2,7})(?= (?:is|has|as|=|spawned)\b)")
+_PID = lazy_re(
+    r"(?i)\b(?:pid|process[_ ]id)[ :=]{1,3}(\d{2,7})\b(?! (?:has|uses) \d)"
+    r"|\bprocess (\d{2,7})(?= (?:is|has|as|=|spawned)\b(?! \d))"
+)
 # The pid is that of another process than the rank, or may be.
 _ABOUT_ANOTHER = lazy_re(
     r"(?i)\b(?:kill|died|dies|dying|dead|exit|terminat|abort|signal|peer|remote|parent|child|helper|lost|crash|zombie|"
@@ -72,7 +99,6 @@ _RANK = lazy_re(r"(?i)(?<![a-z_-])(?:(?:global|world)[ _-])?rank(?:[_ ]?id)?['\"
 _AGENT = lazy_re(r"(?i)SetupAgent.{0,200}?\b(?:(?:user|my|self)_?)?rank(?:_?id)?[\[: =]{1,2}(\d{1,6})\b")
 _AGENT_SIZE = lazy_re(r"(?i)SetupAgent.{0,200}?\b(?:rank_?(?:size|num|len)|n?ranks|world_?size)[\[: =]{1,2}(\d{1,6})\b")
 _HOST = lazy_re(r"(?i)\b(?:host|hostname|node)[=:]\s?'?([a-z][\w-]*\d[\w.-]*)")
-_MAPPING = lazy_re(r"global_rank_mapping=.*?(\{.*?\})")
 _LISTED = lazy_re(r"^\s*(?:[\w+-]+\s+)?(\d{2,7})\s.*?\s--local[_-]rank[= ](\d{1,3})\b")
 
 
@@ -107,10 +133,12 @@ def find_pairings(text: Text, head: bytes, tail: bytes, tail_offset: int) -> tup
 
 def read_pairings(origin: Origin, text: str, *, is_of_worker: bool = False) -> Iterator[Pairing]:
     """Yield what a line joins whose prefix gave `origin`. `is_of_worker`: the prefix has the pid of a worker."""
+    if (world := launcher_worlds.read_launcher_world(text)) is not None:
+        yield from map(Pairing, world)
+        if "--world_info" not in text:  # a command has more arguments
+            return
     text = text[:_LONGEST]
-    mapping = _MAPPING.search(text)
-    if mapping is not None:
-        yield from _read_mapping(mapping[1])
+    if HEADER in text:  # a rank behind it is that of a traceback that the writer quotes
         return
     listed = _LISTED.match(text)
     pids = {int(match[1] or match[2]) for match in _PID.finditer(text)}
@@ -163,18 +191,6 @@ def learn_pairing(job: JobMap, source: str, pairing: Pairing) -> None:
     job.learn_node(source, pairing.origin.host, pairing.node, pairing.node_size, pairing.nodes)
 
 
-def _read_mapping(text: str) -> Iterator[Pairing]:
-    """Yield the ranks of DeepSpeed's world: `{'node1': [0, 1], 'node2': [2, 3]}`."""
-    try:
-        mapping = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return
-    for host, ranks in mapping.items() if isinstance(mapping, dict) else ():
-        for local, rank in enumerate(ranks if isinstance(ranks, list) else ()):
-            if isinstance(rank, int) and isinstance(host, str):
-                yield Pairing(Origin(rank=rank, local_rank=local, host=None if host == "localhost" else host))
-
-
 def _rank_of(origin: Origin, text: str, *, is_joined: bool) -> tuple[int | None, bool]:
     """Return the rank of a line, and whether its own tag says so. `is_joined`: the line has a pid or a local rank."""
     if origin.rank is not None:
@@ -196,9 +212,12 @@ def _only_number(pattern: object, text: str) -> int:
     return numbers.pop() if len(numbers) == 1 else -1
 
 
-def _joins(line: bytes) -> bool:
+def _joins(line: bytes) -> str:
+    """Return what a line may join with a rank: a `process` or its number on a node, or a `place`; "" for neither."""
     lower = line.lower()
-    return any(part in lower for part in _JOINED) or any(form.search(line) for form in (_TAGGED, _PLACED))
+    if any(part in lower for part in _JOINED):
+        return "process"
+    return "place" if any(form.search(line) for form in (_TAGGED, _PLACED)) else ""
 
 
 def _hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:
@@ -210,5 +229,12 @@ def _hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:
             start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
             starts[start] = end if end >= 0 else len(data)
             at = data.find(hint, end) if end >= 0 else -1
-    lines = [pair for pair in sorted(starts.items()) if _joins(data[slice(*pair)])]
-    yield from lines if len(lines) <= 2 * _MOST else (*lines[:_MOST], *lines[-_MOST:])
+    lines: dict[str, list[tuple[int, int]]] = {"": [], "process": [], "place": []}
+    for pair in sorted(starts.items()):
+        lines[_joins(data[slice(*pair)])].append(pair)
+    chosen = [_first_and_last(lines[kind]) for kind in ("process", "place")]
+    yield from sorted(itertools.chain(*chosen))
+
+
+def _first_and_last(lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    return lines if len(lines) <= 2 * _MOST else [*lines[:_MOST], *lines[-_MOST:]]

@@ -100,3 +100,27 @@ def test_a_client_that_is_missing(present: tuple[int, ...], rule: str) -> None:
     )
     (inference,) = absence.rank_absent(context)
     assert (inference.fields["rule"], inference.origin.rank) == (rule, 6 - sum(present))
+
+
+@pytest.mark.parametrize(
+    ("unplaced", "doing", "rule"),
+    [
+        ({"compiling": 3}, {}, "compile-skew"),
+        ({"epoch-over": 1}, {}, "uneven-steps"),
+        ({"epoch-over": 2}, {}, "never-joined"),  # one of a rank that waits: all may have ended their epoch
+        ({"compiling": 3}, {2: "saving"}, "never-joined"),
+        ({}, {}, "never-joined"),
+    ],
+)
+def test_last_lines_without_a_rank_are_of_the_rank_that_did_not_come(
+    unplaced: dict[str, int], doing: dict[int, str], rule: str
+) -> None:
+    """Where its own lines do not show what it did, and as many lines show it as ranks are absent."""
+    assert infer_rules(replace(WAITING, unplaced=unplaced, doing=doing)) == ({rule}, {2})
+
+
+def test_a_compilation_of_all_ranks_at_the_start_explains_no_later_wait() -> None:
+    """All compiled, and rank 2 made steps afterwards; without a step it may still be compiling."""
+    all_compiled = replace(WAITING, doing={0: "compiling", 2: "compiling"})
+    assert infer_rules(replace(all_compiled, last_step={2: 9})) == ({"never-joined"}, {2})
+    assert infer_rules(all_compiled) == ({"compile-skew"}, {2})

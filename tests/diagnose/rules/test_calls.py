@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
 
 from diagnose.factories import TIMEOUT, fact, raised
 from triage.diagnose.context import RuleContext
@@ -96,6 +99,58 @@ def test_two_groups_in_different_order() -> None:
     ]
     both = RuleContext([*facts, *members], {"waiting": [0, 1, 2, 3]}, frozenset(range(4)), 4, frozenset())
     assert summary(calls.odd_group(both)) == ("group-order", [2], "measured")
+
+
+def test_the_first_line_of_a_watchdog_that_names_no_group_is_no_second_wait() -> None:
+    """Each rank reports its timeout twice: without and with the process group."""
+    facts = [timed_out(rank, group="2 PG GUID 9(gb)" if rank == 2 else "1 PG GUID 8(ga)") for rank in range(4)]
+    twice = [fact(one.text[one.text.index("] ") + 2 :], one.origin.rank, component="c10d") for one in facts]
+    assert summary(calls.odd_group(context([*twice, *facts]))) == ("wrong-group", [2], "measured")
+
+
+def test_of_two_ranks_in_two_groups_both_are_named() -> None:
+    """The only two ranks wait in different groups; of four in two and two nobody is odd."""
+    two = [timed_out(rank, group=f"{rank} PG GUID {rank}(g{rank})") for rank in range(2)]
+    assert summary(calls.odd_group(context(two, 2))) == ("wrong-group", [0, 1], "measured")
+    four = [timed_out(rank, group=f"{rank % 2} PG GUID {rank % 2}(g)") for rank in range(4)]
+    assert calls.odd_group(context(four)) == []
+
+
+def test_of_two_ranks_the_one_that_had_ended_its_epoch_is_odd() -> None:
+    """Its last words tell which of the two left the training loop; where both say so, both are named."""
+    sizes = context([timed_out(rank, numel=32 + rank) for rank in range(2)], 2)
+    assert summary(calls.odd_operation(replace(sizes, doing={1: "epoch-over"})))[1] == [1]
+    assert summary(calls.odd_operation(replace(sizes, doing={0: "epoch-over", 1: "epoch-over"})))[1] == [0, 1]
+
+
+def old_wait(rank: int, seq: int) -> Evidence:
+    """Return what torch before 2.3 prints: it names no process group and no last work."""
+    text = f"[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType=ALLREDUCE, "
+    return fact(f"{text}NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for 600010 milliseconds", rank)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "rule", "ranks"),
+    [
+        ((110, 121, 121, 121), "lagging-rank", [0]),
+        ((121, 121, 122, 121), "extra-collective", [2]),
+        ((41, 121, 121, 121), "lagging-rank", [0]),
+        ((40, 121, 121, 121), "divergent-call", [0]),  # so far apart are the numbers of two groups
+        ((40, 40, 40, 121), "divergent-call", [3]),
+        ((110, 121), "lagging-rank", [0, 1]),
+        ((10, 121), "divergent-call", [0, 1]),
+    ],
+)
+def test_numbers_of_waits_without_a_group(numbers: Sequence[int], rule: str, ranks: list[int]) -> None:
+    """Older versions print only the number in which each rank waits: that shows who is behind."""
+    facts = [old_wait(rank, seq) for rank, seq in enumerate(numbers)]
+    assert summary(calls.numbers(context(facts, len(numbers)))) == (rule, ranks, "measured")
+
+
+@pytest.mark.parametrize(("numbers", "size"), [((110, 110, 121, 121), 4), ((121, 121, 121), 3), ((110, 121, 121), 4)])
+def test_numbers_of_waits_that_name_nobody(numbers: Sequence[int], size: int) -> None:
+    """No majority, no difference, or a rank that does not wait, for which the others do."""
+    assert calls.numbers(context([old_wait(rank, seq) for rank, seq in enumerate(numbers)], size)) == []
 
 
 def test_groups_are_compared_only_when_all_wait() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from diagnose.factories import exited, fact
+import pytest
+
+from diagnose.factories import exited, fact, raised
 from triage.diagnose.context import RuleContext
 from triage.diagnose.rules import placement
+from triage.ranks.separate_groups import Membership
 
 BASE = RuleContext([fact("x", 0), fact("y", 1)], {}, frozenset({0, 1}), 2, frozenset())
 
@@ -44,19 +47,6 @@ def test_killed_for_memory_in_a_save() -> None:
     assert placement.killed_while_saving(replace(context, facts=facts[:1])) == []
 
 
-def entry(rank: int, time: float, host: str = "a") -> object:
-    return fact(f"Entry-HcclCommInitRootInfo:ranks[3], rank[{rank}], identifier[g]", time=time, host=host)
-
-
-def test_a_rank_that_entered_too_late() -> None:
-    """The third rank asks for the group 200 s after the first, which waits 120 s, or what the environment says."""
-    facts = [entry(0, 10.0), entry(1, 12.0), entry(2, 210.0)]
-    (inference,) = placement.late_entry(replace(BASE, facts=facts))  # type: ignore[arg-type]
-    assert (inference.fields["rule"], inference.origin.rank) == ("late-entry", 2)
-    longer = fact("[HCCL_ENV] HCCL_CONNECT_TIMEOUT set by environment to [600]s")
-    assert placement.late_entry(replace(BASE, facts=[longer, *facts])) == []  # type: ignore[list-item]
-
-
 def test_a_list_of_users_of_the_same_gpu() -> None:
     """The process that the out-of-memory message of rank 0 lists is that of rank 1."""
     text = (
@@ -69,15 +59,62 @@ def test_a_list_of_users_of_the_same_gpu() -> None:
     assert placement.memory_shared(replace(context, facts=[fact(text.format(99), 0)])) == []
 
 
+def members(size: int, hosts: str, label: str = "") -> list[tuple[str, Membership]]:
+    """Return what the ranks of a group on each host say, each host in its own file."""
+    return [(f"{host}.log", Membership(rank, size, label, host)) for host in hosts for rank in range(size)]
+
+
 def test_a_world_of_one_on_each_host() -> None:
     """Hosts that each hold rank 0 of a world of 1 did not meet; on one host that is an ordinary job."""
-    context = replace(BASE, world_size=1, ranks=frozenset({0}), hosts={0: ["a", "b"]})
-    files = [fact("x", 0, host="a", source="1"), fact("y", 0, host="b", source="2")]
-    assert [one.fields["rule"] for one in placement.single_process(replace(context, facts=files))] == [
-        "split-rendezvous"
-    ]
-    assert placement.single_process(replace(context, facts=files, hosts={0: ["a"]})) == []
-    assert placement.single_process(replace(context, facts=[fact("x", 0, host="a"), fact("y", 0, host="b")])) == []
+    files = [fact("x", 0, host="a", source="a.log"), fact("y", 0, host="b", source="b.log")]
+    context = replace(BASE, facts=files, world_size=1, memberships=members(1, "ab"))
+    (inference,) = placement.split_rendezvous(context)
+    assert (inference.fields["rule"], inference.origin.rank) == ("split-rendezvous", None)
+    assert "shown_by" not in inference.fields
+    assert placement.split_rendezvous(replace(context, memberships=members(1, "a"))) == []
+    one_file = [fact("x", 0, host="a"), fact("y", 0, host="b")]
+    assert placement.split_rendezvous(replace(context, facts=one_file)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_shown"),
+    [
+        ("ValueError: 4 GPUs are configured, world size is 2", True),
+        ("AssertionError: 4 != 2 replicas", True),
+        ("ValueError: 6 GPUs are configured, world size is 2", False),
+        ("ValueError: matrix of 4 x 2", False),
+        ("RuntimeError: out of memory", False),
+    ],
+)
+def test_an_error_that_counts_too_few_processes(text: str, is_shown: bool) -> None:
+    """It names the size of a group and the number of all processes; another error shows nothing."""
+    tasks = [("job.log", Membership(rank, 2, f"{task}:")) for task, rank in enumerate((0, 1, 0, 1))]
+    context = replace(BASE, facts=[raised(text, 0)], memberships=tasks)
+    assert [one.fields["shown_by"] for one in placement.split_rendezvous(context)] == ["error"] * is_shown
+
+
+def test_groups_that_write_one_path() -> None:
+    """Two processes say that they write what is in the way of one; a path of one process shows nothing."""
+    tasks = [("job.log", Membership(0, 1, f"{task}:")) for task in range(2)]
+    error = raised("FileExistsError: [Errno 17] File exists: '/out/7/model.pt'", 0)
+    both = {"/out/7": [("job.", "0:"), ("job.", "1:")]}
+    context = replace(BASE, facts=[error], memberships=tasks, writers=both)
+    assert len(placement.split_rendezvous(context)) == 1
+    assert placement.split_rendezvous(replace(context, writers={"/out/7": [("job.", "0:"), ("job.", "0:")]})) == []
+    assert placement.split_rendezvous(replace(context, writers={"/out/8": both["/out/7"]})) == []
+    copies = [("job.log", Membership(0, 1, time=1.0)) for _ in range(2)]
+    assert (
+        placement.split_rendezvous(replace(context, memberships=copies, writers={"/out/7": [("job.", "")] * 2})) == []
+    )
+
+
+def test_ranks_that_find_the_path_in_the_way() -> None:
+    """They are named, not the rank that came first; an error with another path is another failure."""
+    error = fact("FileExistsError: [Errno 17] File exists: '/ckpt/7/model.pt'", 1)
+    context = replace(BASE, facts=[error], writes={"/ckpt/7": {0, 1}})
+    assert [one.origin.rank for one in placement.same_path_written(context)] == [1]
+    other = fact("FileNotFoundError: [Errno 2] No such file or directory: '/data/3'", 1)
+    assert placement.same_path_written(replace(context, facts=[other])) == []
 
 
 def test_ranks_that_write_one_path() -> None:
@@ -94,3 +131,43 @@ def test_ranks_that_write_one_path() -> None:
     assert placement.same_path_written(replace(context, facts=[damage, fact("No space left on device", 1)])) == []
     assert placement.same_path_written(replace(context, writes={"/ckpt/0.pt": {0}, "/ckpt/1.pt": {1}})) == []
     assert placement.same_path_written(replace(context, facts=[fact("ValueError: x", 0)])) == []
+
+
+def test_a_user_of_the_same_gpu_runs_on_the_same_host() -> None:
+    """Pids of containers are the same on all hosts; older versions of torch misspell the capacity."""
+    text = "CUDA out of memory. GPU 0 has a total capacty of 79 GiB. Process 42 has 40 GiB memory in use."
+    hosts = {0: ["a"], 1: ["a"], 2: ["b"]}
+    context = replace(BASE, facts=[fact(text, 0)], pids={42: {1, 2}}, hosts=hosts)
+    assert [one.origin.rank for one in placement.memory_shared(context)] == [0, 1]
+    assert placement.memory_shared(replace(context, hosts={**hosts, 1: ["b"]})) == []
+    assert placement.memory_shared(replace(context, hosts={0: ["a"]})) == []
+
+
+def test_the_kernel_kills_a_process_where_one_rank_saves() -> None:
+    """No file maps its pid to a rank: the saver's host counts; a kill before its last line is another."""
+    kill = fact("Out of memory: Killed process 7 (python3)", kind="kernel", host="a", time=100.0)
+    hosts = {0: ["a"], 1: ["a"], 2: ["b"]}
+    last = {0: ("", 90.0)}
+    context = replace(BASE, facts=[kill], hosts=hosts, doing={0: "saving"}, last_time=last)
+    (inference,) = placement.killed_while_saving(context)
+    assert (inference.fields["rule"], inference.origin.rank) == ("killed-while-saving", 0)
+    for other in (
+        replace(context, facts=[replace(kill, origin=replace(kill.origin, host="b"))]),
+        replace(context, facts=[replace(kill, origin=replace(kill.origin, rank=1))]),
+        replace(context, facts=[fact("Out of memory: Killed process 7 (mysqld)", kind="kernel", host="a")]),
+        replace(context, doing={0: "saving", 1: "saving"}),
+        replace(context, finished=frozenset({0})),
+        replace(context, last_time={0: ("", 102.5)}),
+    ):
+        assert placement.killed_while_saving(other) == []
+    for when in (101.5, 100.0 + 1800.0):
+        assert placement.killed_while_saving(replace(context, last_time={0: ("", when)}))
+
+
+def test_the_folder_of_a_file_names_the_host_of_a_group() -> None:
+    """Its lines need not say where they were written."""
+    files = [fact("x", 0, host="a", source="a/rank0.log"), fact("y", 0, host="b", source="b/rank0.log")]
+    members_of = [(one.source, Membership(0, 1)) for one in files]
+    context = replace(BASE, facts=files, memberships=members_of, files={"a": ["a/rank0.log"], "b": ["b/rank0.log"]})
+    assert len(placement.split_rendezvous(context)) == 1
+    assert placement.split_rendezvous(replace(context, files={})) == []

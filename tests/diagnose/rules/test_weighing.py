@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from diagnose.factories import candidate, decide, exited, explain, fact, unknown_failure
+from diagnose.factories import candidate, decide, exited, explain, fact, raised, unknown_failure
 from triage.catalog.model import CausalEdge
-from triage.diagnose.candidates import Candidate
+from triage.diagnose.candidates import Candidate, stop_of_job
 from triage.diagnose.context import RuleContext
+from triage.model import Evidence
 from triage.model.details import InferenceDetail, KernelDetail, SchedulerDetail
 
 
@@ -301,3 +302,135 @@ def test_another_exception_does_not_follow_from_differing_values() -> None:
     assert root(_measured_difference(1), _stated_failure("KeyError: 'tokens'")) == "u-1"
     early = _stated_failure("RuntimeError: hash mismatch: 0x12 != 0x13", 10.0)
     assert root(_measured_difference(1, 100.0), early) == "u-1"
+
+
+def _groups_shown_by(error: Evidence) -> Candidate:
+    """Return separate groups that an error shows."""
+    text, detail = "each of 2 processes is rank 0 of 1", InferenceDetail("split-rendezvous")
+    shown = fact(text, kind="inference", offset=error.offset, detail=detail, shown_by="error")
+    return with_facts(candidate("launch.split-rendezvous"), shown)
+
+
+def test_an_error_that_shows_a_cause_follows_from_it() -> None:
+    """The same text on other ranks and exits follow too; another error does not."""
+    error = raised("ValueError: 4 GPUs are configured, world size is 2", 0, offset=70)
+    again = Candidate(None, "u-1", [raised(error.text, 1, offset=900)])
+    ended = Candidate(None, "u-2", [exited(3, 1)])
+    other = Candidate(None, "u-3", [raised("KeyError: 'tokens'", 1, offset=400)])
+    context = RuleContext([error, *again.facts, *ended.facts, *other.facts], {}, frozenset({0, 1}), 2, frozenset())
+    explain([_groups_shown_by(error), again, ended, other], context)
+    assert [one.explained_by for one in (again, ended, other)] == [["launch.split-rendezvous"]] * 2 + [[]]
+
+
+def stop(*facts: Evidence, name: str = "launch.interrupted") -> Candidate:
+    """Return a stop from outside that these facts show."""
+    one = with_facts(candidate(name), *facts, indicates="outside")
+    stop_of_job(one)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [
+        ("BrokenPipeError: [Errno 32] Broken pipe", ["launch.interrupted"]),
+        ("ConnectionAbortedError: [Errno 103] Software caused connection abort", ["launch.interrupted"]),
+        ("redis.exceptions.ConnectionError: Connection closed by server.", ["launch.interrupted"]),
+        ("aiohttp.client_exceptions.ServerDisconnectedError: Server disconnected", ["launch.interrupted"]),
+        ("ssl.SSLEOFError: EOF occurred in violation of protocol (_ssl.c:2427)", ["launch.interrupted"]),
+        ("EOFError", ["launch.interrupted"]),
+        ("EOFError: Ran out of input", []),
+        ("ValueError: the pipe size is 3, not 4", []),
+    ],
+)
+def test_a_lost_end_follows_from_a_stop(text: str, by: list[str]) -> None:
+    """Without times, a process that only says that its other end was gone follows from Ctrl-C; others do not."""
+    failure = Candidate(None, "u-1", [raised(text, 1)])
+    explain([stop(raised("KeyboardInterrupt", 0)), failure])
+    assert failure.explained_by == by
+
+
+@pytest.mark.parametrize(("ranks", "by"), [((0, 1), ["launch.interrupted"]), ((0,), [])])
+def test_sigterm_explains_lost_ends_where_it_came(ranks: tuple[int, ...], by: list[str]) -> None:
+    """A launcher sends SIGTERM to the others after one has failed: only the ranks that got it may follow from it."""
+    failure = Candidate(None, "u-1", [raised("BrokenPipeError: [Errno 32] Broken pipe", 1)])
+    explain([stop(*(fact("Received SIGTERM", rank) for rank in ranks)), failure])
+    assert failure.explained_by == by
+
+
+@pytest.mark.parametrize(("time", "is_explained"), [(5.0, False), (40.0, True), (129.0, True), (131.0, False)])
+def test_times_decide_where_they_are_known(time: float, is_explained: bool) -> None:
+    """A lost end before the stop, or more than two minutes later, does not follow from it."""
+    failure = Candidate(None, "u-1", [raised("BrokenPipeError: [Errno 32] Broken pipe", 1, time=time)])
+    explain([stop(raised("KeyboardInterrupt", 0, time=10.0)), failure])
+    assert bool(failure.explained_by) == is_explained
+
+
+@pytest.mark.parametrize(("offset", "is_explained"), [(50, False), (500, True)])
+def test_zones_of_one_file_do_not_contradict_its_order(offset: int, is_explained: bool) -> None:
+    """An hour apart in one file: the line below the stop is in another zone, the line above it came first."""
+    failure = Candidate(None, "u-1", [raised("BrokenPipeError: [Errno 32] Broken pipe", 1, time=3611.0, offset=offset)])
+    explain([stop(fact("Received SIGTERM", 1, time=7201.0, offset=100)), failure])
+    assert bool(failure.explained_by) == is_explained
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(50, None), (500, "slurm.cancelled")])
+def test_a_symptom_below_a_stop_does_not_lead_to_it(offset: int, expected: str | None) -> None:
+    """A lost peer that stands below the line of Slurm in the same file follows from it; above it, it comes first."""
+    cancelled = stop(fact("CANCELLED AT", kind="scheduler", offset=100), name="slurm.cancelled")
+    lost = with_facts(
+        candidate("nccl.remote-error", "symptom", leads_to=("slurm.cancelled",)), raised("lost", 1, offset=offset)
+    )
+    assert root(cancelled, lost) == expected
+
+
+@pytest.mark.parametrize(("offset", "is_explained"), [(50, False), (500, True)])
+def test_a_wait_below_a_stop_follows_from_it(offset: int, is_explained: bool) -> None:
+    """What is inferred from a timeout above the stop is why somebody stopped the job; one below it follows from it."""
+    detail = InferenceDetail("never-joined", "absence", "message")
+    absent = fact("rank 0 did not join", 0, kind="inference", offset=offset, detail=detail)
+    never = with_facts(candidate("torch.rank-never-joined"), absent)
+    explain([stop(fact("Received SIGTERM", 1, offset=100)), never])
+    assert bool(never.explained_by) == is_explained
+
+
+def test_a_stop_of_the_job_blames_nobody() -> None:
+    """Ctrl-C and a scheduler stop all ranks; SIGTERM may reach one node, unless lines of more ranks were left out."""
+    assert stop(raised("KeyboardInterrupt", 0, host="a")).rank_places == ()
+    assert stop(raised("KeyboardInterrupt", 0)).ranks == ()
+    assert stop(fact("CANCELLED AT", kind="scheduler", host="a"), name="slurm.cancelled").rank_places == ()
+    limit = with_facts(
+        candidate("slurm.time-limit"), fact("CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT", kind="scheduler")
+    )
+    stop_of_job(limit)
+    assert limit.is_stop_of_job
+    assert stop(fact("Received SIGTERM", 0), fact("Received SIGTERM", 1)).ranks == (0, 1)
+    assert stop(fact("Received SIGTERM", 0, count=2), fact("Received SIGTERM", 1)).ranks == ()
+    assert stop(raised("KeyboardInterrupt", 0), fact("Received SIGTERM", 1)).ranks == (0, 1)
+
+
+def fault_of_gpu(name: str, rank: int, *, text: str = "Xid 31") -> Candidate:
+    """Return a fault of the GPU of this rank."""
+    detail = KernelDetail("0000:1b:00", 31)
+    return with_facts(candidate(name, "either"), fact(text, rank, kind="kernel", host="a", detail=detail))
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "text", "suspects"),
+    [
+        ("gpu.xid-31", (1,), "Xid 31", (1,)),
+        ("gpu.xid-31", (0, 1), "Xid 31", None),
+        ("gpu.xid-31", (5,), "Xid 31", None),
+        ("gpu.xid-145", (1,), "Xid 145, RLW Nonfatal", None),
+        ("gpu.xid-99", (1,), "Xid 99", None),
+    ],
+)
+def test_the_driver_knows_where_a_cuda_error_began(
+    name: str, ranks: tuple[int, ...], text: str, suspects: tuple[int, ...] | None
+) -> None:
+    """Not where it logs a fault for all ranks or for another one, a warning, or a fault that does not go with it."""
+    edges = ("gpu.xid-31", "gpu.xid-145")
+    error = candidate("cuda.illegal-memory-access", "either", [0, 1], leads_to=edges)
+    faults = [fault_of_gpu(name, rank, text=text) for rank in ranks]
+    fault = with_facts(faults[0], *(one.facts[0] for one in faults))
+    explain([error, fault])
+    assert error.suspects == suspects

@@ -13,6 +13,8 @@ from hypothesis import given, settings, strategies as st
 from triage.testing.composer import Plan, compose, is_held_out, list_cells
 from triage.testing.composer.compose import tell_story
 from triage.testing.composer.dressings import DRESSINGS
+from triage.testing.composer.faults import FAULTS
+from triage.testing.composer.layouts import LAYOUTS
 from triage.testing.composer.noise import find_failure
 
 CELLS = list(list_cells())
@@ -95,6 +97,16 @@ def test_the_truth_is_of_this_world(fault: str, layout: str) -> None:
         assert expected.true_hosts == {world.hosts[node] for node in story.truth.nodes}
         assert expected.ranks in (None, expected.true_ranks)
         assert expected.hosts in (None, expected.true_hosts)
+
+
+def test_faults_name_layouts_that_exist() -> None:
+    """A fault that needs certain layouts is composed in all of them that its other needs allow, and in no other."""
+    names = {layout.name for layout in LAYOUTS}
+    for fault in (fault for fault in FAULTS if fault.layouts):
+        used = {layout for name, layout in CELLS if name == fault.name}
+        assert fault.layouts <= names
+        assert len(used) >= 5
+        assert used <= fault.layouts
 
 
 def test_values_of_unknown_ranks_cannot_be_compared() -> None:

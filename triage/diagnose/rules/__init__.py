@@ -17,7 +17,7 @@ from triage.diagnose.candidates import READING, Candidate
 from triage.diagnose.causes import CHOOSING
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
-from triage.diagnose.rules import absence, calls, chains, links, machines, placement, victims
+from triage.diagnose.rules import absence, calls, chains, entry_times, links, machines, placement, victims
 from triage.model.evidence import Evidence
 
 Infer = Callable[[RuleContext], list[Evidence]]
@@ -41,13 +41,12 @@ class Rule:
 # before a lost connection.
 CONCLUDING: tuple[Rule, ...] = (
     Rule(placement.split_rendezvous, always=True),
-    Rule(placement.single_process, always=True),
     Rule(placement.shared_device, always=True),
     Rule(placement.memory_shared, always=True),
     Rule(placement.killed_while_saving, always=True),
     Rule(placement.same_path_written, always=True),
     Rule(absence.done_while_others_wait, always=True),
-    Rule(placement.late_entry),
+    Rule(entry_times.late_entry, always=True),
     Rule(absence.rank_absent),
     Rule(absence.left_early),
     Rule(absence.one_rank_diverged),
@@ -75,6 +74,7 @@ WEIGHING: tuple[Weigh, ...] = (
     links.dead_peer,
     chains.stopped_before,
     chains.differing_values,
+    chains.shown_by_error,
     chains.own_words,
     chains.symptoms_follow,
     chains.outside_after,

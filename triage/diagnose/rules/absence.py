@@ -83,12 +83,7 @@ def left_early(context: RuleContext) -> list[Evidence]:
     stuck = context.evidence_of("waiting", "peer-lost")
     if not stuck:
         return []
-    coded = (
-        fact for fact in context.exits if isinstance(fact.detail, ExitDetail) and fact.detail.exit_code is not None
-    )
-    listed = ranks_of(coded)
-    waiting = context.ranks_with("waiting", "peer-lost")
-    unlisted = context.all_ranks - listed if len(listed) > 1 and context.one_host else set()
+    waiting, unlisted = context.ranks_with("waiting", "peer-lost"), _find_unlisted(context)
     leaving = {rank for rank in context.all_ranks if context.doing.get(rank) == "leaving"}
     left = (set(context.finished) | unlisted | leaving) - waiting - context.failed
     if not left or not waiting - left - context.finished:
@@ -98,6 +93,19 @@ def left_early(context: RuleContext) -> list[Evidence]:
         how = "finished" if left <= context.finished else "left, as the last lines show,"
     text = f"{format_ranks(left)} {how} while {format_ranks(waiting)} still waited for {_them(left)} in a collective"
     return _infer("left-early", left, text, stuck[0])
+
+
+def _find_unlisted(context: RuleContext) -> frozenset[int]:
+    """Return the ranks that the only launcher does not list among those that failed or that it stopped."""
+    ends = [(fact, fact.detail) for fact in context.exits if isinstance(fact.detail, ExitDetail)]
+    listed = ranks_of(fact for fact, end in ends if end.exit_code is not None)
+    if len(listed) < 2 or not context.one_host:
+        return frozenset()
+    stopped = [fact for fact, end in ends if end.stopped_by_agent]
+    pids = {fact.origin.pid for fact, _ in ends if fact.origin.rank is not None}
+    if any(fact.origin.rank is None and fact.origin.pid not in pids for fact in stopped):
+        return frozenset()  # one of the ranks that are not listed ran until then
+    return context.all_ranks - listed - ranks_of(stopped)
 
 
 def done_while_others_wait(context: RuleContext) -> list[Evidence]:
@@ -111,6 +119,11 @@ def done_while_others_wait(context: RuleContext) -> list[Evidence]:
         return []
     need = f"the stacks of {format_ranks(waiting)} are in a collective that needs {_them(left)}"
     return _infer("left-early", left, f"{format_ranks(left)} finished, while {need}", stuck[0])
+
+
+def _is_only_log(context: RuleContext, absent: Set[int]) -> bool:
+    """Return whether one rank alone left a trace, so that the silence of the others says nothing."""
+    return len(context.ranks) < 2 and not absent & context.ranks
 
 
 def find_awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], Evidence | None]:
@@ -134,14 +147,26 @@ def one_rank_diverged(context: RuleContext) -> list[Evidence]:
 
 
 def compile_skew(context: RuleContext) -> list[Evidence]:
-    """The ranks that did not come were compiling, as their last lines say."""
+    """The ranks that did not come were compiling, as their last lines say, or the last ones that name no rank."""
     waiting, absent, timeout = context.once(find_awaited)
-    if timeout is None or any(context.doing.get(rank) != "compiling" for rank in absent):
+    if timeout is None or not _were_all(context, absent, "compiling"):
         return []
+    if any(context.doing.get(rank) == "compiling" for rank in waiting) and absent & context.last_step.keys():
+        return []  # all compiled at the start
     compiling = f"{format_ranks(absent)} {agree(absent, 'was', 'were')} compiling, as the last lines show,"
     return _infer(
         "compile-skew", absent, f"{compiling} while {format_ranks(waiting)} timed out in a collective", timeout
     )
+
+
+def _were_all(context: RuleContext, absent: Set[int], action: str) -> bool:
+    """Whether this is the last thing that the absent ranks did. Where their own last lines do not show it, as many
+    lines that name no rank must say so as ranks are absent; a compiler writes more than one.
+    """
+    if any(rank in context.doing for rank in absent):
+        return all(context.doing.get(rank) == action for rank in absent)
+    count = context.unplaced.get(action, 0)
+    return count == len(absent) or (action == "compiling" and count > 0)
 
 
 def uneven_steps(context: RuleContext) -> list[Evidence]:
@@ -149,7 +174,7 @@ def uneven_steps(context: RuleContext) -> list[Evidence]:
     do.
     """
     waiting, absent, timeout = context.once(find_awaited)
-    if timeout is None or absent == {0} or any(context.doing.get(rank) != "epoch-over" for rank in absent):
+    if timeout is None or absent == {0} or not _were_all(context, absent, "epoch-over"):
         return []
     if any(context.doing.get(rank) == "epoch-over" for rank in waiting):
         return []
@@ -164,7 +189,7 @@ def missed_barrier(context: RuleContext) -> list[Evidence]:
     ]
     reached = ranks_of(reports)
     missed = context.all_ranks - reached - {0} - context.finished
-    if not reports or not missed or len(missed) > len(reached):
+    if not reports or not missed or len(missed) > len(reached) or _is_only_log(context, missed):
         return []
     text = f"{format_ranks(reached)} reached the monitored barrier where rank 0 waited; {format_ranks(missed)} did not"
     return _infer("missed-barrier", missed, text, reports[0])
@@ -173,7 +198,7 @@ def missed_barrier(context: RuleContext) -> list[Evidence]:
 def never_joined(context: RuleContext) -> list[Evidence]:
     """Some ranks timed out in a collective, the others show no error of their own: they are the ones waited for."""
     waiting, absent, timeout = context.once(find_awaited)
-    if timeout is None:
+    if timeout is None or _is_only_log(context, absent):
         return []
     joined = f"{format_ranks(absent)} {_describe_silence(context, absent)}did not join it{_unseen(context, absent)}"
     text = f"{format_ranks(waiting)} timed out in a collective; {joined}{_compare_steps(context, absent, waiting)}"
@@ -218,6 +243,8 @@ def left_first(context: RuleContext) -> list[Evidence]:
     losing = context.ranks_with("peer-lost")
     absent = context.all_ranks - losing - context.ranks_with("waiting") - context.failed
     if not losing or not absent or len(absent) > max(1, len(losing)) or context.evidence_of("waiting"):
+        return []
+    if _is_only_log(context, absent):
         return []
     they = agree(absent, "it", "they")
     text = f"{format_ranks(losing)} lost the connection to a peer; {format_ranks(absent)} did not, so {they} went first"

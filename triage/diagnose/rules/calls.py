@@ -10,7 +10,7 @@ from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.context import RuleContext, ranks_of
 from triage.diagnose.phrases import agree
-from triage.diagnose.sequences import PROGRESS_HINT, compare_progress, group_of
+from triage.diagnose.sequences import PROGRESS_HINT, GroupProgress, compare_progress, compare_waits, group_of
 from triage.evidence.inference import make_inferences
 from triage.model.evidence import Evidence
 
@@ -52,7 +52,8 @@ def find_waits(context: RuleContext) -> list[Wait]:
         if (rank, group) not in waits:
             seq, numel, ran = (int(work[name]) if work[name] else None for name in ("seq", "numel", "ran"))
             waits[rank, group] = Wait(rank, group, label, seq, work["op"], numel, int(work["timeout"]), ran, fact)
-    return [waits[key] for key in sorted(waits)]
+    named = {rank for rank, group in waits if group}  # the first of a watchdog's lines does not name the group
+    return [waits[rank, group] for rank, group in sorted(waits) if group or rank not in named]
 
 
 def rank_conditional(context: RuleContext) -> list[Evidence]:
@@ -92,7 +93,8 @@ def odd_operation(context: RuleContext) -> list[Evidence]:
         number, _ = numbers.most_common(1)[0]
         here = [wait for wait in same if wait.seq == number]
         if len(here) < 3:
-            if {wait.rank for wait in here} == context.all_ranks and (pair := _infer_pair(here, number or 0)):
+            ended = {wait.rank for wait in here if context.doing.get(wait.rank) == "epoch-over"}
+            if {wait.rank for wait in here} == context.all_ranks and (pair := _infer_pair(here, number or 0, ended)):
                 return pair
             continue
         odd = _minority({wait.rank: wait.op for wait in here})
@@ -105,8 +107,10 @@ def odd_operation(context: RuleContext) -> list[Evidence]:
     return []
 
 
-def _infer_pair(here: Sequence[Wait], number: int) -> list[Evidence]:
-    """The two ranks of a job wait in different operations, or in one of different sizes: either can be wrong."""
+def _infer_pair(here: Sequence[Wait], number: int, ended: set[int]) -> list[Evidence]:
+    """The two ranks of a job wait in different operations, or in one of different sizes: either can be wrong, unless
+    only one of them had `ended` its epoch.
+    """
     if len(here) != 2:
         return []
     first, second = here
@@ -117,7 +121,9 @@ def _infer_pair(here: Sequence[Wait], number: int) -> list[Evidence]:
     collective = f"collective {number} of {first.label or 'the group'}"
     waits = f"rank {first.rank} waits {form.format(first)}, rank {second.rank} {form.format(second)}"
     rule = "shape-mismatch" if is_same else "divergent-call"
-    return make_inferences(rule, {first.rank, second.rank}, f"at {collective}, {waits}", first.fact)
+    ranks = ended if len(ended) == 1 else {first.rank, second.rank}
+    waits += f"; only {format_ranks(ended)} had finished the epoch" if len(ended) == 1 else ""
+    return make_inferences(rule, ranks, f"at {collective}, {waits}", first.fact)
 
 
 def _infer_odd(rule: str, odd: set[int], here: Sequence[Wait], form: str, number: int) -> list[Evidence]:
@@ -139,7 +145,8 @@ def odd_group(context: RuleContext) -> list[Evidence]:
         return []
     usual, *others = sorted(groups.values(), key=lambda same: (-len(same), same[0].group))
     odd = {wait.rank for same in others for wait in same}
-    if len(usual) <= len(odd) or len(others) > 1:
+    is_pair = len(ranks) == 2  # without a majority: either can be wrong
+    if (len(usual) <= len(odd) and not is_pair) or len(others) > 1:
         return []
     members = _group_members(context)
     strange, there = others[0][0], usual[0]
@@ -151,12 +158,17 @@ def odd_group(context: RuleContext) -> list[Evidence]:
     )
     if is_crossed:
         text += "; all belong to both groups, so each waits for the other"
+    odd = ranks if is_pair else odd
     return make_inferences("group-order" if is_crossed else "wrong-group", odd, text, strange.fact)
 
 
 def numbers(context: RuleContext) -> list[Evidence]:
     """The watchdogs print how far each rank had come: some are ahead or behind, or all are at the same place."""
     conclusion = compare_progress(context.facts_with(PROGRESS_HINT), context.all_ranks)
+    if conclusion is None:
+        unnamed = [wait for wait in context.once(find_waits) if not wait.group and wait.seq is not None]
+        reached = [GroupProgress(wait.rank, wait.seq or 0, -1, wait.fact) for wait in unnamed]
+        conclusion = compare_waits(reached, context.all_ranks)
     if conclusion is None:
         return []
     text = f"{format_ranks(conclusion.ranks)} {conclusion.text}"

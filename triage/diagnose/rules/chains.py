@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
+
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
-from triage.diagnose.candidates import Candidate
+from triage.diagnose.candidates import Candidate, is_stop
 from triage.diagnose.graph import CausalGraph, edge_holds
+from triage.diagnose.time_order import is_zone_apart
 from triage.model import Evidence, InferenceDetail
 
 # More causes of one finding are not listed, even where thousands of failures are unknown.
@@ -20,26 +24,38 @@ _REPORTS_DIFFERENCE = lazy_re(
 )
 _OF_SHAPES = lazy_re(r"(?i)\b(?:size|shape|dtype|type|dimension|version|key|device)s? mis-?match|\bsizes? of\b")
 _LONGEST_REPORT = 2000
+# What a process says whose peer, child, server or reader is gone. Broken pipe, reset, aborted: errno 32, 104, 103.
+_LOST_END = lazy_re(
+    r"(?i)\bbroken pipe\b|\breset by (?:remote )?(?:peer|host)\b|\bEOFError(?:: ?)?$|\bunexpected (?:EOF|end of file)\b"
+    r"|\b(?:connection|socket|stream|channel|pipe)(?: was| is)? (?:reset|aborted|closed|lost|broken|shut down)\b"
+    r"|\b(?:server|peer|remote end|other side|client)(?: has)? (?:closed|disconnected|hung up)\b|\bgot 0 bytes\b"
+    r"|\bEOF occurred\b|\bsoftware caused connection abort\b"
+)
 
 
 def catalog_edges(graph: CausalGraph) -> None:
-    """The signatures say that one failure leads to another, on these ranks, within this time."""
+    """The signatures say that one failure leads to another, on these ranks, within this time. No symptom leads to the
+    stop of the job that stands above it in the same file.
+    """
     for cause in graph.ordered:
         for edge in cause.signature.causal_edges if cause.signature else ():
             effect = graph.by_id.get(edge.signature)
-            if effect is not None and edge_holds(edge, cause, effect):
+            if effect is not None and edge_holds(edge, cause, effect) and not _is_symptom_of_stop(cause, effect):
                 graph.add_edge(cause, effect)
 
 
 def stopped_before(graph: CausalGraph) -> None:
-    """What fails within two minutes after the job was stopped from outside, and not before, fails because of that."""
-    for stop in graph.ordered:
-        if stop.indicates != "outside":
-            continue
+    """What fails within two minutes after the job was stopped from outside, and not before, fails because of that. So
+    does, where no times order them, a process that only says that the other end of a connection or a pipe was gone.
+    """
+    for stop in filter(is_stop, graph.ordered):
         for effect in graph.candidates:
-            is_failure = effect.role in ("cause", "either") and effect.indicates != "outside"
-            if is_failure and _begins_soon_after(stop, effect):
+            if effect.role not in ("cause", "either") or is_stop(effect):
+                continue
+            if _begins_soon_after(stop, effect):
                 graph.add_edge(stop, effect, "it began after the job was stopped")
+            elif _is_unordered(stop, effect) and _is_effect_of_stop(stop, effect):
+                graph.add_edge(stop, effect, "others had ended because the job was stopped")
 
 
 def differing_values(graph: CausalGraph) -> None:
@@ -50,6 +66,18 @@ def differing_values(graph: CausalGraph) -> None:
             is_check = effect.signature is None and any(_reports_difference(fact.text) for fact in effect.facts)
             if is_check and not effect.clearly_before(cause):
                 graph.add_edge(cause, effect, "it reports that values differ, as the logged values show")
+
+
+def shown_by_error(graph: CausalGraph) -> None:
+    """An error from which a cause was inferred follows from that cause, and so does an exit that nothing explains."""
+    for cause in graph.candidates:
+        places = {(fact.source, fact.offset) for fact in cause.facts if fact.fields.get("shown_by") == "error"}
+        errors = {fact.text for fact in graph.context.facts if (fact.source, fact.offset) in places} if places else ()
+        for effect in graph.candidates if errors else ():
+            if effect.signature is None and any(_repeats(fact.text, errors) for fact in effect.facts):
+                graph.add_edge(cause, effect, "this error shows it")
+            elif effect.is_exit_only:
+                graph.add_edge(cause, effect, "the process ended after such an error")
 
 
 def own_words(graph: CausalGraph) -> None:
@@ -106,6 +134,11 @@ def saved_before_stop(graph: CausalGraph) -> None:
             stop.why.append(f"Stopped after saving{step}, as the last lines of {format_ranks(savers)} show")
 
 
+def _repeats(text: str, errors: Collection[str]) -> bool:
+    """Whether a text is one of the errors, alone or with the lines around it."""
+    return any(text.startswith(error) for error in errors)
+
+
 def _is_measured_difference(fact: Evidence) -> bool:
     return isinstance(fact.detail, InferenceDetail) and fact.detail.rule == "value-diverged"
 
@@ -120,3 +153,57 @@ def _begins_soon_after(stop: Candidate, effect: Candidate) -> bool:
         return False
     first, then = stop.start.first, effect.start.first
     return all(then[clock] - first[clock] < _STOP_EFFECT for clock in first.keys() & then.keys())
+
+
+def _is_unordered(stop: Candidate, effect: Candidate) -> bool:
+    """Whether no times say that the effect came first, or that it came too late to follow from the stop."""
+    first, then, latest = stop.start.first, effect.start.first, effect.start.latest
+    common = first.keys() & then.keys()
+    if effect.clearly_before(stop):
+        return _stands_below(stop, effect) and all(is_zone_apart(first[clock], then[clock]) for clock in common)
+    return not any(then[clock] - first[clock] >= _STOP_EFFECT and latest[clock] < math.inf for clock in common)
+
+
+def _is_symptom_of_stop(symptom: Candidate, stop: Candidate) -> bool:
+    """Whether a symptom stands below the stop, and no time contradicts that."""
+    is_stop = stop.indicates == "outside" and symptom.role == "symptom"
+    return is_stop and _is_unordered(stop, symptom) and _stands_below(stop, symptom)
+
+
+def _stands_below(stop: Candidate, effect: Candidate) -> bool:
+    """Whether each of its lines stands below the stop, as the same rank or somebody of no rank writes it there. An
+    inference stands where the line stands on which it rests.
+    """
+    return all(
+        any(
+            one.source == fact.source
+            and one.offset < fact.offset
+            and (one.origin.rank in (None, fact.origin.rank) or fact.kind == "inference")
+            for one in stop.facts
+        )
+        for fact in effect.facts
+    )
+
+
+def _is_effect_of_stop(stop: Candidate, effect: Candidate) -> bool:
+    """Whether it is what follows from other processes that end: a lost connection, or a wait that began below it."""
+    if effect.is_inferred:
+        return not effect.is_measured and _stands_below(stop, effect)
+    return _is_lost_end(effect) and _reaches(stop, effect)
+
+
+def _is_lost_end(effect: Candidate) -> bool:
+    """Whether nobody knows this failure, and it says only that the other end of a connection or a pipe was gone."""
+    return effect.signature is None and all(
+        fact.kind in ("exception", "ending") and _LOST_END.search(fact.text.partition("\n")[0][:_LONGEST_REPORT])
+        for fact in effect.facts
+    )
+
+
+def _reaches(stop: Candidate, effect: Candidate) -> bool:
+    """Whether the stop also reached the ranks that fail. SIGTERM on other ranks alone may come from a launcher that
+    cleans up after them; Ctrl-C and what a scheduler or an agent says that it got do not.
+    """
+    if stop.is_stop_of_job or any(fact.origin.rank is None for fact in stop.facts):
+        return True
+    return effect.observed_rank_set <= stop.observed_rank_set

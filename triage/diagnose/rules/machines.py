@@ -154,14 +154,36 @@ def nonfatal(graph: CausalGraph) -> None:
 
 
 def first_cuda_error(graph: CausalGraph) -> None:
-    """CUDA errors show up late and elsewhere: of several ranks that report the same one, the first counts."""
+    """CUDA errors show up late and elsewhere: of several ranks that report the same one, those count on whose GPUs the
+    driver logs a fault; else the first.
+    """
     for candidate in graph.candidates:
         if candidate.domain != "cuda" or len(candidate.observed_ranks) < 2 or candidate.suspects is not None:
             continue
-        first = _first_ranks(graph.context, candidate)
-        if first:
+        if faulty := _ranks_of_driver_faults(graph, candidate):
+            only = f"The driver logs a fault only for the GPU of {format_ranks(faulty)}"
+            graph.set_suspects(candidate, faulty, f"{only}; CUDA errors show up on other ranks too")
+        elif first := _first_ranks(graph.context, candidate):
             why = f"{format_ranks(first)} reported it first; CUDA errors show up late, and then on other ranks too"
             graph.set_suspects(candidate, first, why)
+
+
+def _ranks_of_driver_faults(graph: CausalGraph, candidate: Candidate) -> frozenset[int]:
+    """Return those of the ranks on whose GPUs the driver logs a fault that the catalog joins with this CUDA error; none
+    if the driver logs it for all of them.
+    """
+    faults = [one for one in graph.candidates if _xids(one) and not one.demotion_reason and _are_joined(one, candidate)]
+    ranks = candidate.observed_rank_set.intersection(rank for one in faults for rank in one.observed_rank_set)
+    return ranks if ranks != candidate.observed_rank_set else frozenset()
+
+
+def _are_joined(one: Candidate, other: Candidate) -> bool:
+    """Whether the catalog knows one of them as an effect of the other."""
+    edges = [
+        (cause.signature.causal_edges if cause.signature else (), effect.id)
+        for cause, effect in ((one, other), (other, one))
+    ]
+    return any(edge.signature == effect for known, effect in edges for edge in known)
 
 
 def _first_ranks(context: RuleContext, candidate: Candidate) -> set[int]:
@@ -219,7 +241,9 @@ def all_ranks(graph: CausalGraph) -> None:
         ranks = candidate.observed_ranks
         if candidate.suspects is not None or candidate.role == "symptom" or candidate.is_inferred or len(ranks) < 2:
             continue
-        if len(ranks) > 2 and set(ranks) >= world:
+        if candidate.indicates == "outside" and set(ranks) >= world:
+            candidate.why.append(f"All ranks ({format_ranks(ranks)}) were stopped, so no rank is at fault")
+        elif len(ranks) > 2 and set(ranks) >= world:
             is_of_machine = candidate.domain in ("gpu", "fabric", "host", "slurm")
             fault = "shared hardware" if is_of_machine else "the program or its configuration"
             candidate.why.append(f"All ranks ({format_ranks(ranks)}) show it: a fault of {fault}, not of one rank")

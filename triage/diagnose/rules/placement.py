@@ -1,32 +1,50 @@
-"""Rules about where ranks are and what they share: hosts, GPUs, the memory at a checkpoint, the time of entry."""
+"""Rules about where ranks are and what they share: hosts, GPUs, the memory at a checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Set
+from dataclasses import replace
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.context import RuleContext, ranks_of
+from triage.diagnose.memory_kills import killed_process, may_be_rank
 from triage.diagnose.phrases import agree, join_names
 from triage.evidence.inference import make_inferences
-from triage.model.evidence import Evidence
+from triage.model import CrashDetail, EndingDetail, Evidence, ExceptionDetail, ExitDetail
+from triage.ranks.identity import short_host
+from triage.ranks.separate_groups import SeparateGroups, find_separate_groups
 
-_GPU_USER = lazy_re(r"Process (\d+) has \d")
+_GPU_USER = lazy_re(r"Process (\d{1,7}) has \d")
+_LONGEST_TEXT = 4000
+# Kernels log whole seconds, mostly local time: what is earlier by half an hour or more may be of another time zone.
+_LATE, _ZONE = 2.0, 1700.0
 _OOM = lazy_re(r"(?i)out of memory: kill|oom[-_ ]?kill|OOMKilled")
 # What two writers of one file cause, and what a full target says.
 _DAMAGED = lazy_re(
     r"unexpected pos \d+ vs|PytorchStreamWriter|PytorchStreamReader|central directory|File exists|Directory not empty"
     r"|No such file or directory|Stale file handle|invalid header or archive|SafetensorError|Text file busy"
 )
+# What of it says that a file or directory is there, or is there no more.
+_IN_THE_WAY = lazy_re(r"File exists|Directory not empty|No such file or directory|Stale file handle|Text file busy")
+_LONGEST_ERROR = 2000
+_NUMBER = lazy_re(r"(?<![\w.])\d{1,7}(?![\w.]*\d)")
+_OF_PROCESSES = lazy_re(
+    r"(?i)world|\bprocess|\branks?\b|\bworkers?\b|\bgpus?\b|\breplicas?\b|group|parallel|n_?proc|\bnodes?\b"
+)
 _FULL = lazy_re(r"No space left|quota exceeded")
-_ENTRY = lazy_re(r"Entry-HcclCommInit\w*:.*?\brank\[(\d+)\]")
-_IDENTIFIER = lazy_re(r"identifier\[([^\]]*)\]")
-_CONNECT_TIMEOUT = lazy_re(r"HCCL_CONNECT_TIMEOUT\D{0,40}?(\d{2,5})")
-_DEFAULT_CONNECT_TIMEOUT = 120
 
 
 def split_rendezvous(context: RuleContext) -> list[Evidence]:
-    """Several hosts each have all ranks of a world of their own size: they did not meet."""
+    """Each rank is there several times: each host, or each process, formed a group of its own."""
+    groups = context.once(_separate_groups)
+    if groups is not None:
+        error = context.once(_error_of_groups)
+        if error is not None:
+            return make_inferences("split-rendezvous", (), _describe_groups(groups), error, shown_by="error")
+        shown = next((fact for fact in context.facts if fact.origin.rank is not None), None)
+        if groups.are_apart and shown is not None and _have_own_files(context, groups.hosts):
+            return make_inferences("split-rendezvous", (), _describe_groups(groups), shown)
     ranks_on: dict[str, set[int]] = {}
     for rank, hosts in context.hosts.items():
         for host in hosts:
@@ -41,15 +59,49 @@ def split_rendezvous(context: RuleContext) -> list[Evidence]:
     return make_inferences("split-rendezvous", range(size), text, shown)
 
 
-def single_process(context: RuleContext) -> list[Evidence]:
-    """Several hosts each ran rank 0 of a world of one: the launcher's variables did not reach the processes."""
-    hosts = sorted(context.hosts.get(0, ()))
-    shown = next((fact for fact in context.facts if fact.origin.rank == 0), None)
-    if context.world_size != 1 or len(hosts) < 2 or shown is None or not _have_own_files(context, hosts):
-        return []
-    hosts_text = join_names(hosts[:4])
-    text = f"{hosts_text} each have only rank 0 of a world of 1: every process formed a group of its own"
-    return make_inferences("split-rendezvous", {0}, text, shown)
+def _separate_groups(context: RuleContext) -> SeparateGroups | None:
+    if not context.memberships:
+        return None
+    failures: dict[str, list[int]] = {}
+    for fact in (*context.facts, *context.handled):
+        if isinstance(fact.detail, (ExceptionDetail, ExitDetail, EndingDetail, CrashDetail)):
+            failures.setdefault(fact.source, []).append(fact.offset)
+    hosts = {source: host for host, sources in context.files.items() for source in sources}
+    stated = (
+        (source, one if one.host else replace(one, host=hosts.get(source, ""))) for source, one in context.memberships
+    )
+    return find_separate_groups(stated, failures, context.host_names)
+
+
+def _error_of_groups(context: RuleContext) -> Evidence | None:
+    """Return an error that separate groups explain: it counts too few processes, or they write one path."""
+    groups = context.once(_separate_groups)
+    if groups is None:
+        return None
+    errors = [fact for fact in context.facts if isinstance(fact.detail, ExceptionDetail)]
+    shared = [path for path, writers in sorted(context.writers.items()) if groups.count_processes(writers) > 1]
+    shared = [] if groups.may_be_copies else shared
+    for fact in errors:
+        text = fact.text[:_LONGEST_ERROR]
+        if _counts_too_few(text, groups) or (_IN_THE_WAY.search(text) and any(path in text for path in shared)):
+            return fact
+    return None
+
+
+def _counts_too_few(text: str, groups: SeparateGroups) -> bool:
+    """Whether an error compares the size of a group with the number of all processes."""
+    numbers = {int(number) for number in _NUMBER.findall(text)}
+    return _OF_PROCESSES.search(text) is not None and {groups.size, groups.processes} <= numbers
+
+
+def _describe_groups(groups: SeparateGroups) -> str:
+    hosts = join_names(groups.hosts[:4])
+    if groups.size == 1:
+        places = f" on {hosts}" if hosts else ""
+        return f"each of {groups.processes} processes{places} is rank 0 of 1: every process formed a group of its own"
+    places = f"{hosts} have" if hosts else "the files have"
+    ranks = f"ranks 0-{groups.size - 1} of a world of {groups.size}"
+    return f"{places} {groups.processes} processes that are {ranks}: they formed several groups"
 
 
 def _have_own_files(context: RuleContext, hosts: Collection[str]) -> bool:
@@ -79,20 +131,38 @@ def shared_device(context: RuleContext) -> list[Evidence]:
 
 
 def killed_while_saving(context: RuleContext) -> list[Evidence]:
-    """Rank 0 was killed for memory, and its last lines are about saving: the gathered model did not fit."""
-    killed = [
-        fact
-        for fact in context.evidence_of("killed")
-        if fact.origin.rank is not None and context.doing.get(fact.origin.rank) == "saving"
-    ]
-    ranks = ranks_of(killed)
-    if 0 not in ranks or not any(
-        fact.kind in ("kernel", "scheduler") and _OOM.search(fact.text) for fact in context.facts
-    ):
+    """Rank 0 was killed for memory, or a process on its host was, and its last lines are about saving: the gathered
+    model did not fit.
+    """
+    memory = [fact for fact in context.facts if fact.kind in ("kernel", "scheduler") and _OOM.search(fact.text)]
+    saving = {rank for rank, action in context.doing.items() if action == "saving"} - context.finished
+    killed = [fact for fact in context.evidence_of("killed") if fact.origin.rank in saving] if memory else []
+    ranks: Set[int] = ranks_of(killed)
+    if not ranks and (shown := _kill_where_one_saved(context, memory, saving)) is not None:
+        killed, ranks = [shown], saving
+    if 0 not in ranks:
         return []
     was, it = agree(ranks, "was", "were"), agree(ranks, "its", "their")
     text = f"{format_ranks(ranks)} {was} killed for memory while saving, as {it} last lines show"
-    return make_inferences("killed-while-saving", ranks, text, killed[0], basis="absence")
+    return make_inferences("killed-while-saving", ranks, text, killed[0])
+
+
+def _kill_where_one_saved(context: RuleContext, memory: Iterable[Evidence], saving: Set[int]) -> Evidence | None:
+    """Return the kernel's line about a process, of no other rank, on the host of the only rank that was saving."""
+    rank = next(iter(saving)) if len(saving) == 1 else -1
+    here = {short_host(host) for host in context.hosts.get(rank, ())}
+    for fact in memory:
+        process, host = killed_process(fact), short_host(fact.origin.host) if fact.origin.host else ""
+        is_here = host in here if host and here else context.one_host
+        if process is not None and may_be_rank(process[1]) and fact.origin.rank in (None, rank) and is_here:
+            return fact if _may_follow(context, fact, rank) else None
+    return None
+
+
+def _may_follow(context: RuleContext, kill: Evidence, rank: int) -> bool:
+    """Whether a kill may come behind the last line of a rank, as far as one clock shows."""
+    reading, last = context.clocks.read(kill), context.last_time.get(rank)
+    return reading is None or last is None or reading[0] != last[0] or not 0 < last[1] - reading[1] - _LATE < _ZONE
 
 
 def same_path_written(context: RuleContext) -> list[Evidence]:
@@ -101,53 +171,37 @@ def same_path_written(context: RuleContext) -> list[Evidence]:
     if not shared or any(_FULL.search(fact.text) for fact in context.facts):
         return []
     for path, ranks in shared.items():
-        damaged = next(
-            (fact for fact in context.facts if fact.origin.rank in ranks and _DAMAGED.search(fact.text)), None
-        )
+        errors = [fact for fact in context.facts if fact.origin.rank in ranks and _DAMAGED.search(fact.text)]
+        in_the_way = [fact for fact in errors if _IN_THE_WAY.search(fact.text)]
+        losers = ranks_of(fact for fact in in_the_way if path in fact.text)
+        damaged = next((fact for fact in errors if fact not in in_the_way or path in fact.text), None)
         if damaged is not None:
             text = f"{format_ranks(ranks)} write {path}, as their last lines show"
-            return make_inferences("same-path-written", ranks, text, damaged, path=path)
-    return []
-
-
-def late_entry(context: RuleContext) -> list[Evidence]:
-    """HCCL's `Entry-` lines say when each rank asked for a group: the last came later than the first would wait."""
-    limit = _DEFAULT_CONNECT_TIMEOUT
-    for fact in context.facts_with("HCCL_CONNECT_TIMEOUT"):
-        if stated := _CONNECT_TIMEOUT.search(fact.text):
-            limit = int(stated[1])
-    entered: dict[tuple[str, str], dict[int, tuple[float, Evidence]]] = {}
-    for fact in context.facts_with("Entry-Hccl"):
-        entry = _ENTRY.search(fact.text)
-        reading = context.clocks.read(fact) if entry is not None else None
-        if entry is not None and reading is not None:
-            group = _IDENTIFIER.search(fact.text)
-            ranks = entered.setdefault((reading[0], group[1] if group else ""), {})
-            ranks.setdefault(int(entry[1]), (reading[1], fact))
-    for _, ranks in sorted(entered.items(), key=lambda item: item[0]):
-        first = min(when for when, _ in ranks.values())
-        late = {rank: when - first for rank, (when, _) in ranks.items() if when - first > limit}
-        if late and len(late) < len(ranks):
-            delay = max(late.values())
-            text = (
-                f"{format_ranks(late)} joined the group {delay:.0f} s after the first rank, which waits only {limit} s"
-            )
-            return make_inferences("late-entry", late, text, ranks[min(late)][1])
+            text += f"; it is in the way of {format_ranks(losers)}" if losers else ""
+            return make_inferences("same-path-written", losers or ranks, text, damaged, path=path)
     return []
 
 
 def memory_shared(context: RuleContext) -> list[Evidence]:
     """Out of memory on a GPU where, as the message lists, the process of another rank has memory as well."""
-    failed = [fact for fact in context.facts_with("has a total capacity of") if fact.origin.rank is not None]
-    if not failed:
-        return []
-    owners = {pid: min(ranks) for pid, ranks in context.pids.items() if len(ranks) == 1}
-    for fact in failed:
+    for fact in context.facts_with("has a total capac"):  # older versions of torch wrote `capacty`
         mine = fact.origin.rank
-        users = {owners.get(int(pid)) for pid in _GPU_USER.findall(fact.text)} - {None, mine}
-        if users and mine is not None:
-            ranks = {mine, *(rank for rank in users if rank is not None)}
+        if mine is None:
+            continue
+        pids = map(int, _GPU_USER.findall(fact.text[:_LONGEST_TEXT]))
+        ranks = {rank for pid in pids for rank in _ranks_beside(context, pid, mine)} | {mine}
+        if len(ranks) > 1:
             message = f"the out-of-memory message of rank {mine}"
             text = f"{format_ranks(ranks)} have memory on the same GPU, as {message} lists"
             return make_inferences("shared-device", ranks, text, fact)
     return []
+
+
+def _ranks_beside(context: RuleContext, pid: int, rank: int) -> set[int]:
+    """Return the rank that has this pid on the host of another rank, if only one can be meant."""
+    hosts = set(context.hosts.get(rank, ()))
+    owners = context.pids.get(pid, ())
+    beside = {
+        one for one in owners if not hosts or not context.hosts.get(one) or hosts.intersection(context.hosts[one])
+    }
+    return beside if len(beside) == 1 else set()

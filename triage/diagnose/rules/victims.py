@@ -127,7 +127,25 @@ def _find_lost(context: RuleContext, cause: Candidate, effects: Sequence[Candida
     return Victims(others, f"{format_ranks(others)}: all other ranks lost the connection to a peer")
 
 
-_WAYS = (_find_owners, _find_direct_effect, _find_killed, _find_silent, _find_lost)
+def _find_spared_host(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
+    """Find the ranks of the only host on which no rank lost a peer: their processes were the ones that were killed."""
+    lost = context.ranks_with("peer-lost")
+    is_kill = cause.signature is not None and cause.signature.indicates == "kill-reason"
+    if not is_kill or cause.hosts or not any(lost.intersection(one.observed_ranks) for one in effects):
+        return None
+    lost_hosts = {host for rank in lost for host in context.hosts.get(rank, ())}
+    spared = {
+        rank
+        for rank, hosts in context.hosts.items()
+        if hosts and rank not in lost | context.finished and not lost_hosts.intersection(hosts)
+    }
+    hosts = {host for rank in spared for host in context.hosts[rank]}
+    if len(hosts) != 1 or not lost_hosts:
+        return None
+    return Victims(spared, f"{format_ranks(spared)} on {hosts.pop()}: all other hosts have ranks that lost a peer")
+
+
+_WAYS = (_find_owners, _find_direct_effect, _find_killed, _find_silent, _find_lost, _find_spared_host)
 
 
 def _choose_on_machine(context: RuleContext, cause: Candidate, ranks: Iterable[int | None]) -> set[int]:

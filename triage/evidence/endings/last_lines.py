@@ -36,6 +36,8 @@ _PREFIX = lazy_re(
     rb"\([\w.:<>]{1,60}(?: \w+=\S+)? pid=\d+[^)]{0,60}\)(?:\x1b\[\d*m)?| {0,5}\d{1,6}: |[\w.-]{1,60} +\| )? ?"
 )
 _JSON_WRITER = lazy_re(rb'"(?:global_|_)?[rR]ank"\s*:\s*"?(\d{1,7})')
+# A field of JSON with a field a line: of most only the message is a log line.
+_JSON_FIELD = lazy_re(rb'[ \t]+"(?:(message|textPayload|log)|[\w.@-]{1,60})": ?(?:"(?P<text>.*?)"?,?$)?')
 _HINT = lazy_re(
     rb"(?i)err|fail|fatal|abort|exception|assert|panic|kill|crit|dead|crash|corrupt|lost|denied|refus|cannot|"
     rb"can't|unable|timeout|"
@@ -196,6 +198,8 @@ def _count_shapes(lines: Sequence[bytes]) -> Counter[bytes]:
 
 def _split_prefix(data: bytes) -> tuple[bytes, bytes]:
     """Return the writer of a line, and the text behind its prefix."""
+    if data[:1] in b" \t" and (field := _JSON_FIELD.match(data)) is not None:
+        return _split_prefix(field["text"]) if field[1] and field["text"] else (b"", b"")
     match = _PREFIX.match(data[:200])
     start = match.end() if match is not None else 0
     writer = _STREAM.sub(b"", match["writer"] or b"") if match is not None else b""

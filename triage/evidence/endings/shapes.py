@@ -24,6 +24,7 @@ _MASKED = lazy_re(
 _LETTER = lazy_re(rb"[0-9A-Za-z\x80-\xff]")
 _BLANKS = lazy_re(rb"\s+")
 _JSON_PAIR = lazy_re(rb'"([^"\\]{1,40})"\s*:\s*("(?:[^"\\]|\\.){0,120}|-?\d+)?')
+_JSON_FIELD = lazy_re(rb'[ \t]+"([^"\\]{1,40})": ?("(?:[^"\\]|\\.){0,400})')
 _JSON_TEXTS = frozenset(
     (
         *(b"level", b"levelname", b"severity", b"SeverityText", b"msg", b"message", b"event", b"Body", b"body", b"lvl"),
@@ -47,12 +48,17 @@ def _compute_shape(line: bytes) -> bytes:
     """Return the shape; the same lines are looked at for each writer that ends near them."""
     line = _without_colours(line)
     start = line.find(b"{", 0, _JSON_END - _JSON_HEAD)
+    if line[:1] in b" \t" and (field := _JSON_FIELD.match(line)) is not None:
+        return _shape_of_pair(*field.groups())
     if start >= 0 and line[start + 1 : start + 2] in (b'"', b" "):
         pairs = _JSON_PAIR.findall(line[start : start + _JSON_HEAD])
         if pairs:
-            parts = (key + b"=" + _DIGITS.sub(b"0", value) if key in _JSON_TEXTS else key for key, value in pairs)
-            return b"{" + b",".join(parts)
+            return b"{" + b",".join(_shape_of_pair(key, value) for key, value in pairs)
     return _BLANKS.sub(b" ", _MASKED.sub(b"0", line[:_LONGEST])).strip()
+
+
+def _shape_of_pair(key: bytes, value: bytes) -> bytes:
+    return key + b"=" + _DIGITS.sub(b"0", value) if key in _JSON_TEXTS else key
 
 
 def has_text(line: bytes) -> bool:

@@ -106,7 +106,8 @@ def _fits(fault: Fault, layout: Layout) -> bool:
     shared = set(fault.backends) & set(layout.backends)
     scheduler = not fault.scheduler or layout.scheduler == fault.scheduler
     processes = not (layout.one_per_node and fault.least_per_node > 1)
-    return bool(shared) and scheduler and processes and layout.most_nodes >= fault.least_nodes
+    named = not fault.layouts or layout.name in fault.layouts
+    return bool(shared) and scheduler and processes and named and layout.most_nodes >= fault.least_nodes
 
 
 def _expected(story: Story, world: World, written: Written) -> Expected:

@@ -26,6 +26,11 @@ def record(world: World, rank: int, at: float, message: str, level: str = "INFO"
     return Line(at, writer, forms[world.log_style], stream)
 
 
+def pod_mark(node: int) -> str:
+    """Return what stands for the name of the pod of a node until a layout has drawn it."""
+    return f"<pod {node}>"
+
+
 def start(world: World, rng: random.Random, until: float = 8.0) -> list[Line]:
     """Return what each rank prints while it starts; with NCCL, some jobs have its INFO lines with ranks and devices."""
     lines = [record(world, rank, 1.0 + rng.uniform(0, 1), world.introduce(rank)) for rank in world.ranks]

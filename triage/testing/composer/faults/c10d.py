@@ -110,19 +110,25 @@ def watchdog_report(
     seconds: int = 600,
     enqueued: int | None = None,
     is_cause: bool = True,
+    group: tuple[int, str] = (0, "default_pg"),
+    ran: float = 0.0,
 ) -> Line:
-    """Return all that the watchdog of a rank writes from the timeout to the abort; all of it names the rank."""
+    """Return all that the watchdog of a rank writes from the timeout to the abort; all of it names the rank.
+
+    `group`: number and name of a process group of all ranks. `ran`: seconds that the operation ran, if not `seconds`.
+    """  # fmt: skip
     last = sequence if enqueued is None else enqueued
+    duration = int((ran or seconds) * 1000) + 12 + rank * 7
     caught = (
         f"[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={sequence}, OpType={operation}, "
-        f"NumelIn={numel}, NumelOut={numel}, Timeout(ms)={seconds * 1000}) ran for {seconds * 1000 + 12 + rank * 7} "
+        f"NumelIn={numel}, NumelOut={numel}, Timeout(ms)={seconds * 1000}) ran for {duration} "
         "milliseconds before timing out."
     )
-    group = _group(world, rank)
-    ended = f"{group} {_ended(world)} watchdog thread terminated with exception: {caught}"
+    prefix = _group(world, rank, *group)
+    ended = f"{prefix} {_ended(world)} watchdog thread terminated with exception: {caught}"
     lines = [
         ("caught", caught),
-        *_details(world, group, sequence, last),
+        *_details(world, prefix, sequence, last),
         ("some", f"[Rank {rank}] {_SOME}" if version(world) >= (2, 2) else _SOME),
         ("down", _down(world, rank)),
         ("ended", ended),
@@ -157,9 +163,11 @@ def _own(world: World, rank: int, at: float, kind: str) -> str:
     return glog(world, at, "E", f"ProcessGroupNCCL.cpp:{_SOURCE_LINES[kind][column]}", rank)
 
 
-def _group(world: World, rank: int) -> str:
-    first = "[" if version(world) < (2, 3) else "[PG 0 "
-    return by_version(world, (first, "[PG 0 (default_pg) ", *["[PG ID 0 PG GUID 0(default_pg) "] * 2)) + f"Rank {rank}]"
+def _group(world: World, rank: int, number: int = 0, name: str = "default_pg") -> str:
+    first = "[" if version(world) < (2, 3) else f"[PG {number} "
+    shown = f"({name})" if name else ""
+    newer = f"[PG ID {number} PG GUID {number}{shown} "
+    return by_version(world, (first, f"[PG {number} {shown or '(undefined)'} ", newer, newer)) + f"Rank {rank}]"
 
 
 def _ended(world: World) -> str:

@@ -113,7 +113,12 @@ def read_only(world: World, rng: random.Random) -> Story:
     calls = training_calls(world, rng, f'handle = open(f"{{directory}}/rank_{rank}.pt", "wb")')
     text = format_traceback(world, calls, f"OSError: [Errno 30] Read-only file system: '{path}'")
     return end_job(
-        world, rng, before, [uncaught(world, rank, before.at, text)], ["host.filesystem-readonly"], more=more
+        world,
+        rng,
+        before,
+        [uncaught(world, rank, before.at, text)],
+        ["host.filesystem-readonly", "host.path-readonly"],
+        more=more,
     )
 
 
@@ -133,12 +138,25 @@ def input_output_error(world: World, rng: random.Random) -> Story:
     text = format_traceback(
         world, training_calls(world, rng, source), f"OSError: [Errno 5] Input/output error{suffix}"
     )  # fmt: skip
-    return end_job(world, rng, before, [uncaught(world, rank, before.at, text)], ["host.io-error"], more=more)
+    roots = ["host.disk-error"] if more else ["host.io-error"]
+    return end_job(world, rng, before, [uncaught(world, rank, before.at, text)], roots, more=more)
 
 
 def corrupt(world: World, rng: random.Random) -> Story:
     """A checkpoint is damaged: the one file that all ranks load, or the part of one rank."""
-    before, file = load_until(world, rng), f"{site_packages(world)}/torch/serialization.py"
+    before = load_until(world, rng)
+    inner, error = rng.choice(load_errors(world, rng))
+    source = f"state = {'load_file' if 'safetensors' in error else 'torch.load'}(checkpoint_path)"
+    text = format_traceback(world, setup_calls(world, rng, source, *inner), error)
+    ends = all_ranks(world, rng, before.at)
+    if rng.random() < 0.5:
+        ends = [rng.choice(ends)]
+    return end_job(world, rng, before, [uncaught(world, rank, at, text) for rank, at in ends], ["checkpoint.corrupt"])
+
+
+def load_errors(world: World, rng: random.Random) -> tuple[tuple[tuple[Call, ...], str], ...]:
+    """Return frames and errors of reading a damaged checkpoint, the last of safetensors."""
+    file = f"{site_packages(world)}/torch/serialization.py"
     zipped = (
         Call(file, 1425, "load", "with _open_zipfile_reader(opened_file) as opened_zipfile:"),
         Call(file, 751, "__init__", "super().__init__(torch._C.PyTorchFileReader(name_or_buffer))"),
@@ -154,20 +172,14 @@ def corrupt(world: World, rng: random.Random) -> Story:
         'with safe_open(filename, framework="pt") as f:',
     )
     failed = "RuntimeError: PytorchStreamReader failed reading"
-    inner, error = rng.choice((
+    return (
         (zipped, f"{failed} zip archive: failed finding central directory"),
         (zipped, f"{failed} zip archive: invalid header or archive is corrupted"),
         (zipped[:1], f"{failed} file data/{rng.randrange(2, 300)}: file read failed"),
         (unpickled, "EOFError: Ran out of input"),
         (unpickled, "_pickle.UnpicklingError: pickle data was truncated"),
         ((tensors,), "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer"),
-    ))  # fmt: skip
-    source = f"state = {'load_file' if inner == (tensors,) else 'torch.load'}(checkpoint_path)"
-    text = format_traceback(world, setup_calls(world, rng, source, *inner), error)
-    ends = all_ranks(world, rng, before.at)
-    if rng.random() < 0.5:
-        ends = [rng.choice(ends)]
-    return end_job(world, rng, before, [uncaught(world, rank, at, text) for rank, at in ends], ["checkpoint.corrupt"])
+    )  # fmt: skip
 
 
 def size_mismatch(world: World, rng: random.Random) -> Story:

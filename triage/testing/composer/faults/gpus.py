@@ -64,7 +64,7 @@ def contained_memory_error(world: World, rng: random.Random) -> Story:
         _xid(world, rank, at + 0.01, number, text),
         _xid_45(world, rng, rank, at + 0.1),
     ]
-    roots = {"gpu.xid-94-95", "gpu.ecc-uncorrectable"}
+    roots = {f"gpu.xid-{number}", "gpu.ecc-uncorrectable"}
     return _xid_story(world, rng, rank, before, causes, _ECC, roots, may_hang=False)
 
 
@@ -87,6 +87,50 @@ def gsp_timeout(world: World, rng: random.Random) -> Story:
     text = f"Timeout after 6s of waiting for RPC response from GPU{world.local(rank)} GSP! Expected function {call}."
     causes = [_xid(world, rank, at + 6 * count, 119, text) for count in range(rng.randrange(1, 4))]
     return _xid_story(world, rng, rank, before, causes, _UNKNOWN, {"gpu.xid-119-120"})
+
+
+def burst(world: World, rng: random.Random) -> Story:
+    """One GPU fails with a Xid that others of the same GPU follow within seconds; the first is the cause."""
+    rank = rng.randrange(world.size)
+    before, at = train(world, rng)
+    place = f"at physical partition {rng.randrange(10)}, subpartition {rng.randrange(4)}."
+    call = "76 (GSP_RM_CONTROL) (0x20802a02 0x8)"
+    waited = f"Timeout after 45s of waiting for RPC response from GPU{world.local(rank)} GSP!"
+    ecc = "gpu.ecc-uncorrectable"
+    first, text, error, roots, after = rng.choice((
+        (48, f"An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer {place}", _ECC,
+         {"gpu.xid-48", ecc}, (63, 94, 45, 43, 154)),
+        (79, "GPU has fallen off the bus.", _UNKNOWN, {"gpu.fallen-off-bus"}, (154, 45, 43)),
+        (119, f"{waited} Expected function {call}.", _UNKNOWN, {"gpu.xid-119-120"}, (154, 45)),
+        (95, f"Uncontained: LTC TAG (0x2,0x{rng.randrange(4):x}). RST: Yes, D-RST: No", _ECC,
+         {"gpu.xid-95", ecc}, (45, 43, 154)),
+        (74, f"NVLink: fatal error detected on link {rng.randrange(12)}(0x10000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)",
+         _NVLINK, {"gpu.xid-74", "gpu.nvlink-uncorrectable"}, (45, 43)),
+    ))  # fmt: skip
+    followers = [number for number in after if rng.random() < 0.8]
+    causes = [_xid(world, rank, at, first, text, has_process=first not in (74, 79))]
+    causes += _followers(world, rng, rank, at, followers)
+    return _xid_story(world, rng, rank, before, causes, error, roots, may_hang=first in (79, 119))
+
+
+def _followers(world: World, rng: random.Random, rank: int, at: float, numbers: list[int]) -> list[Line]:
+    """Return Xids that only follow from an earlier one; those of channels come several times."""
+    reset = rng.choice(("0x1 (GPU Reset Required)", "0x2 (Node Reboot Required)", "0x4 (Drain and Reset)"))
+    texts = {
+        63: "Row Remapper: New row marked for remapping, reset gpu to activate.",
+        94: "Contained: SM (0x1). RST: No, D-RST: No",
+    }
+    lines = []
+    for number in numbers:
+        for _ in range(rng.randrange(1, 5) if number in (43, 45) else 1):
+            at += rng.uniform(0.01, 0.9)
+            if number == 154:
+                text = f"154, GPU recovery action changed from 0x0 (None) to {reset}"
+                lines.append(_kernel(world, rank, at, f"NVRM: Xid (PCI:{world.bus(rank)}): {text}", is_cause=False))
+            else:
+                text = texts.get(number, f"Ch {rng.randrange(8, 64):08x}")
+                lines.append(_xid(world, rank, at, number, text, is_cause=False))
+    return lines
 
 
 def initialization_error(world: World, rng: random.Random) -> Story:
@@ -171,6 +215,7 @@ FAULTS = (
     Fault("xid-94-95-memory-error", contained_memory_error, ("nccl",)),
     Fault("xid-74-nvlink", nvlink_error, ("nccl",), least_per_node=2),
     Fault("xid-119-gsp-timeout", gsp_timeout, ("nccl",)),
+    Fault("xid-burst", burst, ("nccl",)),
     Fault("cuda-initialization-error", initialization_error, ("nccl",)),
     Fault("gpu-occupied", occupied_by_other_process, ("nccl",)),
 )

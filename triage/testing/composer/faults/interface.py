@@ -17,7 +17,8 @@ class Fault:
     """One way for a job to fail, or to end well (`verdict` clean in its truth).
 
     `backends` that can have it; the smallest numbers of nodes and of ranks on a node; `scheduler`: it needs Slurm or
-    Kubernetes; `single_host_text`: its text makes sense on one node only.
+    Kubernetes; `single_host_text`: its text makes sense on one node only. `layouts`: the names of those in which it
+    can happen, if not in all: the own lines of other launchers would say what is not so.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Fault:
     most_nodes: int = 8
     least_per_node: int = 1
     scheduler: str = ""
+    layouts: frozenset[str] = frozenset()
 
 
 __all__ = ["Fault", "Tell"]

@@ -29,7 +29,7 @@ def out_of_host_memory(world: World, rng: random.Random) -> Story:
     uid = rng.randrange(1000, 1200)
     task = f"/user.slice/user-{uid}.slice/session-{rng.randrange(2, 90)}.scope"
     place = f"constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0-1,global_oom,task_memcg={task}"
-    causes = _oom_lines(world, rng, rank, at, place, "Out of memory: Killed process", uid)
+    causes = oom_lines(world, rng, rank, at, place, "Out of memory: Killed process", uid)
     return tell_crash(world, rng, before, [Exit(rank, -9, at + 0.2)], causes, {"host.oom-killer"})
 
 
@@ -50,7 +50,7 @@ def cgroup_out_of_memory(world: World, rng: random.Random) -> Story:
     usage = f"memory: usage {limit}kB, limit {limit}kB, failcnt {rng.randrange(10, 90000)}"
     causes = [
         _kernel(world, rank, at - 0.01, usage, is_cause=False),
-        *_oom_lines(world, rng, rank, at, place, "Memory cgroup out of memory: Killed process", 0),
+        *oom_lines(world, rng, rank, at, place, "Memory cgroup out of memory: Killed process", 0),
     ]
     return tell_crash(world, rng, before, [Exit(rank, -9, at + 0.2)], causes, {"host.oom-killer"})
 
@@ -192,7 +192,7 @@ def _stall(
     return Story((*before, *causes, *lines), truth, tuple(exits))
 
 
-def _oom_lines(world: World, rng: random.Random, rank: int, at: float, place: str, killed: str, uid: int) -> list[Line]:
+def oom_lines(world: World, rng: random.Random, rank: int, at: float, place: str, killed: str, uid: int) -> list[Line]:
     """Return the kernel's lines about a process that it killed for memory."""
     pid, resident = kernel_pid(world, rank), rng.randrange(60_000_000, 480_000_000)
     invoker = rng.choice(("python3", "pt_data_worker", "kubelet", "node_exporter"))

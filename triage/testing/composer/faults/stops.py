@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from triage.testing.composer.faults.interface import Fault
 from triage.testing.composer.model import Exit, Line, Story, Truth, World, Writer
-from triage.testing.composer.parts import echoes, kernel, record, start, steps, traceback
+from triage.testing.composer.parts import echoes, kernel, pod_mark, record, start, steps, traceback
 
 _KNOWN = frozenset({"known"})
 
@@ -113,9 +113,7 @@ def kubernetes_eviction(world: World, rng: random.Random) -> Story:
     ]
     described = Line(at + 60, Writer("scheduler"), "\n".join(state), "stdout", is_cause=True, says_host=True)
     others, exits = echoes(world, rng, mine, at)
-    verdicts = frozenset({"known", "unknown"})
-    roots: frozenset[str | None] = frozenset({None, "launch.interrupted", "host.memory-limit"})
-    truth = Truth(verdicts, roots, frozenset(mine), frozenset({node}))
+    truth = Truth(_KNOWN, frozenset({"host.pod-evicted"}), frozenset(mine), frozenset({node}))
     ends = [Exit(rank, -15, at + rank / 1000) for rank in mine]
     return Story((*start(world, rng), *steps(world, rng, 10, count), described, *others), truth, (*ends, *exits))
 
@@ -220,8 +218,9 @@ def _cause(line: Line, *, says_rank: bool = False) -> Line:
 
 
 def _pod(world: World, node: int) -> list[str]:
-    """Return the head of `kubectl describe pod`, without the pod's name, which is the layout's."""
+    """Return the head of `kubectl describe pod`; the layout puts the name of the pod in the place of its mark."""
     return [
+        f"Name:             {pod_mark(node)}",
         "Namespace:        training",
         f"Node:             {world.hosts[node]}/10.0.{node}.{10 + node}",
         f"Start Time:       {_with_zone(world, -20)}",

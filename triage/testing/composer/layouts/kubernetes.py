@@ -12,6 +12,7 @@ from triage.testing.composer.layouts.ends import Stop, find_node_stops, find_sto
 from triage.testing.composer.layouts.files import Console, LogFiles, add_others, names_itself
 from triage.testing.composer.layouts.interface import Layout
 from triage.testing.composer.model import Line, LogLine, Story, World, Written
+from triage.testing.composer.parts import pod_mark
 
 _EVENTS = "events.txt"
 
@@ -31,7 +32,8 @@ def _write_pods(
         return console.path, console.prefix + ("" if is_single else f"[default{world.local(line.writer.number)}]:")
 
     files.add_ranks(story, world, place, stops)
-    add_others(story, consoles, Console(files, _EVENTS, world.hosts[0]))
+    named = replace(story, lines=tuple(replace(line, text=_name_pods(line.text, pods)) for line in story.lines))
+    add_others(named, consoles, Console(files, _EVENTS, world.hosts[0]))
     if not is_single:
         add_agents(story, world, stops, consoles, rng)
     is_recorded = names_itself(story, world)
@@ -71,6 +73,13 @@ def joined(story: Story, world: World, rng: random.Random) -> Written:
         lines += [*([LogLine(begin[0].at, "", console.host)] if lines else []), *begin, *part]
     events = {path: part for path, part in written.logs.items() if path == _EVENTS}
     return replace(written, logs={"all-pods.log": tuple(lines), **events})
+
+
+def _name_pods(text: str, pods: Sequence[str]) -> str:
+    """Put the names of pods in the places of their marks."""
+    for node, pod in enumerate(pods):
+        text = text.replace(pod_mark(node), pod)
+    return text
 
 
 def _draw_pods(world: World, rng: random.Random) -> list[str]:

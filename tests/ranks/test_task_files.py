@@ -1,0 +1,35 @@
+"""triage.ranks.task_files"""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.ranks.task_files import find_ranks_of_tasks
+
+PAIR = ("log-job_12_0.out", "log-job_12_1.out", "error-job_12_1.out")
+
+
+@pytest.mark.parametrize(
+    ("by_source", "sizes", "tasks"),
+    [
+        ({}, {2}, [0, 1, 1]),
+        ({}, {3}, []),
+        ({}, set(), []),
+        ({"log-job_12_0.out": {0}, "log-job_12_1.out": {1}}, {4}, [0, 1, 1]),
+        ({"log-job_12_0.out": {0}, "log-job_12_1.out": {0}}, set(), []),  # an array of jobs with one process each
+        ({"log-job_12_1.out": {1}}, set(), []),  # a single file may agree by chance
+        ({"log-job_12_0.out": {0}, "log-job_12_1.out": {1}, "error-job_12_1.out": {3}}, {4}, []),
+        ({"log-job_12_0.out": {0, 1}, "log-job_12_1.out": {1}}, {4}, []),  # other ranks write there
+    ],
+)
+def test_tasks_are_ranks_where_sizes_or_lines_say_so(
+    by_source: dict[str, set[int]], sizes: set[int], tasks: list[int]
+) -> None:
+    """A file for each rank of the world, or two files whose lines name the rank of their name."""
+    assert list(find_ranks_of_tasks(PAIR, by_source, sizes).values()) == tasks
+
+
+def test_other_jobs_and_compressed_files() -> None:
+    """Each job number counts alone; the end of a compressed file is no part of its name."""
+    by_source = {"a_12_0.out.gz": {0}, "a_12_1.out.gz": {1}, "a_13_1.out.gz": {0}}
+    assert find_ranks_of_tasks(by_source, by_source, set()) == {"a_12_0.out.gz": 0, "a_12_1.out.gz": 1}
