@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
+MINIMUM_VENV := .venv-minimum
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check accuracy catalog-check catalog-mutate clean
+.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check accuracy drill hostile fuzz mutate trust lock test-minimum dist sbom catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -13,13 +14,16 @@ help: ## Show what can be made
 # An environment belongs to the checkout that made it: installing this one into it would silently repoint its `triage`.
 .PHONY: own-environment
 own-environment:
-	@for environment in $(VENV) $(TORCH_VENV); do \
+	@for environment in $(VENV) $(TORCH_VENV) $(MINIMUM_VENV); do \
 	    [ ! -x $$environment/bin/python ] || $$environment/bin/python .ci/owner.py $$environment "$(CURDIR)" || exit 1; done
 
-$(BIN)/.stamp: pyproject.toml | own-environment
+# LOCKED=1 installs only files whose digests are in .ci/locked.txt, as .ci/run does; else the newest that pyproject.toml permits.
+LOCKED ?=
+$(BIN)/.stamp: pyproject.toml $(if $(LOCKED),.ci/locked.txt) | own-environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'triage needs Python 3.11 or newer: make PYTHON=python3.11 …'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fast]'
+	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/locked.txt)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(LOCKED),--no-deps --no-build-isolation --editable .,--editable '.[dev,fast]')
 	touch $@
 
 # What pip installs it compiles, but not what is installed to be edited: else each start compiles anew where Python may write no bytecode.
@@ -67,6 +71,55 @@ docs-check: $(BIN)/.stamp ## The documents agree with the program
 accuracy: $(BIN)/.stamp ## Measure verdicts, roots, ranks and hosts on all composed jobs and write docs/accuracy.md (hours)
 	$(BIN)/python bench/accuracy.py all
 
+# Faults at random moments; each drill is repeated N times.
+N ?= 20
+drill: compiled ## Kill, stop and starve ingest, serve, watch, outbox and migrations N times each, and count what was lost
+	$(BIN)/python -m tests.drills --rounds $(N)
+
+hostile: compiled ## Diagnose every class of hostile input at full size (some minutes, 4 GB of disk)
+	$(BIN)/python bench/hostile.py
+
+# Seconds for each harness. Atheris has wheels for some versions of Python only; the tests do not need it.
+TIME ?= 600
+fuzz: compiled ## Fuzz each parser of untrusted bytes for TIME seconds, and keep what breaks one in build/fuzz/findings
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	nice -n 10 $(BIN)/python -m tests.fuzz $(TIME)
+
+# `make mutate N=20 ROOM=clusters` tries fewer; N has another default than for drills.
+ROOM ?=
+mutate: MUTANTS = $(if $(filter file,$(origin N)),300,$(N))
+mutate: compiled ## Change N comparisons, constants and guards in each of five packages, and list the changes that no test notices (hours)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutate]'
+	nice -n 10 $(BIN)/python -m tests.mutation $(MUTANTS) $(ROOM)
+
+trust: $(BIN)/.stamp ## Write docs/trust.md from what hostile, fuzz, drill and mutate measured
+	$(BIN)/python bench/trust.py
+
+# One file for all platforms and Pythons, and one with the oldest versions for the oldest Python on Linux.
+LOCK := $(BIN)/uv pip compile pyproject.toml --python-version 3.11 --upgrade --generate-hashes --no-annotate --quiet --custom-compile-command 'make lock'
+lock: $(BIN)/.stamp ## Choose the newest versions for .ci/locked.txt, and the oldest permitted ones for .ci/minimum.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOCK) --universal --extra dev --extra fast -o .ci/locked.txt
+	$(LOCK) --resolution lowest-direct --no-build --python-platform x86_64-manylinux_2_28 --extra web --extra slack --extra similar --extra fast --extra test -o .ci/minimum.txt
+
+$(MINIMUM_VENV)/.stamp: pyproject.toml .ci/minimum.txt | own-environment
+	$(PYTHON) -m venv $(MINIMUM_VENV)
+	$(MINIMUM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r .ci/minimum.txt
+	$(MINIMUM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Old packages warn of what newer ones changed, so warnings are no errors here.
+MINIMUM_TESTS := tests/scan tests/sources tests/artifacts tests/settings tests/render tests/store tests/bots tests/catalog/test_load.py \
+    tests/catalog/test_read.py tests/catalog/test_match.py tests/service/test_access.py tests/service/test_security.py tests/test_samples.py
+test-minimum: $(MINIMUM_VENV)/.stamp ## The tests that depend on other packages, with the oldest permitted versions (Python 3.11, Linux)
+	$(MINIMUM_VENV)/bin/python -m pytest -n auto -W default $(MINIMUM_TESTS)
+
+dist: $(BIN)/.stamp ## Build the wheel and the sdist of the last commit twice, compare their bytes, and write dist/
+	$(BIN)/python .ci/build.py
+
+sbom: $(BIN)/.stamp ## List the packages that the installed triage uses in dist/sbom.json (CycloneDX)
+	$(BIN)/python .ci/sbom.py
+
 # The last two lines bring sources that tests/with_torch/test_raise_statements.py reads, and nothing that they depend on. The setup of
 # DeepSpeed imports torch.
 $(TORCH_VENV)/.stamp: pyproject.toml | own-environment
@@ -88,4 +141,4 @@ samples: own-environment ## Record the samples again (needs the CPU build of tor
 	$(TORCH_VENV)/bin/python samples/record/record.py --python $(TORCH_VENV)/bin/python -o samples/jobs
 
 clean: ## Remove what was made
-	rm -rf $(VENV) $(TORCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache bench/data
+	rm -rf $(VENV) $(TORCH_VENV) $(MINIMUM_VENV) build dist .pytest_cache .mypy_cache .ruff_cache bench/data

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 from accuracy_page import Dressed, Outcome, page, totals  # noqa: E402
+from public_cases import read_cases, table_rows  # noqa: E402
 from rule_effects import effects_on, measure_effects, read_jobs, rule_rows  # noqa: E402
 
 import triage  # noqa: E402
@@ -142,7 +143,7 @@ def write_page(number: int) -> None:
     dressed = run_all(run_dressed, list(_dressed_pairs()), "dressed samples")
     version = triage.ingest(samples[0] / "job", options=OPTIONS)
     text = page(
-        outcomes, recorded, dressed, measure_rules(),
+        outcomes, recorded, dressed, measure_rules(), table_rows(read_cases()),
         date=time.strftime("%Y-%m-%d"), version=version.tool_version, catalog=version.catalog_version,
     )  # fmt: skip
     (ROOT / "docs" / "accuracy.md").write_text(text, encoding="utf-8")

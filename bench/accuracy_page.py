@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from public_cases import RESULTS
+
 from triage.testing.composer import Judgement, Plan, is_held_out
 
 CONFIDENCES = ((0.0, 0.5), (0.5, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.01))
@@ -82,16 +84,25 @@ that an expert would accept count as right. *Sure and wrong*: a wrong root with 
 
 {summary}
 
-The same people wrote the composer and the rules, though not the same hands. Public cases are not measured yet.
+The same people wrote the composer and the rules, though not the same hands.
 """
 
 
 RULES = """
 ## Rules
 
-In how many jobs (a composed one of every fourth cell, and the samples) a rule of [reasoning.md](reasoning.md) fired,
+In how many jobs (a composed one of every cell, and the samples) a rule of [reasoning.md](reasoning.md) fired,
 in how many it kept quiet, in how many the answer changes without it, and how many need it: right with the rule, wrong
 without.
+"""
+
+PUBLIC = """
+## Public cases
+
+Threads in which people posted a failure. An expert wrote what is right, as far as the posted text shows, before it was
+diagnosed. *Acceptable* is an honest symptom or "unknown" where the text allows no more, or a neighbour of the right
+cause; *missed* is "unknown" where the text does state the cause. `bench/public-cases.tsv` has the addresses and
+answers, not the texts. Half of them are set aside: nobody looks at their texts while rules are written.
 """
 
 
@@ -100,9 +111,11 @@ def page(
     recorded: Sequence[Outcome],
     dressed: Sequence[Dressed],
     rules: Sequence[Sequence[Any]],
+    public: Sequence[Sequence[Any]],
     **stated: str,
 ) -> str:
-    """Return the whole page. `recorded` are sample jobs as they are, `rules` the rows of the table of rules.
+    """Return the whole page. `recorded` are sample jobs as they are, `rules` and `public` the rows of
+    the tables of rules and public cases.
 
     `stated` has date, version and catalog.
     """
@@ -125,6 +138,8 @@ def page(
             "\n### All composed jobs\n",
             _confidence_table(outcomes),
             _dressed_section(dressed),
+            PUBLIC,
+            _table(["category", "cases", *RESULTS], public),
             RULES,
             _table(["stage", "rule", "fired", "quiet", "changed", "needed"], rules),
             "\n## By fault, held out\n",

@@ -21,10 +21,11 @@ from measure import READ, MeasuredJob, _answer, claims_of, is_right, read_jobs  
 import triage  # noqa: E402
 from tests.shared_catalog import OPTIONS  # noqa: E402
 from triage.catalog.match import Matcher  # noqa: E402
-from triage.diagnose import ReasoningResult, diagnose, reason  # noqa: E402
+from triage.diagnose import ReasoningResult, diagnose, reason, report  # noqa: E402
 from triage.diagnose.rules import list_rules  # noqa: E402
 from triage.pipeline import stages  # noqa: E402
 from triage.testing.composer import Plan, compose  # noqa: E402
+from triage.testing.composer.judge import judge_answer  # noqa: E402
 from triage.testing.composer.model import Expected  # noqa: E402
 
 
@@ -46,15 +47,24 @@ def measure_effects(plan: Plan) -> RuleEffects:
 def effects_on(job: MeasuredJob) -> RuleEffects:
     """Diagnose a job with and without each rule that fired."""
     whole = job.solve()
-    usual, right = _answer(whole), is_right(job, whole)
+    usual, right = _answer(whole), _is_right(job, whole)
     changed, needed = set[str](), set[str]()
     for _, name, _ in list_rules():
         if name in whole.fired_rules or name in READ:
             result = job.solve(without=frozenset((name,)))
             if _answer(result) != usual:
                 changed.add(name)
-                needed |= {name} if right and not is_right(job, result) else set()
+                needed |= {name} if right and not _is_right(job, result) else set()
     return RuleEffects(job.name, whole.fired_rules, frozenset(changed), frozenset(needed))
+
+
+def _is_right(job: MeasuredJob, result: ReasoningResult) -> bool:
+    """Whether verdict, root and ranks are right, and the hosts where the truth of a composed job has them."""
+    if job.expected is None:
+        return is_right(job, result)
+    verdict, root = report.decide_verdict(result)
+    findings = [one for part in report.build_findings(result) for one in part] if root and root.alongside else []
+    return judge_answer(job.expected, verdict, root, findings).is_right
 
 
 def measure_claim(plan: Plan) -> list[tuple[str, float, bool]]:
@@ -75,7 +85,7 @@ def read_composed(plan: Plan) -> MeasuredJob:
         triage.ingest(job.write(Path(scratch) / "job"), options=OPTIONS)
     evidence, activities, map_, catalog = calls[-1][:4]
     matcher: Matcher = reason.Matcher(catalog)
-    return MeasuredJob(_name(plan), _truth(job.expected), evidence, activities, map_, catalog, matcher)
+    return MeasuredJob(_name(plan), _truth(job.expected), evidence, activities, map_, catalog, matcher, job.expected)
 
 
 def rule_rows(effects: Iterable[RuleEffects]) -> list[Sequence[Any]]:

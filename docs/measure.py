@@ -34,6 +34,7 @@ from triage.model.evidence import Evidence
 from triage.pipeline import stages
 from triage.ranks.identity import JobMap
 from triage.testing.composer import is_held_out
+from triage.testing.composer.model import Expected
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "samples" / "jobs"
@@ -45,7 +46,7 @@ READ = frozenset(map(name_of, READING))
 
 @dataclass(frozen=True)
 class MeasuredJob:
-    """A job as the reasoning gets it, with its truth."""
+    """A job as the reasoning gets it, with its truth; `expected` is that of a composed job."""
 
     name: str
     truth: dict[str, Any]
@@ -54,6 +55,7 @@ class MeasuredJob:
     job: JobMap
     catalog: Catalog
     matcher: Matcher
+    expected: Expected | None = None
 
     def solve(
         self, evidence: Sequence[Evidence] | None = None, without: frozenset[str] = frozenset()
@@ -142,7 +144,7 @@ def measure_rules(jobs: Sequence[MeasuredJob]) -> list[tuple[str, str, str, int,
 def _answer(result: ReasoningResult) -> tuple[Any, ...]:
     verdict, root = report.decide_verdict(result)
     links = sorted((one.id, tuple(one.explained_by)) for one in result.candidates)
-    return (verdict, root and (root.signature, root.cluster, root.ranks, root.confidence, root.why), links)
+    return (verdict, root and (root.signature, root.cluster, root.ranks, root.hosts, root.confidence, root.why), links)
 
 
 def damaged(job: MeasuredJob, result: ReasoningResult) -> Iterator[Sequence[Evidence]]:

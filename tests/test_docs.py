@@ -29,6 +29,8 @@ PAGES = [
     README,
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "RELEASING.md",
+    ROOT / "SECURITY.md",
     ROOT / "samples" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]

@@ -25,10 +25,11 @@ from tests.artifacts.crash_factories import (
     make_core,
     require_programs,
 )
-from triage.artifacts.cores import gdb, limited_process, python_frames, reader
+from triage.artifacts.cores import elf, gdb, limited_process, python_frames, reader
 from triage.artifacts.cores.limited_process import Limits, run_limited
 from triage.artifacts.cores.local_files import SearchPaths, build_id_of
 from triage.artifacts.cores.model import CoreError
+from triage.artifacts.cores.needed_parts import digest_core
 from triage.artifacts.cores.reader import CoreReader, to_evidence
 from triage.artifacts.cores.report import CoreReport, read_core
 from triage.artifacts.interface import Artifact
@@ -332,6 +333,25 @@ def test_large_archived_core_keeps_its_stacks(lab: Lab) -> None:
     assert size < lab.core("threads").stat().st_size
     report = read_core(core.path, "spooled", limits=PATIENT)
     assert (report.engine, report.crash.frames[0], len(report.stacks.threads)) == ("gdb", "read_header", 200)
+    assert digest_core(core.path) == digest_core(str(lab.core("threads")))
+
+
+def test_digest_of_a_core(lab: Lab, tmp_path: Path) -> None:
+    """A byte of the notes or of a stack counts; a copy has the same digest, and cores of two crashes have two."""
+    path = lab.core("null")
+    digest = digest_core(str(path))
+    (tmp_path / "copy").write_bytes(path.read_bytes())
+    assert digest_core(str(tmp_path / "copy")) == digest != digest_core(str(lab.core("threads")))
+    core = lab.read("null", use_gdb=False).core
+    stack = core.segment_at(core.threads[0].sp)
+    assert stack is not None
+    for offset in (stack.offset + core.threads[0].sp - stack.start, 0x18, elf.notes_end(path.read_bytes()) - 1):
+        changed = bytearray(path.read_bytes())
+        changed[offset] ^= 1
+        (tmp_path / "changed").write_bytes(changed)
+        assert digest_core(str(tmp_path / "changed")) != digest
+    (tmp_path / "damaged").write_bytes(path.read_bytes()[:200])
+    assert digest_core(str(tmp_path / "damaged")) != digest
 
 
 def test_core_command(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

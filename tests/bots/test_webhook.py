@@ -11,10 +11,12 @@ import pytest
 from tests.bots.factories import Bench, same_job
 from tests.store.factories import NOW, known_diagnosis, unknown_diagnosis
 from triage.bots.http import send_request
+from triage.bots.interface import Undelivered
 from triage.bots.webhook import WebhookBot, send, signature
 from triage.bots.work import deliver_due
 from triage.render import json as reports
 from triage.settings.notifications import Route, WebhookSettings
+from triage.testing.local import Reply
 from triage.testing.webhook import WebhookServer
 
 Command = Callable[..., tuple[int, str, str]]
@@ -73,6 +75,25 @@ def test_a_wrong_secret_and_a_missing_target_are_dead_letters(webhook_bench: Ben
         assert webhook_bench.store.outbox.retry(post.id, now=NOW)
         deliver(webhook_bench, hook)
         assert len(hook.accepted) == 1
+
+
+def test_a_redirect_is_not_followed(webhook_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver that answers with the address of an internal service makes triage call nothing."""
+    with WebhookServer("s3cret") as internal, WebhookServer("s3cret") as hook:
+        answer = Reply(302, b"", {"Location": f"{internal.url}/latest/meta-data"})
+        monkeypatch.setattr(hook, "handle", lambda request: answer)
+        webhook_bench.ingest(unknown_diagnosis("a"))
+        deliver(webhook_bench, hook, rounds=2)
+        assert hook.requests
+        assert internal.requests == []
+    assert {post.state for post in webhook_bench.store.outbox.list_posts() if post.kind == "webhook"} == {"dead"}
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "gopher://127.0.0.1/", "ftp://127.0.0.1/x", "//127.0.0.1"])
+def test_only_web_addresses_are_called(address: str) -> None:
+    """Addresses of files and of other protocols are refused with a hint, before anything is opened."""
+    with pytest.raises(Undelivered, match="is not a web address"):
+        send_request("POST", address, body=b"{}")
 
 
 def test_the_receiver_refuses_old_and_forged_requests() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,26 @@ def test_other_data_is_no_catalog(tmp_path: Path, data: str) -> None:
     path.write_text(f'{{"key": "k", "catalog": {data}}}')
     path.chmod(0o600)
     assert cache.read_cache(path, "k", Catalog) is None
+
+
+def test_parts_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    """Writing a cache removes what a killed process left of this one, and no other file."""
+    for name in ("catalog.json.abc123", "catalog.jsonl"):
+        (tmp_path / name).write_text("half")
+    cache.write_cache(tmp_path / "catalog.json", "k", catalog())
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["catalog.json", "catalog.jsonl"]
+
+
+def test_a_part_that_another_process_removes_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes that write at once: the one whose part is gone leaves the cache as it is."""
+    path, replace = tmp_path / "catalog.json", os.replace
+    cache.write_cache(path, "k", catalog())
+
+    def remove_and_replace(part: str, target: Path) -> None:
+        os.unlink(part)
+        replace(part, target)
+
+    monkeypatch.setattr(cache.os, "replace", remove_and_replace)
+    cache.write_cache(path, "other", catalog())
+    assert cache.read_cache(path, "k", Catalog) == catalog()
+    assert list(tmp_path.iterdir()) == [path]

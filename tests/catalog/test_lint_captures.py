@@ -18,11 +18,13 @@ def messages(pattern: str, sample: str, **captures: str) -> list[str]:
 @pytest.mark.parametrize(
     ("pattern", "sample", "expected"),
     [
-        (r"box [(?P<name>[^\]\s]+)] broke", "box [front] broke", "'fron bt': no match"),
-        (r"box [(?P<name>[\w ]+)] broke", "box [front] broke", "'fron:ct': no match"),
+        (r"box [(?P<name>[^\]\s]+)] broke", "box [front] broke", "'f bront': no match"),
+        (r"box [(?P<name>[\w ]+)] broke", "box [front] broke", "'f:cront': no match"),
         (r"box [(?P<name>.+?)] broke", "box [front] broke", ""),
-        (r"box `(?P<name>\w+)`? broke|box `(?P<name2>\w+)", "box `front` broke", "'fron bt': None is captured"),
+        (r"box `(?P<name>\w+)`? broke|box `(?P<name2>\w+)", "box `front` broke", "'f bront': '' is captured"),
         (r"box (?P<name>\w+) broke", "box front broke", ""),
+        (r"box [(?P<name>[^\n]*\.pt)] broke", "box [front.pt] broke", ""),
+        (r"box [(?P<name>/dev/[^\n]*)] broke", "box [/dev/front] broke", ""),
         (r"box [(?P<size>\d+)] broke", "box [17] broke", ""),
     ],
 )

@@ -20,6 +20,11 @@ from triage.catalog.match import evaluate_signature
         ("# the disk is full", "app", False),
         ("#1 the disk is full", "app", True),
         ("an exit code of 28 usually means that the disk is full", "app", False),
+        ("on_error: the disk is full", "app", False),
+        ("  when_full = the disk is full", "app", False),
+        ("on: the disk is full", "app", True),
+        ('{"option": "on_full", "help": "the disk is full"}', "app", False),
+        ('{"message": "the disk is full"}', "app", True),
         ("INFO the disk is full", "NCCL", True),
     ],
 )

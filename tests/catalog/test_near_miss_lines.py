@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tests.shared_catalog import OPTIONS, share_catalog
 from triage import ingest
 
 _SURE = 0.5
+_MOST_SET_ASIDE = 10
 
 
 def _read_cases() -> list[Any]:
@@ -34,17 +36,28 @@ def _catalog() -> Iterator[None]:
 @pytest.mark.parametrize("case", _read_cases())
 def test_a_near_miss_is_not_the_cause(case: dict[str, Any], tmp_path: Path) -> None:
     """Another failure may be named where there is one; what harmed nothing is no sure cause."""
-    (tmp_path / "job.log").write_text(case["text"].rstrip("\n") + "\n")
-    root = ingest([str(tmp_path)], options=OPTIONS).root_cause
-    claimed = root.signature if root is not None and root.confidence >= _SURE else None
+    claimed = _claim_cause(case["text"], tmp_path)
     assert claimed != case["id"]
     assert claimed is None or claimed in case.get("right", ())
 
 
-def test_there_are_two_near_misses_of_each_kind_of_cause() -> None:
-    """At least 400 lines, two for each cause."""
-    counts: dict[str, int] = {}
-    for case in yaml.safe_load((Path(__file__).parent / "near_misses.yaml").read_text()):
-        counts[case["id"]] = counts.get(case["id"], 0) + 1
-    assert sum(counts.values()) >= 400
-    assert min(counts.values()) >= 2
+def test_few_near_misses_that_nobody_looks_at_are_taken_for_a_cause(tmp_path: Path) -> None:
+    """Counted only, so that no pattern is made for them; some have a right cause that the catalog got later."""
+    cases = yaml.safe_load((Path(__file__).parent / "near_misses_set_aside.yaml").read_text())
+    claims = [(_claim_cause(case["text"], tmp_path), case.get("right", ())) for case in cases]
+    assert len(cases) > 150
+    assert sum(claimed is not None and claimed not in right for claimed, right in claims) <= _MOST_SET_ASIDE
+
+
+def _claim_cause(text: str, directory: Path) -> str | None:
+    (directory / "job.log").write_text(text.rstrip("\n") + "\n")
+    root = ingest([str(directory)], options=OPTIONS).root_cause
+    return root.signature if root is not None and root.confidence >= _SURE else None
+
+
+def test_there_are_two_near_misses_of_most_kinds_of_cause() -> None:
+    """At least 600 lines, two for each of 190 causes."""
+    cases = yaml.safe_load((Path(__file__).parent / "near_misses.yaml").read_text())
+    counts = Counter(case["id"] for case in cases)
+    assert len(cases) >= 600
+    assert sum(count >= 2 for count in counts.values()) >= 190

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.clusters import Clusters, KnownKey, fingerprint
+from triage.clusters.fingerprint import cluster_id
 from triage.model.evidence import Evidence, Origin
 
 
@@ -66,6 +67,42 @@ def test_loaded_clusters_know_the_stored_keys() -> None:
     loaded = Clusters(KnownKey.of(cluster, one) for cluster, one in zip(names, prints, strict=True))
     assert [loaded.assign(one).cluster for one in prints] == names
     assert {loaded.assign(one).how for one in prints} == {"exact"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "how"),
+    [
+        ("SinkError: lane queue", "SinkError: lane queue lease", "nested"),  # three words in common
+        ("SinkError: lane", "SinkError: lane queue", "new"),  # two
+        ("SinkError: lane queue", "SinkError: lane queue lease segment", "nested"),  # three of five words
+        ("SinkError: lane queue", "SinkError: lane queue lease segment writer", "new"),  # three of six
+        ("SinkError: lane queue lease", "SinkError: lane queue segment", "new"),  # each has a word of its own
+    ],
+)
+@pytest.mark.parametrize("is_longer_first", [False, True])
+def test_how_many_words_make_a_failure_the_same(one: str, other: str, how: str, is_longer_first: bool) -> None:
+    """At least three words in common and 60 % of all, whichever headline came first."""
+    texts = (other, one) if is_longer_first else (one, other)
+    clusters = Clusters()
+    clusters.assign(fingerprint(fact(texts[0])))
+    assert clusters.assign(fingerprint(fact(texts[1]))).how == how
+
+
+def test_the_reason_names_the_words_that_differ() -> None:
+    """It also has a word, it lacks one, or only the order differs."""
+    clusters = Clusters()
+    texts = ("lane queue lease", "lane queue lease segment", "lane queue", "queue lane lease")
+    _, *answers = [clusters.assign(fingerprint(fact(f"SinkError: {text}"))) for text in texts]
+    reasons = [answer.why[0].partition("; ")[2] for answer in answers]
+    assert reasons == ["it also has: segment", "it lacks: lease", "the words are the same"]
+
+
+def test_a_name_grows_where_two_clusters_would_share_it() -> None:
+    """A cluster is named by six digits of its key, by seven if another cluster has that name."""
+    new = fingerprint(fact("SinkError: writer lost its lease"))
+    assert Clusters().assign(new).cluster == cluster_id(new.key) == f"u-{new.key[:6]}"
+    taken = KnownKey(cluster_id(new.key), "another key", "", frozenset())
+    assert Clusters([taken]).assign(new).cluster == f"u-{new.key[:7]}"
 
 
 TERMS = st.sampled_from(["lane", "writer", "lease", "lost", "closed", "segment", "queue", "not"])

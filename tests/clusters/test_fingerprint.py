@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from hypothesis import given, strategies as st
 
 from triage import evidence
 from triage.clusters import fingerprint
-from triage.clusters.rules import load_rules
+from triage.clusters.fingerprint import headline_words
+from triage.clusters.headline import extract_headline
+from triage.clusters.rules import Rule, load_rules
 from triage.model.evidence import Evidence, Origin
 
 
@@ -100,6 +103,76 @@ def test_the_trail_names_every_step() -> None:
     result = fingerprint(evidence.extract_text("Traceback (most recent call last):\n" + text)[0])
     assert result.guard == "NCCL|error-code=110|"
     assert result.trail == ("unwrapped by nccl-last-error", "uses the code error-code=110")
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        ("SinkError: lost\nmore", "SinkError: lost"),
+        ("SinkError:\nlane lost\nmore", "SinkError: lane lost"),
+        ("SinkError:\ntwo things:\nlane lost\nmore", "SinkError: two things: lane lost"),
+        ("SinkError:\ntwo things:\none of them:\nlost", "SinkError: two things: one of them:"),
+    ],
+)
+def test_a_line_that_introduces_others_takes_them_along(text: str, headline: str) -> None:
+    """The headline is the first line, with the next where it ends as an introduction, three at most."""
+    assert extract_headline(fact(text), load_rules()).text == headline
+
+
+def test_a_rule_is_tried_only_on_texts_with_what_it_needs() -> None:
+    """A rule takes its wrapper off where its literal is in the text, and leaves other texts alone."""
+    rule = Rule("wrapper", re.compile(r"^outer: (?P<inner>.*)"), needs="sink")
+    rules = dataclasses.replace(load_rules(), unwraps=(rule,))
+    assert extract_headline(fact("outer: the sink is lost"), rules).text == "the sink is lost"
+    assert extract_headline(fact("outer: the lane is lost"), rules).text == "outer: the lane is lost"
+
+
+@pytest.mark.parametrize(("wrappers", "left"), [(8, 0), (9, 1)])
+def test_at_most_eight_wrappers_are_taken_off(wrappers: int, left: int) -> None:
+    """A text that is wrapped more often keeps the rest of its wrappers."""
+    rules = dataclasses.replace(load_rules(), unwraps=(Rule("wrapper", re.compile(r"^outer (?P<inner>.*)")),))
+    assert extract_headline(fact("outer " * wrappers + "lost"), rules).text == "outer " * left + "lost"
+
+
+@pytest.mark.parametrize(("length", "expected"), [(2000, 2000), (2001, 2000), (9000, 2000)])
+def test_a_headline_has_an_end(length: int, expected: int) -> None:
+    """At most 2,000 characters are the headline."""
+    assert len(extract_headline(fact("x" * length), load_rules()).text) == expected
+
+
+def test_masks_and_idle_words_say_nothing() -> None:
+    """The words of a headline are without what changes from run to run, and without idle words."""
+    assert headline_words("Writer lost the lane in <path>") == {"writer", "lost", "lane"}
+
+
+def test_a_failure_without_a_headline_shows_its_first_line() -> None:
+    """What is shown of a text of boilerplate is its first line, cut after 300 characters."""
+    rules = dataclasses.replace(load_rules(), footers=(Rule("footer", re.compile("^footer")),))
+    assert fingerprint(fact("\nfooter one\nfooter two"), rules).headline == "footer one"
+    assert fingerprint(fact("footer " + "x" * 400), rules).headline == "footer " + "x" * 293
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "anchored"),
+    [
+        ("lane lost", {}, True),
+        ("lane", {}, False),
+        ("[Errno 5] lane", {}, True),
+        ("IndexError", {"type": "IndexError", "file": "/w/a.py", "function": "pick"}, True),
+        ("IndexError", {"type": "IndexError", "file": "/w/a.py"}, False),
+    ],
+)
+def test_one_word_needs_a_code_or_a_place(text: str, fields: dict[str, str], anchored: bool) -> None:
+    """Two words anchor a failure; one does with an error code, or with the function that raised it."""
+    assert fingerprint(fact(text, **fields)).anchored == anchored
+
+
+def test_an_exit_code_counts_only_without_words() -> None:
+    """Two exit codes make two failures where no word says what happened, and one where words do."""
+    assert fingerprint(fact("12345", exitcode="1")).guard.endswith("|exit=1|")
+    assert fingerprint(fact("12345", exitcode="1")).key != fingerprint(fact("12345", exitcode="7")).key
+    one, other = (fingerprint(fact("SinkError: lane lost", exitcode=code)) for code in "17")
+    assert one.key == other.key
 
 
 @given(st.text(max_size=300), st.text(max_size=30))

@@ -28,6 +28,11 @@ def test_a_finding_has_the_fingerprint_of_the_fact_that_says_what_happened() -> 
     assert engine.fingerprint(dataclasses.replace(finding("x"), signature="a.b")) is None
 
 
+def test_a_finding_that_says_nothing_has_the_fingerprint_of_its_first_fact() -> None:
+    """Without a fact that says what happened the first one counts."""
+    assert RuleEngine().fingerprint(finding("exitcode 1", "exitcode 7")) == fingerprint(fact("exitcode 1"))
+
+
 def test_drift_joins_the_nearest() -> None:
     """More words of the same join, with the reason and the runner-up; other words do not."""
     known = [

@@ -9,7 +9,7 @@ import pytest
 
 from triage.clusters import fingerprint
 from triage.clusters.rules import Rule, load_rules
-from triage.clusters.suggestions import suggest_merges
+from triage.clusters.suggestions import suggest_merges, tfidf
 from triage.clusters.upgrade import Example, rekey_examples
 from triage.model.evidence import Evidence, Origin
 
@@ -41,6 +41,45 @@ def test_a_rejected_suggestion_does_not_come_back() -> None:
     guarded = dataclasses.replace(other, guard="NCCL|errno=5|")
     assert suggest_merges(failure, [("u-2", guarded)], similarity=engine) == ()
     assert [near.cluster for near in suggest_merges(failure, [("u-2", other)], similarity=engine)] == ["u-2"]
+
+
+def test_the_score_is_that_of_three_to_five_letters() -> None:
+    """docs/clustering.md was measured with these: 3 to 5 letters, any case, repeated words count by their logarithm."""
+    pytest.importorskip("sklearn")
+    scores = tfidf("Lane lane lane lost its leases", ["lane lost a lease", "released", "LANE"])
+    assert scores == pytest.approx([0.681, 0.095, 0.651], abs=0.001)
+
+
+@pytest.mark.parametrize(("score", "is_shown"), [(0.35, True), (0.3499, False)])
+def test_a_suggestion_needs_a_score(score: float, is_shown: bool) -> None:
+    """A cluster of exactly the least score is suggested, one below is not."""
+    failure, other, _ = (fingerprint(fact(text)) for text in TEXTS)
+    near = suggest_merges(failure, [("u-2", other)], similarity=lambda text, others: [score])
+    assert [item.cluster for item in near] == (["u-2"] if is_shown else [])
+
+
+def test_the_best_of_each_cluster_is_suggested_and_at_most_five() -> None:
+    """Each cluster stands once, with its best score; ties are in the order of their names."""
+    failure, *_ = (fingerprint(fact(text)) for text in TEXTS)
+    others = [(f"u-{number}", fingerprint(fact(f"SinkError: lane {name}"))) for number, name in enumerate("abcdefg")]
+    scores = [0.5, 0.9, 0.5, 0.5, 0.4, 0.8, 0.6]
+    near = suggest_merges(failure, [*others, ("u-0", others[6][1])], similarity=lambda text, _: [*scores, 0.7])
+    assert [(item.cluster, item.score) for item in near] == [
+        ("u-1", 0.9),
+        ("u-5", 0.8),
+        ("u-0", 0.7),
+        ("u-6", 0.6),
+        ("u-2", 0.5),
+    ]
+
+
+def test_a_failure_without_an_anchor_gets_no_suggestion() -> None:
+    """Nothing is suggested for what says nothing, for the same key, and where nothing else is known."""
+    failure, other, _ = (fingerprint(fact(text)) for text in TEXTS)
+    engine = lambda text, others: [0.9] * len(others)  # noqa: E731
+    assert suggest_merges(dataclasses.replace(failure, anchored=False), [("u-2", other)], similarity=engine) == ()
+    assert suggest_merges(failure, [("u-2", failure)], similarity=engine) == ()
+    assert suggest_merges(failure, [], similarity=engine) == ()
 
 
 def test_new_rules_tell_collisions_and_divergences() -> None:

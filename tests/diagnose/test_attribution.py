@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.diagnose.attribution import attribute, by_stated_pid, merge_copies
+from triage.diagnose.attribution import attribute, by_stated_process, merge_copies
 from triage.model.details import ExitDetail
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
@@ -248,5 +248,5 @@ def test_the_user_of_a_gpu_did_not_write_who_lists_it(text: str, rank: int | Non
     """A text about the end of a process is about it; a list of the users of a GPU is about the rank without memory."""
     job = JobMap()
     job.learn("a", Origin(rank=3, pid=412))
-    (placed,) = by_stated_pid([fact(text, kind="exception")], job)
+    (placed,) = by_stated_process([fact(text, kind="exception")], job)
     assert placed.origin.rank == rank

@@ -249,3 +249,14 @@ def test_a_weaker_or_placeless_failure_is_no_second_root() -> None:
         candidate("crash.abort", "either", [3]),
     ):
         assert alongside(unknown_failure("u-1", [0]), other) == []
+
+
+def test_without_a_clock_the_first_in_a_file_comes_first() -> None:
+    """A known failure before an unknown one; of two alike the one that stands above the other, whatever its id."""
+    above, below = unknown_failure("u-2", [1]), unknown_failure("u-1", [2])
+    above.facts = [replace(above.facts[0], offset=10)]
+    below.facts = [replace(below.facts[0], offset=90)]
+    assert decide([below, above]).root is above
+    known = candidate("a.known", "cause", [3])
+    known.facts = [replace(known.facts[0], offset=200)]
+    assert decide([below, above, known]).root is known

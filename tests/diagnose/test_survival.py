@@ -135,11 +135,14 @@ def test_an_error_is_outlived_by_steps_and_another_error(steps: int, is_over: bo
         ("it prints 'BUG: soft lockup - CPU#12 stuck for 26s!' when it hangs", True),
         ("max retries exceeded, skipping the file", False),
         ("maximum recursion depth exceeded, falling back to a loop", True),
+        ("attempt 2; previous attempt ended with: job 17 cancelled, it reached its time limit", True),
+        ("the last run failed with the same error, giving up", False),
+        ("the last run of the suite had 17 tests", False),
     ],
 )
 def test_a_line_may_say_that_its_program_goes_on(text: str, uncertain: bool) -> None:
     """Then it is no sure cause; an exception that left its program did not go on, whatever its text."""
-    assert is_uncertain(fact(text)) is uncertain
+    assert is_uncertain(fact(text)) is is_uncertain(fact(text, kind="scheduler")) is uncertain
     assert not is_uncertain(fact(text, kind="exception"))
 
 

@@ -45,6 +45,14 @@ def test_nccl_warnings_carry_their_chain() -> None:
             {"busid": "0000:c1:00.0", "sxid": "20034"},
         ),
         ("Nov 21 03:07:45 node1 kernel: Out of memory: Killed process 4321 (python) total-vm:1kB", {"pid": "4321"}),
+        ("[9321.118] amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!", {}),
+        (
+            "[629.844] amdgpu 0000:0b:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770, for "
+            "process python pid 1796 thread python pid 1796)",
+            {"pid": "1796"},
+        ),
+        ("[3916.79] i915 0000:9b:00.0: [drm] GPU HANG: ecode 12:10:8ed9fff2, in python [5076]", {"pid": "5076"}),
+        ("[3916.79] i915 0000:9b:00.0: [drm] python[4199] context reset due to GPU hang", {"pid": "4199"}),
     ],
 )
 def test_kernel_messages(line: str, fields: dict[str, str]) -> None:
@@ -106,3 +114,13 @@ def test_the_kernel_names_the_process_it_means(line: str) -> None:
     """The pid is that of the line's subject, so that it joins a rank of that host."""
     (fact,) = extract_text(line + "\n")
     assert (fact.kind, fact.origin.pid) == ("kernel", 4105)
+
+
+@pytest.mark.parametrize("name", ["deepspeed", "deepscale"])
+def test_deepspeed_wrote_an_overflow_under_its_first_name_too(name: str) -> None:
+    """DeepSpeed called itself deepscale in this line before it had its name; the level INFO is no mention there."""
+    (fact,) = extract_text(
+        f"[2021-11-27 00:36:54,800] [INFO] [stage2.py:1628:step] [{name}] OVERFLOW! Rank 0 Skipping step. "
+        "Attempted loss scale: 1, reducing to 1\n"
+    )
+    assert fact.component == "deepspeed"

@@ -291,3 +291,23 @@ def test_a_quoted_traceback_is_not_of_the_host_that_quotes_it() -> None:
 """
     )
     assert (fact.origin.rank, fact.origin.host) == (5, None)
+
+
+def test_the_tasks_that_xla_lists_belong_to_the_message() -> None:
+    """XLA's coordination service names each task on a line of its own, and gRPC adds a line."""
+    (fact,) = exceptions(
+        """\
+Traceback (most recent call last):
+  File "/w/train.py", line 3, in main
+    jax.distributed.initialize()
+jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Timed out task names:
+/job:jax_worker/replica:0/task:3
+/job:jax_worker/replica:0/task:6
+
+Additional GRPC error information from remote target leader while calling /tensorflow.CoordinationService/Barrier:
+step 4
+"""
+    )
+    assert fact.text.splitlines()[1:3] == ["/job:jax_worker/replica:0/task:3", "/job:jax_worker/replica:0/task:6"]
+    assert "/tensorflow.CoordinationService/Barrier:" in fact.text
+    assert "step 4" not in fact.text

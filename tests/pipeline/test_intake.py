@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from triage import sources
+from triage.base.content_digest import digest_bytes
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin, Source
-from triage.pipeline.intake import Intake, hash_of, writer_key
+from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.scanned_texts import ScannedTexts
 from triage.scan.interface import Hit, ScanResult
 
 
 def scan_result(text: bytes, hits: tuple[Hit, ...] = ()) -> ScanResult:
-    return ScanResult(hits, len(text), text[:8192], text[-8192:])
+    return ScanResult(hits, len(text), text[:8192], text[-8192:], digest=digest_bytes(text))
 
 
 @pytest.mark.parametrize(
@@ -142,14 +144,21 @@ def test_plain_files_are_scanned_in_place(tmp_path: Path) -> None:
 
 
 def test_identity_is_the_content() -> None:
-    """File names and order do not change a job's identity; a byte at either end, or the size, does."""
+    """File names and order do not change a job's identity; another digest does, and a text is not an artifact."""
     empty = Intake([])
     one, two = (Source("a", "text"), scan_result(b"x" * 100)), (Source("b", "text"), scan_result(b"y" * 100))
     renamed = (Source("c", "text"), one[1])
-    assert empty.identity([one, two]) == empty.identity([two, renamed])
-    assert empty.identity([one]) != empty.identity([two])
-    assert empty.identity([one]) != empty.identity([(one[0], scan_result(b"x" * 101))])
-    assert len(hash_of(b"")) == 16
+    assert empty.identify([one, two], ["1"]) == empty.identify([two, renamed], ["1"])
+    assert empty.identify([one], []) != empty.identify([two], [])
+    assert empty.identify([one], []) != empty.identify([one, renamed], [])
+    assert empty.identify([one], []) != empty.identify([], [one[1].digest])
+
+
+def test_identity_of_a_growing_text() -> None:
+    """A text without a digest counts by its size and ends, and is never the same job as the finished text."""
+    grown = scan_result(b"x" * 100)
+    states = [replace(scan_result(b"x" * size), digest="") for size in (100, 101)]
+    assert len({Intake([]).identify([(Source("a", "text"), scan)], []) for scan in [grown, *states]}) == 3
 
 
 def test_a_file_that_fails_is_a_warning() -> None:

@@ -163,3 +163,16 @@ def test_a_log_that_prints_a_few_objects_is_not_wrapped(lines: int, is_json: boo
     """Of twenty lines, one at least is a message."""
     data = '    "message": "step 3"\n' * 3 + "step 3\n" * lines
     assert (detect_layout(data.encode()).wrapper == "json-lines") is is_json
+
+
+@pytest.mark.parametrize("messages", [2, 20])
+def test_a_prefix_stands_before_json_and_other_lines(messages: int) -> None:
+    """What a collector writes before each line is removed from both, also where nearly all lines are JSON."""
+    json_lines = [
+        f'train-worker-1 pytorch {{"message": "step {step}", "rank": {step % 4}}}' for step in range(messages)
+    ]
+    others = [f"train-worker-1 pytorch [rank{rank}]: done" for rank in range(4)]
+    layout = detect_layout("\n".join([*json_lines, *others, ""]).encode())
+    assert layout.wrapper == "json"
+    assert parse_prefix(others[3], table=layout.table).origin.rank == 3
+    assert parse_prefix(json_lines[0], table=layout.table).text.startswith("{")

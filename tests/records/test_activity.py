@@ -260,3 +260,22 @@ def test_writers_behind_stamps_and_streams_are_told_apart(prefix: str) -> None:
     lines = [prefix.format(0) + "compiling the graph", *(prefix.format(1) + f"step {step}" for step in range(100))]
     activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026)
     assert "compiling" in {entry.action for entry in activity}
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("saving model to /ckpt/a.pt", "/ckpt/a.pt"),
+        ("writing /ckpt/a", "/ckpt/a"),
+        ("torch.save -> '/ckpt/a'", "/ckpt/a"),
+        ("/ckpt/a.pt was written in 3 s", "/ckpt/a.pt"),
+        ("checkpoint /ckpt/a begun", "/ckpt/a"),
+        ("step 3 saved, loading /ckpt/b", ""),
+        ("writing 3.2 MB/s", ""),
+        ("read /ckpt/a: 3 parts", ""),
+    ],
+)
+def test_the_path_that_a_line_says_is_written(line: str, path: str) -> None:
+    """Before or behind the verb; a path that is read, or a rate, is none."""
+    (activity,) = read_activity(f"{line}\n".encode(), 0, 2026, one=True)
+    assert activity.path == path

@@ -88,3 +88,16 @@ def test_tags_without_a_colon_are_parsed(tmp_path: Path) -> None:
         (0, 1),
         ("host1",),
     )
+
+
+def test_a_message_that_goes_on_in_the_next_lines_is_kept(tmp_path: Path) -> None:
+    """Lines behind an exception line that ends with a colon are its message; others are the code of another rank."""
+    frame = '  File "/t/model.py", line 18, in load\n    super().load(state)\n'
+    log = tmp_path / "paste.txt"
+    log.write_text(frame + 'RuntimeError: Error(s) in loading for Net:\n        Missing key(s) in it: "a.weight"\n')
+    diagnosis = triage.ingest([str(log)])
+    assert diagnosis.root_cause is not None
+    [fact] = diagnosis.root_cause.evidence
+    assert fact.fields["message"].endswith('Missing key(s) in it: "a.weight"')
+    [block] = headerless_blocks(frame + "ValueError: no loss\n    super().load(state)\n")
+    assert len(block.lines) == 3

@@ -66,6 +66,8 @@ def test_commands_are_found_in_a_log() -> None:
 
 @given(st.text(max_size=80))
 def test_any_text_can_be_read(text: str) -> None:
-    """What is no list of hosts gives nothing, and raises nothing."""
-    read_command(f"mpirun -H {text}")
-    read_hostfile("hostfile", text)
+    """Nothing is raised; what is taken for an order has names and no negative number of slots."""
+    orders = read_command(f"mpirun -H {text}"), read_hostfile("hostfile", text)
+    for order in (order for order in orders if order is not None):
+        assert order.hosts
+        assert all(name and slots >= 0 for name, slots in order.hosts)

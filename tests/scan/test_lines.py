@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given, strategies as st
 
 from triage.scan.interface import KEEP_PER_END, Hit
-from triage.scan.lines import HitGroup, merge_spans
+from triage.scan.lines import HitGroup, _find_overlong, _line_bounds, _line_end, merge_spans
 
 from .factories import LITERALS, SHORT_LINES, SMALL, TEXTS, literals_in, scan_bytes, small_limits, split_lines, writer
 
@@ -143,3 +144,25 @@ def test_merged_spans_equal_one_span(kinds: list[tuple[bool, int]], cuts: list[i
     assert merge_spans(parts) == merge_spans([collected(hits)])
     assert merge_spans(parts)[1] == len(hits)
     assert len(merge_spans(parts)[0]) <= 2 * KEEP_PER_END * len({kind for kind, _ in hits})
+
+
+@pytest.mark.parametrize(
+    ("edge", "stop", "end"), [(1, 6, 3), (2, 6, 3), (3, 6, 3), (4, 6, 6), (5, 6, 6), (6, 6, 6), (9, 6, 6), (4, 5, 5)]
+)
+def test_a_line_belongs_to_where_it_starts(edge: int, stop: int, end: int) -> None:
+    """The lines that start before the edge end there; one that starts at the edge is not among them."""
+    assert _line_end(bytearray(b"ab\ncd\n"), edge, stop) == end
+
+
+@pytest.mark.parametrize(("length", "start"), [(64, 72), (65, 2), (66, 2)])
+def test_a_line_that_is_too_long_is_found(length: int, start: int) -> None:
+    """A line of MAX_LINE bytes is not too long, one byte more is. Without such a line it is the end."""
+    data = bytearray(b"a\n" + b"z" * length + b"\nlast\n")
+    with small_limits():
+        assert _find_overlong(data, 0, len(data)) == (start if length > 64 else len(data)) == start
+
+
+@pytest.mark.parametrize(("end", "bounds"), [(1, (0, 2)), (2, (0, 2)), (4, (3, 5)), (5, (3, 5)), (7, (6, 7))])
+def test_the_line_around_a_match(end: int, bounds: tuple[int, int]) -> None:
+    """The line of the byte before the end of a match, without its newline; the last one ends where the search does."""
+    assert _line_bounds(bytearray(b"ab\ncd\nefgh"), end, 7) == bounds

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.scan import literal_matcher
-from triage.scan.literal_matcher import HyperscanMatcher, Re2Matcher, build
+from triage.scan.literal_matcher import HyperscanMatcher, Re2Matcher, Storm, build
 from triage.scan.windows import choose_windows
 
 ALL = 1 << 60
@@ -148,3 +148,74 @@ def test_auto_takes_hyperscan_where_it_is_installed() -> None:
     pytest.importorskip("hyperscan")
     assert isinstance(build(["boom"], "auto"), HyperscanMatcher)
     assert isinstance(build(["boom"], "re2"), Re2Matcher)
+
+
+def test_a_storm_gets_a_matcher_after_enough_equal_slices() -> None:
+    """128 slices with the same literals build one; other literals are counted apart; there are four at most."""
+    storm = Storm()
+    built: list[frozenset[int]] = []
+
+    def build_matcher(usual: frozenset[int]) -> Re2Matcher:
+        built.append(usual)
+        return Re2Matcher([b"boom"])
+
+    for number in range(127):
+        storm.record_slice(frozenset({1}), build_matcher)
+        storm.record_slice(frozenset({2}), build_matcher)
+        assert storm.fast_path is None, number
+    storm.record_slice(frozenset({1}), build_matcher)
+    assert storm.fast_path is not None
+    assert storm.fast_path[0] == frozenset({1})
+    storm.record_slice(frozenset({1}), build_matcher)
+    assert built == [frozenset({1})]
+    for kind in (2, 3, 4, 5):
+        for _ in range(128):
+            storm.record_slice(frozenset({kind}), build_matcher)
+    assert built == [frozenset({kind}) for kind in (1, 2, 3, 4)]
+
+
+def test_a_storm_forgets_its_counts_when_there_are_too_many_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With as many kinds as are counted, all begin again."""
+    monkeypatch.setattr(literal_matcher, "_MAX_KINDS", 2)
+    monkeypatch.setattr(literal_matcher, "_MIN_SLICES", 2)
+    storm = Storm()
+    for kind in (1, 2, 1):
+        storm.record_slice(frozenset({kind}), lambda usual: Re2Matcher([b"boom"]))
+    assert storm.fast_path is None
+    storm.record_slice(frozenset({1}), lambda usual: Re2Matcher([b"boom"]))
+    assert storm.fast_path is not None
+
+
+@pytest.mark.parametrize(("times", "is_common"), [(2, False), (3, True)])
+def test_a_window_that_a_sample_repeats_is_replaced(times: int, is_common: bool) -> None:
+    """A window that occurs more than twice without its literal gives way to the whole literal, if it is tried once."""
+    sample = b"window99 is healthy\n" * times
+    matcher = HyperscanMatcher([b"a window99 failed"], [b"window99"], sample)
+    assert matcher._expressions["windows"] == ([b"a window99 failed"] if is_common else [b"window99"])
+
+
+@pytest.mark.parametrize(("lines", "is_compiled"), [(256, False), (257, True)])
+def test_few_lines_are_searched_without_an_automaton(lines: int, is_compiled: bool) -> None:
+    """The database of all literals is compiled for the 257th line; candidates never need it."""
+    matcher = HyperscanMatcher([b"boom", b"err"], [])
+    for _ in range(lines):
+        assert matcher.literals_in(b"an err") == (1,)
+        assert matcher.literals_in(b"an err", (0, 1)) == (1,)
+    assert ("all" in matcher._databases) is is_compiled
+
+
+def test_re2_stops_at_the_limit() -> None:
+    """As many matches as the limit are returned, in ascending order."""
+    ends = [end for end, _ in Re2Matcher([b"boom"]).find(b"boom boom boom", 0, 14, 2)]
+    assert ends == [4, 9]
+
+
+@pytest.mark.parametrize(("size", "is_counted"), [(16, False), (17, True)])
+def test_only_large_slices_teach_a_storm(monkeypatch: pytest.MonkeyPatch, size: int, is_counted: bool) -> None:
+    """A slice counts that is more than twice the part searched for all literals, if some of them occur and not all."""
+    monkeypatch.setattr(literal_matcher, "_SLICE_START", 8)
+    monkeypatch.setattr(literal_matcher, "_MIN_SLICES", 1)
+    for data, may_count in ((b"boom", True), (b"boomerr", False), (b"nothing", False)):
+        matcher = HyperscanMatcher([b"boom", b"err"], [])
+        matcher.find_first(data.ljust(size, b"."), 0, size)
+        assert (matcher._storm.fast_path is not None) is (is_counted and may_count)

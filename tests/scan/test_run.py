@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Callable
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from triage.base import forks
+from triage.base.content_digest import digest_bytes, digest_list
 from triage.model.evidence import Source
 from triage.scan import run as module
+from triage.scan.lines import HitGroup
 
 from .factories import (
     SMALL,
@@ -22,6 +25,7 @@ from .factories import (
     SlowStream,
     plain_container,
     scan,
+    scan_bytes,
     scan_one,
     small_limits,
     stream_container,
@@ -39,6 +43,30 @@ def test_the_result_is_independent_of_workers_chunks_and_engine(
     with small_limits(), temporary_file(data) as path:
         expected = scan_one(plain_container(path))
         assert scan_one(plain_container(path), workers=workers, chunk_bytes=chunk, engine=engine) == expected
+
+
+@given(LONG, st.integers(1, 2000), st.integers(1, 4), st.data())
+def test_every_byte_counts_for_the_digest(text: bytes, chunk: int, workers: int, data: st.DataObject) -> None:
+    """The digest is that of the spans in order; another byte anywhere, one more or one less gives another digest."""
+    with small_limits():
+        span = SMALL["SPAN"]
+        parts = [text[start : start + span] for start in range(0, len(text), span)] or [b""]
+        digest = digest_list(map(digest_bytes, parts))
+        place = data.draw(st.integers(0, max(0, len(text) - 1)))
+        others = [text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :], text[:-1]] if text else []
+        assert scan_bytes(text, chunk_bytes=chunk, workers=workers).digest == digest
+        for other in [*others, text + b"\n", text + text + b"z"]:
+            assert scan_bytes(other, chunk_bytes=chunk).digest != digest
+
+
+def test_an_unreadable_file_has_no_text(tmp_path: Path) -> None:
+    """A listed file that is gone has the size 0, so that nobody takes it for a text; an empty file is no such file."""
+    gone = Container("log", 40, Source("log", "text", 40, str(tmp_path / "gone")))
+    [(_, unread)] = scan([gone]).scanned
+    (tmp_path / "log").write_bytes(b"")
+    empty = scan_one(plain_container(str(tmp_path / "log")))
+    assert (unread.size, unread.head, empty.size) == (0, b"", 0)
+    assert unread.digest != empty.digest
 
 
 def test_a_file_that_became_a_pipe_is_an_error(tmp_path: Path) -> None:
@@ -238,3 +266,49 @@ def test_nothing_to_scan_gives_nothing() -> None:
     """A job without files gives an empty result."""
     outcome = scan([], workers=2)
     assert (outcome.scanned, outcome.others, outcome.failures, outcome.advanced) == ([], [], [], 0)
+
+
+@pytest.mark.parametrize(("more", "has_forked"), [(0, True), (1, False)])
+def test_large_jobs_are_scanned_by_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked: list[int], more: int, has_forked: bool
+) -> None:
+    """From the limit on, where the caller permits it, and where every file can be read at any offset."""
+    (tmp_path / "log").write_bytes(b"boom\n" * 10)
+    container = plain_container(str(tmp_path / "log"))
+    monkeypatch.setattr(module, "_MIN_BYTES_TO_FORK", 50 + more)
+    with small_limits(SPAN=16):
+        assert scan([container], workers=2, fork=True).scanned[0][1].matched == 10
+        assert bool(forked) is has_forked
+        forked.clear()
+        scan([container], workers=2, fork=False)
+        scan([container, stream_container(b"boom", name="packed")], workers=2, fork=True)
+    assert forked == []
+
+
+@pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
+def test_a_sample_comes_from_all_over_a_large_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int, is_read: bool
+) -> None:
+    """From the limit on; the pieces lie evenly, a file that is gone gives none, streams are not read."""
+    (tmp_path / "a").write_bytes(b"0123456789")
+    (tmp_path / "b").write_bytes(b"abcdef")
+    containers = [plain_container(str(tmp_path / name)) for name in "ab"]
+    gone = Container("gone", 16, Source("gone", "text", 16, str(tmp_path / "gone")))
+    for name, value in (("_MIN_BYTES_TO_FIT", 32 + more), ("_SAMPLES", 8), ("_SAMPLE_BYTES", 2)):
+        monkeypatch.setattr(module, name, value)
+    sample = module._read_sample([*containers, stream_container(b"z" * 100), gone])
+    assert sample == (b"23\n67\nab\nef\n\n\n\n" if is_read else b"")
+
+
+@pytest.mark.parametrize("problem", [None, OSError(5, "the disk is gone")])
+def test_a_process_sends_a_span_as_it_is(problem: OSError | None) -> None:
+    """Hits, counts, the digest and the error of a span survive the way through JSON."""
+    group = HitGroup(2)
+    for place in range(7):
+        group.add(place, place + 1, (3, 4))
+    span = module._Span({((3, 4), b"\xff[r1]"): group}, 99, problem, "abc")
+    copy = module._decode_span(json.loads(json.dumps(module._encode_span(span))))
+    assert (copy.sampled, copy.digest, repr(copy.problem)) == (99, "abc", repr(problem))
+    [(kind, decoded)] = copy.groups.items()
+    assert kind == ((3, 4), b"\xff[r1]")
+    assert (decoded.hits(), decoded.count) == (group.hits(), 7)

@@ -18,16 +18,17 @@ from .factories import SMALL, TEXTS, scan_bytes, scan_one, small_limits, stream_
 
 @given(st.lists(TEXTS, min_size=1, max_size=3).map(b"".join), st.integers(1, 100))
 def test_a_stream_equals_a_plain_file(data: bytes, max_bytes: int) -> None:
-    """A stream and a file give the same hits, counts and ends, however few bytes the stream gives at a time."""
+    """A stream and a file give the same hits, counts, ends and digest, however few bytes the stream gives at a time."""
     with small_limits():
         a, b = scan_bytes(data), scan_one(stream_container(data, max_bytes))
-    assert (a.hits, a.matched, a.sampled, a.size, a.head, a.tail) == (
+    assert (a.hits, a.matched, a.sampled, a.size, a.head, a.tail, a.digest) == (
         b.hits,
         b.matched,
         b.sampled,
         b.size,
         b.head,
         b.tail,
+        b.digest,
     )
     assert (b.size, b.head, b.tail) == (len(data), data[: SMALL["HEAD"]], data[-SMALL["TAIL"] :])
 

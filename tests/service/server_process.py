@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
+LOGS: Path | None = None  # the directory of the servers' logs; None: beside the store
 
 
 class ServerProcess:
@@ -29,7 +30,7 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        self._out = (self.store.parent / f"serve-{time.monotonic_ns()}.log").open("w+b")
+        self._out = ((LOGS or self.store.parent) / f"serve-{time.monotonic_ns()}.log").open("w+b")
         overrides = {
             "TRIAGE_CONFIG": "",
             "TRIAGE_STORE": str(self.store),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from starlette.datastructures import Headers
@@ -16,6 +17,7 @@ from starlette.testclient import TestClient
 
 import triage
 from tests.service.conftest import job_path
+from tests.service.server_process import run_server
 from triage.base.errors import OptionError
 from triage.service import access, authentication
 from triage.service.app import create_app
@@ -142,13 +144,6 @@ def test_wrong_tokens_are_rate_limited(protected_client: TestClient) -> None:
     assert statuses == {401, 429}
 
 
-@pytest.fixture
-def without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look up every token and session in the store."""
-    monkeypatch.setattr(authentication, "CACHE_SECONDS", -1.0)
-
-
-@pytest.mark.usefixtures("without_cache")
 def test_session_cookie_ends_with_its_token(protected_client: TestClient, tokens: dict[str, str], store: Store) -> None:
     """ASVS 3.3.2, 3.3.4, 7.4.2: the cookie is HttpOnly and SameSite=Lax, and invalid after its token is revoked."""
     answer = protected_client.post(
@@ -164,7 +159,6 @@ def test_session_cookie_ends_with_its_token(protected_client: TestClient, tokens
     assert protected_client.get("/api/v1/me").status_code == 401
 
 
-@pytest.mark.usefixtures("without_cache")
 def test_sign_out_ends_the_session(protected_client: TestClient, tokens: dict[str, str]) -> None:
     """ASVS 7.4.1: after signing out a copy of the cookie is invalid; other sessions of the person continue."""
     copies = []
@@ -172,9 +166,48 @@ def test_sign_out_ends_the_session(protected_client: TestClient, tokens: dict[st
         protected_client.cookies.clear()
         protected_client.post("/auth/token", data={"token": tokens["viewer"]}, follow_redirects=False)
         copies.append({"Cookie": f"triage_session={protected_client.cookies['triage_session']}"})
+    assert [protected_client.get("/api/v1/me", headers=copy).status_code for copy in copies] == [200, 200]
     protected_client.post("/auth/sign-out", follow_redirects=False)
     protected_client.cookies.clear()
     assert [protected_client.get("/api/v1/me", headers=copy).status_code for copy in copies] == [200, 401]
+
+
+def test_sign_outs_and_revocations_count_at_once_in_every_process(tmp_path: Path) -> None:
+    """ASVS 7.4.1, 7.4.2: the first request after a sign-out or a revocation is refused by every process."""
+    path = tmp_path / "triage.db"
+    with Store.open(path) as store:
+        secret, _ = store.tokens.create("anna", ["read"], actor="test")
+        with run_server(path, "--workers", "0", web_processes=2) as server:
+            header = {"Authorization": f"Bearer {secret}"}
+
+            def statuses(headers: dict[str, str]) -> set[int]:
+                """Ask on many connections, so that both processes answer."""
+                address = f"{server.url}/api/v1/me"
+                return {httpx.get(address, headers=headers, trust_env=False).status_code for _ in range(12)}
+
+            server.client.post("/auth/token", data={"token": secret})
+            cookie = {"Cookie": f"triage_session={server.client.cookies['triage_session']}"}
+            assert (statuses(cookie), statuses(header)) == ({200}, {200})
+            server.client.post("/auth/sign-out")
+            assert statuses(cookie) == {401}
+            assert statuses(header) == {200}
+            store.tokens.revoke("anna", actor="test")
+            assert statuses(header) == {401}
+
+
+def test_streams_end_with_their_token(tmp_path: Path) -> None:
+    """ASVS 7.4.2: the events of a task that waits end when the token is revoked."""
+    path = tmp_path / "triage.db"
+    with Store.open(path) as store:
+        secret, _ = store.tokens.create("anna", ["read"], actor="test")
+        task = store.tasks.add("ingest", {"place": {}, "name": "a"}, actor="anna")
+        with run_server(path, "--workers", "0") as server:
+            address, header = f"/api/v1/tasks/{task.id}/events", {"Authorization": f"Bearer {secret}"}
+            with server.client.stream("GET", address, headers=header) as stream:
+                lines = stream.iter_lines()
+                assert any(line.startswith("data: ") for line in lines)
+                store.tokens.revoke("anna", actor="test")
+                assert not any(line.startswith("data: ") for line in lines)
 
 
 def test_sessions_expire(protected_client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

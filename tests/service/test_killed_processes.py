@@ -26,7 +26,7 @@ def _upload_job(server: ServerProcess, number: int) -> str:
 
 
 def _is_any_running(server: ServerProcess, tasks: list[str]) -> bool:
-    return any(server.client.get(f"/api/v1/tasks/{task}").json()["state"] == "running" for task in tasks)
+    return any(server.client.get(f"/api/v1/tasks/{task}").json().get("state") == "running" for task in tasks)
 
 
 def _are_all_done(server: ServerProcess, tasks: list[str]) -> bool:

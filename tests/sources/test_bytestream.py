@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.sources.bytestream import ByteStream, Damage, FileStream, MemoryStream
+from triage.sources import Limits, discover, streams
+from triage.sources.bytestream import LEAST_HOLE, ByteStream, Damage, FileStream, MemoryStream
 from triage.sources.stream_views import CappedStream, ChecksummedStream, SliceStream, SparseStream, TranscodedStream
 
 
@@ -163,3 +164,18 @@ def test_wide_text_becomes_utf8(text: str, encoding: str, size: int) -> None:
     data = ("\ufeff" + text).encode(encoding)
     stream = TranscodedStream(PieceStream([data[at : at + size] for at in range(0, len(data), size)]), encoding)
     assert stream.read() == text.encode()
+
+
+@pytest.mark.parametrize(("hole", "is_skipped"), [(LEAST_HOLE, True), (LEAST_HOLE - 4096, False), (1 << 40, True)])
+@pytest.mark.parametrize("tail", [b"2\n", b""])
+def test_large_holes_of_a_file_are_skipped(tmp_path: Path, hole: int, is_skipped: bool, tail: bytes) -> None:
+    """A hole is read as one NUL, also at the end, so that a file of a terabyte with two lines takes no time."""
+    path = tmp_path / "a.log"
+    path.write_bytes(b"1\n".rjust(4096, b"x"))
+    os.truncate(path, 4096 + hole)
+    with path.open("ab") as file:
+        file.write(tail)
+    file = discover([str(path)]).files[0]
+    assert file.is_sparse is is_skipped
+    texts = [stream.read() if stream else None for _, stream in streams(file, Limits(), lambda warning: None)]
+    assert texts == [b"1\n".rjust(4096, b"x") + b"\0" + tail if is_skipped else None]

@@ -89,6 +89,8 @@ def test_a_tar_of_the_oldest_format_is_a_tar() -> None:
         log(50) + b"\xff\xfe\xfd\n" * 20,
         "错误: 设备丢失\n".encode("gbk") * 50,
         b"\x1b[31mred\x1b[0m\n" * 50,
+        log(50) + bytes(60_000),  # a file system lost the blocks at the end, or a writer reserved them
+        bytes(60_000) + log(50),
     ],
 )
 def test_text_with_some_dirt_is_text(data: bytes) -> None:
@@ -96,7 +98,16 @@ def test_text_with_some_dirt_is_text(data: bytes) -> None:
     assert classify(data) == ("text", "utf-8")
 
 
-@pytest.mark.parametrize("data", [os.urandom(65536), struct.pack("<1000f", *range(1000)), bytes(65536)])
+@pytest.mark.parametrize(
+    "data",
+    [
+        os.urandom(65536),
+        struct.pack("<1000f", *range(1000)),
+        bytes(65536),
+        b"x" + bytes(65535),  # no line
+        b"\x93NUMPY\x01\x00v\x00{'descr': '<f4'}\n" + bytes(65000),
+    ],
+)
 def test_numbers_and_noise_are_binary(data: bytes) -> None:
     """Random bytes, arrays and NULs are binary."""
     assert is_binary(data)

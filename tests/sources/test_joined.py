@@ -47,6 +47,14 @@ def test_other_texts_stay_whole(tmp_path: Path, text: bytes) -> None:
     assert read(path) == [("", b"")]
 
 
+def test_sections_of_one_name_are_all_read(tmp_path: Path) -> None:
+    """Beyond the first 64 KiB a heading may come again; its text is a source of its own."""
+    path = tmp_path / "all.log"
+    long = b"x" * 99 + b"\n"
+    path.write_bytes(b"==> a.log <==\n" + long * 700 + b"==> a.log <==\ny\n")
+    assert read(path) == [("!/a.log", long * 700), ("!/2/a.log", b"y\n")]
+
+
 def test_headings_are_found_in_long_texts(tmp_path: Path) -> None:
     """Also where a piece of the stream ends within one."""
     path = tmp_path / "all.log"

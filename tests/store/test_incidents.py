@@ -16,6 +16,7 @@ from triage.base.errors import OptionError
 from triage.evidence.redact import redact_all
 from triage.model.diagnosis import Diagnosis, Stats
 from triage.store import Store
+from triage.store.audit import machine_user
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "jobs"
 
@@ -82,6 +83,51 @@ def test_a_changed_diagnosis_has_a_history(store: Store) -> None:
     assert (change.old_catalog, change.new_catalog, change.reason) == ("2026.11.1", "2026.12.1", "ingest")
     (post,) = store.outbox.list_posts()
     assert (post.kind, post.subject, post.payload["new"]) == ("changed", identifier, "cuda.out-of-memory")
+
+
+def with_job_id(diagnosis: Diagnosis, identifier: str) -> Diagnosis:
+    return dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, id=identifier))
+
+
+def test_a_changed_verdict_is_in_the_audit_log(store: Store) -> None:
+    """Who ingested the same content again, when, and the verdicts before and after; an equal verdict leaves nothing."""
+    identifier = store.incidents.add(known_diagnosis("a"), actor="alice", now=NOW).id
+    store.incidents.add(known_diagnosis("a", stats=Stats(1, 100)), actor="bob", now=NOW + 1)
+    newer = dataclasses.replace(known_diagnosis("a"), catalog_version="2026.12.1", tool_version="2.0")
+    store.incidents.add(newer, actor="bob", now=NOW + 2)
+    assert store.audit.list_entries() == []
+    whitewashed = dataclasses.replace(clean_diagnosis("a"), catalog_version="2026.13.1", tool_version="2.1")
+    assert store.incidents.add(whitewashed, actor="mallory", now=NOW + DAY).id == identifier
+    (entry,) = store.audit.list_entries(subject=identifier)
+    assert (entry.at, entry.actor, entry.action, entry.subject) == (NOW + DAY, "mallory", "change verdict", identifier)
+    assert entry.details == {
+        "before": "known cuda.out-of-memory",
+        "after": "clean",
+        "reason": "ingest",
+        "catalogs": "2026.12.1 → 2026.13.1",
+        "versions": "2.0 → 2.1",
+    }
+    store.incidents.replace_diagnosis(store.incidents.find_number(identifier), known_diagnosis("a"), "retriage")
+    latest = store.audit.list_entries()[0]
+    assert (latest.actor, latest.details["reason"]) == (machine_user(), "retriage")
+    assert (latest.details["before"], latest.details["after"]) == ("clean", "known cuda.out-of-memory")
+
+
+def test_jobs_with_the_same_first_digits_are_two_incidents(store: Store) -> None:
+    """A job whose digest was made to begin like another one's changes nothing of it, and gets a longer id."""
+    digest = hashlib.sha256(b"a").hexdigest()
+    forged = f"j-{digest[:16]}{'0' * 48}"
+    first = store.incidents.add(with_job_id(known_diagnosis("a"), f"j-{digest}"))
+    second = store.incidents.add(with_job_id(clean_diagnosis("b"), forged))
+    again = store.incidents.add(with_job_id(clean_diagnosis("b"), forged))
+    assert (first.id, second.id) == (f"i-{digest[:12]}", f"i-{digest[:16]}")
+    assert (second.is_new, again.is_new, again.id) == (True, False, second.id)
+    assert store.incidents.get(first.id).diagnosis.verdict == "known"
+    assert store.incidents.get(f"j-{digest}").incident.id == store.incidents.get(digest[:12]).incident.id == first.id
+    assert store.incidents.get(forged).incident.id == second.id
+    with pytest.raises(OptionError, match="several incidents begin with"):
+        store.incidents.get(digest[:11])
+    assert store.audit.list_entries() == []
 
 
 def test_found_by_any_prefix_of_its_id(store: Store) -> None:

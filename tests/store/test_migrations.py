@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,21 @@ def test_an_old_store_takes_an_inconclusive_diagnosis(tmp_path: Path) -> None:
         assert store.incidents.get(stored.id).diagnosis.inconclusive == inconclusive_diagnosis("new").inconclusive
         assert store.search.count_incidents() == before + 1
         assert store.connections.read("PRAGMA integrity_check")[0][0] == "ok"
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
+def test_old_incidents_keep_their_ids(path: Path, tmp_path: Path) -> None:
+    """A job with a digest of all its content is another incident than one that was known by the ends of its files."""
+    shutil.copy(path, tmp_path / "triage.db")
+    with Store.open(tmp_path / "triage.db") as store:
+        (old, *_) = before = store.search.list_incidents()
+        assert len(old.job) == len("j-") + 12
+        diagnosis = store.incidents.get(old.id).diagnosis
+        job = dataclasses.replace(diagnosis.job, id=old.job + 52 * "0")
+        new = store.incidents.add(dataclasses.replace(diagnosis, job=job))
+        assert (new.is_new, new.id) == (True, f"i-{old.job[2:]}0000")
+        assert store.incidents.get(old.id).incident.job == old.job
+        assert len(store.search.list_incidents()) == len(before) + 1
 
 
 def schema(store: Store) -> list[tuple[object, ...]]:

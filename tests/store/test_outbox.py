@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.store.factories import NOW
+from tests.store.factories import DAY, NOW
 from triage.store import Store
 
 
@@ -49,3 +49,22 @@ def test_failures_wait_or_die(store: Store) -> None:
     store.outbox.mark_sent(2)
     assert not store.outbox.drop(2)
     assert not store.outbox.retry(3)
+
+
+def test_a_lease_of_a_wrong_clock_ends(store: Store) -> None:
+    """A lease that ends later than two leases from now is void, also for the other posts of its subject."""
+    store.outbox.put("slack", "a", "a", {}, now=NOW - DAY)
+    store.outbox.put("slack", "a", "b", {}, now=NOW - DAY)
+    assert store.outbox.take(60, now=NOW + 60) is not None
+    assert store.outbox.take(60, now=NOW) is None
+    post = store.outbox.take(60, now=NOW - 1)
+    assert post is not None
+    assert store.outbox.take(60, now=NOW) is None  # the other post of its subject waits for it
+    assert store.outbox.take(60, now=NOW - 62) is not None
+
+
+def test_a_delay_of_a_wrong_clock_ends(store: Store) -> None:
+    """A post that waits for more than two days was put off while the clock was wrong."""
+    store.outbox.put("slack", "a", "a", {}, now=NOW + 2 * DAY)
+    assert store.outbox.take(60, now=NOW) is None
+    assert store.outbox.take(60, now=NOW - 1) is not None

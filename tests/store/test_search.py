@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
@@ -14,9 +12,8 @@ from triage.store.search import Filter
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Store:
+def full(store: Store) -> Store:
     """A store with six incidents of three days."""
-    store = Store.open(tmp_path / "triage.db")
     for diagnosis in (
         known_diagnosis("llama", host="node1", rank=3, at=NOW - 2 * DAY),
         known_diagnosis("llama-2", host="node17", rank=0, at=NOW - DAY),

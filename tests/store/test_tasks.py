@@ -49,6 +49,14 @@ def test_a_former_owner_cannot_end_a_task(store: Store) -> None:
     assert not ended(store, second)
 
 
+@pytest.mark.parametrize(("beat_at", "is_orphan"), [(94, True), (95, False), (105, False), (106, True)])
+def test_a_heartbeat_must_be_near_now(store: Store, beat_at: float, is_orphan: bool) -> None:
+    """A task is queued again when its last heartbeat is too old, or of the future because a clock was wrong."""
+    task = store.tasks.add("test", {}, actor="a", now=0)
+    store.tasks.claim("one", now=beat_at)
+    assert store.tasks.requeue_orphans(5, now=100) == ([task.id] if is_orphan else [])
+
+
 def test_attempts_are_limited(store: Store) -> None:
     """A task that kills its process each time fails after the last attempt, with a reason."""
     task = store.tasks.add("test", {}, actor="a", most=2, now=0)

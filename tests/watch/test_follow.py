@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,8 @@ def scan_whole(directory: Path) -> dict[str, ScanResult]:
         on_progress=lambda _: None,
         on_failure=intake.warn_unreadable,
     )
-    return {source.name: scanned for source, scanned in scan.run(intake.containers())[0]}
+    # A text that grows has no digest.
+    return {source.name: replace(scanned, digest="") for source, scanned in scan.run(intake.containers())[0]}
 
 
 scan_whole.forms = ()  # type: ignore[attr-defined]

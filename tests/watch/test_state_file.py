@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,17 @@ def test_a_damaged_state_file_counts_as_empty(tmp_path: Path, text: str) -> None
     """A repeated report is better than none."""
     (tmp_path / "m.json").write_text(text)
     assert state_file.load(tmp_path / "m.json", [(1, 2)]) == state_file.WatchState()
+
+
+def test_parts_of_killed_watches_are_removed(tmp_path: Path) -> None:
+    """Saving removes the parts of processes that are gone; those of living ones and other files stay."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    stay = {"m.json", f"m.json.{os.getppid()}.part", "m.json.backup", f"other.json.{gone.pid}.part"}
+    for name in (*stay, f"m.json.{gone.pid}.part", f"m.json.{10**30}.part"):
+        (tmp_path / name).write_text("{")
+    state_file.save(tmp_path / "m.json", [(1, 2)], STATE)
+    assert {path.name for path in tmp_path.iterdir()} == stay
 
 
 def test_an_unwritable_state_file_gives_a_hint(tmp_path: Path) -> None:

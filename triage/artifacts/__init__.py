@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from triage.artifacts.interface import Artifact, Reader, ReadResult
+from triage.base.content_digest import digest_bytes
 from triage.model.evidence import Evidence, Source, SourceKind, Warning
 
 if TYPE_CHECKING:
@@ -39,14 +40,16 @@ def find_reader(source: Source) -> Reader | None:
 
 def read_artifacts(artifacts: Iterable[Artifact]) -> ReadResult:
     """Return the evidence in all artifacts, in any order, and a warning for each that could not be read."""
-    result = ReadResult([], [])
+    digests: list[str] = []
+    result = ReadResult([], [], digests)
     remaining = sorted(artifacts, key=lambda artifact: artifact.source.name)
     for kind in READERS:
         of_kind = [artifact for artifact in remaining if artifact.source.kind == kind]
         if of_kind and (reader := find_reader(of_kind[0].source)):
-            evidence, warnings = reader.read(of_kind)
-            result.evidence.extend(evidence)
-            result.warnings.extend(warnings)
+            read = reader.read(of_kind)
+            result.evidence.extend(read.evidence)
+            result.warnings.extend(read.warnings)
+            digests += read.digests or [digest_bytes(artifact.data) for artifact in of_kind if artifact.data]
             remaining = [artifact for artifact in remaining if artifact.source.kind != kind]
     for artifact in remaining:
         message = _UNREAD.get(artifact.source.kind, "skipped, because its kind is unknown")

@@ -39,16 +39,21 @@ class Artifact:
 
 
 class ReadResult(NamedTuple):
-    """The evidence in artifacts, and warnings about those that cannot be read whole."""
+    """The evidence in artifacts, and warnings about those that cannot be read whole.
+
+    `digests` of what was read, one for each artifact; a reader that reads nothing but their `data` needs none.
+    """
 
     evidence: list[Evidence]
     warnings: list[Warning]
+    digests: Sequence[str] = ()
 
 
 class Reader(Protocol):
     """Reads the artifacts of one kind.
 
-    A reader with a true `reads_in_place` reads the content of files itself, so that memory holds only their beginning.
+    A reader with a true `reads_in_place` reads the content of files itself, so that memory holds only their beginning;
+    it returns the digests of what it reads.
     """
 
     max_bytes: int

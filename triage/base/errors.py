@@ -43,3 +43,7 @@ class ReportError(TriageError):
 
 class StoreError(TriageError):
     """The store cannot be opened, read or written."""
+
+
+class ReadOnlyStoreError(StoreError):
+    """The store may only be read."""

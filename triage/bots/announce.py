@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from triage.bots.pace import PaceReport
 from triage.bots.routing import RoutingFacts, allowed_time, matches_route, split_target
-from triage.evidence.redact import redact_all
+from triage.evidence.redact import redact_all, redact_texts
 from triage.model.diagnosis import Diagnosis
 from triage.render import json
 from triage.settings.notifications import Route, RoutingSettings
@@ -55,14 +55,16 @@ def topic_name(diagnosis: Diagnosis) -> str:
 
 def announce(store: Store, topic: Topic, routing: RoutingSettings, *, now: float) -> list[str]:
     """Write notifications for all matching routes, with the report if there is no incident; return their targets."""
-    report = json.render(redact_all(topic.diagnosis)) if topic.incident is None else None
-    facts = RoutingFacts.from_diagnosis(topic.diagnosis)
+    diagnosis = topic.diagnosis if topic.incident is not None else redact_all(topic.diagnosis)
+    report = json.render(diagnosis) if topic.incident is None else None
+    facts = RoutingFacts.from_diagnosis(diagnosis)
     announcement = _Announcement(topic.name, facts, facts.cause, topic.incident, report)
     return _announce_to_routes(store, announcement, routing, now)
 
 
 def announce_pace(store: Store, topic: str, pace: PaceReport, routing: RoutingSettings, *, now: float) -> list[str]:
     """Write notifications of a pace episode for all matching routes; return their targets."""
+    pace = redact_texts(pace)
     announcement = _Announcement(topic, pace.facts(), pace.cause, None, pace.as_json())
     return _announce_to_routes(store, announcement, routing, now)
 

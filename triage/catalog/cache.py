@@ -84,6 +84,7 @@ def write_cache(path: Path, expected: str, catalog: object) -> None:
     try:
         data = msgspec.json.encode({"key": expected, "catalog": catalog})
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _remove_parts(path)
         descriptor, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)  # mkstemp makes it 0600
         with os.fdopen(descriptor, "wb") as out:
             out.write(data)
@@ -92,6 +93,13 @@ def write_cache(path: Path, expected: str, catalog: object) -> None:
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _remove_parts(path: Path) -> None:
+    """Remove what killed processes left. A process that writes at this moment loses its part, and writes no cache."""
+    for part in path.parent.glob(f"{path.name}.*"):
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def _read_private_file(path: Path) -> bytes | None:

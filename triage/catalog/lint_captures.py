@@ -17,7 +17,7 @@ NAMES = frozenset(
         *("name", "option", "parameter", "path", "shard", "target", "task", "text"),
     )
 )
-_LETTERS = lazy_re(r"[A-Za-z]{3}")
+_LETTERS = lazy_re(r"[A-Za-z]{3,}")
 
 
 def check_captures(signature: Signature, to_evidence: EvidenceReader) -> Iterator[Remark]:
@@ -31,29 +31,37 @@ def check_captures(signature: Signature, to_evidence: EvidenceReader) -> Iterato
         for name, value in sample.captures.items():
             if name not in NAMES or name in reported or sample.text.count(value) != 1:
                 continue
-            for changed, text in _change(sample.text, value):
-                match = evaluate_signature(signature, to_evidence(text))
-                captured = None if match is None else match.captures.get(name)
-                if captured != changed:
-                    reported.add(name)
-                    got = "no match" if match is None else f"{captured!r} is captured"
-                    message = f"the capture {name} does not survive {changed!r}: {got}"
-                    hint = f"let the group run to the closing quote or bracket, such as '(?P<{name}>.+?)'"
-                    yield "warning", key_path, message, hint
-                    break
+            for variants in _change(sample.text, value):
+                values = [_capture(signature, to_evidence, name, text) for _, text in variants]
+                if any(got == changed for got, (changed, _) in zip(values, variants, strict=True)):
+                    continue
+                reported.add(name)
+                got = "no match" if values[0] is None else f"{values[0]!r} is captured"
+                message = f"the capture {name} does not survive {variants[0][0]!r}: {got}"
+                hint = f"let the group run to the closing quote or bracket, such as '(?P<{name}>.+?)'"
+                yield "warning", key_path, message, hint
+                break
 
 
-def _change(text: str, value: str) -> Iterator[tuple[str, str]]:
-    """(value, text) with other characters in a value that is enclosed in quotes or brackets."""
+def _capture(signature: Signature, to_evidence: EvidenceReader, name: str, text: str) -> str | None:
+    """Return what a signature captures of a text; None if it does not match, empty if the group took no part."""
+    match = evaluate_signature(signature, to_evidence(text))
+    return None if match is None else match.captures.get(name, "")
+
+
+def _change(text: str, value: str) -> Iterator[list[tuple[str, str]]]:
+    """Yield (value, text) with other characters in a value that is enclosed in quotes or brackets.
+
+    Each list has the same characters at several places, of which one must do: a directory or suffix may be what the
+    pattern asks for.
+    """
     start = text.index(value)
     before, after = text[:start], text[start + len(value) :]
-    if not _LETTERS.search(value) or not before or not after:
+    halves = [(value[: run.start() + 1], value[run.start() + 1 :]) for run in _LETTERS.finditer(value)]
+    if not halves or not before or not after:
         return
-    enclosed = (before[-1], after[0]) in {("'", "'"), ('"', '"'), ("`", "`"), ("[", "]")}
-    if enclosed:
+    if (before[-1], after[0]) in {("'", "'"), ('"', '"'), ("`", "`"), ("[", "]")}:
         for inserted in (" b", ":c"):
-            changed = value[:-1] + inserted + value[-1]
-            yield changed, before + changed + after
+            yield [(first + inserted + rest, before + first + inserted + rest + after) for first, rest in halves]
     if (before[-1], after[0]) == ("'", "'"):  # so Python writes a text with an apostrophe
-        changed = value[:-1] + "'s" + value[-1]
-        yield changed, f'{before[:-1]}"{changed}"{after[1:]}'
+        yield [(f"{first}'s{rest}", f'{before[:-1]}"{first}\'s{rest}"{after[1:]}') for first, rest in halves]

@@ -1,4 +1,4 @@
-"""Lines that mention a failure and have none: ordinary log levels, tests that pass, comments, manuals."""
+"""Lines that mention a failure and have none: ordinary log levels, tests that pass, comments, manuals, settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ ROLES = frozenset(("cause", "either"))
 """Signatures of these roles do not match such a line."""
 _MENTION = lazy_re(
     rb"\A[\[(<| ]{0,3}(?:INFO|DEBUG|TRACE|NOTICE|PASS(?:ED)?|SKIP(?:PED)?)\b|\A(?:# |\"\"\")|\.py::test_|"
-    rb"\b[Uu]sually means\b"
+    rb"\b(?:[Uu]sually|[Oo]ften) means\b|"
+    rb"\A\W{0,8}(?:on|if|when)_\w{1,60} ?[:=]|\"(?:option|key|setting|help|description|default)\": ?\""
 )
 _LONGEST = 4000
 

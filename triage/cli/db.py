@@ -20,6 +20,7 @@ MaxSize = Annotated[
     str | None,
     typer.Option("--max-size", metavar="BYTES", help="Delete the oldest until it fits: 500M.", show_default=False),
 ]
+Salvage = Annotated[bool, typer.Option("--salvage", help="Read each page of a damaged store by itself.")]
 ExportFile = Annotated[
     str,
     typer.Argument(metavar="FILE", help="Output of `triage db export`; - reads standard input.", show_default=False),
@@ -91,21 +92,45 @@ def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: option
     )
 
 
-def export(output: options.Output = None, store: options.StoreFile = None) -> None:
+def export(output: options.Output = None, salvage: Salvage = False, store: options.StoreFile = None) -> None:
     """Write the store as JSON Lines, without tokens and tasks.
 
     Writes what can be read of a damaged store; the last line lists what could not be read.
 
     \b
-    Example:
+    Examples:
       triage db export -o knowledge.jsonl
+      triage db export --salvage -o salvaged.jsonl
     """
 
     from triage.store import transfer
 
     streams.check_output(output)
+    if salvage:
+        _export_salvaged(output, store)
+        return
     with options.open_store(store) as opened:
         streams.write_output("".join(transfer.export_lines(opened.connections)), output, utf8=True)
+
+
+def _export_salvaged(output: Path | None, store: Path | None) -> None:
+    """Write what is left of a damaged store, and say on standard error what was saved and what is lost."""
+    from triage.render.phrases import format_count
+    from triage.render.sanitize import sanitize_line
+    from triage.store import store_path
+    from triage.store.salvage import SalvageReport, salvage_lines
+
+    path = store_path(store)
+    if path is None:
+        raise OptionError("there is no store", hint="name the damaged store with --store FILE")
+    report = SalvageReport()
+    streams.write_output("".join(salvage_lines(path, report)), output, utf8=True)
+    saved = [format_count(report.rows.get(name, 0), name) for name in ("incident", "cluster")]
+    streams.write_stderr(f"saved: {' and '.join(saved)}, with their feedback and history\n")
+    for text in report.lost:
+        streams.write_stderr(f"lost: {sanitize_line(text)}\n")
+    if report.rows.get("incident"):
+        streams.write_stderr("Move the damaged file away, then `triage db import FILE` makes a new store of it.\n")
 
 
 def import_(file: ExportFile, store: options.StoreFile = None) -> None:

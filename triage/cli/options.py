@@ -95,12 +95,9 @@ def parse_time(text: str, now: float) -> float:
 
 def actor_name(option: str | None) -> str:
     """Return who acts: the option, else the user of this machine."""
-    import getpass
+    from triage.store.audit import machine_user
 
-    try:
-        return " ".join((option or getpass.getuser()).split())[:80] or "unknown"
-    except (OSError, KeyError):
-        return "unknown"
+    return " ".join((option or machine_user()).split())[:80] or "unknown"
 
 
 @contextmanager

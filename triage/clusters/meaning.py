@@ -56,7 +56,7 @@ def encode(texts: Sequence[str], *, use_cache: bool = True) -> Any:
     where = _model_directory()
     keys = [hashlib.sha256(f"{_version()}\0{text}".encode("utf-8", "surrogatepass")).digest()[:_KEY] for text in texts]
     vectors = _read_vectors() if use_cache else {}
-    missing = list(dict.fromkeys(number for number, key in enumerate(keys) if key not in vectors))
+    missing = list({key: number for number, key in enumerate(keys) if key not in vectors}.values())
     missing.sort(key=lambda number: len(texts[number]))  # texts of one length take least time together
     for begin in range(0, len(missing), _BATCH):  # finished batches stay when the user interrupts
         batch = missing[begin : begin + _BATCH]

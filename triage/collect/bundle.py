@@ -16,6 +16,7 @@ from triage.base.errors import OptionError
 from triage.collect import logs, probes
 from triage.collect.probes import Unavailable
 from triage.collect.processes import Target, find_targets
+from triage.evidence.redact import redact
 
 PROBE_SECONDS = 15.0
 GDB_SECONDS = 40.0  # gdb first reads the symbols of all libraries, and a deep-learning framework has many
@@ -96,7 +97,7 @@ def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
 
 def _collect_files(targets: Sequence[Target], bundle: CollectedBundle, deadline: float) -> Iterator[tuple[str, str]]:
     """Yield the name and text of each file, as it is collected."""
-    host = os.uname().nodename.partition(".")[0]
+    host = redact(os.uname().nodename.partition(".")[0])
     yield from _probe_processes(_FIRST, targets, host, bundle, deadline)
     yield from _try(f"{host}/dmesg.txt", partial(probes.kernel, targets, _time_left(deadline, PROBE_SECONDS)), bundle)
     for name, command in probes.NODE.items():
@@ -130,7 +131,7 @@ def _collect_logs(targets: Sequence[Target], host: str, bundle: CollectedBundle)
     for target in targets:
         for log in logs.find_logs(target):
             if not isinstance(log, logs.Log):
-                bundle.missing.append((f"{host}/{target.folder}/{log[0]}", log[1]))
+                bundle.missing.append((redact(f"{host}/{target.folder}/{log[0]}"), log[1]))
                 continue
             try:
                 status = log.path.stat()
@@ -139,7 +140,7 @@ def _collect_logs(targets: Sequence[Target], host: str, bundle: CollectedBundle)
             if (status.st_dev, status.st_ino) in inodes:
                 continue
             inodes.add((status.st_dev, status.st_ino))
-            name = f"{host}/logs/" + os.path.normpath(log.name).lstrip("/")
+            name = f"{host}/logs/" + redact(os.path.normpath(log.name).lstrip("/"))
             if name in names:
                 name = name.replace("/logs/", f"/logs/{target.folder}/", 1)
             names.add(name)

@@ -89,7 +89,7 @@ def status(target: Target, seconds: float) -> str:
         command, channel, syscall = (_read(task / name) for name in ("comm", "wchan", "syscall"))
         state = re.search(r"^State:\s*(.*)", _read(task / "status"), re.MULTILINE)
         lines.append(
-            f"tid {task.name} comm {command} state {state[1] if state else '?'} wchan {channel or '?'} "
+            f"tid {task.name} comm {redact(command)} state {state[1] if state else '?'} wchan {channel or '?'} "
             f"syscall {syscall or '?'}{_describe_call(directory, syscall)}"
         )
         lines += _read(task / "stack").splitlines()[:64]

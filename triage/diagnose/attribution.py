@@ -15,7 +15,7 @@ from triage.diagnose.srun_ends import killed_with_step, tasks_of_srun
 from triage.diagnose.stated_places import by_stated_rank, by_stated_tag, own_text, with_origin
 from triage.model import CrashDetail, Detail, Evidence, ExceptionDetail, ExitDetail, KernelDetail, Origin
 from triage.ranks.identity import JobMap, short_host
-from triage.ranks.timestamps import ISO, epoch_seconds
+from triage.ranks.timestamps import ISO
 
 # Exceptions that only wrap or repeat another one, which is the failure.
 WRAPPERS = frozenset(
@@ -73,7 +73,10 @@ def by_process_index(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 
 def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """Pids, local ranks, hosts and file names join a line to its rank, where all files agree."""
+    """A line is of the rank that its own tag names, such as `[Rank 7] loss is NaN`; else pids, local ranks, hosts and
+    file names join it to its rank, where all files agree.
+    """
+    facts = by_stated_tag(facts, job)
     places = [job.place(fact.source, _with_stated_host(fact, job)) for fact in facts]
     origins = [job.with_corrected_time(origin) for origin, _ in places]
     return [
@@ -90,9 +93,12 @@ def _with_stated_host(fact: Evidence, job: JobMap) -> Origin:
     return dataclasses.replace(origin, host=job.host_of(origin.rank))
 
 
-def by_stated_pid(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """A line without a rank that names the pid of one process of the job, as Ray's of a dead actor, is about it."""
-    return [_of_stated_pid(fact, job) if _has_no_rank(fact) and fact.kind in _REPORTS else fact for fact in facts]
+def by_stated_process(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """A line without a rank that names the pid of one process of the job, as Ray's of a dead actor, is about it; a line
+    of the kernel that names a GPU by its PCI address is about the rank that uses it.
+    """
+    facts = [_of_stated_pid(fact, job) if _has_no_rank(fact) and fact.kind in _REPORTS else fact for fact in facts]
+    return [_at_pci_address(fact, job) for fact in facts]
 
 
 def _of_stated_pid(fact: Evidence, job: JobMap) -> Evidence:
@@ -103,11 +109,6 @@ def _of_stated_pid(fact: Evidence, job: JobMap) -> Evidence:
     return dataclasses.replace(with_origin(fact, rank=ranks.pop()), rank_basis="pid") if len(ranks) == 1 else fact
 
 
-def by_pci_address(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """A kernel line that names a GPU by its PCI address is about the rank that uses it."""
-    return [_at_pci_address(fact, job) for fact in facts]
-
-
 def _at_pci_address(fact: Evidence, job: JobMap) -> Evidence:
     if not isinstance(fact.detail, KernelDetail) or fact.origin.rank is not None:
         return fact
@@ -115,19 +116,14 @@ def _at_pci_address(fact: Evidence, job: JobMap) -> Evidence:
     return fact if rank is None else dataclasses.replace(with_origin(fact, rank=rank), rank_basis="device")
 
 
-def by_stated_time(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """Slurm's lines have no timestamp, but say when they cancelled the job."""
-    return [_at_stated_time(fact) if fact.kind == "scheduler" and fact.origin.time is None else fact for fact in facts]
+def stopped_by_launcher(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """A process that the launcher stopped, by another of its lines, did not fail by itself, and neither did tasks that
+    died by a signal after srun had ended the step.
+    """
+    return killed_with_step(_stopped_by_agent(facts))
 
 
-def _at_stated_time(fact: Evidence) -> Evidence:
-    stated = _CANCELLED.search(fact.text)
-    when = epoch_seconds(stated, 1970) if stated else None
-    return fact if when is None else with_origin(fact, time=when)
-
-
-def stopped_by_agent(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """A process that the launcher stopped, by another of its lines, did not fail by itself."""
+def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:
     stopped: dict[int, set[str | None]] = defaultdict(set)
     for fact in facts:
         if isinstance(fact.detail, ExitDetail) and fact.detail.stopped_by_agent and fact.origin.pid is not None:
@@ -153,7 +149,13 @@ def _is_on_one_of(host: str | None, hosts: Collection[str | None]) -> bool:
 
 
 def by_exit_status(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """A crash without a rank belongs to the rank that died by its signal, if there is just one."""
+    """A crash without a rank belongs to the rank that died by its signal, if there is just one; so does a process with
+    an unknown pid that the kernel killed for memory, which may also be the only rank of its host.
+    """
+    return by_memory_kill(_crashes_of_dead_ranks(facts), job)
+
+
+def _crashes_of_dead_ranks(facts: list[Evidence]) -> list[Evidence]:
     died: dict[str, set[Origin]] = defaultdict(set)
     for fact in facts:
         end, origin = fact.detail, fact.origin
@@ -185,8 +187,15 @@ def _attributed(fact: Evidence, owner: Origin) -> Evidence:
     return dataclasses.replace(own, rank_basis="exit status")
 
 
-def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """An exception without a rank, printed as often as ranks ended with an exit code, is that of each of them."""
+def by_ended_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """An exception without a rank, printed as often as ranks ended with an exit code, is that of each of them; so is
+    one printed as often as the world has ranks, which all failed. Where one rank ended so and none by a signal, the
+    last exception of the only file is its own.
+    """
+    return _last_of_only_rank(_on_every_rank(_as_often_as_ranks(facts), job))
+
+
+def _as_often_as_ranks(facts: list[Evidence]) -> list[Evidence]:
     unplaced = [fact for fact in facts if is_final_exception(fact) and _has_no_rank(fact)]
     owners = _without_own_exception(_ended_with_code(facts), facts)
     if not unplaced or len({fact.text for fact in unplaced}) != 1:
@@ -200,8 +209,8 @@ def as_often_as_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     ]
 
 
-def on_every_rank(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """The same traceback without a rank, printed as often as the world has ranks, is that of every rank.
+def _on_every_rank(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """Return the facts with a traceback that stands there as often as the world has ranks as that of every rank.
 
     Each of them must have failed or been stopped: a rank that ended well printed none. A traceback that a logger
     printed before has a time, and is not the same.
@@ -230,8 +239,7 @@ def _without_own_exception(owners: Mapping[int, Origin], facts: Iterable[Evidenc
     return {rank: origin for rank, origin in owners.items() if rank not in known}
 
 
-def last_of_all(facts: list[Evidence], job: JobMap) -> list[Evidence]:
-    """Where one rank ended with an exit code and none by a signal, the last exception of the only file is its own."""
+def _last_of_only_rank(facts: list[Evidence]) -> list[Evidence]:
     owners = _ended_with_code(facts)
     if len(owners) != 1 or any(isinstance(fact.detail, ExitDetail) and fact.detail.signal for fact in facts):
         return facts
@@ -281,20 +289,13 @@ def _signal_of(fact: Evidence) -> str:
 PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
     tasks_of_srun,
     by_process_index,
-    by_stated_tag,
     by_maps,
     on_evicted_pod,
     by_stated_rank,
-    by_stated_pid,
-    by_pci_address,
-    by_stated_time,
-    stopped_by_agent,
-    killed_with_step,
+    by_stated_process,
+    stopped_by_launcher,
     by_exit_status,
-    by_memory_kill,
-    as_often_as_ranks,
-    on_every_rank,
-    last_of_all,
+    by_ended_ranks,
 )
 
 

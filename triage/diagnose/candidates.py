@@ -25,7 +25,7 @@ class Candidate:
 
     `suspects` are the ranks that it blames; None: those that show it. Reasoning fills in `why` (sentences),
     `explained_by` (ids of causes, in the order of the rules), `edge_reasons` (the sentence for each of them),
-    `demotion_reason` (why it cannot be a root cause as its role says), `superseded` (why it is over), and `start`.
+    `superseded` (why it is over), and `start`.
     `similar` are the signatures that an unknown failure looks like a new wording of. `rank_hosts` has the hosts of all
     ranks of the job.
     """
@@ -39,7 +39,6 @@ class Candidate:
     why: list[str] = field(default_factory=list)
     explained_by: list[str] = field(default_factory=list)
     edge_reasons: dict[str, str] = field(default_factory=dict)
-    demotion_reason: str = ""
     superseded: str = ""
     similar: tuple[str, ...] = ()
     attempt: int = 0
@@ -205,7 +204,7 @@ def known_candidates(
             signatures[signature_id], None, [facts[index] for index in match.indices], match.captures, match.values
         )
         for rule in READING:
-            if rule.__name__ not in without:
+            if rule.__name__.replace("_", "-") not in without:
                 rule(candidate)
         candidates.append(candidate)
     return candidates

@@ -43,17 +43,12 @@ def stated_first(contest: RootContest, one: Candidate) -> float:
 
 
 def earlier_first(contest: RootContest, one: Candidate) -> float:
-    """What began later for sure than another of the same strength is not the root."""
-    level = root_tier(one)
-    return any(root_tier(other) == level and other.clearly_before(one) for other in contest.candidates)
-
-
-def stopped_first(contest: RootContest, one: Candidate) -> float:
-    """Where lines have no time: ranks that report steps long after the others had raised are not where it began."""
-    level = root_tier(one)
-    return any(
-        root_tier(other) == level and _stopped_before(contest.context, other, one) for other in contest.candidates
-    )
+    """What began later for sure than another of the same strength is not the root. Where lines have no time: ranks that
+    report steps long after the others had raised are not where it began.
+    """
+    rivals = [other for other in contest.candidates if root_tier(other) == root_tier(one)]
+    is_later = any(other.clearly_before(one) for other in rivals)
+    return 2 * is_later + any(_stopped_before(contest.context, other, one) for other in rivals)
 
 
 def _stopped_before(context: RuleContext, one: Candidate, other: Candidate) -> bool:
@@ -71,39 +66,27 @@ def _stopped_before(context: RuleContext, one: Candidate, other: Candidate) -> b
     )
 
 
-def ended_first(contest: RootContest, one: Candidate) -> float:
-    """Where the launcher saw processes fail, an error of a rank comes before one of no known rank."""
-    return bool(contest.failed_exits) and not one.ranks
-
-
-def specific_first(contest: RootContest, one: Candidate) -> float:
-    """A known failure comes before an unknown one, a cause before an ending."""
-    return -((2 if one.signature else 0) + (1 if one.role == "cause" else 0))
-
-
-def first_in_file(contest: RootContest, one: Candidate) -> float:
-    """Where no clock orders them: the failure that stands first in a file that has both."""
+def first_without_clock(contest: RootContest, one: Candidate) -> float:
+    """Where no clock orders them: if processes failed, an error of a known rank comes first; then a known failure
+    before an unknown one, a cause before an ending; then what stands first in a file that has both, or torchelastic saw
+    first.
+    """
     level, mine = root_tier(one), one.first_offsets
-    return any(
+    is_of_nobody = bool(contest.failed_exits) and not one.ranks
+    is_below = any(
         root_tier(other) == level
         and any(other.first_offsets.get(source, start) < start for source, start in mine.items())
         for other in contest.candidates
     )
-
-
-def first_observed(contest: RootContest, one: Candidate) -> float:
-    """Otherwise the one that torchelastic saw first. Its clock has whole seconds, so this says little."""
-    return -any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
+    is_seen_first = any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
+    specificity = (2 if one.signature else 0) + (1 if one.role == "cause" else 0)
+    return 100 * is_of_nobody - 10 * specificity + 2 * is_below - is_seen_first
 
 
 CHOOSING: tuple[Callable[[RootContest, Candidate], float], ...] = (
     stated_first,
     earlier_first,
-    stopped_first,
-    ended_first,
-    specific_first,
-    first_in_file,
-    first_observed,
+    first_without_clock,
 )
 
 
@@ -173,7 +156,7 @@ def _earliest_of_many(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
 
 def _why_lost(root: Candidate, other: Candidate, context: RuleContext) -> str:
     if (root_tier(other) or 0) > (root_tier(root) or 0):
-        return other.demotion_reason or f"Also unexplained; {root.id} is the more likely start"
+        return f"Also unexplained; {root.id} is the more likely start"
     if root.clearly_before(other):
         mine, theirs = root.start.first, other.start.first
         delays = [theirs[clock] - mine[clock] for clock in mine.keys() & theirs.keys()]

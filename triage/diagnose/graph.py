@@ -68,7 +68,7 @@ class CausalGraph:
 
 def root_tier(candidate: Candidate) -> int | None:
     """Return how strong a root cause a candidate can be, 1 the strongest; None: it cannot be one."""
-    if candidate.indicates == "outside" or candidate.demotion_reason:
+    if candidate.indicates == "outside":
         return 4
     if candidate.is_weak_ending:
         return 4 if all(map(is_status_ending, candidate.facts)) else 3

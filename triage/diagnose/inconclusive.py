@@ -18,6 +18,14 @@ _MOST_NAMED = 3
 # Seconds by which a rank must end before the next one to have stopped first: lines of one moment differ by less.
 FIRST_BY = 2.0
 _DAMAGED = ("corrupt", "truncated", "truncated-archive", "too-large", "bomb", "unreadable", "storm")
+_WHY_UNREAD = {
+    "corrupt": "damaged",
+    "truncated": "cut off",
+    "truncated-archive": "cut off",
+    "encrypted": "encrypted",
+    "special-member": "not a file",
+    "unreadable": "not readable",
+}
 _SLURM = lazy_re(r"(?i)\bslurm|\bsrun\b|\bsbatch\b")
 _KUBERNETES = lazy_re(r"(?i)\bkube|\bpods?\b")
 
@@ -49,9 +57,9 @@ def explain_inconclusive(
     """
     lines = sorted(last_lines, key=_stopped)
     ends = [*_explain_end(result, read), *_explain_first(result, lines)]
-    why = ends if read.text_bytes else _explain_unread(read)
+    why = ends if read.text_bytes else _explain_unread(read, warnings)
     damaged = sorted({_short(warning.source) for warning in warnings if warning.source and warning.code in _DAMAGED})
-    if damaged:
+    if damaged and read.text_bytes:
         why.append(f"Not read to the end: {_name_some(damaged)}")
     return Inconclusive(
         why=tuple(why),
@@ -71,8 +79,10 @@ def _final_line(line: Evidence) -> FinalLine:
     return FinalLine(line.origin.rank, line.source, line.line, line.origin.time, line.text)
 
 
-def _explain_unread(read: ReadInput) -> list[str]:
-    kinds = [f"{_short(name)} is {'not readable' if kind == 'unreadable' else kind}" for name, kind in read.unread]
+def _explain_unread(read: ReadInput, warnings: Sequence[Warning]) -> list[str]:
+    reasons = {warning.source: _WHY_UNREAD[warning.code] for warning in warnings if warning.code in _WHY_UNREAD}
+    by_name = {**dict(read.unread), **{name: reason for name, reason in reasons.items() if name}}
+    kinds = [f"{_short(name)} is {_WHY_UNREAD.get(kind, kind)}" for name, kind in sorted(by_name.items())]
     return [f"Nothing could be read: {_name_some(kinds)}" if kinds else "Nothing could be read: no file holds text"]
 
 

@@ -22,6 +22,7 @@ from triage.diagnose.graph import CausalGraph
 from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
+from triage.diagnose.remarks import add_remarks
 from triage.diagnose.time_order import Clocks, tie_clocks
 from triage.diagnose.unknown import group_unknown
 from triage.model import EndingDetail, Evidence, InferenceDetail
@@ -188,6 +189,7 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     others = [candidate for candidate in known if candidate.role != "noise"]
     graph = CausalGraph([*others, *unknown_candidates(groups)], context)
     fired_rules = inferred.fired_rules | {rule for rule, _ in inferred.others} | rules.weigh(graph, job.without)
+    add_remarks(graph)
     root, rivals = causes.choose_root(graph.candidates, job.without, context)
     fired_rules |= {rules.name_of(rule) for rule in rules.CHOOSING if rivals}
     confidence = rate_confidence(root, rivals, graph.candidates, inferred.others) if root else 0.0

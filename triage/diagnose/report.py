@@ -260,6 +260,7 @@ def _symptoms_only(symptoms: Sequence[Candidate], result: ReasoningResult, versi
         severity="fatal",
         confidence=0.3 if suspects else 0.1,
         ranks=suspects,
+        hosts=tuple(sorted({host for rank in suspects for host in first.rank_hosts.get(rank, ())})),
         count=sum(candidate.count for candidate in symptoms),
         first_time=first.first_time,
         why=(*why, *_advice(result, versions)),

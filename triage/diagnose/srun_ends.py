@@ -30,7 +30,7 @@ def tasks_of_srun(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     ]
 
 
-def killed_with_step(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+def killed_with_step(facts: list[Evidence]) -> list[Evidence]:
     """Where srun ended the step after a first task had failed, it killed the tasks that died by a signal later."""
     step_ends: dict[tuple[str, int], int] = {}
     for fact in facts:

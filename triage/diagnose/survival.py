@@ -28,7 +28,8 @@ _QUOTED = lazy_re(
 _GOES_ON = lazy_re(
     r"(?i)\b(?:retrying|(?:will|going to) (?:retry|try again)|retry needed|trying again|skipp(?:ed|ing)|"
     r"attempt \d{1,3} ?(?:/|of) ?\d{1,3}|falling back|fell back|continuing|entering retry loop|(?:is|as) expected)\b|"
-    r"\bexpected[,)]|\bif you (?:see|get|hit|encounter)\b|\b(?:usually|often) means\b"
+    r"\bexpected[,)]|\bif you (?:see|get|hit|encounter)\b|"
+    r"\b(?:previous|earlier|last) (?:attempt|run|job|try)\b.{0,40}\b(?:ended|failed|died|exited|crashed)\b"
 )
 _GIVES_UP = lazy_re(
     r"(?i)\b(?:giv(?:e|es|ing|en) up|not retrying|no more|exhausted|last attempt|aborting|"
@@ -36,6 +37,7 @@ _GIVES_UP = lazy_re(
 )
 # Facts that quote lines of a log; others come from statuses, dumps or reasoning.
 _STATED = frozenset(("message", "kernel", "native", "exception", "ending", "scheduler"))
+_LINES = frozenset(("message", "kernel", "native", "scheduler"))
 _WITH_TIME = frozenset(("exception", "ending"))
 
 
@@ -128,7 +130,7 @@ def may_be_time_zone(seconds: float) -> bool:
 def is_uncertain(fact: Evidence) -> bool:
     """Whether a line only speaks of a failure, or says that its program goes on: it may not have ended anything."""
     line = fact.text.split("\n", 1)[0][:_LONGEST]
-    if fact.kind != "message":
+    if fact.kind not in _LINES:
         return False
     return is_quoted(fact.text) or (_GOES_ON.search(line) is not None and _GIVES_UP.search(line) is None)
 

@@ -27,6 +27,7 @@ COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
             r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory"
             r"|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server"
             r"|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev"
+            r"|\b(?:amdgpu|i915|xe) [\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d: "
         ),
     ),
     ("slurm", "scheduler", lazy_re(r"slurmstepd|srun: |StepId=|DUE TO |CANCELLED AT|oom[-_]kill event")),
@@ -39,7 +40,7 @@ COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ),
     ("c10d", "message", lazy_re(r"Watchdog|collective")),
     ("CUDA", "message", lazy_re(r"CUDA|cuda|CUBLAS|cudnn")),
-    ("deepspeed", "message", lazy_re(r"deepspeed|launch\.py|sigkill_handler|hostfile")),
+    ("deepspeed", "message", lazy_re(r"deepspeed|\[deepscale\]|launch\.py|sigkill_handler|hostfile")),
     ("ray", "message", lazy_re(r"raylet|Worker exit type|\bray\b")),
     ("glibc", "message", lazy_re(r"double free|corrupted|malloc\(\)|free\(\): |munmap_chunk|stack smashing")),
 )
@@ -53,6 +54,9 @@ _FIELDS = (
     lazy_re(r"\btask [^\n]{1,40}?:(?P<pid>\d+) blocked for more than"),
     lazy_re(r"[Nn]ode failure on (?P<node>[\w.\[\],-]*[\w\]])|(?P<down>\S+) not responding, setting DOWN"),
     lazy_re(r"soft lockup.*\[[^\]]+:(?P<pid>\d+)\]"),
+    lazy_re(r"page fault \([^\n]{1,80}for process \S{1,40} pid (?P<pid>\d+)"),
+    lazy_re(r"GPU HANG: ecode [^\n]{1,60} \[(?P<pid>\d+)\]"),
+    lazy_re(r"\S\[(?P<pid>\d+)\] context reset due to GPU hang"),
 )
 _CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d+)")
 

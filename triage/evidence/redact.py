@@ -1,7 +1,7 @@
 """Replace secrets by their kind, before anything is matched, stored, indexed, shown or posted.
 
 Evidence is redacted when it is made from log lines, and the rest of a diagnosis when it is complete (`redact_all`). The
-patterns are in secrets.py; users add their own in a file that TRIAGE_REDACT names. docs/security.md says what is not
+rules are in secrets/; users add their own in a file that TRIAGE_REDACT names. docs/security.md says what is not
 covered.
 """
 
@@ -10,67 +10,41 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.redaction import Pseudonyms, Redaction, load_redaction
-from triage.evidence.secrets import EMAIL, KEY_LINE, PATTERNS, has_key_line
+from triage.evidence.secrets import EMAIL, RULES
+from triage.evidence.secrets.interface import mask_match
 from triage.model import Diagnosis, Evidence
 
 _PLAIN = (int, float, bool, type(None))
 SHORTEST = 10  # characters of a secret with its name: key='abcd'
 _EMAIL = lazy_re(EMAIL)
-_KEY = lazy_re(KEY_LINE)
 _MARK = lazy_re(r"\[redacted ([\w-]+)\]")
 _T = TypeVar("_T")
 
 
-def _masker(kind: str) -> Any:
-    mark = f"[redacted {kind}]"
-
-    def mask(match: Any) -> str:
-        """Replace the group `v` (v1, v2 … where the form has several), or the whole match where there is none."""
-        groups = match.re.groupindex
-        number = next(
-            (groups[name] for name in groups if name[0] == "v" and match.group(groups[name]) is not None), None
-        )
-        if number is None:
-            return mark
-        whole: str = match.group()
-        return whole[: match.start(number) - match.start()] + mark + whole[match.end(number) - match.start() :]
-
-    return mask
-
-
-_COMPILED = tuple((lazy_re(pattern), _masker(kind)) for kind, _, pattern in PATTERNS)
-
-
 @functools.cache
-def _hints() -> tuple[Any, tuple[int, ...]]:
-    """Return all hints as one automaton, and the number of the pattern of each: most texts hold none of them."""
+def _hints() -> Any:
+    """Return the hints of all rules as one automaton: most texts hold none of them."""
     import re2
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.case_sensitive = False
     hints = re2.Set.SearchSet(options)
-    owners = tuple(
-        number for number, (_, texts, _) in enumerate(PATTERNS) for text in texts if hints.Add(re2.escape(text)) >= 0
-    )
+    for rule in RULES:
+        hints.Add(rule.hint)
     hints.Compile()
-    return hints, owners
+    return hints
 
 
-def _hinted(text: str) -> list[tuple[re.Pattern[str], Any]]:
-    """Return the patterns, in order, of which the text holds a hint."""
-    hints, owners = _hints()
-    return [
-        _COMPILED[number]
-        for number in sorted({owners[hint] for hint in hints.Match(text.encode("utf-8", "replace")) or ()})
-    ]
+def _hinted(text: str) -> list[int]:
+    """Return the numbers of the rules, in order, of which the text holds a hint."""
+    return sorted(_hints().Match(text.encode("utf-8", "replace")) or ())
 
 
 def redact(text: str) -> str:
@@ -79,14 +53,12 @@ def redact(text: str) -> str:
 
 
 def _redact_with(settings: Redaction, text: str) -> str:
-    for pattern, mask in _hinted(text) if len(text) >= SHORTEST else ():
-        text = pattern.sub(mask, text)
-    if has_key_line(text):
-        text = _KEY.sub("[redacted private-key]", text)
+    for number in _hinted(text) if len(text) >= SHORTEST else ():
+        text = RULES[number].redact(text)
     if settings.email and "@" in text:
         text = _EMAIL.sub("[redacted email]", text)
     for kind, own in settings.patterns:
-        text = own.sub(_masker(kind), text)
+        text = own.sub(functools.partial(mask_match, kind), text)
     return text
 
 
@@ -103,6 +75,11 @@ def redact_all(diagnosis: Diagnosis) -> Diagnosis:
         return cleaned[text]
 
     return _walk(diagnosis, clean)
+
+
+def redact_texts(value: _T) -> _T:
+    """Return a timeline, an environment or an explanation without secrets in any text of it."""
+    return _walk(value, functools.cache(redact))
 
 
 def count_redactions(facts: Iterable[Evidence]) -> dict[str, int]:
@@ -130,9 +107,10 @@ def _walk(value: _T, clean: Any) -> _T:
         return clean(value)  # type: ignore[no-any-return]
     if kind in _PLAIN:
         return value
-    if kind is tuple:
-        parts = tuple([_walk(part, clean) for part in value])  # type: ignore[attr-defined]
-        return value if all(map(operator.is_, value, parts)) else parts  # type: ignore[call-overload, return-value]
+    if kind is tuple or kind is list:
+        parts = [_walk(part, clean) for part in value]  # type: ignore[attr-defined]
+        same = all(map(operator.is_, value, parts))  # type: ignore[call-overload]
+        return value if same else kind(parts)  # type: ignore[call-arg]
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is not None:
         changed = {}

@@ -14,7 +14,7 @@ from triage.catalog import version_bounds
 from triage.catalog.load import load
 from triage.diagnose import rank_states, report, timeline as timelines
 from triage.diagnose.explain import explain_signature
-from triage.evidence.redact import redact
+from triage.evidence.redact import redact, redact_texts
 from triage.model import Audit, Diagnosis, Explanation, Timeline
 from triage.pipeline import summary
 from triage.pipeline.final_lines import explain_end
@@ -69,7 +69,7 @@ def explain(paths: Sequence[str], signature_id: str, options: Options = Options(
         raise OptionError(f"the catalog has no signature {signature_id}", hint="`triage catalog list` names them all")
     analysed = read_job(paths, options, None)
     with analysed.texts as texts:
-        answer = texts.with_lines(explain_signature(signature, analysed.result))
+        answer = redact_texts(texts.with_lines(explain_signature(signature, analysed.result)))
     reason = version_bounds.explain_version_mismatch(signature, analysed.extracted.stated_versions)
     return answer if reason is None else replace(answer, matched=False, outcome=f"not matched, because {reason}")
 
@@ -80,7 +80,8 @@ def timeline(paths: Sequence[str], options: Options = Options(), progress: Repor
     with analysed.texts as texts:
         last_lines = [replace(line, text=redact(line.text)) for line in texts.last_lines(analysed.extracted)]
         ranks = rank_states.infer_rank_states(analysed.result, analysed.extracted.job)
-        return timelines.build_timeline(analysed.result, analysed.job, ranks, last_lines, analysed.all_warnings())
+        built = timelines.build_timeline(analysed.result, analysed.job, ranks, last_lines, analysed.all_warnings())
+        return redact_texts(built)
 
 
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
@@ -92,7 +93,7 @@ def audit(paths: Sequence[str], options: Options = Options(), progress: Report |
 
 def _audit(analysed: AnalysedJob) -> Audit:
     deviations = tuple(map(analysed.texts.with_lines, analysed.audit.deviations))
-    return replace(analysed.audit, deviations=deviations, warnings=analysed.all_warnings())
+    return redact_texts(replace(analysed.audit, deviations=deviations, warnings=analysed.all_warnings()))
 
 
 def _diagnosis(analysed: AnalysedJob, started: float) -> Diagnosis:

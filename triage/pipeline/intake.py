@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import BinaryIO
 
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact, StreamReader
+from triage.base.content_digest import digest_bytes, digest_list, start_digest
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Source, Warning
 from triage.pipeline.document_names import NameKind, classify_name
@@ -36,6 +38,8 @@ _COLLECTION_REPORT = "!/COLLECTED.md"
 _NOT_COLLECTED = lazy_re(r"- \S*/(?P<piece>[^\s/]+): (?P<why>.+)")
 _MOST_NAMED = 5
 _EDGE_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 20
+_MAX_UNREAD_BYTES = 1 << 28  # of each file, where nothing could be read
 
 
 def writer_key(line: bytes) -> bytes:
@@ -122,7 +126,7 @@ class Intake:
 
     def containers(self) -> list[_Container]:
         """Return one container for each file, to be scanned."""
-        return [_Container(file, self, source_in_place(file) if file.kind == "text" else None) for file in self.files]
+        return [_Container(file, self, _plain_source(file)) for file in self.files]
 
     def skip(self, name: str, content: Artifact | None = None, start: bytes = b"") -> bool:
         """Skip a file that people write, not jobs, by its name and its text, and return whether it is skipped.
@@ -158,8 +162,11 @@ class Intake:
         )
 
     def _classify_name(self, name: str) -> NameKind:
-        root = next((root for root in self._roots if name.startswith(root)), "")
-        return classify_name(name[len(root) :])
+        return classify_name(self._below_root(name))
+
+    def _below_root(self, name: str) -> str:
+        """Return the name without the directory that the user gave."""
+        return name[len(next((root for root in self._roots if name.startswith(root)), "")) :]
 
     def _read_sample(self, file: sources.File) -> bytes:
         """Return the first and the last bytes of a file whose name alone does not show what it is."""
@@ -191,25 +198,48 @@ class Intake:
         self.unread.append((name, "unreadable"))
         self.warnings.append(Warning("unreadable", name, f"could not be read to its end: {error.strerror or error}"))
 
-    def identity(self, scanned: Sequence[tuple[Source, ScanResult]]) -> list[str]:
-        """Return what makes a job the same job: sizes and edges of its texts, whatever the files are called."""
-        if not any(scan.size for _, scan in scanned) and not any(artifact.data for artifact in self.artifacts):
-            unread = {name: name for name, _ in self.unread} | {file.name: file.path for file in self.files}
-            return sorted(f"{name} {_identify_bytes(path)}" for name, path in unread.items())
-        texts = [f"{scan.size} {hash_of(scan.head)} {hash_of(scan.tail)}" for _, scan in scanned]
-        return sorted(texts + [hash_of(artifact.data[:_EDGE_BYTES]) for artifact in self.artifacts])
+    def identify(self, scanned: Sequence[tuple[Source, ScanResult]], artifacts: Sequence[str]) -> str:
+        """Return the digest of everything that was read, whatever the files are called and in whatever order.
+
+        `artifacts` are the digests of artifacts. If nothing could be read, the names and the bytes of the files count.
+        """
+        texts = [f"text {scan.digest or _digest_ends(scan)}" for _, scan in scanned if scan.size]
+        read = [*texts, *(f"artifact {digest}" for digest in artifacts)]
+        return digest_list(sorted(read or self._identify_unread()))
+
+    def _identify_unread(self) -> Iterator[str]:
+        """Yield the name, below the paths of the user, and the content of each file."""
+        unread = {name: name for name, _ in self.unread} | {file.name: file.path for file in self.files}
+        for name, path in unread.items():
+            file, separator, member = name.partition("!/")
+            file = os.path.basename(file) if file in self._named_by_user else self._below_root(file)
+            content = "" if member else _digest_file(path)  # that of its archive counts
+            yield f"unread {json.dumps(file + separator + member)} {content}"
 
 
-def _identify_bytes(path: str) -> str:
-    """Return the size and the edges of a file of which nothing was understood, as far as they can be read."""
+def _digest_ends(scan: ScanResult) -> str:
+    """Return what tells apart the states of a text that still grows; no incident is stored of it."""
+    return f"grows {scan.size} {digest_bytes(scan.head)} {digest_bytes(scan.tail)}"
+
+
+def _digest_file(path: str) -> str:
+    """Return the size of a file that could not be understood and the digest of its first bytes, or why it has none."""
+    digest = start_digest()
     try:
-        size = os.stat(path).st_size
-        with open(path, "rb") as opened:
-            data = opened.read(_EDGE_BYTES)
-            opened.seek(max(0, size - _EDGE_BYTES))
-            return f"{size} {hash_of(data + opened.read(_EDGE_BYTES))}"
-    except OSError as error:
-        return f"{error.errno}"
+        # Without O_NONBLOCK, opening waits for a writer if a pipe has replaced the file.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+            size, left = os.fstat(opened.fileno()).st_size, _MAX_UNREAD_BYTES
+            while left > 0 and (piece := opened.read(min(left, _PIECE_BYTES))):
+                digest.update(piece)
+                left -= len(piece)
+    except (OSError, ValueError) as error:
+        return f"error {getattr(error, 'errno', None)}"
+    return f"{size} {digest.hexdigest()}"
+
+
+def _plain_source(file: sources.File) -> Source | None:
+    """Return the source of a text that the scan reads by its path, at any offset; None for all else."""
+    return source_in_place(file) if file.kind == "text" and not file.is_sparse else None
 
 
 def _why_no_output(kind: NameKind, name: str, start: bytes) -> str:
@@ -238,13 +268,6 @@ def _first_bytes(stream: BinaryIO | None) -> bytes:
 
 def _is_whole_environment(content: Artifact) -> bool:
     return content.source.kind == "environment" and all(variable in content.data for variable in _IN_EVERY_SHELL)
-
-
-def hash_of(data: bytes) -> str:
-    """Return 16 hexadecimal digits of the SHA-256 of the data."""
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _content(source: Source, stream: BinaryIO | None) -> Artifact:

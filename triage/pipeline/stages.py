@@ -72,7 +72,7 @@ def analyse(
         result=result,
         texts=texts,
         audit=compared.audit,
-        job=summary.summarise_job(paths, extracted, result, intake.identity(job.scanned)),
+        job=summary.summarise_job(paths, extracted, result, intake.identify(job.scanned, dumps.digests)),
         warnings=tuple(sorted(warnings, key=lambda warning: (warning.source or "", warning.code, warning.message))),
         stats=Stats(files=job.files, bytes=job.size, hits=sum(scan.matched for _, scan in job.scanned)),
         unread=tuple(sorted(intake.unread)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 
@@ -11,15 +10,13 @@ from triage.evidence.extraction import ExtractedJob
 from triage.model import Evidence, Job
 
 
-def summarise_job(
-    paths: Sequence[str], extracted: ExtractedJob, result: ReasoningResult, identity: Sequence[str]
-) -> Job:
-    """Return what is known of the job. Its id depends only on `identity`, not on where its files are."""
+def summarise_job(paths: Sequence[str], extracted: ExtractedJob, result: ReasoningResult, identity: str) -> Job:
+    """Return what is known of the job. Its id is `identity`, the digest of its content; its path gives the name."""
     path = os.path.commonpath([os.path.abspath(path) for path in paths]) if "-" not in paths else "-"
     times = [fact.origin.time for fact in result.facts if fact.origin.time is not None]
     times += [activity.origin.time for _, activity in extracted.activity if activity.origin.time is not None]
     return Job(
-        id="j-" + hashlib.sha256("\n".join(identity).encode()).hexdigest()[:12],
+        id=f"j-{identity}",
         name=os.path.basename(path.rstrip("/")) or path,
         path=path if len(paths) > 1 else paths[0],
         world_size=extracted.job.world_size(),

@@ -316,14 +316,18 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
 )
 
 
-def detect_table(lines: Sequence[str]) -> Table:
-    """Return the grammars of a file from a sample of its lines."""
+def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
+    """Return the grammars of a file from a sample of its lines.
+
+    `outer` has the grammars of the prefixes around messages, if the lines are these messages: its prefixes are kept.
+    """
     is_labelled = len(lines) < _ENOUGH_LINES or _is_labelled(lines) or _is_labelled([_label_text(x) for x in lines])
-    table = BY_START if is_labelled else UNLABELLED
+    grammars = GRAMMARS if is_labelled else _WITHOUT_LABEL
+    chosen = () if outer is None else _list_file_prefixes(outer)
+    table = _table_with(chosen, grammars) if chosen else BY_START if is_labelled else UNLABELLED
     lines = [line for line in lines if not _BANNER.search(line)]
     if len(lines) < _FEWEST or not _may_have_file_prefix(lines[:: len(lines) // (2 * _FEWEST) or 1]):
         return table
-    chosen: tuple[FilePrefix, ...] = ()
     while len(chosen) < _MOST_FILE_PREFIXES:
         inner = _remove_prefixes(lines, table)
         left = (_remove_prefixes(lines, _table_with(chosen, rest)) for rest in _MORE_LEFT)
@@ -339,8 +343,14 @@ def detect_table(lines: Sequence[str]) -> Table:
         if file_prefix is None:
             break
         chosen = (*chosen, file_prefix)
-        table = _table_with(chosen, GRAMMARS if is_labelled else _WITHOUT_LABEL)
+        table = _table_with(chosen, grammars)
     return table
+
+
+def _list_file_prefixes(table: Table) -> tuple[FilePrefix, ...]:
+    """Return the file prefixes among the grammars of a file."""
+    grammars = {id(grammar) for row in table.values() for grammar in row}
+    return tuple(entry for entry in FILE_PREFIXES if id(entry.grammar) in grammars)
 
 
 def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:

@@ -68,7 +68,7 @@ def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
     wrapper = detect_wrapper(lines, table, head + b"\n" + tail)
     if wrapper == "json":
         messages = [message for line in lines for message in _json_messages(line, table)]
-        table = resolve_labels(detect_table(messages), "\n".join(messages).encode("utf-8", "replace"))
+        table = resolve_labels(detect_table(messages, table), "\n".join(messages).encode("utf-8", "replace"))
     elif wrapper == "json-lines":
         unwrapped = "\n".join(read_message_fields(head + b"\n" + tail)).encode("utf-8", "replace")
         table = resolve_labels(detect_table(_sample(unwrapped, SAMPLED_LINES)), unwrapped)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from triage.base.lazy_re import lazy_re
 
@@ -52,9 +53,12 @@ class NameEvidence:
         siblings: dict[str, set[int]] = defaultdict(set)
         for source, rank in self._ranks.items():
             siblings[_DIGITS.sub("#", source)].add(rank)
+        families = {pattern: ranks | of_lines for pattern, ranks in siblings.items()}
+        first_missing = {pattern: _first_missing(ranks) for pattern, ranks in families.items()}
         for source, rank in self._ranks.items():
-            family = siblings[_DIGITS.sub("#", source)] | of_lines
-            is_beyond = bool(world) and rank >= world and not family.issuperset(range(rank))
+            pattern = _DIGITS.sub("#", source)
+            family = families[pattern]
+            is_beyond = bool(world) and rank >= world and first_missing[pattern] < rank
             others = set(by_source.get(source, ())) - {rank}
             # `rank_7.log` is named after its rank, `exp_rank8.log` maybe after an experiment, which lines refute.
             is_beyond |= bool(others) and rank > max(others) and not _BARE.search(source) and len(family) <= 2
@@ -69,6 +73,11 @@ class NameEvidence:
         )
         for source in sorted(self.doubtful):
             yield from sorted(self.by_names[source] - believed, key=str)
+
+
+def _first_missing(ranks: Collection[int]) -> int:
+    """Return the smallest rank that is not among them."""
+    return next(rank for rank in count() if rank not in ranks)
 
 
 def _renamed(join: Join, name_host: Callable[[str], str]) -> Join:

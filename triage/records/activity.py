@@ -67,14 +67,17 @@ ACTIONS = (
     ),
 )
 _TAIL_LINES = 600
+# `saving the model to /a/b`, `writing /a/b`, `torch.save -> /a/b`, `checkpoint /a/b written`; not `saved, from /a/b`.
 _WRITTEN_PATH = lazy_re(
-    r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:ed|ing)?)\b.{0,60}?"
-    r"\b(?:to|in|into|as|at)\b[ :=]*['\"]?(/[^\s'\",;]+)"
+    r"(?i)\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing)|wrote|dump(?:s|ed|ing)?)\b(?:(?!\b(?:from|load\w{0,3}|read)\b)[^/\n]){0,60}?"
+    r"(?<![\w.])(/[^\s'\",;)]+)"
+    r"|(?<![\w.])(/[^\s'\",;)]+)['\"]? (?:(?:was|is|has been|being) ){0,2}(?:saved|written|dumped)\b"
+    r"|\b(?:checkpoint|ckpt|snapshot)\b:? ['\"]?(/[^\s'\",;)]+)['\"]? (?:begun|started|in progress)\b"
 )
 # Parts of what ACTIONS and _WRITTEN_PATH match, in lower case. Most lines hold none.
 _ACTION_HINTS = (
     *("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ"),
-    *("collecting", "summoning", "unsharding"),
+    *("collecting", "summoning", "unsharding", "checkpoint", "ckpt", "snapshot"),
     *("exiting", "leaving", "quitting", "bye", "nothing ", "stop"),
     *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more", "exhausted", "drained", "out of"),
     *("/_inductor", "/_dynamo", "cache miss", "nvcc", "hipcc", "c++", "g++", "building"),
@@ -93,7 +96,7 @@ _WRITER = lazy_re(
 # Lines of a stack, which the stamps of a collector do not make informative.
 _STACK = lazy_re(rb"Traceback \(most recent call|  File \"|[\]:Z\d|>] {5,}\S|ProcessGroup[A-Z][A-Za-z]{2,8}\.cpp:")
 _INFORMATIVE = lazy_re(
-    rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|compil|autotun|exhaust|sav(?:ed|ing)\b|writing|wrote|\d\d:\d\d:\d\d"
+    rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|compil|autotun|exhaust|sav(?:e|ed|ing)\b|writ(?:ing|ten)\b|wrote|checkpoint|ckpt|\d\d:\d\d:\d\d"
 )
 # What the runtime prints for a process, whatever its program does: watchdogs, the C++ runtime, the launcher's agent.
 _OF_RUNTIME = lazy_re(
@@ -253,7 +256,7 @@ def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
         number,
         scope in ("program", "job"),
         action or "",
-        path[1].rstrip(".") if path else "",
+        (path[1] or path[2] or path[3]).rstrip(".") if path else "",
         scope,
         _NUMBERS.sub("", parsed.text[:_LONGEST_END]) if scope == "program" else "",
         is_of_runtime,

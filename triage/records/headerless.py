@@ -68,8 +68,17 @@ def _is_code(text: str, last: Line) -> bool:
 
 
 def _until_exception(lines: list[Line]) -> Iterator[list[Line]]:
-    """Drop what follows the last exception line."""
-    while lines and not is_exception_line(lines[-1]):
-        lines.pop()
-    if lines:
-        yield lines
+    """Drop what follows the last exception line and its message."""
+    end = len(lines)
+    while end and not is_exception_line(lines[end - 1]):
+        end -= 1
+    if end and lines[end - 1].parsed.text.rstrip().endswith(":"):
+        while end < len(lines) and _continues(lines[end], lines[end - 1]):
+            end += 1
+    if end:
+        yield lines[:end]
+
+
+def _continues(line: Line, last: Line) -> bool:
+    """Whether the line is directly behind the last one and no frame."""
+    return line.offset - last.end <= len("\r\n") and _FRAME.match(line.parsed.text) is None

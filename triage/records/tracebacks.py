@@ -36,6 +36,11 @@ _MEMBER = lazy_re(r"\s+\| ")
 _GROUP_END = lazy_re(r"    \+-+$")
 # Lines of C++ and of torchelastic's table that are indented like Python frames.
 _INDENTED_OTHERS = lazy_re(r"\s+(?:what\(\):|exitcode\s+: )")
+# Lines that continue the message of an exception; the last two are XLA's list of tasks, and what gRPC adds.
+_MESSAGE_STARTS = (
+    *(" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error"),
+    *("/job:", "Additional GRPC error information"),
+)
 _MESSAGE_LINES = 400
 _OTHER_LINES = 200
 
@@ -136,9 +141,7 @@ def _continues_message(line: Line, first: Line, is_tagged: bool, in_table: bool)
         return False
     if is_tagged and not line.parsed.opens_record:
         return True
-    return not text.strip() or text.startswith(
-        (" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error")
-    )
+    return not text.strip() or text.startswith(_MESSAGE_STARTS)
 
 
 def _is_last_error(before: Line, line: Line) -> bool:

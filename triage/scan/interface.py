@@ -10,7 +10,8 @@ from typing import Protocol
 MAX_LINE = 1 << 16
 # Pieces of an overlong line overlap by this many bytes; no literal is longer.
 OVERLAP = 1 << 8
-# A file is cut into spans of this size; the limit on hit lines counts within one.
+# A file is cut into spans of this size; the limit on hit lines counts within one, and each has a digest of its own. If
+# it changes, the ids of jobs with larger files change.
 SPAN = 1 << 23
 # All of the first hit lines of a span are examined, up to this number; the rest of the span is sampled.
 SPAN_LINES = 1024
@@ -90,8 +91,9 @@ class ScanResult:
     """The scan of one source.
 
     `head` and `tail` are its first and last bytes, `matched` counts hit lines, `sampled` the bytes that were only
-    sampled. Of a stream, `saved_cells` hold what lies around its hits, `newlines` are (offset, newlines before it) for
-    each cell, and `dropped_cells` counts those that the memory limit left out.
+    sampled. `digest` is that of all bytes that were read, empty while the text still grows. Of a stream, `saved_cells`
+    hold what lies around its hits, `newlines` are (offset, newlines before it) for each cell, and `dropped_cells`
+    counts those that the memory limit left out.
     """
 
     hits: tuple[Hit, ...]
@@ -103,3 +105,4 @@ class ScanResult:
     saved_cells: tuple[SavedCell, ...] = ()
     newlines: tuple[tuple[int, int], ...] = ()
     dropped_cells: int = 0
+    digest: str = ""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
+from triage.base.content_digest import digest_list
 from triage.base.forks import map_forked
 from triage.model.evidence import Source
 from triage.scan.interface import HEAD, SPAN, TAIL, ScanResult, WriterKey
@@ -43,11 +44,15 @@ class Container(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The hits of the lines that start in one span of a plain file, and the error that ended it early."""
+    """The hits of the lines that start in one span of a plain file, and the error that ended it early.
+
+    `digest` is that of the bytes of the span; it is empty if none could be read.
+    """
 
     groups: HitGroups
     sampled: int = 0
     problem: OSError | None = None
+    digest: str = ""
 
 
 @dataclass
@@ -175,15 +180,15 @@ class Scan:
         return SpanReader(self._matcher.for_thread(), self.writer, self.chunk_bytes, self.generic)
 
     def _scan_span(self, reader: SpanReader, files: _OpenFile, name: str, number: int) -> _Span:
-        plain, collector = self._plain[name], None
+        plain, collector, digest = self._plain[name], None, ""
         try:
             fd = files.get(plain.source.path or "")
-            collector = reader.scan_span(fd, number * SPAN, plain.size)
+            collector, digest = reader.scan_span(fd, number * SPAN, plain.size)
             if os.fstat(fd).st_size < plain.size:
                 raise OSError(errno.ENODATA, "it became shorter while it was read")
         except OSError as problem:
-            return _Span(collector.groups, collector.sampled, problem) if collector else _Span({}, 0, problem)
-        return _Span(collector.groups, collector.sampled)
+            return _Span(collector.groups, collector.sampled, problem, digest) if collector else _Span({}, 0, problem)
+        return _Span(collector.groups, collector.sampled, None, digest)
 
     def _store_span(self, name: str, number: int, span: _Span) -> None:
         plain = self._plain[name]
@@ -205,6 +210,10 @@ class Scan:
 
     def _assemble(self, name: str, plain: _PlainFile) -> tuple[Source, ScanResult]:
         hits, matched = merge_spans(span.groups for span in plain.spans)
+        digests = [span.digest for span in plain.spans]
+        digest = digest_list(digests)
+        if not any(digests):
+            return plain.source, ScanResult((), 0, b"", b"", digest=digest)
         head = tail = b""
         try:
             with contextlib.closing(_OpenFile()) as files:
@@ -213,19 +222,19 @@ class Scan:
         except OSError as error:
             if not any(span.problem for span in plain.spans):
                 self._on_failure(name, error)
-        return plain.source, ScanResult(
-            hits, plain.size, head, tail, sum(span.sampled for span in plain.spans), matched
-        )
+        sampled = sum(span.sampled for span in plain.spans)
+        return plain.source, ScanResult(hits, plain.size, head, tail, sampled, matched, digest=digest)
 
 
 def _encode_span(span: _Span) -> list[Any]:
     """Return a span in a form that JSON can carry."""
-    return [groups_to_rows(span.groups), span.sampled, span.problem and [span.problem.errno, span.problem.strerror]]
+    problem = span.problem and [span.problem.errno, span.problem.strerror]
+    return [groups_to_rows(span.groups), span.sampled, problem, span.digest]
 
 
 def _decode_span(packed: list[Any]) -> _Span:
-    groups, sampled, problem = packed
-    return _Span(groups_from_rows(groups), sampled, problem and OSError(*problem))
+    groups, sampled, problem, digest = packed
+    return _Span(groups_from_rows(groups), sampled, problem and OSError(*problem), digest)
 
 
 def _read_sample(containers: Sequence[Container]) -> bytes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from triage.base.content_digest import digest_list, start_digest
 from triage.scan.interface import (
     CELL,
     HEAD,
@@ -75,30 +76,37 @@ class SpanReader:
         self.generic = generic
         self.buffer = bytearray(max(chunk_bytes, _MIN_CHUNK))
 
-    def scan_span(self, fd: int, start: int, size: int) -> Collector:
-        """Scan the lines of `fd` that start in [start, start + SPAN), the last one to its end."""
+    def scan_span(self, fd: int, start: int, size: int) -> tuple[Collector, str]:
+        """Scan the lines of `fd` that start in [start, start + SPAN), the last one to its end.
+
+        Returns their hits, and the digest of the bytes in exactly this range.
+        """
         collector = Collector(self.matcher, self.writer, self.generic)
         stop = min(start + SPAN, size)
-        begin = _first_line(fd, start, stop)
-        if begin is None:
-            return collector
-        feeder = LineFeeder(collector, self.buffer, begin)
-        position, end = begin, stop
+        digest = start_digest()
+        begin = _first_line(fd, start, stop, digest.update)
+        feeder = LineFeeder(collector, self.buffer, stop if begin is None else begin)
+        position, end = feeder.base, stop
         while position < end:
-            count = os.preadv(fd, [feeder.free_space()[: end - position]], position)
+            free_space = feeder.free_space()
+            count = os.preadv(fd, [free_space[: end - position]], position)
+            digest.update(free_space[: max(0, min(count, stop - position))])
             position += count
             if count == 0 or position >= end:
                 end = _line_end(fd, position, stop, size) if count and end == stop else position
             feeder.advance(count, final=position >= end)
-        return collector
+        return collector, digest.hexdigest()
 
     def scan_stream(self, stream: BinaryIO) -> ScanResult:
         """Scan all of a stream and save the cells around its hits, since it cannot be read again."""
         return _StreamScan(self).run(stream)
 
 
-def _first_line(fd: int, start: int, stop: int) -> int | None:
-    """Return the start of the first line that starts in [start, stop), or None."""
+def _first_line(fd: int, start: int, stop: int, on_skipped: Callable[[bytes], object]) -> int | None:
+    """Return the start of the first line that starts in [start, stop), or None.
+
+    `on_skipped` gets the bytes of the range before it, in order.
+    """
     if start == 0:
         return 0
     position = start - 1
@@ -107,10 +115,11 @@ def _first_line(fd: int, start: int, stop: int) -> int | None:
         if not data:
             return None
         at = data.find(b"\n")
+        skipped = data if at < 0 else data[: at + 1]
+        on_skipped(skipped[max(0, start - position) :])
+        position += len(skipped)
         if at >= 0:
-            begin = position + at + 1
-            return begin if begin < stop else None
-        position += len(data)
+            return position if position < stop else None
     return None
 
 
@@ -127,6 +136,26 @@ def _line_end(fd: int, position: int, stop: int, size: int) -> int:
             return position + at + 1
         position += len(data)
     return position
+
+
+class _StreamDigest:
+    """The digest of a stream, made of the digests of its spans, as that of a plain file is."""
+
+    def __init__(self) -> None:
+        self._spans: list[str] = []
+        self._digest = start_digest()
+        self._size = 0
+
+    def add(self, cell: bytes) -> None:
+        """Add the next cell; a span is a whole number of cells."""
+        if self._size == SPAN:
+            self._spans.append(self._digest.hexdigest())
+            self._digest, self._size = start_digest(), 0
+        self._digest.update(cell)
+        self._size += len(cell)
+
+    def result(self) -> str:
+        return digest_list([*self._spans, self._digest.hexdigest()])
 
 
 class _StreamScan:
@@ -147,7 +176,9 @@ class _StreamScan:
         size = lines = 0
         head = tail = b""
         newlines: list[tuple[int, int]] = []
+        digest = _StreamDigest()
         for number, cell in enumerate(_cells(stream)):
+            digest.add(cell)
             self.pending[number] = cell
             head = head or cell[:HEAD]
             tail = (tail + cell)[-TAIL:]
@@ -161,7 +192,16 @@ class _StreamScan:
         hits, matched = merge_spans([self.collector.groups])
         saved = tuple(SavedCell(number * CELL, packed) for number, packed in sorted(self.saved.items()))
         return ScanResult(
-            hits, size, head, tail, self.collector.sampled, matched, saved, tuple(newlines), self.dropped_cells
+            hits,
+            size,
+            head,
+            tail,
+            self.collector.sampled,
+            matched,
+            saved,
+            tuple(newlines),
+            self.dropped_cells,
+            digest.result(),
         )
 
     def _feed(self, cell: bytes) -> None:

@@ -23,6 +23,7 @@ from triage.service.errors import install_handlers
 from triage.service.limits import RequestLimits
 from triage.service.log import RequestLog, ResponseCounts
 from triage.service.response_cache import ResponseCache
+from triage.service.store_condition import StoreCondition, WriteGuard
 from triage.service.work.job_files import make_upload_directories, upload_directory
 from triage.settings import Settings
 from triage.store import Store
@@ -65,12 +66,23 @@ class SecurityHeaders:
 
 
 def create_app(
-    settings: Settings, store: Store | None = None, response_counts: ResponseCounts | None = None
+    settings: Settings,
+    store: Store | None = None,
+    response_counts: ResponseCounts | None = None,
+    condition: StoreCondition | None = None,
 ) -> FastAPI:
     """Return the application. Without an open store it opens the one of the settings, and closes it at the end."""
-    open_store = store or Store.open(settings.store.path)
-    access.check_settings(settings, open_store)
-    state = ServiceState(settings, open_store, response_counts or ResponseCounts(), error_page=pages.ERROR_PAGE)
+    read_only = condition is not None and condition.get() != "writable"
+    open_store = store or Store.open(settings.store.path, read_only=read_only)
+    try:
+        access.check_settings(settings, open_store)
+    except BaseException:
+        if store is None:
+            open_store.close()
+        raise
+    condition = condition or StoreCondition("writable" if open_store.connections.writable else "read-only")
+    counts = response_counts or ResponseCounts()
+    state = ServiceState(settings, open_store, counts, condition, error_page=pages.ERROR_PAGE)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -89,7 +101,8 @@ def create_app(
         middleware=_middleware(state),
     )
     app.state.service = state
-    make_upload_directories(upload_directory(settings))
+    if condition.get() == "writable":
+        make_upload_directories(upload_directory(settings))
     install_handlers(app)
     for router in api.ROUTERS:
         app.include_router(router, prefix=openapi.PREFIX, responses=openapi.ERRORS)
@@ -111,6 +124,7 @@ def _middleware(state: ServiceState) -> list[Middleware]:
         Middleware(Authentication, state=state),
         Middleware(RequestLimits, web=web),
         Middleware(CsrfProtection, own_origins=frozenset({web.public_url.rstrip("/")} - {""})),
+        Middleware(WriteGuard, condition=state.condition),
         Middleware(ResponseCache, state=state),
     ]
     if web.oidc_issuer:  # Authlib keeps its state between the two requests of a sign-in in this short-lived cookie

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -19,9 +22,10 @@ from triage.service.sessions import Session
 from triage.settings.sections import Role, WebSettings
 from triage.store.tokens import Token
 
-CACHE_SECONDS = 2.0  # how long an answer of the store about a token or a session is used
+CACHE_SECONDS = 2.0  # how long an answer of the store is used while the store does not change: a token can expire
 CACHE_SIZE = 10_000
 WRONG_TOKENS_A_MINUTE = 30
+T = TypeVar("T")
 
 
 class Authentication:
@@ -34,8 +38,8 @@ class Authentication:
     def __init__(self, app: ASGIApp, state: ServiceState) -> None:
         self._app = app
         self._state = state
-        self._tokens: dict[str, tuple[float, Principal | None]] = {}
-        self._sessions: dict[str, tuple[float, bool]] = {}
+        self._tokens: _Cache[Principal | None] = _Cache(state)
+        self._sessions: _Cache[bool] = _Cache(state)
         self._wrong_tokens = TokenBuckets(WRONG_TOKENS_A_MINUTE)
         self._proxies = TrustedProxies(state.settings.web)
 
@@ -45,16 +49,19 @@ class Authentication:
             return
         headers = Headers(scope=scope)
         scope["triage.address"] = address = self._proxies.client_address(scope, headers)
-        authorization = headers.get("authorization")
-        if authorization is None:
-            user = await self._from_session(headers) or self._proxies.principal(scope, headers) or self._local_user()
-        else:
-            user = await self._from_token(authorization)
-            if user is None:
-                await error_response(Request(scope), self._refuse_token(address))(scope, receive, send)
-                return
+        user = await self._identify(scope, headers)
+        if user is None and "authorization" in headers:
+            await error_response(Request(scope), self._refuse_token(address))(scope, receive, send)
+            return
         scope["triage.principal"] = user
+        scope["triage.identify"] = partial(self._identify, scope, headers)  # for streams: they outlive a session
         await self._app(scope, receive, send)
+
+    async def _identify(self, scope: Scope, headers: Headers) -> Principal | None:
+        authorization = headers.get("authorization")
+        if authorization is not None:
+            return await self._from_token(authorization)
+        return await self._from_session(headers) or self._proxies.principal(scope, headers) or self._local_user()
 
     def _refuse_token(self, address: str) -> ServiceError:
         if self._wrong_tokens.take(address):
@@ -69,27 +76,21 @@ class Authentication:
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        key, now = hashlib.sha256(secret.strip().encode()).hexdigest(), time.monotonic()
-        cached = self._tokens.get(key)
-        if cached is None or now - cached[0] > CACHE_SECONDS:
-            token = await run_in_threadpool(self._state.store.tokens.verify, secret.strip())
-            if len(self._tokens) > CACHE_SIZE:
-                self._tokens.clear()
-            cached = self._tokens[key] = now, principal_from_token(token) if token is not None else None
-        return cached[1]
+        key = hashlib.sha256(secret.strip().encode()).hexdigest()
+        return await self._tokens.get(key, partial(self._verify_token, secret.strip()))
+
+    def _verify_token(self, secret: str) -> Principal | None:
+        token = self._state.store.tokens.verify(secret)
+        return principal_from_token(token) if token is not None else None
 
     async def _from_session(self, headers: Headers) -> Principal | None:
         session = self._state.session_cookies.read(headers)
         return session.principal if session is not None and await self._is_active(session) else None
 
     async def _is_active(self, session: Session) -> bool:
-        now = time.monotonic()
-        cached = self._sessions.get(session.id)
-        if cached is None or now - cached[0] > CACHE_SECONDS:
-            if len(self._sessions) > CACHE_SIZE:
-                self._sessions.clear()
-            cached = self._sessions[session.id] = now, await run_in_threadpool(self._is_active_in_store, session)
-        return cached[1]
+        if session.id in self._state.ended_sessions:
+            return False
+        return await self._sessions.get(session.id, partial(self._is_active_in_store, session))
 
     def _is_active_in_store(self, session: Session) -> bool:
         """Return whether the session was not signed out and its token may still be used."""
@@ -97,6 +98,26 @@ class Authentication:
             return False
         token = self._state.store.tokens.get(session.token) if session.token is not None else None
         return session.token is None or (token is not None and token.is_valid(time.time()))
+
+
+class _Cache(Generic[T]):
+    """Answers of the store, used until any process writes to it, so that a sign-out or a revocation counts at once."""
+
+    def __init__(self, state: ServiceState) -> None:
+        self._service_data = state.store.service_data
+        self._answers: dict[str, tuple[tuple[object, ...], float, T]] = {}
+
+    async def get(self, key: str, read: Callable[[], T]) -> T:
+        """Return the answer of `read`, or the one that is known. Call from the event loop's thread."""
+        version, now = self._service_data.get_data_version(), time.monotonic()
+        cached = self._answers.get(key)
+        if cached is not None and cached[0] == version and now - cached[1] <= CACHE_SECONDS:
+            return cached[2]
+        answer = await run_in_threadpool(read)
+        if len(self._answers) > CACHE_SIZE:
+            self._answers.clear()
+        self._answers[key] = version, now, answer
+        return answer
 
 
 class TrustedProxies:

@@ -6,6 +6,7 @@ def get_thing(store: StoreDep, user: Viewer) -> Response: ...
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -14,12 +15,14 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 
+from triage.base.errors import ReadOnlyStoreError
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
 from triage.service.access import Principal, is_sign_in_required
 from triage.service.errors import ServiceError
 from triage.service.log import ResponseCounts
 from triage.service.sessions import SessionCookies
+from triage.service.store_condition import StoreCondition
 from triage.settings import Settings
 from triage.settings.sections import Role
 from triage.store import Store
@@ -34,19 +37,21 @@ class ServiceState:
     settings: Settings
     store: Store
     response_counts: ResponseCounts
+    condition: StoreCondition = field(default_factory=StoreCondition)
     started: float = field(default_factory=time.time)
     is_sign_in_required: bool = field(init=False)
     session_cookies: SessionCookies = field(init=False)
     # (request, status, code, message, hint) -> the page for a browser; None: JSON for everybody.
     error_page: Callable[[Request, int, str, str, str], Response] | None = None
     oidc_client: Any = None  # Authlib's client, made on first use
+    ended_sessions: set[str] = field(default_factory=set)  # of a read-only store, which cannot remember them
     _catalog: Catalog | None = None
     _catalog_loaded_at: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         web = self.settings.web
-        secret = web.secret.get_secret_value().encode() or self.store.service_data.get_secret("cookies")
+        secret = web.secret.get_secret_value().encode() or cookie_secret(self.store)
         self.session_cookies = SessionCookies(secret, web.session_hours, web.public_url.startswith("https://"))
         self.is_sign_in_required = is_sign_in_required(self.settings, self.store)
 
@@ -60,6 +65,14 @@ class ServiceState:
                     self._catalog = catalog
             assert self._catalog is not None
             return self._catalog
+
+
+def cookie_secret(store: Store) -> bytes:
+    """Return the key of the session cookies; one for this run if a read-only store has none."""
+    try:
+        return store.service_data.get_secret("cookies")
+    except ReadOnlyStoreError:
+        return secrets.token_bytes(32)
 
 
 def get_state(request: Request) -> ServiceState:

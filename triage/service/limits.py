@@ -19,7 +19,7 @@ from triage.settings.sections import WebSettings
 
 HEADER_BYTES = 16 << 10
 HEADER_COUNT = 100
-SLOWEST_BYTES_A_SECOND = 1024  # of a body, after its first `slow_seconds`
+SLOWEST_BYTES_A_SECOND = 1024  # of a body, after its first `slow_seconds`, and of a response that is read
 UPLOAD_PATHS = lazy_re(r"/api/v1/uploads(?:/|$)|/upload$")  # uploads.py limits their size
 MAX_CLIENTS = 10_000
 CLOSE = {"Connection": "close"}

@@ -131,7 +131,8 @@ class StoreGeneration:
     def __init__(self, state: ServiceState) -> None:
         self._service_data = state.store.service_data
         self._lock = threading.Lock()
-        self._data_version, self._generation = -1, 0
+        self._data_version: tuple[object, ...] = ()
+        self._generation = 0
 
     def current(self) -> int:
         """Return the count. Call from the event loop's thread: its connection never writes, so it sees all writes."""

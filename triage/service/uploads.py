@@ -5,18 +5,22 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
+from triage.evidence.redact import redact
 from triage.service.access import Principal
 from triage.service.dependencies import ServiceState
 from triage.service.errors import ServiceError
 from triage.service.multipart import CLOSE, FORM_OVERHEAD_BYTES, MultipartUpload, upload_too_large
+from triage.service.upload_quota import reserve_upload
 from triage.service.work import job_files
 from triage.store.tasks import Task
 
@@ -32,6 +36,27 @@ async def receive_form(request: Request, state: ServiceState, user: Principal) -
         raise upload_too_large(tasks)
     root = await run_in_threadpool(check_capacity, state, expected)
     form = MultipartUpload(tasks, root, request.headers.get("content-type", ""))
+    claim, declared = f"form-{secrets.token_hex(12)}", expected if length else tasks.upload_bytes
+    async with _reserved(state, root, claim, user, declared):
+        files = await _receive_files(request, state, root, form)
+    return await run_in_threadpool(queue_files, state, user, files, form.fields.get("name"))
+
+
+@asynccontextmanager
+async def _reserved(state: ServiceState, root: Path, name: str, user: Principal, declared: int) -> AsyncIterator[None]:
+    """Reserve an upload; counting and locking files is work for a thread."""
+    reservation = reserve_upload(state.settings.tasks, root, name, user.client_key or user.name, declared)
+    await run_in_threadpool(reservation.__enter__)
+    try:
+        yield
+    finally:
+        reservation.__exit__(None, None, None)
+
+
+async def _receive_files(
+    request: Request, state: ServiceState, root: Path, form: MultipartUpload
+) -> list[tuple[str, str]]:
+    """Write the files of a form to disk. Returns (SHA-256, name) of each."""
     try:
         async for batch in batches(request.stream()):
             await run_in_threadpool(form.feed, batch)
@@ -47,8 +72,7 @@ async def receive_form(request: Request, state: ServiceState, user: Principal) -
     except BaseException:
         form.delete_files()
         raise
-    files = [(part.hash.hexdigest(), str(part.filename)) for part in named]
-    return await run_in_threadpool(queue_files, state, user, files, form.fields.get("name"))
+    return [(part.hash.hexdigest(), str(part.filename)) for part in named]
 
 
 async def batches(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -82,7 +106,7 @@ def upload_progress(state: ServiceState, digest: str) -> tuple[int, bool]:
 
 
 async def append_upload(
-    state: ServiceState, digest: str, offset: int, length: int, body: AsyncIterator[bytes]
+    state: ServiceState, user: Principal, digest: str, offset: int, length: int, body: AsyncIterator[bytes]
 ) -> tuple[int, bool]:
     """Continue an upload at `offset`; what came before a disconnect stays. Returns the progress; or ServiceError."""
     if length > state.settings.tasks.upload_bytes:
@@ -91,6 +115,13 @@ async def append_upload(
     received, is_complete = await run_in_threadpool(upload_progress, state, digest)
     if is_complete:
         return received, True
+    async with _reserved(state, root, digest, user, length):
+        return await _receive_upload(state, root, digest, offset, length, body)
+
+
+async def _receive_upload(
+    state: ServiceState, root: Path, digest: str, offset: int, length: int, body: AsyncIterator[bytes]
+) -> tuple[int, bool]:
     path = job_files.partial_path(root, digest)
     with open(path, "ab") as file:
         received = await _append_body(file, offset, length, body)
@@ -157,7 +188,7 @@ def queue_files(state: ServiceState, user: Principal, files: Sequence[tuple[str,
         raise ServiceError(400, message, hint="send an archive instead of many files")
     root = job_files.upload_directory(state.settings)
     listed: list[dict[str, Any]] = []
-    for (digest, _), safe_name in zip(files, job_files.safe_names([name for _, name in files]), strict=True):
+    for (digest, _), safe_name in zip(files, job_files.safe_names([redact(name) for _, name in files]), strict=True):
         upload = state.store.service_data.get_upload(digest)
         if upload is None or not job_files.blob_path(root, digest).exists():
             hint = "upload the file first, then try again"
@@ -179,7 +210,7 @@ def queue_source(state: ServiceState, user: Principal, source: str, job: str | N
 def _queue(state: ServiceState, user: Principal, payload: Mapping[str, Any], name: str) -> Task:
     """Return the task that waits or runs for the same payload, or a new one."""
     check_capacity(state)
-    payload = {**payload, "name": " ".join(name.split())[:200]}
+    payload = {**payload, "name": redact(" ".join(name.split()))[:200]}
     tasks = state.store.tasks
     same = tasks.find_same("ingest", payload)
     return same or tasks.add("ingest", payload, actor=user.name, most=state.settings.tasks.attempts)

@@ -29,6 +29,13 @@ class StoreSettings(Section):
     path: Path | None = Field(
         default=None, description="file of the store, also set by TRIAGE_STORE; default: in the user's data directory"
     )
+    check_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        le=3600,
+        description="longest check of the store's pages, at the start of `triage serve` and after a process died; "
+        "0: none",
+    )
 
 
 class CatalogSettings(Section):
@@ -71,9 +78,16 @@ class WebSettings(Section):
     changes_a_minute: int = Field(default=120, ge=1, description="changing requests per minute of one client")
     body_bytes: int = Field(default=1 << 20, ge=1024, description="largest request body, except for uploads")
     slow_seconds: float = Field(
-        default=20.0, gt=0, le=600, description="longest pause in a request body before it is refused"
+        default=20.0,
+        gt=0,
+        le=600,
+        description="longest time for the headers of a request, pause in its body, and wait for a client that reads "
+        "nothing",
     )
-    connections: int = Field(default=1000, ge=1, description="open connections per process")
+    connections: int = Field(default=1000, ge=2, description="open connections per process")
+    client_connections: int = Field(
+        default=200, ge=1, description="open connections per process from one address, except trusted proxies"
+    )
     log_requests: bool = Field(default=True, description="log each request")
     trusted_proxies: tuple[str, ...] = Field(default=(), description="addresses or networks of the reverse proxy")
     proxy_user: str = Field(default="", description="header in which a trusted proxy sends the user; empty: none")
@@ -110,6 +124,17 @@ class TaskSettings(Section):
     uploads: Path | None = Field(default=None, description="directory of uploads; default: `uploads` next to the store")
     upload_bytes: int = Field(default=2048 * MIB, ge=1, description="largest upload")
     upload_files: int = Field(default=100, ge=1, le=10_000, description="most files in one upload")
+    open_uploads: int = Field(default=64, ge=1, description="uploads in progress")
+    client_open_uploads: int = Field(
+        default=16, ge=1, description="uploads in progress of one client (token, session or address)"
+    )
+    open_bytes: int = Field(
+        default=32 << 30, ge=1, description="bytes that incomplete uploads declare together, also interrupted ones"
+    )
+    client_open_bytes: int = Field(default=8 << 30, ge=1, description="the same for one client")
+    partial_hours: float = Field(
+        default=24.0, gt=0, le=24 * 30, description="hours until an interrupted upload is deleted"
+    )
     keep_days: float = Field(default=7.0, ge=0, description="days until an upload is deleted")
     disk_free: int = Field(default=512 * MIB, ge=0, description="uploads are refused below this much free disk space")
     waiting: int = Field(default=200, ge=1, description="uploads are refused while this many tasks wait")

@@ -6,11 +6,14 @@ damage matter most in a log. Nothing here raises: a stream ends early and gives 
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from typing import NamedTuple
 
 PIECE = 256 * 1024
+LEAST_HOLE = 64 << 20
+"""Bytes of a hole in a file that is skipped. Shorter ones are read as the NULs that they are."""
 _MAX_OFFSET = 1 << 62
 """Beyond any file, and still an offset the system takes (headers may claim more)."""
 
@@ -135,16 +138,27 @@ class MemoryStream(ByteStream):
 
 
 class FileStream(ByteStream):
-    """A regular file, with seeking to any offset. An I/O error ends it with `damage`."""
+    """A regular file, with seeking to any offset. An I/O error ends it with `damage`.
 
-    def __init__(self, path: str) -> None:
+    With `skips_holes` a hole of the file system is read as one NUL: a terabyte of nothing takes no time.
+    """
+
+    def __init__(self, path: str, *, skips_holes: bool = False) -> None:
         super().__init__()
+        self._skips_holes = skips_holes
+        self._fd = -1  # Python closes this object also when there is no file to open
         self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
         self._offset = 0
 
     def _read_piece(self) -> bytes:
         try:
-            piece = os.pread(self._fd, PIECE, self._offset)
+            length = PIECE
+            if self._skips_holes:
+                if (after := _end_of_hole(self._fd, self._offset)) > self._offset:
+                    self._offset = after
+                    return b"\0"
+                length = min(PIECE, _distance_to_hole(self._fd, self._offset))
+            piece = os.pread(self._fd, length, self._offset)
         except OSError as error:
             self.damage = Damage("unreadable", f"reading failed after {self._offset:,} bytes: {error.strerror}")
             return b""
@@ -173,6 +187,38 @@ class FileStream(ByteStream):
 
     def close(self) -> None:
         """Close the file."""
-        if not self.closed:
+        if self._fd >= 0:
             os.close(self._fd)
+            self._fd = -1
         super().close()
+
+
+def _end_of_hole(fd: int, offset: int) -> int:
+    """Return where the hole at `offset` ends; `offset` itself if there is data, or only a short hole."""
+    try:
+        after = os.lseek(fd, offset, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a file system without holes
+            return offset
+        after = max(offset, os.fstat(fd).st_size)  # the rest is one hole
+    return after if after - offset >= LEAST_HOLE else offset
+
+
+def _distance_to_hole(fd: int, offset: int) -> int:
+    """Return the number of bytes before the next large hole, at least PIECE if it is not near."""
+    try:
+        hole = os.lseek(fd, offset, os.SEEK_HOLE)
+    except OSError:
+        return PIECE
+    return hole - offset if hole > offset and _end_of_hole(fd, hole) > hole else PIECE
+
+
+def has_large_hole(fd: int, status: os.stat_result) -> bool:
+    """Whether a file has a hole of LEAST_HOLE bytes or more at its first hole; cheap for files that lie on disk."""
+    if not hasattr(os, "SEEK_HOLE") or status.st_size - status.st_blocks * 512 < LEAST_HOLE - status.st_blksize:
+        return False
+    try:
+        first = os.lseek(fd, 0, os.SEEK_HOLE)
+    except OSError:
+        return False
+    return _end_of_hole(fd, first) > first

@@ -6,7 +6,7 @@ import re
 
 from triage.base.lazy_re import lazy_re
 from triage.sources.environment_dumps import is_environment
-from triage.sources.interface import NUMBERED, FileKind
+from triage.sources.interface import FRAMED, NUMBERED, FileKind
 
 SNIFF = 4 * 1024
 """Bytes that settle most files."""
@@ -88,6 +88,11 @@ def classify(head: bytes) -> tuple[FileKind, str | None]:
 
         if has_line_numbers(head):
             return _text_or_environment(remove_line_numbers(head), len(head) < HEAD), NUMBERED
+    if _may_have_line_frames(head):
+        from triage.sources.line_frames import has_line_frames, remove_line_frames
+
+        if has_line_frames(head):
+            return _text_or_environment(remove_line_frames(head), len(head) < HEAD), FRAMED
     return ("binary", None) if is_binary(head) else ("text", "utf-8")
 
 
@@ -111,7 +116,7 @@ def is_binary(head: bytes) -> bool:
 
     A log with a few NULs or in another charset is text.
     """
-    if _is_plain(head):
+    if _is_plain(head) or _is_padded_text(head):
         return False
     control = len(head) - len(head.translate(None, _CONTROL))
     if control * 25 <= len(head):
@@ -119,6 +124,12 @@ def is_binary(head: bytes) -> bool:
     if control * 10 > len(head) * 3 or b"\n" not in head:
         return True
     return (len(head) - len(head.translate(None, _HIGH))) * 5 > len(head)
+
+
+def _is_padded_text(head: bytes) -> bool:
+    """Whether it is text before or behind NULs only: a file system lost the last blocks, or a writer padded."""
+    text = head.strip(b"\0")
+    return b"\n" in text and _is_plain(text) and text.translate(None, _CONTROL) == text
 
 
 def _is_plain(head: bytes) -> bool:
@@ -151,6 +162,10 @@ def _classify_by_magic(head: bytes) -> FileKind | None:
 
 def _may_have_line_numbers(head: bytes) -> bool:
     return head[:1] in b" 123456789" and b"\t" in head[:14]
+
+
+def _may_have_line_frames(head: bytes) -> bool:
+    return head[:64].lstrip()[:2] in (b"\xe2\x94", b"\xe2\x95")
 
 
 def _may_be_joined(head: bytes) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from triage.model.evidence import Warning
+from triage.sources.bytestream import has_large_hole
 from triage.sources.classify import HEAD, SNIFF, classify, is_binary, needs_more
 from triage.sources.expand import ADVICE
 from triage.sources.interface import (
@@ -168,9 +169,10 @@ def classify_file(path: str, name: str, status: os.stat_result) -> File:
         kind, encoding = classify(head)
         if kind == "binary" and not head.strip(b"\0"):
             kind, encoding = _classify_tail(fd, status.st_size)
+        is_sparse = kind == "text" and has_large_hole(fd, status)
     finally:
         os.close(fd)
-    return File(printable_name(name), path, kind, status.st_size, status.st_mtime, encoding)
+    return File(printable_name(name), path, kind, status.st_size, status.st_mtime, encoding, is_sparse)
 
 
 def _classify_tail(fd: int, size: int) -> tuple[FileKind, str | None]:
@@ -256,7 +258,7 @@ def _suggest_path(path: str) -> str:
 def _spool_standard_input(limits: Limits, stdin: BinaryIO | None, warnings: WarningLimiter) -> File:
     path = spool_stdin(stdin, limits, warnings)
     file = classify_file(path, "-", os.stat(path))
-    return File("-", path, file.kind, file.size, None, file.encoding)
+    return File("-", path, file.kind, file.size, None, file.encoding, file.is_sparse)
 
 
 _UNSUPPORTED: frozenset[FileKind] = frozenset(ADVICE)

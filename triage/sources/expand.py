@@ -6,6 +6,7 @@ The readers here need no unpacking; those of compressed files and archives are i
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
@@ -13,6 +14,7 @@ from triage.model.evidence import Source
 from triage.sources.bytestream import ByteStream, Damage
 from triage.sources.classify import HEAD, classify
 from triage.sources.interface import (
+    FRAMED,
     KINDS,
     NUMBERED,
     File,
@@ -67,6 +69,7 @@ class Expansion:
         self._readers = readers
         self._spent = 0
         self._members = 0
+        self._names: Counter[str] = Counter()
 
     def expand(self, item: ReaderInput) -> Iterator[OpenedSource]:
         """Yield the sources in `item`, by the first reader that takes its kind."""
@@ -110,6 +113,18 @@ class Expansion:
             self.is_over = True
         return not self.is_over
 
+    def name_member(self, item: ReaderInput, name: str) -> str:
+        """Return the name of a member of an archive; the second of one name is `archive!/2/name`.
+
+        An archive may hold several members of one name. Without names of their own, one text would replace another.
+        """
+        first = path = f"{item.name}!/{name}"
+        while path in self._names:
+            self._names[first] += 1
+            path = f"{item.name}!/{self._names[first]}/{name}"
+        self._names[path] = 1
+        return path
+
     def refuse_if_too_deep(self, item: ReaderInput) -> bool:
         """Report an archive that is nested in more archives than allowed; return whether it is."""
         if item.archives < self.limits.max_depth:
@@ -129,7 +144,7 @@ class Expansion:
 
 def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) -> Iterator[OpenedSource]:
     """Yield the sources in a file, which is opened only if its bytes cannot be read in place."""
-    source = source_in_place(file)
+    source = None if file.is_sparse else source_in_place(file)
     if source:
         yield source, None
         return
@@ -137,7 +152,7 @@ def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) ->
 
     warnings = WarningLimiter(warn, source_name=file.name)
     try:
-        stream = FileStream(file.path)
+        stream = FileStream(file.path, skips_holes=file.is_sparse)
     except OSError as error:
         warnings.add("unreadable", file.name, f"skipped, because it cannot be opened: {error.strerror}")
         return
@@ -175,25 +190,33 @@ class PlainReader:
 
     def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
         """Yield the one source."""
-        from triage.sources.stream_views import (  # most plain files are read in place, without any of this
-            CappedStream,
-            TranscodedStream,
-        )
+        from triage.sources.stream_views import CappedStream  # most plain files are read in place
 
         stream: ByteStream = CappedStream(item.stream, expansion.limits.max_member_bytes)
         size = item.size
-        if item.encoding == NUMBERED:
-            from triage.sources.line_numbers import UnnumberedStream
-
-            stream, size = UnnumberedStream(stream), None
-        elif item.encoding and is_wide(item.encoding):
-            stream, size = TranscodedStream(stream, item.encoding), None
+        if item.encoding and is_wide(item.encoding):
+            stream, size = _decode(stream, item.encoding), None
         try:
             yield Source(item.name, KINDS[item.kind], size, None, item.mtime), cast(BinaryIO, stream)
         finally:
             # Damage of the stream below is reported by the reader that created it.
             if stream.damage is not item.stream.damage:
                 expansion.report_damage(item.name, stream.damage)
+
+
+def _decode(stream: ByteStream, encoding: str) -> ByteStream:
+    """Return the stream as UTF-8 without numbers and frames of its lines."""
+    if encoding == NUMBERED:
+        from triage.sources.line_numbers import UnnumberedStream
+
+        return UnnumberedStream(stream)
+    if encoding == FRAMED:
+        from triage.sources.line_frames import UnframedStream
+
+        return UnframedStream(stream)
+    from triage.sources.stream_views import TranscodedStream
+
+    return TranscodedStream(stream, encoding)
 
 
 class UnsupportedReader:

@@ -54,7 +54,8 @@ class File:
 
     `name` is printable and is what the user would open, `path` is what the operating system opens (the two differ for
     standard input and for names that are not UTF-8). `size` is in bytes, `mtime` in seconds since the epoch.
-    `encoding` is set for text: utf-8, utf-16-le, utf-16-be, utf-32-le, utf-32-be, or NUMBERED.
+    `encoding` is set for text: utf-8, utf-16-le, utf-16-be, utf-32-le, utf-32-be, NUMBERED or FRAMED. `is_sparse`: a
+    text with a large hole, which is not read.
     """
 
     name: str
@@ -63,6 +64,7 @@ class File:
     size: int
     mtime: float | None = None
     encoding: str | None = None
+    is_sparse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,17 @@ def source_in_place(file: File) -> Source | None:
 
 NUMBERED = "utf-8-numbered"
 """The encoding of text with a number before each line, as `cat -n` writes it."""
+FRAMED = "utf-8-framed"
+"""The encoding of text with a bar on both sides of each line, as k9s shows it."""
 
 
 def is_wide(encoding: str | None) -> bool:
     """Whether the text must be converted to UTF-8."""
     return encoding is not None and encoding != "utf-8"
+
+
+_LONGEST_NAME = 1024
+"""Characters of a member's name that are kept: an archive of names of megabytes must not fill the memory."""
 
 
 class WarningLimiter:
@@ -155,9 +163,9 @@ def printable_name(name: str) -> str:
 def member_name(name: str) -> str:
     """Return an archive member's name for display; never use it to open anything.
 
-    `/etc/x`, `../../etc/x` and `./etc/x` are all `etc/x`.
+    `/etc/x`, `../../etc/x` and `./etc/x` are all `etc/x`. Of an absurdly long name the end remains.
     """
-    parts = [part for part in name.split("/") if part not in ("", ".", "..")]
+    parts = [part for part in name[-_LONGEST_NAME:].split("/") if part not in ("", ".", "..")]
     return printable_name("/".join(parts)) or "?"
 
 

@@ -6,7 +6,6 @@ lines are where its writer ended.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from triage.base.lazy_re import lazy_re
@@ -35,13 +34,10 @@ class JoinedReader:
     def read(self, item: ReaderInput, expansion: Expansion) -> Iterator[OpenedSource]:
         """Yield the sources in the order of the headings."""
         sections = _Sections(item.stream)
-        counts: Counter[str] = Counter()
         while (name := sections.next_name()) is not None and expansion.count_member(item):
-            counts[name] += 1
-            folder = f"{counts[name]}/" if counts[name] > 1 else ""
             stream = _SectionStream(sections)
             inner = expansion.input_for(
-                item, stream, name=f"{item.name}!/{folder}{name}", size=None, archives=item.archives + 1
+                item, stream, name=expansion.name_member(item, name), size=None, archives=item.archives + 1
             )
             yield from expansion.expand(inner)
             while stream.read1(PIECE):

@@ -150,9 +150,9 @@ class TarReader:
                 expansion.report_damage(item.name, members.damage or _missing_end_damage(members))
 
     def _member(self, item: ReaderInput, info: tarfile.TarInfo, expansion: Expansion) -> Iterator[OpenedSource]:
-        name = f"{item.name}!/{member_name(info.name)}"
         if info.isdir():
             return
+        name = expansion.name_member(item, member_name(info.name))
         if not info.isreg():
             expansion.warnings.add(
                 "special-member", name, f"skipped, because it is {_describe_special(info)}, not a file"

@@ -255,9 +255,9 @@ def _is_checkpoint(infos: list[zipfile.ZipInfo]) -> bool:
 
 def _member(item: ReaderInput, entry: ZipEntry, stream: ByteStream, expansion: Expansion) -> Iterator[OpenedSource]:
     """Yield the sources of the member whose data `stream` is at."""
-    name = display_name(item, entry)
     if entry.name.endswith("/"):
         return
+    name = expansion.name_member(item, member_name(entry.name))
     if refused := _refusal(entry):
         code, reason = refused
         expansion.warnings.add(code, name, f"skipped, because {reason}")

@@ -104,7 +104,7 @@ def _unwrap_journal(line: bytes) -> bytes:
         fields = json.loads(line)
         message = fields["MESSAGE"]
         text = bytes(message) if isinstance(message, list) else str(message).encode("utf-8", "replace")
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return line + b"\n"
     return line + b"\n" if message is None else _with_prefix({key: str(value) for key, value in fields.items()}, text)
 

@@ -47,9 +47,14 @@ class Store:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str] | None = None, *, create: bool = True, engine: ClusterEngine | None = None
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        engine: ClusterEngine | None = None,
     ) -> Store:
-        """Open the store at `path`, or at `store_path()`; without `create` it must exist.
+        """Open the store at `path`, or at `store_path()`; without `create`, or with `read_only`, it must exist.
 
         A store of an older version is migrated. Raises StoreError when it cannot be used, OptionError when TRIAGE_STORE
         is off.
@@ -60,7 +65,7 @@ class Store:
                 f"{VARIABLE} is {OFF}, so there is no store",
                 hint="name a store with --store FILE, or unset the variable",
             )
-        connections = Connections(file, create=create)
+        connections = Connections(file, create=create, read_only=read_only)
         try:
             migrations.migrate(connections)
         except BaseException:

@@ -39,6 +39,16 @@ def write_entry(
     return done.lastrowid
 
 
+def machine_user() -> str:
+    """Return the user of this machine, who acts where nobody else is named."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
 class Audit:
     """The audit log of a store."""
 

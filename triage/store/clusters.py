@@ -73,7 +73,7 @@ class Clusters:
             self._rules_current = not rekeying.is_due(db, self.engine)
         if not self._rules_current:  # checked again next time, since this transaction may be rolled back
             rekeying.rekey(db, self.engine)
-        key = rekeying.with_store_key(print_, diagnosis.job.id).key
+        key = rekeying.with_store_key(print_, incident).key
         if db.execute("SELECT 1 FROM cluster_key WHERE key = ?", (key,)).fetchone() is None:
             self._new_key(db, key, print_, finding, when)
         if count:

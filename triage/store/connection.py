@@ -15,25 +15,29 @@ from pathlib import Path
 from typing import Any
 
 from triage.base.errors import StoreError
+from triage.store.store_errors import OTHER_FILE, explain_error, explain_read_only
 
 BUSY_SECONDS = 30.0
 APPLICATION = 0x74726961  # "tria": marks our files among those of other programs
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p")
-_OTHER_FILE = "name another file with --store, or use --no-store to continue without a store"
 
 Row = sqlite3.Row
 
 
 class Connections:
-    """The store's file, with one connection per thread. `read` and `write` work in every thread."""
+    """The store's file, with one connection per thread. `read` and `write` work in every thread.
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
+    With `read_only` nothing is written, also where the file could be.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True, read_only: bool = False) -> None:
         self.path = path
+        self._read_only = read_only
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        self.writable = True
-        if create:
+        self.writable = not read_only
+        if create and not read_only:
             _create_file(path)
         elif not path.exists():
             raise StoreError(
@@ -45,6 +49,9 @@ class Connections:
     def get(self) -> sqlite3.Connection:
         """Return this thread's connection, opened at its first use."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and self._is_outdated():
+            self._discard(connection)
+            connection = None
         if connection is None:
             with self.translate_errors():
                 connection = self._local.connection = self._open()
@@ -72,6 +79,8 @@ class Connections:
         if connection.in_transaction:
             yield connection
             return
+        if not self.writable:
+            raise explain_read_only(self.path)
         with self.translate_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -86,6 +95,12 @@ class Connections:
         """Execute one statement in a write transaction; return the number of rows that it changed."""
         with self.write() as db:
             return db.execute(sql, arguments).rowcount
+
+    def data_version(self) -> tuple[object, ...]:
+        """Return what changes with every commit of another connection than this thread's."""
+        with self.translate_errors():
+            count = self.get().execute("PRAGMA data_version").fetchone()[0]
+        return self._local.state, count
 
     def close(self) -> None:
         """Close the connections of all threads."""
@@ -105,13 +120,15 @@ class Connections:
             raise explain_error(error, self.path) from error
 
     def _open(self) -> sqlite3.Connection:
-        self.writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
-        mode = "rw"
-        if not self.writable:
-            log = Path(f"{self.path}-wal")
+        can_write = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+        self.writable = can_write and not self._read_only
+        mode = "rw" if self.writable else "ro"
+        self._local.state = None
+        if not can_write and not self._log_size():
             # In a read-only directory SQLite cannot create its shared memory. Without a write-ahead log the file alone
-            # is complete.
-            mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
+            # is complete, until somebody else writes it.
+            mode = "ro&immutable=1"
+            self._local.state = self._file_state()
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}",
             uri=True,
@@ -125,6 +142,30 @@ class Connections:
             connection.execute("PRAGMA synchronous = FULL")  # stored data survives a power cut
         return connection
 
+    def _log_size(self) -> int:
+        with suppress(OSError):
+            return os.stat(f"{self.path}-wal").st_size
+        return 0
+
+    def _file_state(self) -> tuple[int, ...] | None:
+        """Return what changes when another process writes the file."""
+        with suppress(OSError):
+            status = os.stat(self.path)
+            return status.st_ino, status.st_size, status.st_mtime_ns, self._log_size()
+        return None
+
+    def _is_outdated(self) -> bool:
+        """Whether the file changed below a connection that takes it for unchangeable."""
+        state = getattr(self._local, "state", None)
+        return state is not None and state != self._file_state()
+
+    def _discard(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            self._all.remove(connection)
+        with suppress(sqlite3.Error):
+            connection.close()
+        self._local.connection = None
+
 
 def _create_file(path: Path) -> None:
     """Create an empty file that only its owner may read, if there is none."""
@@ -134,7 +175,7 @@ def _create_file(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
-        raise StoreError(f"the store cannot be created: {error.strerror}", hint=_OTHER_FILE, path=str(path)) from None
+        raise StoreError(f"the store cannot be created: {error.strerror}", hint=OTHER_FILE, path=str(path)) from None
 
 
 def is_network_file(path: Path) -> bool:
@@ -156,42 +197,3 @@ def is_network_file(path: Path) -> bool:
         ):
             best, kind = parts[4], right.split()[0]
     return kind in _SHARED
-
-
-def explain_error(error: sqlite3.Error, path: Path) -> StoreError:
-    """Return the error as a StoreError with what to do."""
-    name = getattr(error, "sqlite_errorname", "") or ""
-    for prefix, message, hint in _KINDS:
-        if name.startswith(prefix):
-            return StoreError(f"{message} ({error})", hint=hint, path=str(path))
-    return StoreError(f"the store failed: {error}", hint="run `triage db check` to check the file", path=str(path))
-
-
-_KINDS = (
-    (
-        "SQLITE_CORRUPT",
-        "the store's file is damaged",
-        "run `triage db check` for details, save what can be read with `triage db export`, then move the file away",
-    ),
-    (
-        "SQLITE_NOTADB",
-        "this file is not a store",
-        "name the store's file with --store, or move this file away so that triage creates a new one",
-    ),
-    (
-        "SQLITE_FULL",
-        "the disk is full; nothing of this was stored",
-        "free some space, or name a file on another disk with --store",
-    ),
-    ("SQLITE_READONLY", "the store is read-only", _OTHER_FILE),
-    ("SQLITE_BUSY", "another process has locked the store for too long", "try again; `fuser FILE` names the process"),
-    ("SQLITE_LOCKED", "another connection has locked the store", "try again"),
-    ("SQLITE_CANTOPEN", "the store cannot be opened", _OTHER_FILE),
-    (
-        "SQLITE_IOERR",
-        "the disk failed",
-        "check the disk (dmesg, df), then run `triage db check`",
-    ),
-    ("SQLITE_PERM", "permission denied for the store", _OTHER_FILE),
-    ("SQLITE_TOOBIG", "this is too large for the store", "ingest it with --no-store"),
-)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 
@@ -83,6 +84,7 @@ class TextIndex:
     def __init__(self, documents: Sequence[tuple[str, str, str]]) -> None:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._db.close)  # a cache may drop an index that another thread still searches
         self._db.execute(
             "CREATE VIRTUAL TABLE d USING fts5 (name, title, body, tokenize = 'porter unicode61 remove_diacritics 2')"
         )

@@ -1,4 +1,7 @@
-"""Store incidents and read them: the same files are the same incident, however often they are ingested."""
+"""Store incidents and read them: the same files are the same incident, however often they are ingested.
+
+The id of a job is the digest of what was read. An incident is known by all of it; its own id is the first digits.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,22 @@ import dataclasses
 import json
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from triage.base.errors import NotFoundError, OptionError
 from triage.evidence.redact import count_redactions, redact_all
 from triage.model import INCONCLUSIVE, Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
-from triage.store import codec, fts_index, outbox
+from triage.store import audit, codec, fts_index
 from triage.store.clusters import Clusters
 from triage.store.connection import Connections
+from triage.store.verdict_changes import Occasion, current_cause, record_change
 
 EARLIEST = 946_684_800.0  # 2000: an earlier time is from a clock that was never set
 MOST_RANKS = 4096  # rows of one incident in blamed_rank and in host
 MOST_WARNINGS = 200
+ID_DIGITS = 12  # of the job's digest, and more where another job begins with the same ones
 _DEVICES = ("busid", "pci", "gpu", "device")
 COLUMNS = (
     "i.num, i.id, i.job, j.name AS job_name, j.path, i.verdict, i.title, i.signature, k.cluster, c.name, i.domain, "
@@ -54,20 +59,25 @@ class Incidents:
         self._db = connections
         self.clusters = clusters
 
-    def add(self, diagnosis: Diagnosis, *, now: float | None = None) -> StoreResult:
-        """Store a diagnosis as a new incident, or replace the diagnosis of a known one and record the change."""
+    def add(self, diagnosis: Diagnosis, *, actor: str | None = None, now: float | None = None) -> StoreResult:
+        """Store a diagnosis as a new incident, or replace the diagnosis of a known one and record the change.
+
+        `actor` goes to the audit log if the verdict changes; by default it is the user of this machine.
+        """
         diagnosis = redact_all(diagnosis)
         when = time.time() if now is None else now
-        digest = codec.diagnosis_digest(diagnosis)
-        identifier = "i-" + diagnosis.job.id.removeprefix("j-")
+        digest, job = codec.diagnosis_digest(diagnosis), diagnosis.job.id
         with self._db.write() as connection:
-            known = connection.execute("SELECT num, digest, seen FROM incident WHERE id = ?", (identifier,)).fetchone()
+            query = "SELECT num, id, digest, seen FROM incident WHERE job = ?"
+            known = connection.execute(query, (job,)).fetchone()
+            identifier = _choose_id(connection, job) if known is None else known["id"]
             if known is not None:
                 connection.execute(
                     "UPDATE incident SET seen = seen + 1, seen_at = ? WHERE num = ?", (when, known["num"])
                 )
             if known is None or known["digest"] != digest:
-                num = self._write(connection, identifier, diagnosis, digest, when, known)
+                occasion = Occasion(when, actor or audit.machine_user(), "ingest")
+                num = self._write(connection, identifier, diagnosis, digest, occasion, known)
             else:
                 num = known["num"]
             diagnosis = self._with_stored_clusters(num, diagnosis)
@@ -104,8 +114,8 @@ class Incidents:
         rows = []
         if digits and all(sign.isalnum() or sign in "-_" for sign in digits):
             rows = self._db.read(
-                "SELECT num, id FROM incident WHERE id >= ? AND id < ? ORDER BY id LIMIT 6",
-                (f"i-{digits}", f"i-{digits}\U0010ffff"),
+                "SELECT num, id FROM incident WHERE (id >= ? AND id < ?) OR (job >= ? AND job < ?) ORDER BY id LIMIT 6",
+                (f"i-{digits}", f"i-{digits}\U0010ffff", f"j-{digits}", f"j-{digits}\U0010ffff"),
             )
         exact = [row for row in rows if row["id"] == f"i-{digits}"]
         if len(exact or rows) == 1:
@@ -143,19 +153,15 @@ class Incidents:
                 connection.execute("DELETE FROM incident WHERE num = ?", (num,))
             connection.execute("DELETE FROM job WHERE NOT EXISTS (SELECT 1 FROM incident WHERE incident.job = job.id)")
 
-    def replace_diagnosis(self, num: int, diagnosis: Diagnosis, reason: str, *, now: float | None = None) -> None:
-        """Replace the diagnosis of an incident and record the change."""
+    def replace_diagnosis(
+        self, num: int, diagnosis: Diagnosis, reason: str, *, actor: str | None = None, now: float | None = None
+    ) -> None:
+        """Replace the diagnosis of an incident and record the change; `actor` as in `add`."""
+        occasion = Occasion(time.time() if now is None else now, actor or audit.machine_user(), reason)
+        digest = codec.diagnosis_digest(diagnosis)
         with self._db.write() as connection:
             known = connection.execute("SELECT num, id, digest FROM incident WHERE num = ?", (num,)).fetchone()
-            self._write(
-                connection,
-                known["id"],
-                diagnosis,
-                codec.diagnosis_digest(diagnosis),
-                time.time() if now is None else now,
-                known,
-                reason,
-            )
+            self._write(connection, known["id"], diagnosis, digest, occasion, known)
 
     def _write(
         self,
@@ -163,11 +169,11 @@ class Incidents:
         identifier: str,
         diagnosis: Diagnosis,
         digest: str,
-        when: float,
+        occasion: Occasion,
         known: sqlite3.Row | None,
-        reason: str = "ingest",
     ) -> int:
-        before = _current_cause(db, known["num"]) if known is not None else None
+        when = occasion.at
+        before = current_cause(db, known["num"]) if known is not None else None
         placed = codec.place_findings(diagnosis)
         keys = {
             place: self.clusters.assign(db, item.finding, identifier, diagnosis, when, count=known is None)
@@ -178,12 +184,12 @@ class Incidents:
         root_key = next((keys.get(place) for place, item in enumerate(placed) if item.root), None)
         num = _write_incident(db, identifier, diagnosis, digest, when, known, root_key)
         db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (num, codec.encode_diagnosis(diagnosis)))
-        _write_findings(db, num, placed, keys)
+        _write_findings(db, num, enumerate(placed), keys)
         _write_details(db, num, diagnosis)
         _write_warnings(db, num, diagnosis)
         fts_index.write_page(db, num, identifier, diagnosis, [key for key in keys.values() if key])
         if before is not None:
-            _record_change(db, num, identifier, before, _current_cause(db, num), reason, when)
+            record_change(db, num, identifier, before, current_cause(db, num), occasion)
         return num
 
     def _clusters_by_place(self, num: int) -> dict[int, str]:
@@ -232,6 +238,16 @@ def change_from_row(row: Any) -> DiagnosisChange:
     )
 
 
+def _choose_id(db: sqlite3.Connection, job: str) -> str:
+    """Return an id for the incident of a new job: the first digits of the job's id that no other incident has."""
+    digits = job.removeprefix("j-")
+    for count in range(ID_DIGITS, len(digits), 4):
+        identifier = f"i-{digits[:count]}"
+        if db.execute("SELECT 1 FROM incident WHERE id = ?", (identifier,)).fetchone() is None:
+            return identifier
+    return f"i-{digits}"
+
+
 def _write_job(db: sqlite3.Connection, diagnosis: Diagnosis) -> None:
     job = diagnosis.job
     db.execute(
@@ -259,7 +275,7 @@ def _write_incident(
     known: sqlite3.Row | None,
     key: str | None,
 ) -> int:
-    values = {**_incident_values(diagnosis, when), "key": key, "digest": digest}
+    values = {**incident_values(diagnosis, when), "key": key, "digest": digest}
     if known is not None:
         changed = ", ".join(f"{name} = :{name}" for name in values)
         db.execute(f"UPDATE incident SET {changed} WHERE num = :num", {**values, "num": known["num"]})
@@ -278,7 +294,7 @@ def _title_without_root(diagnosis: Diagnosis) -> str:
     return INCONCLUSIVE if diagnosis.verdict == "inconclusive" else ""
 
 
-def _incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
+def incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
     """Return the columns of an incident that come from its diagnosis."""
     root = diagnosis.root_cause
     return {
@@ -298,10 +314,27 @@ def _incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
     }
 
 
+def write_parts(db: sqlite3.Connection, num: int, diagnosis: Diagnosis, key: str | None) -> None:
+    """Write what follows from a diagnosis alone beside its incident: the job and the rows of all parts.
+
+    `key` is the fingerprint of the root cause. Unknown findings beside it are left out: their fingerprints are decided
+    when they are first stored.
+    """
+    placed = enumerate(codec.place_findings(diagnosis))
+    known = [(place, item) for place, item in placed if item.root or item.finding.signature is not None]
+    _write_job(db, diagnosis)
+    _write_findings(db, num, known, {place: key for place, item in known if item.finding.signature is None})
+    _write_details(db, num, diagnosis)
+    _write_warnings(db, num, diagnosis)
+
+
 def _write_findings(
-    db: sqlite3.Connection, num: int, placed: Sequence[codec.PlacedFinding], keys: Mapping[int, str | None]
+    db: sqlite3.Connection,
+    num: int,
+    placed: Iterable[tuple[int, codec.PlacedFinding]],
+    keys: Mapping[int, str | None],
 ) -> None:
-    for place, item in enumerate(placed):
+    for place, item in placed:
         finding = item.finding
         db.execute(
             "INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -367,33 +400,3 @@ def failure_time(diagnosis: Diagnosis, when: float) -> float:
         if time_ is not None and EARLIEST < time_ < when + 86_400:
             return time_
     return when
-
-
-def _current_cause(db: sqlite3.Connection, num: int) -> tuple[str, str]:
-    """Return the current root cause of an incident and the version of its catalog."""
-    row = db.execute(
-        "SELECT i.verdict, i.signature, k.cluster, i.catalog_version FROM incident i LEFT "
-        "JOIN cluster_key k ON k.key = i.key WHERE num = ?",
-        (num,),
-    ).fetchone()
-    return row["signature"] or row["cluster"] or row["verdict"], row["catalog_version"]
-
-
-def _record_change(
-    db: sqlite3.Connection,
-    num: int,
-    identifier: str,
-    before: tuple[str, str],
-    after: tuple[str, str],
-    reason: str,
-    when: float,
-) -> None:
-    """Record a changed root cause in the history, and queue a post for those who got the old one."""
-    if before[0] == after[0]:
-        return
-    done = db.execute(
-        "INSERT INTO history (incident, at, reason, old, new, old_catalog, new_catalog) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (num, when, reason, before[0], after[0], before[1], after[1]),
-    )
-    payload = {"incident": identifier, "old": before[0], "new": after[0], "reason": reason}
-    outbox.put(db, "changed", identifier, f"changed:{identifier}:{done.lastrowid}", payload, when)

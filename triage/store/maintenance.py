@@ -13,6 +13,7 @@ from triage.store.connection import Connections
 from triage.store.incidents import Incidents
 
 BATCH = 500
+PROGRESS_STEPS = 10_000  # of SQLite's virtual machine, some milliseconds
 DAY = 86_400
 
 
@@ -47,6 +48,28 @@ def check_store(connections: Connections) -> list[str]:
     except StoreError as error:
         problems.append(error.message)
     return problems
+
+
+def check_pages(connections: Connections, seconds: float) -> list[str] | None:
+    """Return the problems of the pages, as SQLite's quick check lists them; None if it was stopped after `seconds`.
+
+    Indexes are not compared with their tables, and texts are not read: `check_store` does all of that.
+    """
+    deadline = time.monotonic() + seconds
+    try:
+        db = connections.get()
+        db.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+        try:
+            rows = [str(row[0]) for row in db.execute("PRAGMA quick_check(20)")]
+        finally:
+            db.set_progress_handler(None, 0)
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+            return None
+        return [str(error)]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [row for row in rows if row != "ok"]
 
 
 _RULES = (

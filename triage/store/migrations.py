@@ -40,16 +40,21 @@ def migrate(connections: Connections) -> int:
             return 0
         if applied == 0:
             connection.execute(f"PRAGMA journal_mode = {'DELETE' if is_network_file(connections.path) else 'WAL'}")
+    return apply_steps(connections, VERSION)
+
+
+def apply_steps(connections: Connections, version: int) -> int:
+    """Apply the missing steps up to a version in one transaction; return their number."""
     from sqlite_utils import Database
 
-    with connections.write():  # another process may have migrated it meanwhile
+    with connections.write() as connection:  # another process may have migrated it meanwhile
         applied = _check_version(connections, connection)
         database = Database(connection, execute_plugins=False)
-        for step in STEPS[applied:]:
+        for step in STEPS[applied:version]:
             step(database)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-    return VERSION - applied
+        connection.execute(f"PRAGMA user_version = {version}")
+    return version - applied
 
 
 def _check_version(connections: Connections, connection: sqlite3.Connection) -> int:

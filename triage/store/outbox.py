@@ -15,6 +15,11 @@ from typing import Any
 
 from triage.store.connection import Connections
 
+# What ends later than this from now was written while the clock was wrong. A lease may be doubled by the difference of
+# two hosts' clocks; a post waits at most for the end of quiet hours or as long as a server asks for.
+LEASES = 2.0
+LONGEST_WAIT = 2 * 86_400.0
+
 
 @dataclass(frozen=True, slots=True)
 class Post:
@@ -82,17 +87,19 @@ class Outbox:
         """Take the oldest post that is due; it belongs to this caller for `seconds`, then it is due again.
 
         While a post of one kind and subject is being sent, no other of these is given out, so that two posts about one
-        message never race.
+        message never race. A post that was taken or put off while the clock was wrong is due when the clock is right.
         """
         when = time.time() if now is None else now
         kind_clause = f"AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        lease, wait = (when, when + LEASES * seconds), (when, when + LONGEST_WAIT)
         with self._db.write() as db:
             row = db.execute(
-                "SELECT * FROM outbox WHERE ((state = 'waiting' AND next_at <= ?) OR (state = 'taken' "
-                f"AND taken_until <= ?)) {kind_clause} AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state = 'taken' "
-                "AND o.taken_until > ? AND o.kind = outbox.kind AND o.subject = outbox.subject "
+                "SELECT * FROM outbox WHERE ((state = 'waiting' AND NOT (next_at > ? AND next_at <= ?)) "
+                f"OR (state = 'taken' AND NOT (taken_until > ? AND taken_until <= ?))) {kind_clause} "
+                "AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state = 'taken' AND o.taken_until > ? "
+                "AND o.taken_until <= ? AND o.kind = outbox.kind AND o.subject = outbox.subject "
                 "AND o.id <> outbox.id) ORDER BY next_at, id LIMIT 1",
-                (when, when, *kinds, when),
+                (*wait, *lease, *kinds, *lease),
             ).fetchone()
             if row is None:
                 return None

@@ -106,16 +106,17 @@ def _examples(db: sqlite3.Connection, engine: ClusterEngine) -> Iterator[tuple[E
         print_ = engine.fingerprint(_finding(facts, row["headline"], row["cluster"]))
         if print_ is not None:
             yield (
-                Example(row["cluster"], row["key"], with_store_key(print_, "j-" + row["incident"].removeprefix("i-"))),
+                Example(row["cluster"], row["key"], with_store_key(print_, row["incident"])),
                 row,
             )
 
 
-def with_store_key(print_: Fingerprint, job: str) -> Fingerprint:
-    """Return the fingerprint with its key in the store: without an anchor, the key is for its job only."""
+def with_store_key(print_: Fingerprint, incident: str) -> Fingerprint:
+    """Return the fingerprint with its key in the store: without an anchor, the key is for its incident only."""
     if print_.anchored:
         return print_
-    return Fingerprint(print_.version, f"{print_.key}:{job}", print_.guard, print_.headline, print_.trail, False)
+    place = "j-" + incident.removeprefix("i-")
+    return Fingerprint(print_.version, f"{print_.key}:{place}", print_.guard, print_.headline, print_.trail, False)
 
 
 def _finding(facts: tuple[Evidence, ...], headline: str, cluster: str) -> Finding:

@@ -35,9 +35,9 @@ class ServiceData:
         row = self._db.read_one("SELECT number FROM generation")
         return int(row["number"]) if row is not None else 0
 
-    def get_data_version(self) -> int:
-        """Return SQLite's count of commits by other connections; while it stays, nothing has changed."""
-        return int(self._db.get().execute("PRAGMA data_version").fetchone()[0])
+    def get_data_version(self) -> tuple[object, ...]:
+        """Return what changes with every commit of another connection; while it stays, nothing has changed."""
+        return self._db.data_version()
 
     def save_origin(
         self, db: sqlite3.Connection, incident: str, actor: str, place: Mapping[str, Any], when: float
@@ -86,7 +86,10 @@ class ServiceData:
                 db.executemany("DELETE FROM upload WHERE digest = ?", [(digest,) for digest in digests])
 
     def get_secret(self, name: str) -> bytes:
-        """Return a secret of this store, created at its first use."""
+        """Return a secret of this store, created at its first use. Raises ReadOnlyStoreError if it cannot be."""
+        stored = self._db.read_one("SELECT value FROM secret WHERE name = ?", (name,))
+        if stored is not None:
+            return bytes.fromhex(stored["value"])
         with self._db.write() as db:
             db.execute("INSERT OR IGNORE INTO secret VALUES (?, ?)", (name, secrets.token_hex(32)))
             row = db.execute("SELECT value FROM secret WHERE name = ?", (name,)).fetchone()

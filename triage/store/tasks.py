@@ -172,19 +172,19 @@ class Tasks:
         )
 
     def requeue_orphans(self, stale: float, *, now: float | None = None) -> list[str]:
-        """Queue tasks again whose process is gone; after too many attempts they fail. Returns their ids."""
+        """Queue tasks again whose process is gone; after too many attempts they fail. Returns their ids.
+
+        A heartbeat of the future is from a clock that was wrong: its process is gone too, or sends another one soon.
+        """
         when = time.time() if now is None else now
-        if (
-            self._db.read_one("SELECT 1 FROM task WHERE state = 'running' AND beat_at < ? LIMIT 1", (when - stale,))
-            is None
-        ):
+        silent = "state = 'running' AND (beat_at < ? OR beat_at > ?)"
+        limits = (when - stale, when + stale)
+        if self._db.read_one(f"SELECT 1 FROM task WHERE {silent} LIMIT 1", limits) is None:
             return []
         message = "the process that worked on the task died in every attempt"
         lost = json.dumps({"code": "died", "message": message, "hint": "read the server's log"})
         with self._db.write() as db:
-            rows = db.execute(
-                "SELECT id, attempts, most, cancel FROM task WHERE state = 'running' AND beat_at < ?", (when - stale,)
-            ).fetchall()
+            rows = db.execute(f"SELECT id, attempts, most, cancel FROM task WHERE {silent}", limits).fetchall()
             for row in rows:
                 if row["cancel"]:
                     db.execute("UPDATE task SET state = 'cancelled', ended_at = ? WHERE id = ?", (when, row["id"]))

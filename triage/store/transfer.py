@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -25,9 +26,12 @@ _MINE = {"num", "incident"}
 _BAD_LINE = (ValueError, KeyError, TypeError, AttributeError, sqlite3.IntegrityError, sqlite3.OperationalError)
 
 
-def export_lines(connections: Connections) -> Iterator[str]:
-    """Yield the lines of a consistent export. The last line lists what cannot be read of a damaged store."""
-    lost: list[str] = []
+def export_lines(connections: Connections, lost: list[str] | None = None) -> Iterator[str]:
+    """Yield the lines of a consistent export.
+
+    The last line lists what cannot be read of a damaged store: after what is in `lost`, which grows.
+    """
+    lost = [] if lost is None else lost
     db = connections.get()
     with connections.translate_errors():
         db.execute("BEGIN")
@@ -38,7 +42,7 @@ def export_lines(connections: Connections) -> Iterator[str]:
         for num, identifier in _numbers(db, lost):
             try:
                 yield _line(_incident(db, num))
-            except (sqlite3.DatabaseError, ValueError) as error:
+            except (sqlite3.DatabaseError, zlib.error, ValueError) as error:
                 lost.append(f"incident {identifier}: {error}")
         for table in _AFTER:
             query = f"SELECT t.*, i.id AS of FROM {table} t JOIN incident i ON i.num = t.incident ORDER BY t.id"
@@ -82,9 +86,15 @@ def _line(item: dict[str, Any]) -> str:
 def _clean(item: dict[str, Any]) -> dict[str, Any]:
     """Redact an imported object."""
     return {
-        key: redact(value) if isinstance(value, str) and key not in ("id", "key", "job", "digest", "body") else value
-        for key, value in item.items()
+        key: value if key in ("id", "key", "job", "digest") else _redact_texts_in(value) for key, value in item.items()
     }
+
+
+def _redact_texts_in(value: Any) -> Any:
+    """Redact a text, and the texts in a list; objects inside are redacted already."""
+    if isinstance(value, list):
+        return [_redact_texts_in(part) for part in value]
+    return redact(value) if isinstance(value, str) else value
 
 
 def _rows(db: sqlite3.Connection, sql: str, kind: str, lost: list[str]) -> Iterator[str]:
@@ -105,11 +115,13 @@ def _numbers(db: sqlite3.Connection, lost: list[str]) -> list[tuple[int, str]]:
 
 def _incident(db: sqlite3.Connection, num: int) -> dict[str, Any]:
     row = dict(db.execute("SELECT * FROM incident WHERE num = ?", (num,)).fetchone())
-    body = db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()["body"]
+    report = db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()
+    if report is None:
+        raise ValueError("its report is missing")
     item: dict[str, Any] = {
         "type": "incident",
         **{name: value for name, value in row.items() if name not in _MINE},
-        "body": codec.decode_document(body),
+        "body": codec.decode_document(report["body"]),
     }
     for part in _PARTS:
         rows = db.execute(f"SELECT * FROM {part} WHERE incident = ?", (num,))

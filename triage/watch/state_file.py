@@ -5,6 +5,7 @@ The state holds the reports of each attempt and the pace; the log files are read
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -79,6 +80,7 @@ def save(path: Path, files: Iterable[Identity], state: WatchState) -> None:
     scratch = path.with_name(path.name + f".{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_parts(path)
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
     except OSError as error:
@@ -87,3 +89,21 @@ def save(path: Path, files: Iterable[Identity], state: WatchState) -> None:
             hint="give a writable file with --state FILE, or use --no-state to run without one",
             path=str(path),
         ) from error
+
+
+def _remove_parts(path: Path) -> None:
+    """Remove what watches left that were killed while they wrote; their names hold their pids."""
+    for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        pid = part.name.removeprefix(f"{path.name}.").removesuffix(".part")
+        if pid.isdecimal() and not _is_running(int(pid)):
+            part.unlink(missing_ok=True)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # a process of another user
+        return True
+    return True

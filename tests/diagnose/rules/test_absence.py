@@ -62,21 +62,26 @@ def test_the_last_step_of_the_silent_rank_is_shown_where_it_is_behind() -> None:
     assert "last step" not in inference.text
 
 
+def stopped_logs(context: RuleContext) -> list[int | None]:
+    """Return the ranks whose logs stop before those of the others."""
+    return [one.origin.rank for one in absence.left_first(context) if one.fields["rule"] == "log-stopped"]
+
+
 def test_the_log_that_stops_first_is_suspect() -> None:
     """Of two ranks that do not complain, the one that stopped at an earlier step."""
     steps = {0: 45, 1: 45, 2: 40, 3: 45}
-    assert [one.origin.rank for one in absence.log_stopped(replace(LOSING, last_step=steps))] == [2]
-    assert absence.log_stopped(replace(LOSING, last_step={**steps, 2: 45})) == []
-    assert absence.log_stopped(replace(LOSING, last_step=steps, finished=frozenset({2}))) == []
+    assert stopped_logs(replace(LOSING, last_step=steps)) == [2]
+    assert stopped_logs(replace(LOSING, last_step={**steps, 2: 45})) == []
+    assert stopped_logs(replace(LOSING, last_step=steps, finished=frozenset({2}))) == []
 
 
 def test_a_log_that_goes_on_as_long_has_not_stopped() -> None:
     """It wrote as late as the others by its clock; on clocks that cannot be compared, the steps decide."""
     steps = {0: 45, 1: 45, 2: 40, 3: 45}
     times = {0: ("", 100.0), 1: ("", 100.0), 2: ("", 99.0)}
-    assert absence.log_stopped(replace(LOSING, last_step=steps, last_time=times)) == []
-    assert absence.log_stopped(replace(LOSING, last_step=steps, last_time={**times, 2: ("host b", 99.0)}))
-    assert absence.log_stopped(replace(LOSING, last_step=steps, last_time={**times, 2: ("", 10.0)}))
+    assert stopped_logs(replace(LOSING, last_step=steps, last_time=times)) == []
+    assert stopped_logs(replace(LOSING, last_step=steps, last_time={**times, 2: ("host b", 99.0)}))
+    assert stopped_logs(replace(LOSING, last_step=steps, last_time={**times, 2: ("", 10.0)}))
 
 
 def test_ranks_that_did_not_report_the_barrier_are_named() -> None:

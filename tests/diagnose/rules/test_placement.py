@@ -54,9 +54,9 @@ def test_a_list_of_users_of_the_same_gpu() -> None:
         "Process {} has 40 GiB memory in use."
     )
     context = replace(BASE, facts=[fact(text.format(42), 0)], pids={41: {0}, 42: {1}})
-    inferences = placement.memory_shared(context)
+    inferences = placement.shared_device(context)
     assert [(one.fields["rule"], one.origin.rank) for one in inferences] == [("shared-device", 0), ("shared-device", 1)]
-    assert placement.memory_shared(replace(context, facts=[fact(text.format(99), 0)])) == []
+    assert placement.shared_device(replace(context, facts=[fact(text.format(99), 0)])) == []
 
 
 def members(size: int, hosts: str, label: str = "") -> list[tuple[str, Membership]]:
@@ -133,14 +133,24 @@ def test_ranks_that_write_one_path() -> None:
     assert placement.same_path_written(replace(context, facts=[fact("ValueError: x", 0)])) == []
 
 
+def test_damage_and_a_path_that_is_no_checkpoint() -> None:
+    """All ranks write their log to one directory: that damages no checkpoint, unless the error names the path."""
+    damage = fact("RuntimeError: PytorchStreamReader failed reading zip archive", 0)
+    context = replace(BASE, facts=[damage], writes={"/var/log/run": {0, 1}})
+    assert placement.same_path_written(context) == []
+    named = fact("RuntimeError: PytorchStreamReader failed reading /var/log/run/a.zip", 0)
+    assert placement.same_path_written(replace(context, facts=[named]))
+    assert placement.same_path_written(replace(context, writes={"/out/step_30": {0, 1}}))
+
+
 def test_a_user_of_the_same_gpu_runs_on_the_same_host() -> None:
     """Pids of containers are the same on all hosts; older versions of torch misspell the capacity."""
     text = "CUDA out of memory. GPU 0 has a total capacty of 79 GiB. Process 42 has 40 GiB memory in use."
     hosts = {0: ["a"], 1: ["a"], 2: ["b"]}
     context = replace(BASE, facts=[fact(text, 0)], pids={42: {1, 2}}, hosts=hosts)
-    assert [one.origin.rank for one in placement.memory_shared(context)] == [0, 1]
-    assert placement.memory_shared(replace(context, hosts={**hosts, 1: ["b"]})) == []
-    assert placement.memory_shared(replace(context, hosts={0: ["a"]})) == []
+    assert [one.origin.rank for one in placement.shared_device(context)] == [0, 1]
+    assert placement.shared_device(replace(context, hosts={**hosts, 1: ["b"]})) == []
+    assert placement.shared_device(replace(context, hosts={0: ["a"]})) == []
 
 
 def test_the_kernel_kills_a_process_where_one_rank_saves() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import os
 import shutil
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,29 @@ def archive(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_changed_verdict_names_who_sent_the_job(settings: Settings, store: Store, archive: Path) -> None:
+    """The same job sent again by somebody else, with another answer, is in the audit log with that person."""
+    task = store.tasks.add("ingest", store_upload(settings, archive), actor="alice")
+    assert Worker(settings, store).do_next_task()
+    result = store.tasks.get(task.id).result
+    assert result is not None
+    stored = store.incidents.get(result["incident"])
+    incident, old = stored.incident, stored.diagnosis
+    store.incidents.replace_diagnosis(
+        store.incidents.find_number(incident.id),
+        dataclasses.replace(old, verdict="clean", root_cause=None, findings=(), unknown=()),
+        "retriage",
+        actor="bob",
+    )
+    store.tasks.add("ingest", store_upload(settings, archive), actor="carol")
+    assert Worker(settings, store).do_next_task()
+    entries = [item for item in store.audit.list_entries(subject=incident.id) if item.action == "change verdict"]
+    assert [(item.actor, item.details["before"], item.details["after"]) for item in entries] == [
+        ("carol", "clean", f"known {incident.signature}"),
+        ("bob", f"known {incident.signature}", "clean"),
+    ]
+
+
 def test_task_becomes_an_incident(settings: Settings, store: Store, archive: Path) -> None:
     """A task stores the incident, its origin, the lines around the evidence and the environment."""
     task = store.tasks.add("ingest", store_upload(settings, archive), actor="somebody")
@@ -62,6 +88,32 @@ def test_task_becomes_an_incident(settings: Settings, store: Store, archive: Pat
     assert fact.text.split("\n")[0][:40] in piece["lines"][fact.line - piece["line"]]  # type: ignore[operator]
     assert store.service_data.get_document(num, "environment")["schema"] == "triage.environment/1"  # type: ignore[index]
     assert list((job_files.upload_directory(settings) / "jobs").iterdir()) == []
+
+
+def test_files_of_killed_attempts_are_removed(settings: Settings, store: Store, archive: Path) -> None:
+    """The attempt after a kill removes what the killed one left, and nothing of other tasks."""
+    task = store.tasks.add("ingest", store_upload(settings, archive), actor="somebody")
+    assert store.tasks.claim("killed") is not None
+    store.tasks.requeue_orphans(1, now=time.time() + 60)
+    root = job_files.upload_directory(settings)
+    for name in (f"{task.id}-1", "t-other-1"):
+        job_files.task_directory(root, name).mkdir()
+        job_files.partial_path(root, f"result-{name}").write_text("half")
+    assert Worker(settings, store).do_next_task()
+    assert store.tasks.get(task.id).state == "done"
+    assert [path.name for path in (root / "jobs").iterdir()] == ["t-other-1"]
+    assert [path.name for path in (root / "parts").iterdir()] == ["result-t-other-1"]
+
+
+@pytest.mark.parametrize(("hours", "stays"), [(23.9, True), (24.1, False)])
+def test_old_directories_of_tasks_are_removed(settings: Settings, store: Store, hours: float, stays: bool) -> None:
+    """A directory of a task whose last attempt was killed is removed after a day."""
+    worker, path = Worker(settings, store), job_files.upload_directory(settings) / "jobs" / "t-killed-3"
+    path.mkdir()
+    (path / "rank0.log").write_text("x\n")
+    os.utime(path, (time.time() - hours * 3600,) * 2)
+    worker.do_next_task()
+    assert path.exists() == stays
 
 
 def test_unreadable_file_fails_the_task(settings: Settings, store: Store, tmp_path: Path) -> None:

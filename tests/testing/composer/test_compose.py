@@ -120,6 +120,13 @@ def test_values_of_unknown_ranks_cannot_be_compared() -> None:
         assert ("unknown" in job.verdicts) == (fault == "value-differs-and-is-checked") == (None in job.roots)
 
 
+def test_what_lines_say_alone_is_right_where_their_ranks_are_unknown() -> None:
+    """Damage of a file counts only where nobody can know that all ranks wrote it."""
+    for layout, is_right in (("srun-file-per-task", False), ("srun-plain", True)):
+        expected = compose(Plan("checkpoint-written-by-all", layout, "as written", 0)).expected
+        assert ("checkpoint.corrupt" in expected.roots) == is_right
+
+
 def test_half_of_the_cells_are_held_out() -> None:
     """The share is near a half, and does not depend on the order of faults and layouts."""
     share = sum(is_held_out(*cell) for cell in CELLS) / len(CELLS)

@@ -78,3 +78,10 @@ def test_a_healthy_job_must_be_clean() -> None:
     assert judge(healthy, diagnosis("clean")).root
     assert not judge(healthy, diagnosis("known", finding())).verdict
     assert not judge(EXPECTED, diagnosis("clean")).root
+
+
+def test_a_job_is_right_where_nothing_is_wrong() -> None:
+    """What nobody can know does not count; a wrong host does."""
+    assert judge(EXPECTED, diagnosis("known", finding())).is_right
+    assert judge(replace(EXPECTED, ranks=None, hosts=None), diagnosis("known", finding(ranks=(), hosts=()))).is_right
+    assert not judge(EXPECTED, diagnosis("known", finding(hosts=("node1",)))).is_right

@@ -155,10 +155,15 @@ def _read_notes(data: Bytes, machine: str, headers: list[Header]) -> _Notes:
 def notes_end(head: bytes) -> int:
     """Return the offset at which the notes of a core end, by its first bytes; 0 when it is unknown."""
     try:
-        _, headers = _headers(_Head(head))
+        return max((end for _, end in find_notes(_Head(head))), default=0)
     except CoreError:
         return 0
-    return max((header[2] + header[5] for header in headers if header[0] == _PT_NOTE), default=0)
+
+
+def find_notes(data: Bytes) -> list[tuple[int, int]]:
+    """Return where the notes of a core start and end in the file. Raises CoreError."""
+    _, headers = _headers(data)
+    return [(header[2], header[2] + header[5]) for header in headers if header[0] == _PT_NOTE]
 
 
 class _Head:

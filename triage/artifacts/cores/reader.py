@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 from triage.artifacts.cores import elf
 from triage.artifacts.cores.limited_process import Limits
-from triage.artifacts.cores.model import Core, CoreError
+from triage.artifacts.cores.model import CoreError
+from triage.artifacts.cores.needed_parts import PAGE, Range, digest_core, find_module_starts, find_stacks
 from triage.artifacts.cores.report import CoreReport, read_core
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
 from triage.base.lazy_re import lazy_re
@@ -23,9 +24,7 @@ CAP = 256 << 20
 """Bytes of memory for one core."""
 _HEAD = 64 << 20
 _PIECE = 1 << 20
-_PAGE = 1 << 12
-_STACK = 1 << 18
-_ZEROS = bytes(_PAGE)
+_ZEROS = bytes(PAGE)
 SECONDS = 30.0
 """Limit for the debuggers of one core."""
 BUDGET = 90.0
@@ -61,11 +60,11 @@ def spool_core(stream: BinaryIO, cap: int = CAP) -> tuple[SpooledCore, bytes]:
     core = SpooledCore()
     first = b""
     position = spent = 0
-    wanted: list[tuple[int, int]] | None = None
+    wanted: list[Range] | None = None
     notes = 0
     while piece := stream.read(_PIECE):
         if not first:
-            first, notes = piece[:_PAGE], min(_HEAD, elf.notes_end(piece))
+            first, notes = piece[:PAGE], min(_HEAD, elf.notes_end(piece))
         if position >= notes and spent + len(piece) > cap and wanted is None:
             wanted = _wanted(core, position)
             core.is_partial = True
@@ -78,14 +77,14 @@ def spool_core(stream: BinaryIO, cap: int = CAP) -> tuple[SpooledCore, bytes]:
     return core, first
 
 
-def _write(fd: int, position: int, piece: bytes, wanted: list[tuple[int, int]] | None) -> int:
+def _write(fd: int, position: int, piece: bytes, wanted: list[Range] | None) -> int:
     """Write the wanted pages that are not zero, and return how many bytes they are."""
     spent = start = 0
     if not any(piece[:64]) and piece.count(0) == len(piece):
         return 0  # most of a core with many threads
     view = memoryview(piece)
     while start < len(piece):
-        end = min(len(piece), start + _PAGE)
+        end = min(len(piece), start + PAGE)
         page = view[start:end]
         if page != _ZEROS[: len(page)] and (wanted is None or _is_wanted(wanted, position + start, position + end)):
             os.pwrite(fd, page, position + start)
@@ -94,7 +93,7 @@ def _write(fd: int, position: int, piece: bytes, wanted: list[tuple[int, int]] |
     return spent
 
 
-def _is_wanted(wanted: list[tuple[int, int]], start: int, end: int) -> bool:
+def _is_wanted(wanted: list[Range], start: int, end: int) -> bool:
     from bisect import bisect_right
 
     index = bisect_right(wanted, (end, 0)) - 1
@@ -112,33 +111,13 @@ class _Head:
         return os.pread(self._fd, max(0, min(length, self.size - offset)), offset) if 0 <= offset < self.size else b""
 
 
-def _wanted(core: SpooledCore, size: int) -> list[tuple[int, int]]:
+def _wanted(core: SpooledCore, size: int) -> list[Range]:
     """The ranges of the file that stacks need, ascending; [] when the notes cannot be read."""
     try:
         parsed = elf.parse_core(_Head(core.fd, size))
     except CoreError:
         return []
-    return sorted(_ranges(parsed))
-
-
-def _ranges(core: Core) -> list[tuple[int, int]]:
-    ranges = []
-    for registers in core.threads:
-        segment = core.segment_at(registers.sp) or core.segment_at(registers.sp + _STACK // 2)
-        if segment is not None:
-            start = max(0, registers.sp - segment.start - _PAGE)
-            ranges.append((segment.offset + start, segment.offset + min(segment.stored_size, start + _STACK)))
-    for module in core.modules:
-        segment = core.segment_at(module.start)
-        if segment is not None and segment.stored_size:
-            ranges.append((segment.offset, segment.offset + min(segment.stored_size, _PAGE)))
-    # The small writable parts of libraries hold the linker's lists and libc's messages.
-    ranges += [
-        (segment.offset, segment.offset + segment.stored_size)
-        for segment in core.segments
-        if segment.is_writable and segment.stored_size <= 1 << 18
-    ]
-    return ranges
+    return sorted([*find_stacks(parsed), *find_module_starts(parsed)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +139,13 @@ class CoreReader:
 
     def read(self, artifacts: Sequence[Artifact]) -> ReadResult:
         """Return evidence for each core, and warnings for those that cannot be read."""
-        result = ReadResult([], [])
+        digests: list[str] = []
+        result = ReadResult([], [], digests)
         start = time.monotonic()
         for artifact in artifacts:
             use_debuggers = time.monotonic() - start < BUDGET
             try:
+                digests.append(digest_core(artifact.source.path or ""))
                 result.evidence.append(read_one(artifact, result.warnings, use_debuggers))
             except ArtifactError as error:
                 result.warnings.append(damaged_warning(artifact.source, error))

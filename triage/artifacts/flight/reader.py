@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
+from triage.base.content_digest import digest_bytes
 from triage.model.evidence import Source, Warning
 
 if TYPE_CHECKING:
@@ -54,13 +55,21 @@ class FlightRecorder:
         from triage.artifacts.flight.analyse import analyse
         from triage.artifacts.flight.evidence import extract_evidence, unreadable_dumps
 
-        builder, warnings = read_dumps((artifact.source, artifact.content(self.max_bytes)) for artifact in artifacts)
+        digests: list[str] = []
+        builder, warnings = read_dumps(self._read_contents(artifacts, digests))
         recording = builder.build()
         if not recording.dumps:
-            return ReadResult([unreadable_dumps([artifact.source.name for artifact in artifacts])], warnings)
+            return ReadResult([unreadable_dumps([artifact.source.name for artifact in artifacts])], warnings, digests)
         analysis = analyse(recording)
         warnings += [Warning(code, source, message) for code, source, message in analysis.notes]
-        return ReadResult(list(extract_evidence(recording, analysis)), warnings)
+        return ReadResult(list(extract_evidence(recording, analysis)), warnings, digests)
+
+    def _read_contents(self, artifacts: Sequence[Artifact], digests: list[str]) -> Iterator[tuple[Source, bytes]]:
+        """Yield each artifact's source and content, one at a time, and add its digest to `digests`."""
+        for artifact in artifacts:
+            content = artifact.content(self.max_bytes)
+            digests.append(digest_bytes(content))
+            yield artifact.source, content
 
 
 def read_dumps(dumps: Iterable[tuple[Source, bytes]]) -> tuple[RecordingBuilder, list[Warning]]:

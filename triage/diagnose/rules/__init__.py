@@ -42,7 +42,6 @@ class Rule:
 CONCLUDING: tuple[Rule, ...] = (
     Rule(placement.split_rendezvous, always=True),
     Rule(placement.shared_device, always=True),
-    Rule(placement.memory_shared, always=True),
     Rule(placement.killed_while_saving, always=True),
     Rule(placement.same_path_written, always=True),
     Rule(absence.done_while_others_wait, always=True),
@@ -56,35 +55,22 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(absence.never_joined),
     Rule(calls.odd_operation),
     Rule(calls.odd_group),
-    Rule(calls.numbers),
-    Rule(calls.rank_conditional),
-    Rule(calls.divergent_call),
     Rule(calls.watchdog_starved),
-    Rule(absence.log_stopped),
+    Rule(calls.numbers),
+    Rule(calls.divergent_call),
     Rule(absence.left_first),
 )
 WEIGHING: tuple[Weigh, ...] = (
     machines.failed_node,
-    machines.nonfatal,
-    machines.inner_error,
     machines.first_cuda_error,
     links.heartbeat_location,
     chains.catalog_edges,
-    machines.first_of_burst,
-    links.dead_peer,
     chains.stopped_before,
     chains.differing_values,
     chains.shown_by_error,
-    chains.own_words,
-    chains.symptoms_follow,
-    chains.outside_after,
-    chains.saved_before_stop,
+    chains.consequences_follow,
     machines.kill_confirmed,
     victims.inherit_ranks,
-    victims.lost_by_all,
-    machines.nameless_kill,
-    links.living_peer,
-    machines.all_ranks,
 )
 
 
@@ -131,7 +117,7 @@ def weigh(graph: CausalGraph, without: frozenset[str] = frozenset()) -> frozense
 
 
 def _snapshot(candidates: Iterable[Candidate]) -> list[tuple[object, ...]]:
-    return [(len(one.explained_by), len(one.why), one.demotion_reason, one.suspects) for one in candidates]
+    return [(len(one.explained_by), len(one.why), one.suspects) for one in candidates]
 
 
 def name_of(rule: Callable[..., object]) -> str:

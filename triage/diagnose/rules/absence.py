@@ -219,8 +219,14 @@ def _unseen(context: RuleContext, absent: Set[int]) -> str:
     return of_world if unseen else ""
 
 
-def log_stopped(context: RuleContext) -> list[Evidence]:
-    """The logs of a few ranks stop while the others, who complain of a lost peer, go on to later steps."""
+def left_first(context: RuleContext) -> list[Evidence]:
+    """Everybody complains of a lost peer except a few: those are the peers that were lost. If some of these wrote of no
+    later step while all others did, it is they.
+    """
+    return _find_stopped_logs(context) or find_not_complaining(context)
+
+
+def _find_stopped_logs(context: RuleContext) -> list[Evidence]:
     lost, others = context.evidence_of("peer-lost"), context.ranks_with("peer-lost")
     if not lost or context.evidence_of("waiting") or len(others) < 2 or not context.last_step.keys() >= others:
         return []
@@ -238,8 +244,8 @@ def log_stopped(context: RuleContext) -> list[Evidence]:
     return _infer("log-stopped", behind, text, lost[0])
 
 
-def left_first(context: RuleContext) -> list[Evidence]:
-    """Everybody complains of a lost peer except a few: those are the peers that were lost."""
+def find_not_complaining(context: RuleContext) -> list[Evidence]:
+    """Find the few ranks that do not complain of a lost peer."""
     losing = context.ranks_with("peer-lost")
     absent = context.all_ranks - losing - context.ranks_with("waiting") - context.failed
     if not losing or not absent or len(absent) > max(1, len(losing)) or context.evidence_of("waiting"):

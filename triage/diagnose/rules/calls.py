@@ -56,17 +56,10 @@ def find_waits(context: RuleContext) -> list[Wait]:
     return [waits[rank, group] for rank, group in sorted(waits) if group or rank not in named]
 
 
-def rank_conditional(context: RuleContext) -> list[Evidence]:
-    """Rank 0 alone waits in another call than all the others: a collective inside `if rank == 0`."""
-    diverging = context.once(divergent_call)
-    if ranks_of(diverging) != {0}:
-        return []
-    text = f"{diverging[0].text}; a collective inside `if rank == 0` looks like this"
-    return make_inferences("rank-conditional", {0}, text, diverging[0], basis="absence")
-
-
 def divergent_call(context: RuleContext) -> list[Evidence]:
-    """Every rank waits, but not in the same call: the few that wait elsewhere took another way through the program."""
+    """Every rank waits, but not in the same call: the few that wait elsewhere took another way through the program. If
+    that is rank 0 alone, a collective stands inside `if rank == 0`.
+    """
     stuck = context.evidence_of("waiting", "peer-lost") if context.matched.get("waiting") else []
     by_rank = {fact.origin.rank: fact for fact in reversed(stuck) if fact.origin.rank is not None and _has_line(fact)}
     waiting = [fact for fact in by_rank.values() if fact.fields.get("file")]
@@ -79,7 +72,10 @@ def divergent_call(context: RuleContext) -> list[Evidence]:
     strange = ranks_of(odd)
     there = _format_call(next(fact for fact in waiting if fact.origin.rank not in strange))
     text = f"all ranks wait, but {format_ranks(strange)} in {_format_call(odd[0])} and the others in {there}"
-    return make_inferences("divergent-call", strange, text, odd[0], basis="absence")
+    if strange != {0}:
+        return make_inferences("divergent-call", strange, text, odd[0], basis="absence")
+    text += "; a collective inside `if rank == 0` looks like this"
+    return make_inferences("rank-conditional", {0}, text, odd[0], basis="absence")
 
 
 def odd_operation(context: RuleContext) -> list[Evidence]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection
 
 from triage.base.lazy_re import lazy_re
-from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate, is_stop
 from triage.diagnose.graph import CausalGraph, edge_holds
 from triage.diagnose.time_order import is_zone_apart
@@ -80,8 +79,16 @@ def shown_by_error(graph: CausalGraph) -> None:
                 graph.add_edge(cause, effect, "the process ended after such an error")
 
 
-def own_words(graph: CausalGraph) -> None:
-    """The error that a rank printed explains how the rank ended, and why it is absent elsewhere."""
+def consequences_follow(graph: CausalGraph) -> None:
+    """A failed rank leaves symptoms everywhere: what can begin a failure explains them. The error that a rank printed
+    explains how it ended and why it is absent elsewhere, and a failure explains a later stop from outside.
+    """
+    _explain_ends(graph)
+    _explain_symptoms(graph)
+    _explain_stops(graph)
+
+
+def _explain_ends(graph: CausalGraph) -> None:
     for cause in graph.ordered:
         if cause.role not in ("cause", "either") or cause.indicates in ("outside", "ending") or cause.is_inferred:
             continue
@@ -96,8 +103,7 @@ def own_words(graph: CausalGraph) -> None:
                 graph.add_edge(cause, effect, "this error is why the rank did not come")
 
 
-def symptoms_follow(graph: CausalGraph) -> None:
-    """A failed rank leaves symptoms everywhere: what can begin a failure explains all that only follows from one."""
+def _explain_symptoms(graph: CausalGraph) -> None:
     for effect in graph.effects:
         if effect.role == "symptom":
             for cause in graph.ordered:
@@ -109,8 +115,7 @@ def symptoms_follow(graph: CausalGraph) -> None:
                     graph.add_edge(cause, effect)
 
 
-def outside_after(graph: CausalGraph) -> None:
-    """What stops a job from outside is a cause only if nothing inside had failed before."""
+def _explain_stops(graph: CausalGraph) -> None:
     for effect in graph.effects:
         if effect.indicates == "outside":
             for cause in graph.ordered:
@@ -119,19 +124,6 @@ def outside_after(graph: CausalGraph) -> None:
                 is_inside = cause.indicates != "outside" and (cause.role == "cause" or cause.indicates == "ending")
                 if is_inside and not cause.is_exit_only and not effect.clearly_before(cause):
                     graph.add_edge(cause, effect, "the job was stopped after this failure")
-
-
-def saved_before_stop(graph: CausalGraph) -> None:
-    """A job that was stopped from outside had saved its state, as last lines show: then little is lost."""
-    context = graph.context
-    savers = sorted(rank for rank, action in context.doing.items() if action == "saved")
-    steps = [context.last_step[rank] for rank in savers if rank in context.last_step]
-    if not savers:
-        return
-    for stop in graph.candidates:
-        if stop.indicates == "outside" or any(fact.kind == "scheduler" for fact in stop.facts):
-            step = f" at step {max(steps)}" if steps else ""
-            stop.why.append(f"Stopped after saving{step}, as the last lines of {format_ranks(savers)} show")
 
 
 def _repeats(text: str, errors: Collection[str]) -> bool:

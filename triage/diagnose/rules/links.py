@@ -2,53 +2,11 @@
 
 from __future__ import annotations
 
-from triage.base.lazy_re import lazy_re
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
-from triage.diagnose.graph import CausalGraph, root_tier
-from triage.diagnose.phrases import join_names
+from triage.diagnose.graph import CausalGraph
 
 _LEAST_REPORTS = 2  # ranks that must report a lost peer before the one that does not is that peer
-_ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
-
-
-def dead_peer(graph: CausalGraph) -> None:
-    """A transfer that was given up follows from the failure of another rank, unless that came clearly later."""
-    for link in graph.candidates:
-        if link.indicates != "link":
-            continue
-        for cause in graph.ordered:
-            if _failed_elsewhere(cause, link) and not link.clearly_before(cause):
-                graph.add_edge(cause, link, "the other end of the connection had failed")
-
-
-def _failed_elsewhere(cause: Candidate, link: Candidate) -> bool:
-    """Whether it is the failure of a rank that did not itself complain of the link."""
-    if cause is link or cause.indicates in ("link", "outside") or cause.is_inferred:
-        return False
-    if cause.role not in ("cause", "either", "confirmation"):
-        return False
-    if cause.domain in ("fabric", "nccl"):
-        return False  # those are about the path, and the catalog says how they are related
-    level, ranks = root_tier(cause), set(cause.ranks)
-    return level is not None and level <= 2 and bool(ranks) and not ranks <= set(link.observed_ranks)
-
-
-def living_peer(graph: CausalGraph) -> None:
-    """Where no other rank had failed before, the link is the cause. Its ends and its device are named if known."""
-    for link in graph.candidates:
-        if link.indicates != "link" or link.explained_by:
-            continue
-        peers = {value for capture in ("peer", "peer_ip") for value in link.values.get(capture, ())}
-        devices = sorted(set(link.values.get("device", ())))
-        addresses = graph.context.addresses
-        hosts = {host for peer in peers if (match := _ADDRESS.match(peer)) for host in addresses.get(match[1], ())}
-        ends = sorted({*link.hosts, *hosts}) if hosts else [*link.hosts[:3], *sorted(peers)[:3]]
-        link.why.append(
-            "No other rank had failed before, so the link is the cause"
-            + (f", between {join_names(ends)}" if len(ends) > 1 else "")
-            + (f", device {', '.join(devices[:3])}" if devices else "")
-        )
 
 
 def heartbeat_location(graph: CausalGraph) -> None:

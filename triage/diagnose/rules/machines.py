@@ -11,17 +11,12 @@ from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import LONG_SILENCE, RuleContext
 from triage.diagnose.graph import CausalGraph
-from triage.diagnose.memory_kills import killed_process, may_be_rank, was_killed
+from triage.diagnose.memory_kills import killed_process
 from triage.diagnose.phrases import agree, join_names
-from triage.model import Evidence, KernelDetail, SchedulerDetail
+from triage.model import KernelDetail, SchedulerDetail
 from triage.ranks.identity import short_host
 
-# Faults of one GPU that the kernel logs within so many seconds are one burst.
-_BURST = 300.0
 _NONFATAL = lazy_re(r"\bNonfatal\b")
-_CAUSED_BY = lazy_re(r"caused by previous Xid (\d+)")
-_INNER = lazy_re(r"\b[A-Z][A-Z0-9]9999\b")
-_CODE = lazy_re(r"\bE[A-Z0-9]\d{4}\b")
 _LOGS = ("kernel", "scheduler")
 
 Reported = tuple[float, float, str]
@@ -81,76 +76,9 @@ def _place_on_killed(graph: CausalGraph, witness: Candidate, killed: Candidate) 
         graph.set_suspects(witness, ranks, f"The line names no process; {format_ranks(ranks)} {was} killed there")
 
 
-def nameless_kill(graph: CausalGraph) -> None:
-    """A process that the kernel killed for memory, with an unknown pid, may be a rank that died by SIGKILL on that
-    host, or that ran there.
-    """
-    for candidate in graph.candidates:
-        killed = {
-            (fact.origin.host or "", *process)
-            for fact in candidate.facts
-            if fact.origin.rank is None and (process := killed_process(fact))
-        }
-        for host, pid, program in sorted(killed):
-            kernel = f"The kernel of {host}" if host else "The kernel"
-            text = f"{kernel} killed process {pid} ({program}), a pid that no file maps to a rank"
-            candidate.why.append(text + (_possible_victims(graph.context, host) if may_be_rank(program) else ""))
-
-
-def _possible_victims(context: RuleContext, host: str) -> str:
-    """Return a clause that names the ranks that may have been killed on a host; empty where there are none."""
-    here = {rank for rank, hosts in context.hosts.items() if host in hosts}
-    dead = {fact.origin.rank for fact in context.exits if fact.origin.rank is not None and was_killed(fact)}
-    dead = {rank for rank in dead if not host or rank in here or rank not in context.hosts}
-    ranks = dead or here
-    if not ranks:
-        return ""
-    one_of = "one of " if len(ranks) > 1 else ""
-    return f": it may be {one_of}{format_ranks(ranks)}, which {'died by SIGKILL' if dead else 'ran'} there"
-
-
-def first_of_burst(graph: CausalGraph) -> None:
-    """Of the faults of one GPU in a burst of kernel lines, the first explains the others; the driver may say so."""
-    faults = [candidate for candidate in graph.candidates if candidate.signature and _xids(candidate)]
-    for later in faults:
-        named = {int(number) for fact in later.facts for number in _CAUSED_BY.findall(fact.text)}
-        for first in faults:
-            if first is later:
-                continue
-            if named & _xids(first):
-                numbers = " and ".join(map(str, sorted(named)))
-                graph.add_edge(first, later, f"the driver says that Xid {numbers} caused it")
-            elif first.role in ("cause", "either") and later.role != "cause" and _leads(first.facts, later.facts):
-                graph.add_edge(first, later, "it was the first fault of that GPU")
-
-
 def _xids(candidate: Candidate) -> set[int]:
     details = (fact.detail for fact in candidate.facts)
     return {detail.xid for detail in details if isinstance(detail, KernelDetail) and detail.xid is not None}
-
-
-def _leads(first: Iterable[Evidence], later: Iterable[Evidence]) -> bool:
-    """Whether on every GPU of `later` a fault of `first` came before, in the same log and within a burst."""
-    begun = {gpu: fact for fact in sorted(first, key=lambda fact: -fact.offset) if (gpu := _gpu(fact))}
-    pairs = [(begun.get(gpu), fact) for fact in later if (gpu := _gpu(fact))]
-    return bool(pairs) and all(
-        before is not None and before.offset < fact.offset and _in_one_burst(before, fact) for before, fact in pairs
-    )
-
-
-def _gpu(fact: Evidence) -> tuple[str, str] | None:
-    return (fact.source, fact.detail.pci_address) if isinstance(fact.detail, KernelDetail) else None
-
-
-def _in_one_burst(one: Evidence, other: Evidence) -> bool:
-    return one.origin.time is None or other.origin.time is None or other.origin.time - one.origin.time <= _BURST
-
-
-def nonfatal(graph: CausalGraph) -> None:
-    """A fault that the driver calls Nonfatal is a warning: anything else comes before it."""
-    for candidate in graph.candidates:
-        if candidate.signature and all(_NONFATAL.search(fact.text) for fact in candidate.facts):
-            candidate.demotion_reason = "The driver calls it Nonfatal: a warning, not a cause"
 
 
 def first_cuda_error(graph: CausalGraph) -> None:
@@ -172,9 +100,14 @@ def _ranks_of_driver_faults(graph: CausalGraph, candidate: Candidate) -> frozens
     """Return those of the ranks on whose GPUs the driver logs a fault that the catalog joins with this CUDA error; none
     if the driver logs it for all of them.
     """
-    faults = [one for one in graph.candidates if _xids(one) and not one.demotion_reason and _are_joined(one, candidate)]
+    faults = [one for one in graph.candidates if _xids(one) and not _is_warning(one) and _are_joined(one, candidate)]
     ranks = candidate.observed_rank_set.intersection(rank for one in faults for rank in one.observed_rank_set)
     return ranks if ranks != candidate.observed_rank_set else frozenset()
+
+
+def _is_warning(fault: Candidate) -> bool:
+    """Whether the driver calls each of its lines Nonfatal."""
+    return all(_NONFATAL.search(fact.text) for fact in fault.facts)
 
 
 def _are_joined(one: Candidate, other: Candidate) -> bool:
@@ -223,29 +156,3 @@ def _first_silent_ranks(context: RuleContext, ranks: Iterable[int]) -> set[int]:
 def _is_before(context: RuleContext, one: Reported, other: Reported) -> bool:
     """Whether the first is before the second, as far as the clocks can show."""
     return one[0] < other[1] - context.clocks.uncertainty(one[2], other[2])
-
-
-def inner_error(graph: CausalGraph) -> None:
-    """CANN's codes that end in 9999 say only that something failed inside: they carry no cause."""
-    for candidate in (one for one in graph.candidates if one.signature is None):
-        codes = {code for fact in candidate.facts for code in _CODE.findall(fact.text)}
-        if codes and all(_INNER.fullmatch(code) for code in codes):
-            verb = "says" if len(codes) == 1 else "say"
-            candidate.demotion_reason = f"{', '.join(sorted(codes))} {verb} only that something failed inside CANN"
-
-
-def all_ranks(graph: CausalGraph) -> None:
-    """The same error on all ranks is one of the program, the configuration or shared hardware, not of one rank."""
-    world = graph.context.all_ranks
-    for candidate in graph.candidates:
-        ranks = candidate.observed_ranks
-        if candidate.suspects is not None or candidate.role == "symptom" or candidate.is_inferred or len(ranks) < 2:
-            continue
-        if candidate.indicates == "outside" and set(ranks) >= world:
-            candidate.why.append(f"All ranks ({format_ranks(ranks)}) were stopped, so no rank is at fault")
-        elif len(ranks) > 2 and set(ranks) >= world:
-            is_of_machine = candidate.domain in ("gpu", "fabric", "host", "slurm")
-            fault = "shared hardware" if is_of_machine else "the program or its configuration"
-            candidate.why.append(f"All ranks ({format_ranks(ranks)}) show it: a fault of {fault}, not of one rank")
-        elif world:
-            candidate.why.append(f"{len(ranks)} of {len(world)} ranks show it: {format_ranks(ranks)}")

@@ -24,9 +24,14 @@ _OOM = lazy_re(r"(?i)out of memory: kill|oom[-_ ]?kill|OOMKilled")
 _DAMAGED = lazy_re(
     r"unexpected pos \d+ vs|PytorchStreamWriter|PytorchStreamReader|central directory|File exists|Directory not empty"
     r"|No such file or directory|Stale file handle|invalid header or archive|SafetensorError|Text file busy"
+    r"|UnpicklingError|invalid load key|pickle data was truncated|Ran out of input|MetadataIncompleteBuffer"
 )
 # What of it says that a file or directory is there, or is there no more.
 _IN_THE_WAY = lazy_re(r"File exists|Directory not empty|No such file or directory|Stale file handle|Text file busy")
+# A path under which programs save what they read again.
+_OF_STATE = lazy_re(
+    r"(?i)\.(?:pt|pth|ckpt|bin|safetensors|npz|npy|h5|pkl)$|checkpoint|ckpt|snapshot|step[_-]?\d|/(?:best|last)\b|model"
+)
 _LONGEST_ERROR = 2000
 _NUMBER = lazy_re(r"(?<![\w.])\d{1,7}(?![\w.]*\d)")
 _OF_PROCESSES = lazy_re(
@@ -114,7 +119,11 @@ def _have_own_files(context: RuleContext, hosts: Collection[str]) -> bool:
 
 
 def shared_device(context: RuleContext) -> list[Evidence]:
-    """NCCL names the GPU of each rank: two ranks are on the same one."""
+    """Two ranks are on one GPU: NCCL names the GPU of each, or a message about its memory lists the processes there."""
+    return [*_by_named_devices(context), *_by_listed_processes(context)]
+
+
+def _by_named_devices(context: RuleContext) -> list[Evidence]:
     times: dict[int, int] = {}
     for ranks in context.devices.values():
         for rank in ranks:
@@ -174,16 +183,17 @@ def same_path_written(context: RuleContext) -> list[Evidence]:
         errors = [fact for fact in context.facts if fact.origin.rank in ranks and _DAMAGED.search(fact.text)]
         in_the_way = [fact for fact in errors if _IN_THE_WAY.search(fact.text)]
         losers = ranks_of(fact for fact in in_the_way if path in fact.text)
-        damaged = next((fact for fact in errors if fact not in in_the_way or path in fact.text), None)
+        damaged = next((fact for fact in errors if path in fact.text), None)
+        if damaged is None and _OF_STATE.search(path):
+            damaged = next((fact for fact in errors if fact not in in_the_way), None)
         if damaged is not None:
             text = f"{format_ranks(ranks)} write {path}, as their last lines show"
             text += f"; it is in the way of {format_ranks(losers)}" if losers else ""
-            return make_inferences("same-path-written", losers or ranks, text, damaged, path=path)
+            return make_inferences("same-path-written", losers or ranks, text, damaged, shown_by="error", path=path)
     return []
 
 
-def memory_shared(context: RuleContext) -> list[Evidence]:
-    """Out of memory on a GPU where, as the message lists, the process of another rank has memory as well."""
+def _by_listed_processes(context: RuleContext) -> list[Evidence]:
     for fact in context.facts_with("has a total capac"):  # older versions of torch wrote `capacty`
         mine = fact.origin.rank
         if mine is None:

@@ -12,7 +12,7 @@ from triage.diagnose.context import RuleContext, ranks_of
 from triage.diagnose.graph import CausalGraph, root_tier
 from triage.diagnose.memory_kills import is_at_other_time, killed_process, may_be_rank
 from triage.diagnose.phrases import agree
-from triage.diagnose.rules.absence import find_awaited, left_first
+from triage.diagnose.rules.absence import find_awaited, find_not_complaining
 from triage.ranks.identity import short_host
 
 _LOGS = frozenset(("kernel", "scheduler"))
@@ -35,32 +35,37 @@ class Victims(NamedTuple):
 
 
 def inherit_ranks(graph: CausalGraph) -> None:
-    """A failure of a machine takes the ranks there that show its direct effect, or that alone fell silent."""
+    """A failure of a machine takes the ranks there that show its direct effect, or that alone fell silent. The end that
+    a launcher reports once, without a rank, is that of the only rank that lost no peer.
+    """
     for cause in graph.candidates:
         if _is_of_machine(cause):
             effects = [one for one in graph.candidates if cause.id in one.explained_by]
             answers = (find(graph.context, cause, effects) for find in _WAYS)
             victims = next((one for one in answers if one is not None), None)
-            if victims is not None:
-                graph.set_suspects(cause, victims.ranks, victims.reason)
+        else:
+            victims = _find_not_complaining(graph.context) if _is_single_end(cause) else None
+        if victims is not None:
+            graph.set_suspects(cause, victims.ranks, victims.reason)
 
 
-def lost_by_all(graph: CausalGraph) -> None:
-    """The end that a launcher reports once, without a rank, is that of the only rank that lost no peer."""
-    ranks = ranks_of(left_first(graph.context))
+def _is_single_end(cause: Candidate) -> bool:
+    """Whether it is one end that a launcher reports without a rank."""
+    is_report = len(cause.facts) == 1 and cause.facts[0].kind == "exit" and cause.facts[0].count == 1
+    return is_report and not cause.observed_ranks and cause.suspects is None
+
+
+def _find_not_complaining(context: RuleContext) -> Victims | None:
+    """Find the only rank that lost no peer."""
+    ranks = ranks_of(find_not_complaining(context))
     if len(ranks) != 1:
-        return
-    for candidate in graph.candidates:
-        is_report = len(candidate.facts) == 1 and candidate.facts[0].kind == "exit" and candidate.facts[0].count == 1
-        if is_report and not candidate.observed_ranks and candidate.suspects is None:
-            graph.set_suspects(
-                candidate, ranks, f"{format_ranks(ranks)}: all other ranks lost the connection to a peer"
-            )
+        return None
+    return Victims(ranks, f"{format_ranks(ranks)}: all other ranks lost the connection to a peer")
 
 
 def _is_of_machine(cause: Candidate) -> bool:
     """Whether it is a cause that logs of machines state, without a rank."""
-    if cause.role != "cause" or cause.observed_ranks or cause.suspects is not None or cause.demotion_reason:
+    if cause.role != "cause" or cause.observed_ranks or cause.suspects is not None:
         return False
     return any(fact.kind in _LOGS for fact in cause.facts)
 

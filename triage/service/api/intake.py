@@ -75,7 +75,7 @@ async def continue_upload(
     request: Request,
     sha256: Digest,
     state: StateDep,
-    _: Submitter,
+    user: Submitter,
     upload_offset: Annotated[int, Header(ge=0, le=1 << 53, description="where these bytes begin; 0 for a new upload")],
     upload_length: Annotated[int, Header(ge=1, le=1 << 53, description="bytes of the whole content")],
 ) -> JsonResponse:
@@ -85,7 +85,7 @@ async def continue_upload(
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/octet-stream":
         raise ServiceError(415, "the body must be application/octet-stream")
-    received, is_complete = await append_upload(state, sha256, upload_offset, upload_length, request.stream())
+    received, is_complete = await append_upload(state, user, sha256, upload_offset, upload_length, request.stream())
     return _upload_row(sha256, received, is_complete)
 
 

@@ -257,6 +257,7 @@ _EXAMPLES: dict[str, Any] = {
         "tasks": {"done": 120},
         "store_version": 4,
         "store_bytes": 1048576,
+        "store_condition": "writable",
     },
     "Me": {"name": "ci", "role": "submitter", "scopes": ["ingest", "read"], "how": "token"},
     "LimitsOut": {

@@ -25,17 +25,23 @@ def health() -> JsonResponse:
 
 @router.get("/ready", response_model=schemas.Health, responses={503: {"model": schemas.Health}})
 def ready(state: StateDep) -> JsonResponse:
-    """Return whether the service can work: store, catalog, uploads and workers. Needs no sign-in."""
+    """Return whether the service can work: store, catalog, uploads and workers. Needs no sign-in.
+
+    It can also work on a read-only store, which `checks.store` says.
+    """
     checks: dict[str, str] = {}
+    condition = state.condition.get()
     try:
         oldest = state.store.tasks.longest_wait()
-        checks["store"] = "ok"
-        checks["tasks"] = "ok" if oldest is None or oldest < STUCK_SECONDS else "tasks wait, but no worker runs"
+        checks["store"] = "ok" if condition == "writable" else condition
+        is_stuck = condition == "writable" and oldest is not None and oldest >= STUCK_SECONDS
+        checks["tasks"] = "tasks wait, but no worker runs" if is_stuck else "ok"
     except TriageError:
         checks["store"] = "cannot read the store"
     checks["catalog"] = "ok" if state.catalog().signatures else "the catalog has no signatures"
-    checks["uploads"] = "ok" if upload_directory(state.settings).is_dir() else "the directory of uploads is missing"
-    is_ready = all(result == "ok" for result in checks.values())
+    has_uploads = condition != "writable" or upload_directory(state.settings).is_dir()
+    checks["uploads"] = "ok" if has_uploads else "the directory of uploads is missing"
+    is_ready = all(result in ("ok", "read-only") for result in checks.values())
     return JsonResponse(
         {"status": "ok" if is_ready else "failing", "checks": checks}, status_code=200 if is_ready else 503
     )
@@ -46,6 +52,7 @@ def status(state: StateDep, store: StoreDep, catalog: CatalogDep, _: Viewer) -> 
     """Return versions, the last ingest, tasks and the size of the store."""
     current = incident_queries.service_status(store, catalog, state.started)
     values = {name: getattr(current, name) for name in incident_queries.ServiceStatus.__dataclass_fields__}
+    values["store_condition"] = state.condition.get()
     return JsonResponse({**values, "started_at": iso(current.started_at), "last_ingest": iso(current.last_ingest)})
 
 
@@ -86,6 +93,7 @@ def _metrics_text(store: Store, state: ServiceState) -> str:
     states = ("queued", "running", "done", "failed", "cancelled")
     posts = sorted(store.outbox.counts().items())
     oldest, last_ingest = store.tasks.longest_wait() or 0.0, store.incidents.last_stored_at() or 0.0
+    add_gauge("store_writable", "1 while the store can be written.", {"": state.condition.get() == "writable"})
     add_gauge("incidents", "Incidents in the store.", {"": store.search.count_incidents()})
     add_gauge("tasks", "Tasks by state.", {f'{{state="{name}"}}': counts.get(name, 0) for name in states})
     add_gauge("task_oldest_waiting_seconds", "Seconds for which the oldest task has waited.", {"": oldest})

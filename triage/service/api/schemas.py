@@ -252,6 +252,7 @@ class Status(BaseModel):
     tasks: dict[str, int]
     store_version: int
     store_bytes: int
+    store_condition: Literal["writable", "read-only", "damaged"]
 
 
 class Me(BaseModel):

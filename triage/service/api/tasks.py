@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
@@ -66,18 +66,24 @@ def stop_task(store: Store, task_id: str, user: Principal) -> Task:
     },
     response_class=StreamingResponse,
 )
-def follow_task(task_id: TaskId, store: StoreDep, _: Viewer) -> StreamingResponse:
-    """Stream the task as it changes: server-sent events named `task`, until it ends."""
+def follow_task(task_id: TaskId, request: Request, store: StoreDep, _: Viewer) -> StreamingResponse:
+    """Stream the task as it changes: server-sent events named `task`, until it or the session ends."""
     store.tasks.get(task_id)
     headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(_task_events(store, task_id), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        _task_events(store, task_id, request.scope["triage.identify"]), media_type="text/event-stream", headers=headers
+    )
 
 
-async def _task_events(store: Store, task_id: str) -> AsyncIterator[bytes]:
+async def _task_events(
+    store: Store, task_id: str, identify: Callable[[], Awaitable[Principal | None]]
+) -> AsyncIterator[bytes]:
     last_data, started, last_sent = b"", time.monotonic(), time.monotonic()
     yield b"retry: 2000\n\n"
     while time.monotonic() - started < STREAM_SECONDS:
         try:
+            if await identify() is None:  # signed out, or the token was revoked
+                return
             task = await run_in_threadpool(store.tasks.get, task_id)
         except TriageError:
             return

@@ -29,6 +29,7 @@ from triage.render.sanitize import sanitize
 from triage.render.table import day, iso
 from triage.service.api.responses import JsonResponse
 from triage.service.dependencies import ServiceState, get_state, get_user
+from triage.service.store_condition import NOTICES as NOTICES_OF_STORE
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 THEMES = ("light", "dark")
@@ -177,6 +178,7 @@ def _common_variables(request: Request) -> dict[str, Any]:
         "theme": theme if theme in THEMES else "",
         "notice": NOTICES.get(query.get(NOTICE_PARAMETER, ""), ""),
         "fresh": _freshness(get_state(request)),
+        "store_notice": NOTICES_OF_STORE[get_state(request).condition.get()],
         "version": triage.__version__,
         "json_address": quote(request.url.path) + ".json" + (f"?{urlencode(pairs)}" if pairs else ""),
     }

@@ -71,7 +71,10 @@ def sign_out(request: Request, state: StateDep) -> Response:
     """End the session, and make copies of its cookie useless."""
     session = state.session_cookies.read(request.headers)
     if session is not None:
-        state.store.service_data.end_session(session.id, time.time() + state.session_cookies.max_age)
+        if state.condition.get() == "writable":
+            state.store.service_data.end_session(session.id, time.time() + state.session_cookies.max_age)
+        else:
+            state.ended_sessions.add(session.id)
         write_event("signed out", name=session.principal.name)
     response = RedirectResponse("/", 303)
     state.session_cookies.close(response)

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,6 +27,7 @@ MAX_EVIDENCE_LINES = 200
 MAX_FACTS = 200
 MAX_LINE = 2000
 MAX_CHARACTERS = 2_000_000
+WARM_UP = Path(__file__).with_name("warm_up.log")  # in the package: a killed worker removes no temporary file
 _BLOCK_BYTES = 1 << 20
 
 
@@ -80,10 +80,7 @@ def job_path(place: Mapping[str, Any]) -> str:
 
 def warm_up() -> None:
     """Load what every task needs, once, before the processes of tasks are forked."""
-    with tempfile.TemporaryDirectory(prefix="triage-warm-") as scratch:
-        path = Path(scratch) / "rank0.log"
-        path.write_text("[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: nothing\n", encoding="utf-8")
-        pipeline.ingest_with_audit([str(path)], Options(workers=1))
+    pipeline.ingest_with_audit([str(WARM_UP)], Options(workers=1))
 
 
 def _flight_matrix(paths: list[str]) -> dict[str, Any] | None:

@@ -37,7 +37,7 @@ def upload_directory(settings: Settings) -> Path:
 
 def make_upload_directories(root: Path) -> None:
     """Make the directories, readable by their owner alone."""
-    for path in (root, root / "blobs", root / "parts", root / "jobs"):
+    for path in (root, root / "blobs", root / "parts", root / "jobs", claim_directory(root)):
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
@@ -51,6 +51,11 @@ def blob_path(root: Path, digest: str) -> Path:
 def partial_path(root: Path, name: str) -> Path:
     """Return the path of a file that is incomplete."""
     return root / "parts" / name
+
+
+def claim_directory(root: Path) -> Path:
+    """Return the directory with one file per upload that is in progress or was interrupted."""
+    return root / "claims"
 
 
 def task_directory(root: Path, attempt: str) -> Path:

@@ -6,6 +6,7 @@ processes share the memory of what is imported.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -37,10 +38,14 @@ class ChildProcess:
 
 
 class Supervisor:
-    """Forks the processes and restarts those that end. It must have one thread and no open store."""
+    """Forks the processes and restarts those that end. It must have one thread and no open store.
 
-    def __init__(self, children: list[ChildProcess]) -> None:
-        self._children = children
+    `check` runs once at the start, and again after a process died.
+    """
+
+    def __init__(self, children: list[ChildProcess], check: ChildProcess | None = None) -> None:
+        self._children = [*children, *([check] if check is not None else [])]
+        self._check = check
         self._is_stopping = False
 
     def run(self) -> None:
@@ -53,9 +58,22 @@ class Supervisor:
                 if not child.pid and now >= child.restart_at:
                     _start(child)
                 elif child.pid:
-                    _check(child)
+                    self._note_end(child)
             time.sleep(0.05)
         self._stop_all()
+
+    def _note_end(self, child: ChildProcess) -> None:
+        """Plan the restart of a process that ended: the check's when another process died."""
+        pid, status = os.waitpid(child.pid, os.WNOHANG)
+        if not pid:
+            return
+        child.pid = 0
+        if child is self._check:
+            child.restart_at = math.inf
+            return
+        _plan_restart(child, pid, os.waitstatus_to_exitcode(status))
+        if status and self._check is not None:
+            self._check.restart_at = 0.0
 
     def _stop_all(self) -> None:
         for child in self._children:
@@ -84,17 +102,12 @@ def _start(child: ChildProcess) -> None:
     child.pid, child.started_at = pid, time.monotonic()
 
 
-def _check(child: ChildProcess) -> None:
+def _plan_restart(child: ChildProcess, pid: int, exit_code: int) -> None:
     """Log the end of a process and plan its restart."""
-    pid, status = os.waitpid(child.pid, os.WNOHANG)
-    if not pid:
-        return
     is_steady = time.monotonic() - child.started_at > STEADY_SECONDS
     child.restart_delay = MIN_DELAY if is_steady else min(child.restart_delay * 2, MAX_DELAY)
     child.restart_at = time.monotonic() + child.restart_delay
-    exit_code = os.waitstatus_to_exitcode(status)
     write_event("process ended", name=child.name, pid=pid, status=exit_code, again_in=child.restart_delay)
-    child.pid = 0
 
 
 def _run_in_child(child: ChildProcess, parent: int) -> NoReturn:

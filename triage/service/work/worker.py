@@ -10,7 +10,8 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -39,14 +40,14 @@ class Worker:
         self._cleaned_up_at = 0.0
         job_files.make_upload_directories(self._root)
 
-    def run(self) -> None:
-        """Do tasks until SIGTERM or SIGINT; an unfinished task is released."""
+    def run(self, may_write: Callable[[], bool] = lambda: True) -> None:
+        """Do tasks until SIGTERM or SIGINT, while the store may be written; an unfinished task is released."""
         signal.signal(signal.SIGTERM, self._request_stop)
         signal.signal(signal.SIGINT, self._request_stop)
         parent = os.getppid()
         analysis.warm_up()
         while not self._is_stopping and os.getppid() == parent:
-            if not self.do_next_task():
+            if not may_write() or not self.do_next_task():
                 time.sleep(IDLE_SECONDS)
 
     def do_next_task(self) -> bool:
@@ -62,11 +63,16 @@ class Worker:
         try:
             end = self._do(task, attempt, out)
         finally:
-            out.unlink(missing_ok=True)
-            # The sandbox removes it, unless its process is killed.
-            shutil.rmtree(job_files.task_directory(self._root, attempt), ignore_errors=True)
+            self._remove_attempts(task)
         write_event("task ends", task=task.id, how=end, seconds=round(time.monotonic() - started, 3))
         return True
+
+    def _remove_attempts(self, task: Task) -> None:
+        """Remove the files of this attempt, and of earlier ones: a killed process removes nothing."""
+        for number in range(1, task.attempts + 1):
+            attempt = f"{task.id}-{number}"
+            job_files.partial_path(self._root, f"result-{attempt}").unlink(missing_ok=True)
+            shutil.rmtree(job_files.task_directory(self._root, attempt), ignore_errors=True)
 
     def _do(self, task: Task, attempt: str, out: Path) -> str:
         """Do a task and store its end. Returns how it ended, for the log."""
@@ -101,7 +107,7 @@ class Worker:
         """Store the diagnosis, its documents and the end of the task: all or nothing."""
         diagnosis, documents = analysis.read_result(out)
         with self._store.connections.write() as db:
-            incident = self._store.incidents.add(diagnosis)
+            incident = self._store.incidents.add(diagnosis, actor=task.actor)
             result = {"incident": incident.id, "new": incident.is_new, "verdict": incident.diagnosis.verdict}
             if not self._store.tasks.end(db, task, "done", result=result):
                 raise _TaskTakenOver
@@ -130,8 +136,18 @@ class Worker:
             job_files.blob_path(self._root, digest).unlink(missing_ok=True)
         self._store.service_data.delete_uploads(old)
         for path in (self._root / "parts").iterdir():
-            if now - path.stat().st_mtime > DAY:
+            if _age(path, now) > self._settings.tasks.partial_hours * 3600:
                 path.unlink(missing_ok=True)
+        for path in (self._root / "jobs").iterdir():
+            if _age(path, now) > DAY:  # its worker was killed in its last attempt
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _age(path: Path, now: float) -> float:
+    """Return the seconds since a file changed; 0 when another worker has removed it meanwhile."""
+    with suppress(FileNotFoundError):
+        return now - path.stat().st_mtime
+    return 0.0
 
 
 class _TaskTakenOver(Exception):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triage.base.lazy_re import lazy_re
 from triage.stacks.live import kernel, locks
@@ -217,6 +217,7 @@ STUCK = frozenset(
     ]
 )
 """States that can last forever and are not part of a collective."""
+_MOST_FRAMES = 2000  # innermost frames that decide what a thread does; an endless recursion has a million
 _RAW = frozenset(("lock", "gil"))
 _ASLEEP = frozenset(("lock", "futex", "join", "queue", "idle", "exit", "gil"))
 """States of a main thread for which a lock of its threads may be the reason."""
@@ -352,6 +353,7 @@ def _blocks(thread: Thread) -> bool:
 
 
 def _state_of_thread(thread: Thread) -> State:
+    thread = replace(thread, frames=thread.frames[:_MOST_FRAMES])
     place = own_place(thread.frames)
     outside = _outside_imports(thread.frames)
     own = next((frame for frame in thread.frames if is_own(frame)), None)

@@ -124,7 +124,9 @@ def _expected(story: Story, world: World, written: Written) -> Expected:
     others = {"inconclusive", "unknown"} if is_hidden else _verdicts_without_ranks(story) if cannot_compare else set()
     return Expected(
         truth.verdicts | others,
-        truth.roots | ({None} if "unknown" in others else set()),
+        truth.roots
+        | ({None} if "unknown" in others else set())
+        | (truth.roots_without_ranks if not written.labels_ranks else set()),
         truth.ranks if knows_ranks and not is_hidden else None,
         hosts if not is_hidden and (by_kernel or (knows_hosts and (knows_ranks or not truth.ranks))) else None,
         truth.ranks,

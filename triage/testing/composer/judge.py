@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from triage.model import Diagnosis, Finding
+from triage.model import Diagnosis, Finding, Verdict
 from triage.testing.composer.model import Expected
 
 T = TypeVar("T")
@@ -27,19 +27,30 @@ class Judgement:
     confidence: float | None
     is_healthy: bool = False
 
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.verdict and self.root and self.ranks is not False and self.hosts is not False
+
 
 def judge(expected: Expected, diagnosis: Diagnosis) -> Judgement:
     """Compare verdict, root, ranks and hosts. Unknown ranks may be left out, or be part of the truth, not others."""
-    verdict = diagnosis.verdict in expected.verdicts
-    root = diagnosis.root_cause
+    return judge_answer(expected, diagnosis.verdict, diagnosis.root_cause, (*diagnosis.findings, *diagnosis.unknown))
+
+
+def judge_answer(
+    expected: Expected, stated_verdict: Verdict, root: Finding | None, findings: Sequence[Finding]
+) -> Judgement:
+    """Compare the parts of a diagnosis. Of the findings only those count that are alongside the root."""
+    verdict = stated_verdict in expected.verdicts
     claims = root is not None and bool(root.signature or root.cluster)
     confidence = root.confidence if root is not None and claims else None
     is_healthy = expected.verdicts == {"clean"}
-    if diagnosis.verdict == "clean" or is_healthy:
+    if stated_verdict == "clean" or is_healthy:
         return Judgement(verdict, verdict, None, None, claims, confidence, is_healthy)
-    if diagnosis.verdict == "inconclusive" and verdict:
+    if stated_verdict == "inconclusive" and verdict:
         return Judgement(verdict, verdict, None, None, claims, confidence)
-    roots = [] if root is None else [root, *_alongside(root, diagnosis)]
+    roots = [] if root is None else [root, *_alongside(root, findings)]
     ranks = frozenset(rank for one in roots for rank in one.ranks)
     hosts = _canonical((host for one in roots for host in one.hosts), expected.host_names)
     true_hosts, all_hosts = (_canonical(names, {}) for names in (expected.true_hosts, expected.all_hosts))
@@ -54,10 +65,8 @@ def judge(expected: Expected, diagnosis: Diagnosis) -> Judgement:
     )
 
 
-def _alongside(root: Finding, diagnosis: Diagnosis) -> list[Finding]:
-    return [
-        one for one in (*diagnosis.findings, *diagnosis.unknown) if (one.signature or one.cluster) in root.alongside
-    ]
+def _alongside(root: Finding, findings: Iterable[Finding]) -> list[Finding]:
+    return [one for one in findings if (one.signature or one.cluster) in root.alongside]
 
 
 def _canonical(hosts: Iterable[str], names: Mapping[str, str]) -> frozenset[str]:

@@ -62,7 +62,8 @@ class Truth:
 
     `ranks`: global ranks where it began, empty if it is no rank's; `nodes`: indexes of the nodes where it began, empty
     if it is no node's. `verdicts`: the right ones. `by_comparison`: the ranks show only by comparing what all ranks
-    wrote, so the ranks of all lines must be known.
+    wrote, so the ranks of all lines must be known. `roots_without_ranks` are right too where they are not known: what
+    the lines say each for itself.
     """
 
     verdicts: frozenset[str]
@@ -70,6 +71,7 @@ class Truth:
     ranks: frozenset[int] = frozenset()
     nodes: frozenset[int] = frozenset()
     by_comparison: bool = False
+    roots_without_ranks: frozenset[str | None] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

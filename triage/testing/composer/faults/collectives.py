@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from triage.testing.composer.faults.c10d import (
@@ -108,18 +108,31 @@ def left_early(world: World, rng: random.Random) -> Story:
 def monitored_barrier(world: World, rng: random.Random) -> Story:
     """One rank does not come to a monitored barrier; rank 0 names it, the others point to rank 0."""
     missing, count, seconds = rng.randrange(1, world.size), rng.randrange(3, 10), rng.choice((60, 300, 1800))
-    at, code = 10.6 + count + seconds, "return group_to_use.monitored_barrier("
-    all_ranks = rng.random() < 0.5
-    named = f"[Rank 0]: Rank{'s' * all_ranks} {missing} failed to pass monitoredBarrier in {seconds * 1000} ms"
+    named = [missing] if rng.random() < 0.5 else []
+    late, exits = _barrier_reports(world, rng, named, [missing], 10.6 + count + seconds, seconds)
+    roots = frozenset({"torch.monitored-barrier-timeout", "torch.lagging-rank", "torch.rank-never-joined"})
+    truth = Truth(KNOWN, roots, frozenset({missing}), frozenset({world.node(missing)}))
+    return Story((*start(world, rng), *steps(world, rng, 10, count), *late), truth, in_order(exits))
+
+
+def _barrier_reports(
+    world: World, rng: random.Random, first: Sequence[int], missing: Sequence[int], at: float, seconds: int
+) -> tuple[list[Line], list[Exit]]:
+    """Return what the ranks print when a monitored barrier ends. `first`: the one rank that rank 0 waited for, if it
+    does not collect all that are missing.
+    """
+    code = "return group_to_use.monitored_barrier("
+    shown = ", ".join(map(str, first or missing))
+    named = f"[Rank 0]: Rank{'s' * (not first)} {shown} failed to pass monitoredBarrier in {seconds * 1000} ms"
     original = f"\n Original exception: \n[{gloo_source(world, 'unbound_buffer')}] Timed out waiting {seconds * 1000}ms"
-    error = named if all_ranks else f"{named}{original} for recv operation to complete"
+    error = f"{named}{original} for recv operation to complete" if first else named
     where = f"ProcessGroupGloo.cpp:{by_version(world, (138, 143, 145, 66))}"
     calls = collective_calls(world, "monitored_barrier", code, "synchronize")
-    first = Line(at, Writer("rank", 0), glog(world, at, "E", where, 0) + named, is_cause=True)
+    stated = Line(at, Writer("rank", 0), glog(world, at, "E", where, 0) + named, is_cause=True)
     raised = uncaught(world, 0, at + 0.01, f"RuntimeError: {error}", calls, is_cause=True)
-    late = [replace(line, names_ranks=frozenset({missing})) for line in (first, raised)]
+    late = [replace(line, names_ranks=frozenset(first or missing)) for line in (stated, raised)]
     exits = [Exit(0, 1, at + 0.3)]
-    for rank in [rank for rank in world.ranks if rank not in (0, missing)]:
+    for rank in [rank for rank in world.ranks if rank and rank not in missing]:
         when = at + rng.uniform(0.02, 0.3)
         message = (
             f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
@@ -129,9 +142,52 @@ def monitored_barrier(world: World, rng: random.Random) -> Story:
         late.append(Line(when, Writer("rank", rank), glog(world, when, "E", where, rank) + message))
         late.append(uncaught(world, rank, when + 0.01, f"RuntimeError: {message}{closed}", calls))
         exits.append(Exit(rank, 1, when + 0.3))
+    return late, exits
+
+
+def barrier_missed_by_several(world: World, rng: random.Random) -> Story:
+    """Several ranks do not come to a monitored barrier that names the first of them; those that came say so."""
+    few = rng.randrange(2, max(3, (world.size - 1) // 2 + 1))
+    missing = sorted(rng.sample(range(1, world.size), few))
+    count, seconds = rng.randrange(3, 10), rng.choice((60, 300, 1800))
+    lines: list[Line] = [*start(world, rng), *steps(world, rng, 10, count)]
+    if rng.random() < 0.5:
+        text = rng.choice(_LOADING).format(rng.randrange(100, 9000), rng.choice(("lustre", "nfs01", "datasets")))
+        lines += [record(world, rank, 10.5 + count + rng.uniform(0, 0.2), text) for rank in missing]
+    late, ends = _barrier_reports(world, rng, missing[:1], missing, 10.6 + count + seconds, seconds)
     roots = frozenset({"torch.monitored-barrier-timeout", "torch.lagging-rank", "torch.rank-never-joined"})
-    truth = Truth(KNOWN, roots, frozenset({missing}), frozenset({world.node(missing)}))
-    return Story((*start(world, rng), *steps(world, rng, 10, count), *late), truth, in_order(exits))
+    nodes = frozenset(map(world.node, missing))
+    truth = Truth(KNOWN, roots, frozenset(missing), nodes, by_comparison=True)
+    return Story((*lines, *late), truth, in_order(ends))
+
+
+def collective_elsewhere(world: World, rng: random.Random) -> Story:
+    """One rank waits in a collective of another line of the program than all others, as the tracebacks show."""
+    odd, count = rng.choice((0, 0, rng.randrange(world.size))), rng.randrange(4, 14)
+    seconds, lines = rng.choice((300, 600, 1800)), [*start(world, rng), *steps(world, rng, 10, count)]
+    if rng.random() < 0.5:
+        text = rng.choice(("evaluating at step {}", "writing the best model so far (step {})", "resampling, step {}"))
+        lines.append(record(world, odd, 10.5 + count, text.format(count)))
+    late, exits = [], []
+    for rank in world.ranks:
+        at = 11 + count + seconds + rng.uniform(0, 1.4)
+        late.append(_gloo_timeout(world, rank, at, seconds, barrier=rank == odd))
+        exits.append(Exit(rank, 1, at + 0.3))
+    roots = frozenset({"torch.rank-conditional-collective" if odd == 0 else "torch.collective-order-mismatch"})
+    truth = Truth(KNOWN, roots, frozenset({odd}), frozenset({world.node(odd)}), by_comparison=True)
+    return Story((*lines, *late), truth, in_order(exits))
+
+
+def silent_exit(world: World, rng: random.Random) -> Story:
+    """One process ends without a word, as by os._exit in a library; all others lose their peer."""
+    rank, count, status = rng.randrange(world.size), rng.randrange(4, 14), rng.choice((1, 2, 3, 5, 134, 255))
+    at = 10.6 + count
+    lost, ends = echoes(world, rng, [rank], at)
+    lines = [*start(world, rng), *steps(world, rng, 10, count), *lost]
+    waited = frozenset({"torch.rank-never-joined"} if world.backend == "hccl" else ())  # HCCL's links time out
+    roots = waited | {None, "launch.rank-left-early", "launch.deepspeed-return-code"}
+    truth = Truth(_EITHER, roots, frozenset({rank}), frozenset({world.node(rank)}), by_comparison=True)
+    return Story(tuple(lines), truth, (Exit(rank, status, at), *ends))
 
 
 def wait_for(
@@ -221,4 +277,7 @@ FAULTS = (
     Fault("collective-under-condition", collective_under_condition, backends=("nccl",)),
     Fault("left-early", left_early),
     Fault("monitored-barrier", monitored_barrier, backends=("gloo",)),
+    Fault("barrier-missed-by-several", barrier_missed_by_several, backends=("gloo",), least_per_node=5),
+    Fault("collective-elsewhere", collective_elsewhere, backends=("gloo",), least_per_node=3),
+    Fault("silent-exit", silent_exit, backends=("nccl", "gloo", "hccl"), least_per_node=3),
 )

@@ -113,6 +113,25 @@ def burst(world: World, rng: random.Random) -> Story:
     return _xid_story(world, rng, rank, before, causes, error, roots, may_hang=first in (79, 119))
 
 
+def hangs_for_all(world: World, rng: random.Random) -> Story:
+    """A GPU does no more work while the process on it lives on: all ranks, its own too, time out in one collective."""
+    rank = rng.randrange(world.size)
+    before, at = train(world, rng)
+    before = before + init_lines(world, rng, before)
+    call = rng.choice(("76 (GSP_RM_CONTROL) (0x20802a02 0x8)", "103 (GSP_RM_ALLOC) (0x80 0x38)"))
+    waited = f"Timeout after 6s of waiting for RPC response from GPU{world.local(rank)} GSP!"
+    number, text, root = rng.choice((
+        (79, "GPU has fallen off the bus.", "gpu.fallen-off-bus"),
+        (119, f"{waited} Expected function {call}.", "gpu.xid-119-120"),
+        (74, f"NVLink: fatal error detected on link {rng.randrange(12)}(0x10000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)",
+         "gpu.xid-74"),
+    ))  # fmt: skip
+    causes = [_xid(world, rank, at, number, text, has_process=False)]
+    lines, exits = time_out(world, rng, [], at)
+    truth = Truth(KNOWN, frozenset({root}), frozenset({rank}), frozenset({world.node(rank)}))
+    return Story((*before, *causes, *lines), truth, tuple(exits))
+
+
 def _followers(world: World, rng: random.Random, rank: int, at: float, numbers: list[int]) -> list[Line]:
     """Return Xids that only follow from an earlier one; those of channels come several times."""
     reset = rng.choice(("0x1 (GPU Reset Required)", "0x2 (Node Reboot Required)", "0x4 (Drain and Reset)"))
@@ -216,6 +235,7 @@ FAULTS = (
     Fault("xid-74-nvlink", nvlink_error, ("nccl",), least_per_node=2),
     Fault("xid-119-gsp-timeout", gsp_timeout, ("nccl",)),
     Fault("xid-burst", burst, ("nccl",)),
+    Fault("gpu-hangs-for-all", hangs_for_all, ("nccl",)),
     Fault("cuda-initialization-error", initialization_error, ("nccl",)),
     Fault("gpu-occupied", occupied_by_other_process, ("nccl",)),
 )

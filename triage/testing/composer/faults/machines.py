@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from triage.testing.composer.faults.error_texts import (
     KNOWN,
@@ -97,13 +98,22 @@ def soft_lockup(world: World, rng: random.Random) -> Story:
 
 def node_lost(world: World, rng: random.Random) -> Story:
     """A node goes down; all its output ends, and Slurm ends the job."""
-    node = rng.randrange(len(world.hosts))
+    return _nodes_lost(world, rng, [rng.randrange(len(world.hosts))])
+
+
+def neighbours_lost(world: World, rng: random.Random) -> Story:
+    """Two nodes of one power supply go down together."""
+    first = rng.randrange(len(world.hosts) - 1)
+    return _nodes_lost(world, rng, [first, first + 1])
+
+
+def _nodes_lost(world: World, rng: random.Random, nodes: Sequence[int]) -> Story:
     count, more = rng.randrange(3, 12), rng.randrange(0, 3)
     at = 10.0 + count + more
-    alive = [rank for rank in world.ranks if world.node(rank) != node]
+    alive = [rank for rank in world.ranks if world.node(rank) not in nodes]
     job, end = rng.randrange(1000, 9_999_999), at + rng.randrange(60, 310)
-    witness = next(host for index, host in enumerate(world.hosts) if index != node)
-    reason = "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"
+    witness = next(host for index, host in enumerate(world.hosts) if index not in nodes)
+    reason, lost = "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", ",".join(world.hosts[node] for node in nodes)
     moment = world.stamp(end, "%Y-%m-%dT%H:%M:%S")
     cancelled = f"slurmstepd: error: *** STEP {job}.0 ON {witness} CANCELLED AT {moment} {reason} ***"
     scheduler = Writer("scheduler")
@@ -111,12 +121,36 @@ def node_lost(world: World, rng: random.Random) -> Story:
         *start(world, rng),
         *steps(world, rng, 10, count),
         *steps(world, rng, 10 + count, more and 1, ranks=alive[: len(alive) // 2], number=count + 1),
-        Line(end, scheduler, f"srun: error: Node failure on {world.hosts[node]}", is_cause=True, says_host=True),
+        Line(end, scheduler, f"srun: error: Node failure on {lost}", is_cause=True, says_host=True),
         Line(end + 0.1, scheduler, "srun: Job step aborted: Waiting up to 32 seconds for job step to finish."),
         Line(end + 0.2, scheduler, cancelled, is_cause=True),
     )
-    truth = Truth(KNOWN, frozenset({"slurm.node-failure"}), frozenset(world.on_node(node)), frozenset({node}))
+    ranks = frozenset(rank for node in nodes for rank in world.on_node(node))
+    truth = Truth(KNOWN, frozenset({"slurm.node-failure"}), ranks, frozenset(nodes))
     return Story(lines, truth, stopped_by="scheduler")
+
+
+def node_lost_after_timeouts(world: World, rng: random.Random) -> Story:
+    """A node goes down; the ranks of the others time out, and Slurm notices it only then."""
+    node = rng.randrange(len(world.hosts))
+    before, at = train(world, rng)
+    lines, exits = time_out(world, rng, world.on_node(node), at)
+    end, job = max(line.at for line in lines) + rng.uniform(1, 40), rng.randrange(1000, 9_999_999)
+    witness = next(host for index, host in enumerate(world.hosts) if index != node)
+    moment, lost = world.stamp(end, "%Y-%m-%dT%H:%M:%S"), world.hosts[node]
+    reason = "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"
+    texts = rng.choice((
+        (f"srun: error: Node failure on {lost}",
+         f"slurmstepd: error: *** STEP {job}.0 ON {witness} CANCELLED AT {moment} {reason} ***"),
+        (f"slurmctld: error: Nodes {lost} not responding, setting DOWN",
+         f"slurmstepd: error: *** JOB {job} ON {witness} CANCELLED AT {moment} {reason} ***"),
+    ))  # fmt: skip
+    causes = [
+        Line(end + number / 10, Writer("scheduler"), text, is_cause=True, says_host=not number)
+        for number, text in enumerate(texts)
+    ]
+    truth = Truth(KNOWN, frozenset({"slurm.node-failure"}), frozenset(world.on_node(node)), frozenset({node}))
+    return Story((*before, *lines, *causes), truth, tuple(exits), stopped_by="scheduler")
 
 
 def old_driver(world: World, rng: random.Random) -> Story:
@@ -218,6 +252,8 @@ FAULTS = (
     Fault("nfs-stall", nfs_stall, ("nccl",)),
     Fault("soft-lockup", soft_lockup, ("nccl",)),
     Fault("slurm-node-failure", node_lost, ALL, least_nodes=2, scheduler="slurm"),
+    Fault("slurm-two-nodes-fail", neighbours_lost, ALL, least_nodes=3, scheduler="slurm"),
+    Fault("slurm-node-failure-late", node_lost_after_timeouts, ("nccl",), least_nodes=2, scheduler="slurm"),
     Fault("gpu-driver-too-old", old_driver, ("nccl",), least_nodes=2),
     Fault("thread-limit", thread_limit, ALL),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from triage.testing.composer.faults.interface import Fault
 from triage.testing.composer.faults.python import program_error
@@ -17,7 +18,7 @@ from triage.testing.composer.faults.uncaught import (
     training_calls,
     uncaught,
 )
-from triage.testing.composer.model import Line, Story, World
+from triage.testing.composer.model import Exit, Line, LogStyle, Story, Truth, World
 from triage.testing.composer.parts import record, steps
 
 _HANDLED = (
@@ -111,9 +112,45 @@ def two_known_errors(world: World, rng: random.Random) -> Story:
     return end_job(world, rng, before, causes, ["torch.tensor-shape-error", "torch.dtype-error"])
 
 
+def own_time_limit(world: World, rng: random.Random) -> Story:
+    """One rank fails; the others wait for its answer with a limit of the program's own, and then fail too."""
+    styles: tuple[LogStyle, ...] = ("stamped", "ranked", "loguru")
+    before, rank = train_until(world, rng), rng.randrange(world.size)
+    seconds = rng.choice((20, 30, 45, 60))
+    source, error = rng.choice((
+        ("reply = self.replies.get(timeout=limit)", "_queue.Empty"),
+        ("raise TimeoutError(what)", f"TimeoutError: no shard list from rank {rank} within {seconds} s"),
+        ("raise StepTimeout(name)", f"StepTimeout: exchange of vocabularies not complete after {seconds}.0 s"),
+        ("assert reply is not None, where", f"AssertionError: parameter store: no answer in {seconds} s"),
+    ))  # fmt: skip
+    timed = replace(world, log_style=rng.choice(styles))
+    text = program_error(world, rng)
+    first = replace(_log_exception(timed, rank, before.at, "training failed", text, "ERROR"), is_cause=True)
+    later = format_traceback(
+        world,
+        training_calls(
+            world,
+            rng,
+            "out = exchange(state)",
+            Call(f"{world.script.rpartition('/')[0]}/lib/exchange.py", rng.randrange(20, 200), "wait", source),
+        ),
+        error,
+    )
+    lines, exits = [first], [Exit(rank, 1, before.at + seconds + rng.uniform(3, 9))]
+    for other in world.ranks:
+        if other != rank:
+            at = before.at + seconds + rng.uniform(0, 1)
+            lines.append(_log_exception(timed, other, at, "training failed", later, "ERROR"))
+            exits.append(Exit(other, 1, at + rng.uniform(0.1, 0.4)))
+    ends = tuple(sorted(exits, key=lambda end: end.at))
+    truth = Truth(frozenset({"unknown"}), frozenset({None}), frozenset({rank}), frozenset({world.node(rank)}))
+    return Story((*before.lines, *lines), truth, ends)
+
+
 FAULTS = (
     Fault("logged-error", logged_error, BACKENDS),
     Fault("earlier-error-handled", earlier_caught),
     Fault("two-user-errors", two_user_errors, BACKENDS),
     Fault("two-known-errors", two_known_errors),
+    Fault("own-time-limit-after-error", own_time_limit, BACKENDS, least_per_node=2),
 )

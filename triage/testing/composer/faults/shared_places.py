@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from triage.testing.composer.faults.checkpoints import load_errors
 from triage.testing.composer.faults.error_texts import KNOWN, tell_crash, train, version
@@ -22,6 +23,7 @@ from triage.testing.composer.faults.uncaught import (
 from triage.testing.composer.model import Exit, Line, Story, Truth, World
 from triage.testing.composer.parts import echoes, record, traceback
 
+_EITHER = frozenset({"known", "unknown"})
 _DEVICES = (
     "rank {rank} (pid {pid}) uses cuda:{device}",
     "torch.cuda.set_device({device}) in pid {pid}, rank {rank}",
@@ -89,8 +91,8 @@ def full_state_gather(world: World, rng: random.Random) -> Story:
         place = f"constraint=CONSTRAINT_MEMCG,{cpus},oom_memcg={group},task_memcg={group}"
         first = "Memory cgroup out of memory: Killed process"
     causes = oom_lines(world, rng, 0, killed, place, first, rng.choice((0, 1000, 1187)))
-    roots = {"checkpoint.full-state-dict-oom", "host.oom-killer"}
-    return tell_crash(world, rng, before, [Exit(0, -9, killed + 0.2)], causes, roots)
+    story = tell_crash(world, rng, before, [Exit(0, -9, killed + 0.2)], causes, {"checkpoint.full-state-dict-oom"})
+    return replace(story, truth=replace(story.truth, roots_without_ranks=frozenset({"host.oom-killer"})))
 
 
 def written_by_all(world: World, rng: random.Random) -> Story:
@@ -108,8 +110,8 @@ def written_by_all(world: World, rng: random.Random) -> Story:
     source = f"state = torch.load({path!r}, map_location='cpu')"
     text = format_traceback(world, setup_calls(world, rng, source, *inner), error)
     causes = [uncaught(world, rank, when, text) for rank, when in all_ranks(world, rng, at)]
-    roots = ["checkpoint.write-race", "checkpoint.corrupt"]
-    return end_job(world, rng, Prelude(tuple(lines), at, before.step), causes, roots)
+    story = end_job(world, rng, Prelude(tuple(lines), at, before.step), causes, ["checkpoint.write-race"])
+    return replace(story, truth=replace(story.truth, roots_without_ranks=frozenset({"checkpoint.corrupt"})))
 
 
 def file_exists(world: World, rng: random.Random) -> Story:
@@ -128,10 +130,9 @@ def file_exists(world: World, rng: random.Random) -> Story:
     lines += [record(world, rank, before.at + rng.uniform(0, 0.2), message) for rank in world.ranks]
     losers = [rank for rank in world.ranks if rank != winner]
     causes = [uncaught(world, rank, before.at + rng.uniform(0.3, 0.8), text) for rank in losers]
-    story = end_job(world, rng, Prelude(tuple(lines), before.at, before.step), causes, [None])
-    roots: frozenset[str | None] = frozenset({"checkpoint.write-race", None})
-    truth = Truth(frozenset({"known", "unknown"}), roots, story.truth.ranks, story.truth.nodes)
-    return Story(story.lines, truth, story.exits)
+    story = end_job(world, rng, Prelude(tuple(lines), before.at, before.step), causes, ["checkpoint.write-race"])
+    others = frozenset({"checkpoint.path-exists", None})
+    return replace(story, truth=replace(story.truth, verdicts=_EITHER, roots_without_ranks=others))
 
 
 FAULTS = (

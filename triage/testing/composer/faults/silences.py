@@ -16,6 +16,7 @@ _LAYOUTS = frozenset((
     "srun-label", "srun-plain", "srun-file-per-task", "srun-host-and-task", "nemo-launcher", "bash-file-per-rank",
     "file-per-local-rank", "file-per-host", "json-lines", "kubernetes-pod-per-rank",
 ))  # fmt: skip
+_TIMEOUTS = (300, 420, 600, 900, 1500, 2700)  # seconds that programs give to init_process_group
 _JUMPS = (
     (
         "clocksource: timekeeping watchdog on CPU{cpu}: Marking clocksource 'tsc' as unstable because the skew is too "
@@ -33,7 +34,7 @@ _JUMPS = (
 
 def host_frozen(world: World, rng: random.Random) -> Story:
     """A virtual machine is suspended for longer than the timeout; its watchdogs fire when it goes on."""
-    node, count, seconds = rng.randrange(len(world.hosts)), rng.randrange(4, 14), rng.choice((300, 600))
+    node, count, seconds = rng.randrange(len(world.hosts)), rng.randrange(4, 14), rng.choice(_TIMEOUTS)
     frozen, at = seconds * rng.uniform(1.5, 6), 10.6 + count
     lines = [*start(world, rng), *steps(world, rng, 10, count)]
     for number, text in enumerate(rng.choice(_JUMPS)):
@@ -46,7 +47,7 @@ def host_frozen(world: World, rng: random.Random) -> Story:
 
 def process_stopped(world: World, rng: random.Random) -> Story:
     """Somebody stops one process (SIGSTOP) and lets it go on after the timeout of the others."""
-    rank, count, seconds = rng.randrange(world.size), rng.randrange(4, 14), rng.choice((300, 600))
+    rank, count, seconds = rng.randrange(world.size), rng.randrange(4, 14), rng.choice(_TIMEOUTS)
     lines = [*start(world, rng), *steps(world, rng, 10, count)]
     return _starved(world, rng, lines, [rank], 10.6 + count, seconds, seconds * rng.uniform(1.5, 6))
 
@@ -62,7 +63,7 @@ def _starved(
         moment = at + (ran or seconds + rng.uniform(0, 1))
         lines.append(watchdog_report(world, rank, moment, sequence, numel=numel, seconds=seconds, ran=ran))
         exits.append(Exit(rank, -6, moment + 0.3))
-    roots: frozenset[str | None] = frozenset({"torch.watchdog-starved", "torch.lagging-rank"})
+    roots: frozenset[str | None] = frozenset({"torch.watchdog-starved"})
     truth = Truth(KNOWN, roots, frozenset(stuck), frozenset(map(world.node, stuck)), by_comparison=True)
     return Story(tuple(lines), truth, in_order(exits))
 

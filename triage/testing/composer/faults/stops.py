@@ -92,14 +92,31 @@ def kubernetes_oom_killed(world: World, rng: random.Random) -> Story:
 
 def kubernetes_eviction(world: World, rng: random.Random) -> Story:
     """The kubelet evicts the pod of one node, which lacks memory."""
-    node, count = rng.randrange(len(world.hosts)), rng.randrange(4, 15)
-    at, mine = 10.0 + count, list(world.on_node(node))
     used = rng.randrange(90, 400)
     message = (
         f"The node was low on resource: memory. Threshold quantity: 100Mi, available: {rng.randrange(20, 99)}Mi. "
         f"Container "
         f"trainer was using {used}Gi, request is {used // 2}Gi, has larger consumption of memory. "
     )
+    return _evicted(world, rng, message)
+
+
+def kubernetes_storage_eviction(world: World, rng: random.Random) -> Story:
+    """The kubelet evicts a pod that writes more to the disk of its container or to a volume than its limit."""
+    limit = rng.choice(("10Gi", "50Gi", "100Gi", "512Mi"))
+    message = rng.choice((
+        f"Pod ephemeral local storage usage exceeds the total limit of containers {limit}. ",
+        f"Container trainer exceeded its local ephemeral storage limit \"{limit}\". "
+        f"Pod ephemeral local storage usage exceeds the total limit of containers {limit}. ",
+        f"Usage of EmptyDir volume \"{rng.choice(('scratch', 'shm', 'cache'))}\" exceeds the limit \"{limit}\". ",
+    ))  # fmt: skip
+    return _evicted(world, rng, message)
+
+
+def _evicted(world: World, rng: random.Random, message: str) -> Story:
+    """Return the story of a node whose pod is evicted with this message; the other pods lose their peers."""
+    node, count = rng.randrange(len(world.hosts)), rng.randrange(4, 15)
+    at, mine = 10.0 + count, list(world.on_node(node))
     state = [
         *_pod(world, node),
         "Status:           Failed",
@@ -241,6 +258,7 @@ FAULTS = (
     Fault("slurm-out-of-memory", slurm_out_of_memory, scheduler="slurm"),
     Fault("kubernetes-oom-killed", kubernetes_oom_killed, scheduler="kubernetes"),
     Fault("kubernetes-eviction", kubernetes_eviction, scheduler="kubernetes", least_nodes=2),
+    Fault("kubernetes-storage-eviction", kubernetes_storage_eviction, scheduler="kubernetes", least_nodes=2),
     Fault("keyboard-interrupt", keyboard_interrupt),
     Fault("terminated-from-outside", terminated),
     Fault("preempted-after-checkpoint", preempted_after_checkpoint),

@@ -36,7 +36,7 @@ def driver(story: Story, world: World, rng: random.Random) -> Written:
     add_others(story, [console])
     _add_end(story, world, stop, console, raised, rng)
     is_recorded = names_itself(story, world)
-    return Written(files.finished(), is_recorded, is_recorded, reports_exits=False, drops_tags=True)
+    return Written(files.finished(), is_recorded, is_recorded, reports_exits=is_recorded, drops_tags=True)
 
 
 def session(story: Story, world: World, rng: random.Random) -> Written:
@@ -59,7 +59,7 @@ def session(story: Story, world: World, rng: random.Random) -> Written:
     raised = catch_exceptions(story, stop.ended[0])[1] if stop.ended and not story.stopped_by else ""
     _add_end(story, world, stop, console, raised, rng)
     is_recorded = names_itself(story, world)
-    return Written(files.finished(), is_recorded, is_recorded or len(world.hosts) > 1, reports_exits=False)
+    return Written(files.finished(), is_recorded, is_recorded or len(world.hosts) > 1, reports_exits=is_recorded)
 
 
 def _head(world: World, rank: int) -> str:
