@@ -142,8 +142,9 @@ def skipped_batches(world: World, rng: random.Random) -> Story:
 def _caught(world: World, rng: random.Random) -> tuple[str, str, str | None]:
     """Return the source line, the error and the root of an exception that a program catches."""
     length = rng.randrange(4097, 9000)
+    truncated = "OSError: image file is truncated (14 bytes not processed)"
     choices: list[tuple[str, str, str | None]] = [
-        ("image = Image.open(path).convert('RGB')", "OSError: image file is truncated (14 bytes not processed)", None),
+        ("image = Image.open(path).convert('RGB')", truncated, "data.unreadable-sample"),
         ("sample = json.loads(line)", "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", None),
         ("tokens = pad(batch)", f"ValueError: sequence of {length} tokens is longer than 4096", None),
     ]
